@@ -264,8 +264,9 @@ class InformativePath(Task[Params, State]):
             *_map(params.costs, "d"),
             "Measurements made:",
             *_map(state.measured, "d"),
-            f"You are at column {x} from the west, row {y} from the south (counted from 0), with {int(state.budget)} of "
-            f"{BUDGET} budget left and {float(state.gained):.3f} nats gained. Open ways: {', '.join(legal) or 'none'}.",
+            f"You are at column {x} from the west, row {y} from the south (counted from 0), with {int(state.budget)} "
+            f"of {BUDGET} budget left and {float(state.gained):.3f} nats gained. Open ways: "
+            f"{', '.join(legal) or 'none'}.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:

@@ -198,8 +198,8 @@ class MarsCoverage(Task[Params, State]):
         return "\n".join([
             "Map, north up, east to the right (R rover, . ground, # rock, ? unknown):",
             *map_lines(is_known, ground, {"R": (x, y)}),
-            f"Rover at column {x} from the west, row {y} from the south. {covered / int(params.size):.1%} of the ground "
-            f"covered, the goal is {GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
+            f"Rover at column {x} from the west, row {y} from the south. {covered / int(params.size):.1%} of the "
+            f"ground covered, the goal is {GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:

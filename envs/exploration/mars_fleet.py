@@ -187,7 +187,10 @@ class MarsFleet(Task[Params, State]):
                     self._scaled(jnp.minimum(blocks(edge, x, y), MANY).ravel(), MANY),
                     self.stack(*self._scaled_position(x, y), self._scaled(rover.battery, CHARGE), covered),
                     *(
-                        self.stack(*self._scaled_position(teammate.x - x, teammate.y - y), self._scaled(teammate.battery, CHARGE))
+                        self.stack(
+                            *self._scaled_position(teammate.x - x, teammate.y - y),
+                            self._scaled(teammate.battery, CHARGE),
+                        )
                         for teammate in teammates
                     ),
                 ])
@@ -435,7 +438,8 @@ def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple
     """Return the energy of the cheapest way over some cells from each rover to each cell, and the way's first action.
 
     Bellman and Ford's relaxation of all cells at once. Eight times the energy plus the first action is one number, so
-    the least one holds both. Cells that cannot be reached cost ``FAR / 8``. Both arrays are int16 ``(rovers, 32, 32)``.
+    the least one holds both. Cells that cannot be reached cost ``UNREACHABLE / 8``. Both arrays are int16
+    ``(rovers, 32, 32)``.
     """
     heights = params.heights
     east = _grid(params.east & known_open & known_open >> 1) == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageDraw
 
-from .glasshouse import House, Outside
-from .tomato_crop import FRESH, leaf_area_index
+from ..physics.glasshouse import House, Outside
+from ..physics.tomato_crop import FRESH, leaf_area_index
 
 SHAPE = (240, 320, 3)
 

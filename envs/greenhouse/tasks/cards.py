@@ -9,8 +9,8 @@ _TOMATO = TaskCard(
     family="greenhouse",
     summary="Earn the most from 160 days of tomatoes under glass: heat, open the vents, dose carbon dioxide.",
     source="Vanthoor 2011, thesis Wageningen; Vanthoor et al. 2011, doi:10.1016/j.biosystemseng.2011.08.005",
-    entry_point="rlbench_suite.envs.greenhouse.tomato:Tomato",
-    reference="rlbench_suite.envs.greenhouse.tomato_grower:TomatoGrower",
+    entry_point="rlbench_suite.envs.greenhouse.tasks.tomato:Tomato",
+    reference="rlbench_suite.envs.greenhouse.players.tomato_grower:TomatoGrower",
     horizon=7680,
     variant=True,
     replay_tolerance=0.001,
@@ -29,7 +29,7 @@ _OBJECTIVES = replace(
     _TOMATO,
     id="rlsuite/TomatoObjectives-v0",
     summary="Grow 160 days of tomatoes for profit, with little heat and little carbon dioxide: three objectives.",
-    entry_point="rlbench_suite.envs.greenhouse.tomato_objectives:TomatoObjectives",
+    entry_point="rlbench_suite.envs.greenhouse.tasks.tomato_objectives:TomatoObjectives",
     objectives=("profit", "heat", "co2"),
     weights=(1.0, 0.0, 0.0),
     hypervolume_reference=(-65.0, -580.0, -70.0),
@@ -41,8 +41,8 @@ _FAULTY = replace(
     _TOMATO,
     id="rlsuite/TomatoFaulty-v0",
     summary="Earn the most from 160 days of tomatoes under glass while sensors stop, stick or drift.",
-    entry_point="rlbench_suite.envs.greenhouse.tomato_faulty:TomatoFaulty",
-    reference="rlbench_suite.envs.greenhouse.doubtful_grower:DoubtfulGrower",
+    entry_point="rlbench_suite.envs.greenhouse.tasks.tomato_faulty:TomatoFaulty",
+    reference="rlbench_suite.envs.greenhouse.players.doubtful_grower:DoubtfulGrower",
     tags=(*_TOMATO.tags, "failure"),
 )
 
@@ -50,8 +50,8 @@ _DISEASE = replace(
     _TOMATO,
     id="rlsuite/TomatoDisease-v0",
     summary="Earn the most from 160 days of tomatoes under glass, with an outbreak of grey mould.",
-    entry_point="rlbench_suite.envs.greenhouse.tomato_disease:TomatoDisease",
-    reference="rlbench_suite.envs.greenhouse.drying_grower:DryingGrower",
+    entry_point="rlbench_suite.envs.greenhouse.tasks.tomato_disease:TomatoDisease",
+    reference="rlbench_suite.envs.greenhouse.players.drying_grower:DryingGrower",
     tags=(*_TOMATO.tags, "failure"),
 )
 
@@ -60,8 +60,8 @@ _HIGH_TECH = replace(
     id="rlsuite/TomatoHighTech-v0",
     summary="Earn the most from 160 days of tomatoes in a high-tech glasshouse: screen, lamps, heat store, irrigation.",
     source="Vanthoor 2011, thesis Wageningen; Katzin et al. 2020, doi:10.1016/j.biosystemseng.2020.03.010",
-    entry_point="rlbench_suite.envs.greenhouse.tomato_high_tech:TomatoHighTech",
-    reference="rlbench_suite.envs.greenhouse.high_tech_grower:HighTechGrower",
+    entry_point="rlbench_suite.envs.greenhouse.tasks.tomato_high_tech:TomatoHighTech",
+    reference="rlbench_suite.envs.greenhouse.players.high_tech_grower:HighTechGrower",
 )
 
 CARDS = (
@@ -70,8 +70,8 @@ CARDS = (
         family="greenhouse",
         summary="Earn the most from forty days of lettuce in a greenhouse: heat, vent, dose carbon dioxide.",
         source="van Henten 1994, thesis Wageningen; van Henten 2003, doi:10.1016/S1537-5110(03)00068-0",
-        entry_point="rlbench_suite.envs.greenhouse.lettuce:Lettuce",
-        reference="rlbench_suite.envs.greenhouse.grower:Grower",
+        entry_point="rlbench_suite.envs.greenhouse.tasks.lettuce:Lettuce",
+        reference="rlbench_suite.envs.greenhouse.players.lettuce_grower:Grower",
         horizon=1920,
         replay_tolerance=0.0001,
         difficulties={"medium": 0.1, "easy": 0.0, "hard": 0.25},
@@ -93,7 +93,7 @@ CARDS = (
         family="greenhouse",
         summary="Earn the most from forty days of lettuce in a greenhouse, as in lettuce-greenhouse-gym 0.1.3.",
         source="lettuce-greenhouse-gym 0.1.3; van Henten 2003, doi:10.1016/S1537-5110(03)00068-0",
-        entry_point="rlbench_suite.envs.greenhouse.peer_lettuce:PeerLettuce",
+        entry_point="rlbench_suite.envs.greenhouse.tasks.peer_lettuce:PeerLettuce",
         reference="",
         horizon=1920,
         settings={"peer_compat": True},

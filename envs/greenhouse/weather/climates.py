@@ -1,6 +1,6 @@
 """Synthetic weather of several climates: sun by geometry; fair and unsettled spells, clouds, warmth and wind by chance.
 
-As in ``weather.py``, whose formulas of radiation, temperature and dew point hold here too, with three additions:
+As in ``maritime.py``, whose formulas of radiation, temperature and dew point hold here too, with three additions:
 
 * **Climates** differ by latitude, warmth, swing through the year and the day, dryness, wind, and their spells. Their
   constants are round numbers of the kind of a place (``CLIMATES``), not fitted to its records.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from .weather import (
+from .maritime import (
     CLEAR_DAY_SWING,
     CLOUD_MEMORY,
     CLOUDED_PART,
@@ -120,8 +120,8 @@ def next_sky(climate: Climate, sky: Sky, noise: Any, duration: float) -> Sky:
     following = []
     memories = (CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY, WIND_MEMORY)
     for now, fresh, memory in zip(sky[:4], noise[:4], memories, strict=True):
-        kept = math.exp(-duration / memory)
-        following.append(kept * now + math.sqrt(1 - kept * kept) * fresh)
+        persistence = math.exp(-duration / memory)
+        following.append(persistence * now + math.sqrt(1 - persistence * persistence) * fresh)
     forgotten = 1 - climate.memory(duration)
     begins = _quantile(forgotten * climate.often)
     goes_on = _quantile(1 - forgotten * (1 - climate.often))
@@ -150,6 +150,6 @@ def conditions(climate: Climate, site: Site, sky: Sky, time: Scalar) -> Conditio
     return Conditions(radiation, temperature, dew_point, wind)
 
 
-def _quantile(part: float) -> float:
+def _quantile(fraction: float) -> float:
     """Return the standard normal number below which a part of all lie."""
-    return NormalDist().inv_cdf(part)
+    return NormalDist().inv_cdf(fraction)

@@ -17,16 +17,21 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from . import root_zone
-from .high_tech_glasshouse import LAMP_PAR
-from .records import STEP
-from .tomato import Params
+from ..physics import root_zone
+from ..physics.high_tech_glasshouse import LAMP_PAR
+from ..tasks.tomato import Params
+from ..tasks.tomato_high_tech import (
+    BOILER_LIMIT,
+    FLUE,
+    IRRIGATION_LIMIT,
+    LAMP_LIMIT,
+    POSITION,
+    UTILITY_SCALES,
+    TomatoHighTech,
+)
+from ..tasks.tomato_sensors import SCALES, read
+from ..weather.records import STEP
 from .tomato_grower import TomatoGrower
-from .tomato_high_tech import BOILER_LIMIT, FLUE, IRRIGATION_LIMIT, LAMP_LIMIT, UTILITY_SCALES, TomatoHighTech
-from .tomato_sensors import SCALES
-
-FIRST = 23
-"""Place of the first entry of an observation that ``tomato.py`` has not"""
 
 
 class HighTechGrower(NamedTuple):
@@ -90,13 +95,20 @@ class HighTechGrower(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the setting, shape ``(7,)``."""
-        seen, usual = view.observation, self.grower
-        humidity, radiation, outside = (seen[i] * SCALES[i] for i in (6, 8, 9))
-        stored, water = seen[FIRST + 1], seen[FIRST + 2]
-        electricity, tomato = seen[31] * self.electricity_scale, seen[20] * self.tomato_scale
+        observation = view.observation
+        usual = self.grower
+        humidity = read(observation, "humidity")
+        radiation = read(observation, "radiation")
+        outside = read(observation, "outside_temperature")
+        stored = observation[POSITION["stored_heat"]]
+        water = observation[POSITION["root_water"]]
+        electricity = observation[POSITION["electricity_price"]] * self.electricity_scale
+        tomato = observation[POSITION["tomato_price"]] * self.tomato_scale
 
         away = (2 * math.pi / 24) * self.middle
-        from_dark = seen[17] * jnp.cos(away) + seen[16] * jnp.sin(away)
+        sine = observation[POSITION["sin_day"]]
+        cosine = observation[POSITION["cos_day"]]
+        from_dark = cosine * jnp.cos(away) + sine * jnp.sin(away)
         resting = from_dark > jnp.cos((math.pi / 24) * self.dark)
         burning = (radiation < self.weak) & ~resting & (electricity < self.worth * tomato)
         lamps = jnp.where(burning, 1.0, 0.0)
@@ -106,7 +118,8 @@ class HighTechGrower(NamedTuple):
         screen = jnp.clip(jnp.where(outside < cold, 1.0 - gap, 0.0), 0.0, 1.0)
 
         light = radiation + self.lit * LAMP_PAR * self.most_lamps * lamps
-        as_sun = view._replace(observation=seen.at[8].set(light * (1 / SCALES[8])))
+        sun = POSITION["radiation"]
+        as_sun = view._replace(observation=observation.at[sun].set(light * (1 / SCALES[sun])))
         rule = usual._replace(loss=usual.loss * (1 - self.saving * screen))
         (heating, vents, dosing), _ = rule.act((), as_sun, key)
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from .van_henten import Weather, co2_density, saturated_air
+from ..physics.van_henten import Weather, co2_density, saturated_air
 
 Scalar = Any
 
@@ -70,8 +70,8 @@ def next_sky(sky: Sky, noise: Any, duration: float) -> Sky:
     """Return the sky ``duration`` seconds later, from three standard normal numbers."""
     following = []
     for now, fresh, memory in zip(sky, noise, (CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY), strict=True):
-        kept = math.exp(-duration / memory)
-        following.append(kept * now + math.sqrt(1 - kept * kept) * fresh)
+        persistence = math.exp(-duration / memory)
+        following.append(persistence * now + math.sqrt(1 - persistence * persistence) * fresh)
     return Sky(*following)
 
 

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from rlbench_suite.component import Component
 from rlbench_suite.task_card import TaskCard
 
-from .glasshouse import Scalar
-from .records import DAY
+from ..physics.glasshouse import Scalar
+from ..weather.records import DAY
 from .tomato import SEASON, Params, State, Tomato
 from .tomato_sensors import Fault, Readings, measure
 
@@ -44,8 +44,8 @@ class TomatoFaulty(Tomato):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        seen: Any = self.observation_space
-        self.observation_space = self.box([*seen.low, 0, 0, 0], [*seen.high, 1, 1, 1])
+        space: Any = self.observation_space
+        self.observation_space = self.box([*space.low, 0, 0, 0], [*space.high, 1, 1, 1])
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the season as for the tomato task, and the faults."""

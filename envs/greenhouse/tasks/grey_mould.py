@@ -12,8 +12,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from .records import STEP
-from .tomato_crop import DAY
+from ..physics.tomato_crop import DAY
+from ..weather.records import STEP
 
 Scalar = Any
 
@@ -55,9 +55,9 @@ def rotten(infected: Scalar) -> Scalar:
     return (STEP / DAY * ROT) * infected
 
 
-def _cardinal(x: Scalar, least: float, best: float, most: float) -> Scalar:
+def _cardinal(x: Scalar, minimum: float, optimum: float, maximum: float) -> Scalar:
     """Return 1 at the best value, 0 at the least and the most, and outside of them."""
-    inside = (x - most) * (x - least) ** 2
-    width = best - least
-    scale = width * (width * (x - best) - (best - most) * (best + least - 2 * x))
-    return jnp.where((x > least) & (x < most), inside / scale, 0.0)
+    inside = (x - maximum) * (x - minimum) ** 2
+    width = optimum - minimum
+    scale = width * (width * (x - optimum) - (optimum - maximum) * (optimum + minimum - 2 * x))
+    return jnp.where((x > minimum) & (x < maximum), inside / scale, 0.0)

@@ -94,7 +94,7 @@ FASTEST = 3 * 2**DOUBLINGS / (1800 * (2 * SUBSTEPS - 1) / SUBSTEPS**2)
 """1/s: largest decay rate that the integration takes in the last step"""
 
 
-class Parts(NamedTuple):
+class Nodes(NamedTuple):
     """Parts of the glasshouse that have a state beside the air below the screen and the pipes."""
 
     canopy: Scalar
@@ -120,7 +120,7 @@ class Climate(NamedTuple):
 
     air: Air
     """below the screen; its temperature is the air's alone here"""
-    parts: Parts
+    nodes: Nodes
     crop: Crop
     harvest: Scalar
     """mg/m2 of CH2O: fruit picked so far"""
@@ -168,7 +168,7 @@ class Driving(NamedTuple):
 
     air: Air
     """Slopes a second; that of carbon dioxide lacks what is dosed and what the crop takes up"""
-    parts: Parts
+    nodes: Nodes
     """Slopes a second"""
     light: Scalar
     """umol/(m2 s) of photons that the canopy absorbs"""
@@ -246,8 +246,8 @@ def shortwave(area: Scalar, setting: Setting, outside: Outside, house: Glasshous
     dark, clear = jnp.exp(-EXTINCTION * area), jnp.exp(-NEAR_EXTINCTION * area)
     caught = 0.93 * (1 - dark) * (1 + 0.65 * dark)  # from above, and once more from the floor
     leaves = Layer(clear, 0.35 * (1 - clear), 0.35 * (1 - clear))
-    whole = beneath(beneath(Layer(1 - cover.upwards, cover.upwards, cover.upwards), leaves), Layer(0.5, 0.5, 0.5))
-    near_canopy, near_floor = 1 - whole.through - whole.upwards, whole.through
+    house_layer = beneath(beneath(Layer(1 - cover.upwards, cover.upwards, cover.upwards), leaves), Layer(0.5, 0.5, 0.5))
+    near_canopy, near_floor = 1 - house_layer.through - house_layer.upwards, house_layer.through
 
     half = 0.5 * outside.radiation  # photosynthetically active, and near infrared
     par = (1 - TO_FRAME) * half * cover.through
@@ -283,11 +283,11 @@ class Thermal(NamedTuple):
 
 def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -> Thermal:
     """Return the exchange by thermal radiation (tables 8.3 and 7.4). The cover lets none through."""
-    parts = now.parts
+    nodes = now.nodes
     can, flr, scr, cov, pipe, lamp, sky = (
         STEFAN * fourth(x + 273.15)
         for x in (
-            parts.canopy, parts.floor, parts.screen, parts.cover, now.air.pipe, parts.lamps, sky_temperature(outside)
+            nodes.canopy, nodes.floor, nodes.screen, nodes.cover, now.air.pipe, nodes.lamps, sky_temperature(outside)
         )
     )  # fmt: skip
     dim = jnp.exp(-FAR_EXTINCTION * tomato_crop.leaf_area_index(now.crop))
@@ -345,23 +345,23 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
         house: constants of the glasshouse.
         deep: temperature of the soil below the five layers, degC.
     """
-    air, parts = now.air, now.parts
-    t, can, top = air.temperature, parts.canopy, parts.top
+    air, nodes = now.air, now.nodes
+    t, can, top = air.temperature, nodes.canopy, nodes.top
     area = tomato_crop.leaf_area_index(now.crop)
-    short, far = shortwave(area, setting, outside, house), thermal(now, setting.screen, outside, house)
+    shortwave_heat, longwave = shortwave(area, setting, outside, house), thermal(now, setting.screen, outside, house)
     leak, roof_air, mixed = moving_air(t, top, setting, outside, house)
 
     # Convection and conduction (table 8.4).
     k_can = 2 * LEAF_CONVECTION * area
-    k_flr = jnp.where(parts.floor > t, 1.7 * _power(parts.floor - t, 0.33), 1.3 * _power(parts.floor - t, 0.25))
-    k_scr, k_scr_top = (1.7 * setting.screen * _power(parts.screen - x, 0.33) for x in (t, top))
-    k_cov = 1.86 * COVER_AREA * _power(top - parts.cover, 0.33)
+    k_flr = jnp.where(nodes.floor > t, 1.7 * _power(nodes.floor - t, 0.33), 1.3 * _power(nodes.floor - t, 0.25))
+    k_scr, k_scr_top = (1.7 * setting.screen * _power(nodes.screen - x, 0.33) for x in (t, top))
+    k_cov = 1.86 * COVER_AREA * _power(top - nodes.cover, 0.33)
     k_out = house.heat_loss * COVER_AREA * (OUTER_CONVECTION + WIND_CONVECTION * outside.wind)
     k_pipe = 1.99 * PIPE_SURFACE * _power(air.pipe - t, 0.32)
-    can_air, air_flr, air_scr = k_can * (can - t), k_flr * (t - parts.floor), k_scr * (t - parts.screen)
-    scr_top, top_cov = k_scr_top * (parts.screen - top), k_cov * (top - parts.cover)
-    cov_out, pipe_air = k_out * (parts.cover - outside.temperature), k_pipe * (air.pipe - t)
-    lamp_air = LAMP_CONVECTION * (parts.lamps - t)
+    can_air, air_flr, air_scr = k_can * (can - t), k_flr * (t - nodes.floor), k_scr * (t - nodes.screen)
+    scr_top, top_cov = k_scr_top * (nodes.screen - top), k_cov * (top - nodes.cover)
+    cov_out, pipe_air = k_out * (nodes.cover - outside.temperature), k_pipe * (air.pipe - t)
+    lamp_air = LAMP_CONVECTION * (nodes.lamps - t)
     air_top, air_out, top_out = (
         AIR_CAPACITY * flow * difference
         for flow, difference in (
@@ -370,44 +370,44 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
             (roof_air, top - outside.temperature),
         )
     )
-    soil = (parts.soil_1, parts.soil_2, parts.soil_3, parts.soil_4, parts.soil_5, deep)
-    downward = [2 / (FLOOR_DEPTH / FLOOR_CONDUCTION + SOIL[0] / SOIL_CONDUCTION) * (parts.floor - soil[0])]
+    soil = (nodes.soil_1, nodes.soil_2, nodes.soil_3, nodes.soil_4, nodes.soil_5, deep)
+    downward = [2 / (FLOOR_DEPTH / FLOOR_CONDUCTION + SOIL[0] / SOIL_CONDUCTION) * (nodes.floor - soil[0])]
     downward += [2 * SOIL_CONDUCTION / (SOIL[i] + SOIL[i + 1]) * (soil[i] - soil[i + 1]) for i in range(5)]
 
     # Vapour (8.42 to 8.52).
     lack = saturated(can) - air.vapour
-    resistance = BOUNDARY_RESISTANCE + stomata(short.bright, 0.554 * air.co2, lack, house)
+    resistance = BOUNDARY_RESISTANCE + stomata(shortwave_heat.bright, 0.554 * air.co2, lack, house)
     k_vapour = 2 * AIR_CAPACITY * area / (LATENT_HEAT * PSYCHROMETRIC * resistance)
     transpired = k_vapour * jnp.where(lack > 0, root_zone.stress(now.water), 1.0) * lack
     wet_screen, wet_cover = 6.4e-9 * k_scr, 6.4e-9 * k_cov
-    on_screen = _condensed(wet_screen, air.vapour - saturated(parts.screen))
-    on_cover = _condensed(wet_cover, parts.top_vapour - saturated(parts.cover))
+    on_screen = _condensed(wet_screen, air.vapour - saturated(nodes.screen))
+    on_cover = _condensed(wet_cover, nodes.top_vapour - saturated(nodes.cover))
     damp, damp_top, damp_out = (
         vapour / (x + 273.15) * (1 / WATER_GAS_CONSTANT)
-        for vapour, x in ((air.vapour, t), (parts.top_vapour, top), (outside.vapour, outside.temperature))
+        for vapour, x in ((air.vapour, t), (nodes.top_vapour, top), (outside.vapour, outside.temperature))
     )
     up, side_vapour, roof_vapour = mixed * (damp - damp_top), leak * (damp - damp_out), roof_air * (damp_top - damp_out)
-    co2_up, side_co2 = mixed * (air.co2 - parts.top_co2), leak * (air.co2 - outside.co2)
-    roof_co2 = roof_air * (parts.top_co2 - outside.co2)
+    co2_up, side_co2 = mixed * (air.co2 - nodes.top_co2), leak * (air.co2 - outside.co2)
+    roof_co2 = roof_air * (nodes.top_co2 - outside.co2)
 
     leaf = LEAF_CAPACITY * area
     to_top = 1 / (AIR_CAPACITY * TOP_HEIGHT)
     to_air = 1 / (AIR_CAPACITY * AIR_HEIGHT)
     expand, expand_top = ((x + 273.15) * WATER_GAS_CONSTANT for x in (t, top))
-    slopes = Parts._make(
+    slopes = Nodes._make(
         (
-            (short.canopy + far.canopy - can_air - LATENT_HEAT * transpired) / leaf,
-            (short.floor + far.floor + air_flr - downward[0]) * (1 / FLOOR_CAPACITY),
+            (shortwave_heat.canopy + longwave.canopy - can_air - LATENT_HEAT * transpired) / leaf,
+            (shortwave_heat.floor + longwave.floor + air_flr - downward[0]) * (1 / FLOOR_CAPACITY),
             *((downward[i] - downward[i + 1]) * (1 / (SOIL_CAPACITY * SOIL[i])) for i in range(5)),
-            (far.screen + air_scr + LATENT_HEAT * on_screen - scr_top) * (1 / SCREEN_CAPACITY),
-            (short.cover + far.cover + top_cov + LATENT_HEAT * on_cover - cov_out) * (1 / COVER_CAPACITY),
-            ((1 - LAMP_PAR - LAMP_NIR) * setting.lamps + far.lamps - lamp_air) * (1 / LAMP_CAPACITY),
+            (longwave.screen + air_scr + LATENT_HEAT * on_screen - scr_top) * (1 / SCREEN_CAPACITY),
+            (shortwave_heat.cover + longwave.cover + top_cov + LATENT_HEAT * on_cover - cov_out) * (1 / COVER_CAPACITY),
+            ((1 - LAMP_PAR - LAMP_NIR) * setting.lamps + longwave.lamps - lamp_air) * (1 / LAMP_CAPACITY),
             (air_top + scr_top - top_cov - top_out) * to_top,
             (co2_up - roof_co2) * (1 / TOP_HEIGHT),
             (up - on_cover - roof_vapour) * expand_top * (1 / TOP_HEIGHT),
         )
     )
-    warmed = can_air + short.air + lamp_air + pipe_air - air_flr - air_scr - air_top - air_out
+    warmed = can_air + shortwave_heat.air + lamp_air + pipe_air - air_flr - air_scr - air_top - air_out
     # Airs of equal temperature hardly mix, until open vents cool the upper one within seconds: the step needs the rate
     # at which mixing replaces the heat that the upper air loses. A rate that is too large costs accuracy only.
     lost_above = jnp.abs(scr_top - top_cov - top_out) * (1 / AIR_CAPACITY)
@@ -421,9 +421,9 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
         roof_air * (1 / TOP_HEIGHT),
         (roof_air / expand_top + wet_cover) * expand_top * (1 / TOP_HEIGHT),
         (k_can + 12 * (1 - jnp.exp(-FAR_EXTINCTION * area)) + LATENT_HEAT * k_vapour * _steepness(can)) / leaf,
-        (1.33 * (k_scr + k_scr_top) + 8 * setting.screen + LATENT_HEAT * wet_screen * _steepness(parts.screen))
+        (1.33 * (k_scr + k_scr_top) + 8 * setting.screen + LATENT_HEAT * wet_screen * _steepness(nodes.screen))
         * (1 / SCREEN_CAPACITY),
-        (1.33 * k_cov + k_out + 9 + LATENT_HEAT * wet_cover * _steepness(parts.cover)) * (1 / COVER_CAPACITY),
+        (1.33 * k_cov + k_out + 9 + LATENT_HEAT * wet_cover * _steepness(nodes.cover)) * (1 / COVER_CAPACITY),
         (LAMP_CONVECTION + 0.2) * (1 / LAMP_CAPACITY),
         jnp.maximum(mixed, mixed_soon),
     )
@@ -431,13 +431,13 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
         warmed * to_air,
         -(co2_up + side_co2) * (1 / AIR_HEIGHT),
         (transpired - on_screen - up - side_vapour) * expand * (1 / AIR_HEIGHT),
-        (setting.heating + far.pipe - pipe_air) * (1 / PIPE_CAPACITY),
+        (setting.heating + longwave.pipe - pipe_air) * (1 / PIPE_CAPACITY),
     )
     return Fluxes(
-        Driving(below, slopes, short.light, transpired),
+        Driving(below, slopes, shortwave_heat.light, transpired),
         rates,
-        short.sun,
-        air_out + top_out + cov_out + far.sky + downward[5],
+        shortwave_heat.sun,
+        air_out + top_out + cov_out + longwave.sky + downward[5],
         on_screen + on_cover,
         side_vapour + roof_vapour,
         side_co2 + roof_co2,
@@ -447,7 +447,7 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
 def crop_flows(now: Climate, light: Scalar, variety: Variety) -> Flows:
     """Return the crop's flows; a dry root zone closes the stomata to carbon dioxide as to vapour."""
     ppm = co2_ppm(now.air.co2, now.air.temperature)
-    flow = tomato_crop.flows(now.crop, now.parts.canopy, ppm, light, variety)
+    flow = tomato_crop.flows(now.crop, now.nodes.canopy, ppm, light, variety)
     return flow._replace(assimilated=root_zone.stress(now.water) * flow.assimilated)
 
 
@@ -463,8 +463,8 @@ def _slopes(now: Climate, setting: Setting, driving: Driving, variety: Variety) 
     dosed = (setting.co2 - tomato_crop.uptake(flow)) * (1 / AIR_HEIGHT)
     return Climate(
         driving.air._replace(co2=driving.air.co2 + dosed),
-        driving.parts,
-        tomato_crop.derivative(now.crop, flow, now.parts.canopy),
+        driving.nodes,
+        tomato_crop.derivative(now.crop, flow, now.nodes.canopy),
         flow.picked,
         setting.irrigation - jnp.maximum(0.0, driving.transpired),
     )
@@ -492,17 +492,17 @@ class Modes(NamedTuple):
 
 def modes(low: Scalar, top: Scalar, mixed: Scalar) -> Modes:
     """Return the modes of two airs with decay rates of their own (1/s) that mix (m/s)."""
-    both = mixed * (1 / math.sqrt(AIR_HEIGHT * TOP_HEIGHT))
+    coupling = mixed * (1 / math.sqrt(AIR_HEIGHT * TOP_HEIGHT))
     first, second = low + mixed * (1 / AIR_HEIGHT), top + mixed * (1 / TOP_HEIGHT)
     half = 0.5 * (second - first)
-    radius = jnp.sqrt(half * half + both * both + 1e-20)
+    radius = jnp.sqrt(half * half + coupling * coupling + 1e-20)
     along = jnp.abs(half) + radius
-    tangent = both / along
-    near = jnp.sqrt(1 / (1 + tangent * tangent))
-    far = tangent * near
+    tangent = coupling / along
+    large = jnp.sqrt(1 / (1 + tangent * tangent))
+    small = tangent * large
     # The faster mode is mostly that of the air whose own rate is the larger one.
     ahead = half >= 0
-    cosine, sine = jnp.where(ahead, near, far), jnp.where(ahead, far, near)
+    cosine, sine = jnp.where(ahead, large, small), jnp.where(ahead, small, large)
     middle = 0.5 * (first + second)
     return Modes(cosine, sine, jnp.maximum(0.0, middle - radius), middle + radius)
 
@@ -519,11 +519,11 @@ def step(
 ) -> Climate:
     """Return the state ``duration`` seconds later, under constant setting and weather; nothing drains meanwhile."""
     # Every part of these results is used below; see computed_once.
-    rates_of = computed_once(lambda *given: fluxes(*given).rates)
-    driving = computed_once(lambda *given: fluxes(*given).driving)
+    rates_of = computed_once(lambda *arguments: fluxes(*arguments).rates)
+    driving = computed_once(lambda *arguments: fluxes(*arguments).driving)
     slopes = computed_once(_slopes)
 
-    def one(i: Any, now: Climate) -> Climate:
+    def substep(i: Any, now: Climate) -> Climate:
         length = duration * (2 * i + 1) / (substeps * substeps)
         rate = rates_of(now, setting, outside, house, deep)
         warm = modes(rate.temperature, rate.top, 1.5 * rate.mixed)  # the more it mixes the further the two are apart
@@ -533,19 +533,19 @@ def step(
         pairs = warm, co2, vapour
 
         def forth(y: Climate) -> Climate:
-            lows, tops = y.air[:3], y.parts[-3:]
+            lows, tops = y.air[:3], y.nodes[-3:]
             turned = [mode.forth(low, top) for mode, low, top in zip(pairs, lows, tops, strict=True)]
             slow, fast = zip(*turned, strict=True)
-            return y._replace(air=Air._make((*slow, y.air.pipe)), parts=Parts._make((*y.parts[:-3], *fast)))
+            return y._replace(air=Air._make((*slow, y.air.pipe)), nodes=Nodes._make((*y.nodes[:-3], *fast)))
 
         def back(y: Climate) -> Climate:
-            turned = [mode.back(*both) for mode, *both in zip(pairs, y.air[:3], y.parts[-3:], strict=True)]
+            turned = [mode.back(*pair) for mode, *pair in zip(pairs, y.air[:3], y.nodes[-3:], strict=True)]
             low, top = zip(*turned, strict=True)
-            return y._replace(air=Air._make((*low, y.air.pipe)), parts=Parts._make((*y.parts[:-3], *top)))
+            return y._replace(air=Air._make((*low, y.air.pipe)), nodes=Nodes._make((*y.nodes[:-3], *top)))
 
         rates = Climate(
             Air(warm.slow, co2.slow, vapour.slow, 0.0),
-            Parts(
+            Nodes(
                 rate.canopy, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, rate.screen, rate.cover, rate.lamps,
                 warm.fast, co2.fast, vapour.fast,
             ),
@@ -561,17 +561,17 @@ def step(
 
         return back(exponential_rk4(remainder, rates, forth(now), length, 1, doublings=DOUBLINGS))
 
-    return jax.lax.fori_loop(0, substeps, one, now)
+    return jax.lax.fori_loop(0, substeps, substep, now)
 
 
 def heat_content(now: Climate) -> Scalar:
     """Return the heat of all parts over 0 degC, J/m2."""
-    parts = now.parts
-    content = AIR_CAPACITY * (AIR_HEIGHT * now.air.temperature + TOP_HEIGHT * parts.top)
-    content = content + PIPE_CAPACITY * now.air.pipe + FLOOR_CAPACITY * parts.floor
-    content = content + SCREEN_CAPACITY * parts.screen + COVER_CAPACITY * parts.cover + LAMP_CAPACITY * parts.lamps
-    content = content + LEAF_CAPACITY * tomato_crop.leaf_area_index(now.crop) * parts.canopy
-    return content + SOIL_CAPACITY * sum(depth * t for depth, t in zip(SOIL, parts[2:7], strict=False))
+    nodes = now.nodes
+    content = AIR_CAPACITY * (AIR_HEIGHT * now.air.temperature + TOP_HEIGHT * nodes.top)
+    content = content + PIPE_CAPACITY * now.air.pipe + FLOOR_CAPACITY * nodes.floor
+    content = content + SCREEN_CAPACITY * nodes.screen + COVER_CAPACITY * nodes.cover + LAMP_CAPACITY * nodes.lamps
+    content = content + LEAF_CAPACITY * tomato_crop.leaf_area_index(now.crop) * nodes.canopy
+    return content + SOIL_CAPACITY * sum(depth * t for depth, t in zip(SOIL, nodes[2:7], strict=False))
 
 
 def _condensed(conductance: Scalar, excess: Scalar) -> Scalar:

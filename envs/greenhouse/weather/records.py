@@ -12,9 +12,9 @@ import numpy as np
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..shared.own_constants import OwnConstants, begin_in_record
-from .energyplus_weather import read_energyplus
-from .weather import YEAR
+from ...shared.own_constants import OwnConstants, begin_in_record
+from .energyplus import read_energyplus
+from .maritime import YEAR
 
 STEP = 1800.0
 """s"""
@@ -32,7 +32,7 @@ def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Ser
         crop: the price of the crop.
         more: columns of the weather besides radiation, temperature, humidity and carbon dioxide.
     """
-    least = 2 * (season + DAY)  # whole days, and the weather at harvest
+    min_rows = 2 * (season + DAY)  # whole days, and the weather at harvest
     return (
         Series(
             "weather",
@@ -44,7 +44,7 @@ def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Ser
                 *more,
                 Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
             ),
-            "s", STEP, least, readers={".epw": read_energyplus}, longest_gap=7200.0, begins_at=STEP * DAY,
+            "s", STEP, min_rows, readers={".epw": read_energyplus}, longest_gap=7200.0, begins_at=STEP * DAY,
         ),
         Series(
             "prices",
@@ -54,7 +54,7 @@ def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Ser
                 Column("heat", "EUR/kWh", -10, 10, "", optional=True),
                 Column("co2", "EUR/kg", 0, 100, "", optional=True),
             ),
-            "s", STEP, least, begins_at=STEP * DAY,
+            "s", STEP, min_rows, begins_at=STEP * DAY,
         ),
     )  # fmt: skip
 
@@ -68,19 +68,19 @@ class Records:
         rows: number of rows of the shorter record; 0 without records.
     """
 
-    def __init__(self, card: TaskCard, own: OwnConstants, dtype: Any) -> None:
+    def __init__(self, card: TaskCard, own_constants: OwnConstants, dtype: Any) -> None:
         """Read the records.
 
         Raises:
             ValueError: the context gives a price as a constant, too.
         """
-        self.own = own
+        self.own_constants = own_constants
         self.weather, self.prices = (
             dict(zip(record.columns, record.values().T.astype(dtype), strict=True)) if record else {}
             for record in (card.context and card.context.record(name) for name in ("weather", "prices"))
         )
         for name in self.prices:
-            if f"{name}_price" in own:
+            if f"{name}_price" in own_constants:
                 raise ValueError(f"{card.id}: {name}_price follows from the record of prices; leave it out.")
         self.rows = min((len(column) for column in (*self.weather.values(), *self.prices.values())), default=0)
 
@@ -88,7 +88,7 @@ class Records:
         """Return the largest size of a price, recorded or drawn."""
         if good in self.prices:
             return float(np.abs(self.prices[good]).max())
-        return self.own.range(f"{good}_price")[1]
+        return self.own_constants.range(f"{good}_price")[1]
 
     def pays_back(self, good: str) -> bool:
         """Return whether a price is recorded below 0."""
@@ -101,12 +101,12 @@ class Records:
     def begin(self, unit: Scalar, split: jax.Array, season: int, dtype: Any) -> tuple[Scalar, Scalar]:
         """Draw where a season of so many steps begins: the row, at a midnight, and its day of the year."""
         row = begin_in_record(unit, split, self.rows, season + 1, every=DAY)
-        return row, jnp.mod(self.own.value("first_day") + (row // DAY).astype(dtype), YEAR)
+        return row, jnp.mod(self.own_constants.value("first_day") + (row // DAY).astype(dtype), YEAR)
 
-    def prices_at(self, drawn: Prices, first: Scalar | None, steps: Scalar) -> Prices:
+    def prices_at(self, sampled: Prices, first: Scalar | None, steps: Scalar) -> Prices:
         """Return the prices after some steps of a season that begins at a row: drawn ones where none are recorded."""
-        recorded = {name: self.prices[name] for name in drawn._fields if name in self.prices}
-        return drawn._replace(**self.at(recorded, first + steps)) if recorded else drawn
+        recorded = {name: self.prices[name] for name in sampled._fields if name in self.prices}
+        return sampled._replace(**self.at(recorded, first + steps)) if recorded else sampled
 
     @staticmethod
     def at(columns: dict[str, np.ndarray], row: Scalar) -> dict[str, Scalar]:

@@ -23,8 +23,8 @@ import jax.numpy as jnp
 from rlbench_suite.component import Component
 from rlbench_suite.task_card import TaskCard
 
+from ..weather.records import DAY
 from .grey_mould import rotten, spread
-from .records import DAY
 from .tomato import Params, State, Tomato
 from .tomato_sensors import relative_humidity
 
@@ -32,7 +32,7 @@ FIRST, LAST = 30 * DAY, 100 * DAY
 """steps: range of the outbreak"""
 SPORES = 0.002
 """Part that is infected first"""
-SEEN = 0.01
+MIN_VISIBLE = 0.01
 """Least part that is seen"""
 SCALE = 0.1
 """Scale of the infected part in observations"""
@@ -45,8 +45,8 @@ class TomatoDisease(Tomato):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        seen: Any = self.observation_space
-        self.observation_space = self.box([*seen.low, 0], [*seen.high, 1 / SCALE])
+        space: Any = self.observation_space
+        self.observation_space = self.box([*space.low, 0], [*space.high, 1 / SCALE])
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the season as for the tomato task, and the day of the outbreak."""
@@ -64,14 +64,14 @@ class TomatoDisease(Tomato):
         air, crop, _ = after.house
         before = jnp.where(state.steps == params.outbreak, SPORES, state.infected)
         infected = spread(before, air.temperature, relative_humidity(air.vapour, air.temperature))
-        left = 1.0 - rotten(infected)
-        crop = crop._replace(leaves=left * crop.leaves, fruit=left * crop.fruit)
+        healthy = 1.0 - rotten(infected)
+        crop = crop._replace(leaves=healthy * crop.leaves, fruit=healthy * crop.fruit)
         return after._replace(house=after.house._replace(crop=crop), infected=infected)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(24,)``; see the table."""
-        seen = (1 / SCALE) * seen_part(state.infected)
-        return jnp.concatenate([super().observation(state, key, params), self.stack(seen)])
+        visible = (1 / SCALE) * visible_part(state.infected)
+        return jnp.concatenate([super().observation(state, key, params), self.stack(visible)])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -84,10 +84,12 @@ class TomatoDisease(Tomato):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what is measured, and how much mould is seen."""
-        seen = 100 * float(seen_part(state.infected))
-        return super().describe(state, params) + (f" Grey mould on {seen:.0f} % of leaves and fruit." if seen else "")
+        visible = 100 * float(visible_part(state.infected))
+        return super().describe(state, params) + (
+            f" Grey mould on {visible:.0f} % of leaves and fruit." if visible else ""
+        )
 
 
-def seen_part(infected: Any) -> Any:
+def visible_part(infected: Any) -> Any:
     """Return the infected part as it is seen."""
-    return jnp.where(infected >= SEEN, infected, 0.0)
+    return jnp.where(infected >= MIN_VISIBLE, infected, 0.0)

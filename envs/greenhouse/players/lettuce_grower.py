@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from .lettuce import CO2_LIMIT, HEATING_LIMIT, SCALES, VENTILATION_LIMIT, Bounds, Lettuce, Params
-from .van_henten import Control
+from ..physics.van_henten import Control
+from ..tasks.lettuce import CO2_LIMIT, HEATING_LIMIT, POSITION, SCALES, VENTILATION_LIMIT, Bounds, Lettuce, Params
 
 
 class Grower(NamedTuple):
@@ -45,7 +45,7 @@ class Grower(NamedTuple):
     """m/s: carbon dioxide is dosed up to this ventilation"""
     most_ventilation: Any = VENTILATION_LIMIT
     """m/s"""
-    parts: Control = Control(1 / CO2_LIMIT, 1 / VENTILATION_LIMIT, 1 / HEATING_LIMIT)
+    per_unit: Control = Control(1 / CO2_LIMIT, 1 / VENTILATION_LIMIT, 1 / HEATING_LIMIT)
     """Part of an actuator's range by SI unit"""
 
     @classmethod
@@ -53,17 +53,17 @@ class Grower(NamedTuple):
         """Make the player for the actuators and the bounds of a greenhouse: its targets are as far within them as those
         for the shipped bounds.
         """
-        usual, own, mine = Bounds(), task.bounds, cls()
-        if own == usual and task.limits == Control(CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT):
-            return mine
-        return mine._replace(
-            warm_day=mine.warm_day + (own.coldest - usual.coldest),
-            warm_night=mine.warm_night + (own.coldest - usual.coldest),
-            hot=mine.hot + (own.warmest - usual.warmest),
-            damp=mine.damp + (own.dampest - usual.dampest),
-            co2=mine.co2 + (own.most_co2 - usual.most_co2),
+        shipped, bounds, grower = Bounds(), task.bounds, cls()
+        if bounds == shipped and task.limits == Control(CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT):
+            return grower
+        return grower._replace(
+            warm_day=grower.warm_day + (bounds.coldest - shipped.coldest),
+            warm_night=grower.warm_night + (bounds.coldest - shipped.coldest),
+            hot=grower.hot + (bounds.warmest - shipped.warmest),
+            damp=grower.damp + (bounds.dampest - shipped.dampest),
+            co2=grower.co2 + (bounds.most_co2 - shipped.most_co2),
             most_ventilation=task.limits.ventilation,
-            parts=Control(*(1 / limit for limit in task.limits)),
+            per_unit=Control(*(1 / limit for limit in task.limits)),
         )
 
     def initial(self, params: Params) -> tuple[()]:
@@ -72,12 +72,17 @@ class Grower(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the setting, shape ``(3,)``."""
-        ppm, inside, humidity, radiation = (view.observation[i] * float(SCALES[i]) for i in (1, 2, 3, 4))
+        ppm, inside, humidity, radiation = (
+            view.observation[POSITION[name]] * float(SCALES[POSITION[name]])
+            for name in ("co2", "temperature", "humidity", "radiation")
+        )
         day = radiation > self.light
         heating = self.heating_gain * (jnp.where(day, self.warm_day, self.warm_night) - inside)
         venting = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
         drying = self.drying_gain * jnp.maximum(0.0, humidity - self.damp)
         ventilation = jnp.minimum(venting + drying, self.most_ventilation)
         dosing = jnp.where(day & (ventilation <= self.closed), self.co2_gain * (self.co2 - ppm), 0.0)
-        setting = (value * part for value, part in zip((dosing, ventilation, heating), self.parts, strict=True))
+        setting = (
+            value * per_unit for value, per_unit in zip((dosing, ventilation, heating), self.per_unit, strict=True)
+        )
         return jnp.clip(jnp.stack([*setting]), 0.0, 1.0), memory

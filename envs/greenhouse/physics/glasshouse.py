@@ -266,7 +266,7 @@ def step(
 
     slopes = computed_once(derivative)  # one kernel for all stages, so that it is compiled once
 
-    def one(_: Any, now: House) -> House:
+    def substep(_: Any, now: House) -> House:
         rates = decay_rates(now, control, outside, house)
 
         def remainder(y: House) -> House:
@@ -275,7 +275,7 @@ def step(
 
         return exponential_rk4(remainder, rates, now, duration / substeps, 1, doublings=4)
 
-    return jax.lax.fori_loop(0, substeps, one, now)
+    return jax.lax.fori_loop(0, substeps, substep, now)
 
 
 def stomata(radiation: Scalar, ppm: Scalar, lack: Scalar, house: Glasshouse) -> Scalar:

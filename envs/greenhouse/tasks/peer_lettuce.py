@@ -36,21 +36,8 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..shared.runge_kutta import rk4
-from .lettuce import (
-    CO2_PRICES,
-    HEAT_PRICES,
-    KWH,
-    LETTUCE_PRICES,
-    SEASON,
-    STEP,
-    Lettuce,
-    Params,
-    Prices,
-    State,
-    actuators,
-)
-from .van_henten import (
+from ...shared.runge_kutta import rk4
+from ..physics.van_henten import (
     AIR_HEIGHT,
     COMPENSATION_POINT,
     SUBSTEPS,
@@ -65,12 +52,25 @@ from .van_henten import (
     derivative,
     relative_humidity,
 )
+from .lettuce import (
+    CO2_PRICES,
+    HEAT_PRICES,
+    KWH,
+    LETTUCE_PRICES,
+    SEASON,
+    STEP,
+    Lettuce,
+    Params,
+    Prices,
+    State,
+    actuators,
+)
 
 CHANGE = 0.1
 """Part of an actuator's range by which an action changes it."""
 FIRST_HEATING = 50.0
 """W/m2"""
-LEAST, MOST = Climate(0.002, 0.0, 5.0, 0.0), Climate(0.6, 0.004, 40.0, 0.051)
+MIN_STATE, MAX_STATE = Climate(0.002, 0.0, 5.0, 0.0), Climate(0.6, 0.004, 40.0, 0.051)
 """Clamps of the state."""
 PRICES = Prices(LETTUCE_PRICES[1], HEAT_PRICES[1], CO2_PRICES[1])
 UNITS = np.array([1e6, 1e3, 1.0])
@@ -85,9 +85,9 @@ class PeerLettuce(Lettuce):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1] * 3, [1] * 3)
-        most = UNITS * np.array(self.limits)
+        max_actuation = UNITS * np.array(self.limits)
         low = [0.002, 0, 5, 0, *[0] * 3, 0, 0, 0, -60, 0]
-        high = [0.6, 2400, 40, 100, *most, 1, 1400, 0.01, 60, 0.2]
+        high = [0.6, 2400, 40, 100, *max_actuation, 1, 1400, 0.01, 60, 0.2]
         self.observation_space = self.box(low, high)
         self.reward_space = self.box(-60, 30)
 
@@ -95,8 +95,8 @@ class PeerLettuce(Lettuce):
         """Draw as Lettuce does, with fixed prices."""
         params = super().sample_params(key, split)
         fixed = {name: jnp.full((), value, self.dtype) for name, value in PRICES._asdict().items()}
-        own = {name: getattr(params.prices, name) for name in fixed if f"{name}_price" in self.own}
-        return params._replace(prices=Prices(**(fixed | own)))
+        context_prices = {name: getattr(params.prices, name) for name in fixed if f"{name}_price" in self.own_constants}
+        return params._replace(prices=Prices(**(fixed | context_prices)))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return the transplant."""
@@ -107,7 +107,7 @@ class PeerLettuce(Lettuce):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Change the actuators, integrate half an hour, clamp, then draw the next weather."""
-        now = Control(*(jnp.clip(part + CHANGE * action[i], 0.0, 1.0) for i, part in enumerate(state.applied)))
+        now = Control(*(jnp.clip(fraction + CHANGE * action[i], 0.0, 1.0) for i, fraction in enumerate(state.applied)))
         control, climate = actuators(now, self.limits), state.climate
 
         def slopes(_: float, climate: Climate) -> Climate:
@@ -115,14 +115,14 @@ class PeerLettuce(Lettuce):
 
         for _ in range(SUBSTEPS):
             climate = rk4(slopes, climate, STEP / SUBSTEPS)
-        climate = Climate(*(jnp.clip(x, a, b) for x, a, b in zip(climate, LEAST, MOST, strict=True)))
+        climate = Climate(*(jnp.clip(x, a, b) for x, a, b in zip(climate, MIN_STATE, MAX_STATE, strict=True)))
         return self.later(state, climate, now, key, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(12,)``; see the table."""
         inside, outside = state.climate, state.outside
-        used = (limit * part for limit, part in zip(UNITS * np.array(self.limits), state.applied, strict=True))
-        shown = self.stack(
+        used = (limit * fraction for limit, fraction in zip(UNITS * np.array(self.limits), state.applied, strict=True))
+        entries = self.stack(
             inside.dry_weight,
             co2_ppm(inside.co2, inside.temperature),
             inside.temperature,
@@ -132,7 +132,7 @@ class PeerLettuce(Lettuce):
             *outside,
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(shown, low, high)
+        return jnp.clip(entries, low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -164,8 +164,8 @@ class PeerLettuce(Lettuce):
         """Return profit minus penalties; see the table."""
         used, prices = actuators(next_state.applied, self.limits), self.prices_at(params, state.steps)
         gained = prices.lettuce * (next_state.climate.dry_weight - state.climate.dry_weight)
-        spent = (STEP / KWH) * prices.heat * used.heating + STEP * prices.co2 * used.co2
-        return gained - spent - penalty(next_state.climate)
+        costs = (STEP / KWH) * prices.heat * used.heating + STEP * prices.co2 * used.co2
+        return gained - costs - penalty(next_state.climate)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from .tomato import Params, Tomato
+from ..tasks.tomato import Params, Tomato
 from .tomato_grower import TomatoGrower
 
 

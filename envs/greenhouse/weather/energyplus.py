@@ -17,7 +17,7 @@ import numpy as np
 from rlbench_suite.numerals import read_integer, read_real
 from rlbench_suite.time_series import LONGEST, Column
 
-from .weather import HOUR
+from .maritime import HOUR
 
 HEADER = 8
 """rows"""
@@ -32,7 +32,7 @@ class Field(NamedTuple):
     """A quantity in the rows of a file."""
 
     name: str
-    place: int
+    column: int
     """Position in a row, from 0"""
     missing: float
     """Value, or the least of the values, that stands for a missing one"""
@@ -44,7 +44,7 @@ FIELDS = {
     "humidity": Field("relative humidity", 8, 999.0),
     "wind": Field("wind speed", 21, 999.0),
 }
-LAST = max(field.place for field in FIELDS.values())
+LAST = max(field.column for field in FIELDS.values())
 WETTEST = 110.0
 """%: largest humidity of a file, of air with fog, which counts as saturated"""
 
@@ -75,10 +75,10 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
     for number, row in enumerate(rows):
         if len(row) <= LAST:
             raise ValueError(f"row {HEADER + number + 1} has {len(row)} fields, of at least {LAST + 1}")
-        due = number % HOURS + 1
-        if row[HOUR_FIELD].strip() != str(due):
-            given = row[HOUR_FIELD][:20]
-            raise ValueError(f"row {HEADER + number + 1} of an hourly file is of hour {due}, got {given!r}")
+        hour = number % HOURS + 1
+        if row[HOUR_FIELD].strip() != str(hour):
+            text_of_hour = row[HOUR_FIELD][:20]
+            raise ValueError(f"row {HEADER + number + 1} of an hourly file is of hour {hour}, got {text_of_hour!r}")
     _refuse_gaps([(row[MONTH_FIELD].strip(), row[DAY_FIELD].strip()) for row in rows])
     hours = 2 * np.arange(1, len(rows) + 1)
     times = np.arange(2 * len(rows) + 1)
@@ -98,13 +98,13 @@ def _refuse_gaps(dates: list[tuple[str, str]]) -> None:
             month, day = (read_integer(text) for text in texts)
             following.append([_day_after(year, month, day) for year in _years(month, day)])
         except (ValueError, OverflowError):
-            given = "-".join(text[:20] for text in texts)
-            raise ValueError(f"month and day of row {HEADER + HOURS * number + 1} are no date: {given!r}") from None
+            date = "-".join(text[:20] for text in texts)
+            raise ValueError(f"month and day of row {HEADER + HOURS * number + 1} are no date: {date!r}") from None
         days.append((month, day))
-    for number, (due, after) in enumerate(zip(following, days[1:], strict=False)):
-        if after not in due:
-            row, wanted = HEADER + HOURS * (number + 1) + 1, " or ".join(sorted({f"{m}-{d}" for m, d in due}))
-            raise ValueError(f"row {row} should begin the day (month-day) {wanted}, got {after[0]}-{after[1]}")
+    for number, (next_dates, after) in enumerate(zip(following, days[1:], strict=False)):
+        if after not in next_dates:
+            row, expected = HEADER + HOURS * (number + 1) + 1, " or ".join(sorted({f"{m}-{d}" for m, d in next_dates}))
+            raise ValueError(f"row {row} should begin the day (month-day) {expected}, got {after[0]}-{after[1]}")
 
 
 def _years(month: int, day: int) -> tuple[int, ...]:
@@ -123,15 +123,15 @@ def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
         ValueError: one is missing, no number, or out of range.
     """
     values = np.empty(len(rows))
-    most = WETTEST if column.name == "humidity" else column.most
+    maximum = WETTEST if column.name == "humidity" else column.most
     for number, row in enumerate(rows):
-        where, text = f"the {field.name} of row {HEADER + number + 1}", row[field.place].strip()
+        where, text = f"the {field.name} of row {HEADER + number + 1}", row[field.column].strip()
         try:
             values[number] = read_real(text)
         except ValueError:
             raise ValueError(f"{where} is no number: {text[:20]!r}") from None
         if not values[number] < field.missing:
             raise ValueError(f"{where} is missing ({text[:20]})")
-        if not column.least <= values[number] <= most:
-            raise ValueError(f"{where} must be from {column.least:g} to {most:g} {column.unit}, got {text[:20]}")
+        if not column.least <= values[number] <= maximum:
+            raise ValueError(f"{where} must be from {column.least:g} to {maximum:g} {column.unit}, got {text[:20]}")
     return np.minimum(values, SATURATED) if column.name == "humidity" else values

@@ -1,7 +1,7 @@
 """Grow a crop of lettuce for forty days: dose carbon dioxide, open the vents, heat, and earn more than that costs.
 
 Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour with constant actuators and
-weather. Weather: ``weather.py``. Profit is the value of the crop's growth minus the cost of carbon dioxide and heat,
+weather. Weather: ``maritime.py``. Profit is the value of the crop's growth minus the cost of carbon dioxide and heat,
 per square metre. Bounds on the climate are a separate constraint.
 
 ======================  ====================================================================================
@@ -51,12 +51,12 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..shared.alternating_bands import alternating_bands
-from ..shared.own_constants import OwnConstants
-from . import van_henten
-from .records import DAY, STEP, Records, record_series
-from .van_henten import Climate, Control, Greenhouse, Scalar, Weather, co2_ppm, relative_humidity
-from .weather import HOUR, OUTSIDE_CO2, YEAR, Site, Sky, day_angle, next_sky, weather
+from ...shared.alternating_bands import alternating_bands
+from ...shared.own_constants import OwnConstants
+from ..physics import van_henten
+from ..physics.van_henten import Climate, Control, Greenhouse, Scalar, Weather, co2_ppm, relative_humidity
+from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, Sky, day_angle, next_sky, weather
+from ..weather.records import DAY, STEP, Records, record_series
 
 SEASON = 40 * DAY
 """steps"""
@@ -91,6 +91,18 @@ CO2_PRICES = (0.42 * HFL, 0.1906)
 PRICE_SPREAD = 0.2
 PRICE_SCALES = 20.0, 0.1, 0.2
 """Scales of the prices in observations."""
+MEASURED = {
+    "dry_weight": ("dry weight of the crop", "kg/m2"),
+    "co2": ("carbon dioxide inside", "ppm"),
+    "temperature": ("temperature inside", "degC"),
+    "humidity": ("relative humidity inside", "%"),
+    "radiation": ("radiation outside", "W/m2"),
+    "outside_temperature": ("temperature outside", "degC"),
+    "outside_humidity": ("relative humidity outside", "%"),
+}
+"""Meaning and unit of each measurement, by name."""
+POSITION = {name: position for position, name in enumerate(MEASURED)}
+"""Position of each measurement in observations."""
 SCALES = np.array([0.25, 1000, 20, 100, 500, 20, 100])
 """Scales of the seven measurements, in their units."""
 SENSORS = np.array([[0, 1], [0, 5000], [-20, 60], [0, 100], [0, 1000], [-40, 60], [0, 100]])
@@ -172,11 +184,11 @@ class Lettuce(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if not 0 <= (difficulty or 0) <= 0.5:
             raise ValueError(f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got {difficulty!r}.")
-        self.own = OwnConstants(card, self.constants())
-        self.limits = Control(*(self.own.value(f"{name}_limit") for name in Control._fields))
-        self.bounds = Bounds(*(self.own.value(name) for name in Bounds._fields))
+        self.own_constants = OwnConstants(card, self.constants())
+        self.limits = Control(*(self.own_constants.value(f"{name}_limit") for name in Control._fields))
+        self.bounds = Bounds(*(self.own_constants.value(name) for name in Bounds._fields))
         self._check()
-        self.records = Records(card, self.own, self.dtype)
+        self.records = Records(card, self.own_constants, self.dtype)
         self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
         low = np.concatenate([SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3])
         high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
@@ -191,7 +203,7 @@ class Lettuce(Task[Params, State]):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return site, prices, greenhouse, actuators, bounds of the climate, and the weights of the reward's terms."""
-        part = self.difficulty or 0.0
+        tolerance = self.difficulty or 0.0
 
         def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
             return Constant(name, unit, value, value, meaning, drawn=False, **limits)
@@ -211,7 +223,7 @@ class Lettuce(Task[Params, State]):
             price("heat", HEAT_PRICES, "EUR/kWh"),
             price("co2", CO2_PRICES, "EUR/kg"),
             *(
-                Constant(name, unit, float(f"{v * (1 - part):.6g}"), float(f"{v * (1 + part):.6g}"), meaning)
+                Constant(name, unit, float(f"{v * (1 - tolerance):.6g}"), float(f"{v * (1 + tolerance):.6g}"), meaning)
                 for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), self.usual, strict=True)
             ),
             fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", most=1e-4),
@@ -237,8 +249,12 @@ class Lettuce(Task[Params, State]):
 
     def _check(self) -> None:
         """Refuse a greenhouse that the integration cannot hold, and bounds without a climate between them."""
-        exchange = self.limits.ventilation + self.own.range("leakage")[1] + self.own.range("transpiration")[1]
-        loss = van_henten.VENTILATION_HEAT * self.limits.ventilation + self.own.range("heat_loss")[1]
+        exchange = (
+            self.limits.ventilation
+            + self.own_constants.range("leakage")[1]
+            + self.own_constants.range("transpiration")[1]
+        )
+        loss = van_henten.VENTILATION_HEAT * self.limits.ventilation + self.own_constants.range("heat_loss")[1]
         fastest = max(exchange / van_henten.AIR_HEIGHT, loss / van_henten.HEAT_CAPACITY)
         if fastest * STEP / van_henten.SUBSTEPS > 3:
             raise ValueError(
@@ -246,14 +262,14 @@ class Lettuce(Task[Params, State]):
                 f"{1 / fastest:.0f} s, too fast for the integration: at least {STEP / van_henten.SUBSTEPS / 3:.0f} s."
             )
         for low, high in (("coldest", "warmest"), ("least_co2", "most_co2")):
-            if self.own.value(low) >= self.own.value(high):
+            if self.own_constants.value(low) >= self.own_constants.value(high):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price; 4 g/m2 and less grown in a step."""
-        if not self.own.changed and not self.records.rows:
+        if not self.own_constants.changed and not self.records.rows:
             return -30.0, 1.0
-        weight, dearest = self.own.weight, Prices(*map(self.records.dearest, Prices._fields))
+        weight, dearest = self.own_constants.weight, Prices(*map(self.records.dearest, Prices._fields))
         lettuce = weight("lettuce") * dearest.lettuce
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * self.limits.co2
@@ -271,21 +287,21 @@ class Lettuce(Task[Params, State]):
             level = sheets[0] * jnp.exp(math.log(sheets[1] / sheets[0]) * u[4])
             return level * between(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
 
-        def drawn(name: str, i: int, shipped: Scalar, scale: float = 1.0) -> Scalar:
-            return self.own.draw(name, u[i], split, shipped, scale)
+        def sample(name: str, i: int, shipped: Scalar, scale: float = 1.0) -> Scalar:
+            return self.own_constants.draw(name, u[i], split, shipped, scale)
 
         site = Site(
-            latitude=drawn("latitude", 0, between(math.radians(50), math.radians(54), u[0]), math.radians(1)),
-            start=drawn("planting_day", 1, alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20)),
-            warmth=drawn("warmth", 2, between(-1.5, 1.5, u[2])),
-            cloudiness=drawn("cloudiness", 3, between(0.0, 2.0, u[3])),
+            latitude=sample("latitude", 0, between(math.radians(50), math.radians(54), u[0]), math.radians(1)),
+            start=sample("planting_day", 1, alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20)),
+            warmth=sample("warmth", 2, between(-1.5, 1.5, u[2])),
+            cloudiness=sample("cloudiness", 3, between(0.0, 2.0, u[3])),
         )
         sheets = zip(Prices._fields, (LETTUCE_PRICES, HEAT_PRICES, CO2_PRICES), strict=True)
-        prices = Prices(*(drawn(f"{name}_price", 5 + i, price(s, u[5 + i])) for i, (name, s) in enumerate(sheets)))
-        part = self.difficulty or 0.0
+        prices = Prices(*(sample(f"{name}_price", 5 + i, price(s, u[5 + i])) for i, (name, s) in enumerate(sheets)))
+        tolerance = self.difficulty or 0.0
         house = Greenhouse(
             *(
-                drawn(name, 8 + i, v * between(1 - part, 1 + part, u[8 + i]))
+                sample(name, 8 + i, v * between(1 - tolerance, 1 + tolerance, u[8 + i]))
                 for i, (name, v) in enumerate(zip(GREENHOUSE, self.usual, strict=True))
             )
         )
@@ -348,7 +364,7 @@ class Lettuce(Task[Params, State]):
             outside.temperature,
             relative_humidity(outside.humidity, outside.temperature),
         )
-        shown = [
+        readings = [
             jnp.clip(value, low, high) * (1 / scale)
             for value, (low, high), scale in zip(measured, SENSORS, SCALES, strict=True)
         ]
@@ -357,7 +373,7 @@ class Lettuce(Task[Params, State]):
         season = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
         prices = self.prices_at(params, state.steps)
         return self.stack(
-            *shown,
+            *readings,
             *state.applied,
             state.steps.astype(self.dtype) * (1 / SEASON),
             jnp.sin(hour),
@@ -369,24 +385,15 @@ class Lettuce(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        measured = {
-            "dry_weight": ("dry weight of the crop", "kg/m2"),
-            "co2": ("carbon dioxide inside", "ppm"),
-            "temperature": ("temperature inside", "degC"),
-            "humidity": ("relative humidity inside", "%"),
-            "radiation": ("radiation outside", "W/m2"),
-            "outside_temperature": ("temperature outside", "degC"),
-            "outside_humidity": ("relative humidity outside", "%"),
-        }
         lettuce, heat, co2 = self.price_scales
         return (
             *(
                 Component(name, meaning, f"{scale:g} {unit}")
-                for (name, (meaning, unit)), scale in zip(measured.items(), SCALES, strict=True)
+                for (name, (meaning, unit)), scale in zip(MEASURED.items(), SCALES, strict=True)
             ),
             *(
-                replace(part, name=f"last_{part.name}", meaning=f"{part.meaning}, of the last step")
-                for part in self.action_components()
+                replace(component, name=f"last_{component.name}", meaning=f"{component.meaning}, of the last step")
+                for component in self.action_components()
             ),
             Component("season", "part of the season that is gone"),
             Component("sin_day", "sine of the time of day"),
@@ -416,12 +423,12 @@ class Lettuce(Task[Params, State]):
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, STEP * prices.co2 * used.co2
         standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
         gained = standing - state.climate.dry_weight
-        if not self.own.reweighted:
+        if not self.own_constants.reweighted:
             return prices.lettuce * gained - (heat + co2)
-        weight = self.own.weight
-        spent = weight("heat") * heat + weight("co2") * co2
+        weight = self.own_constants.weight
+        costs = weight("heat") * heat + weight("co2") * co2
         broken = weight("violation") * violation(next_state.climate, self.bounds)
-        return weight("lettuce") * (prices.lettuce * gained) - spent - broken
+        return weight("lettuce") * (prices.lettuce * gained) - costs - broken
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
@@ -460,10 +467,10 @@ class Lettuce(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe crop, climate, weather, actuators, time and prices, with units."""
-        inside, outside = (jax.tree.map(float, part) for part in (state.climate, state.outside))
+        inside, outside = (jax.tree.map(float, values) for values in (state.climate, state.outside))
         lettuce, heat, co2 = map(float, self.prices_at(params, state.steps))
         days, hours = divmod(int(state.steps) * STEP / HOUR, 24)
-        dosed, vented, heated = (100 * float(part) for part in state.applied)
+        dosed, vented, heated = (100 * float(values) for values in state.applied)
         return (
             f"Day {days:.0f} of 40, {hours:04.1f} h, planted on day {float(params.site.start):.0f} of the year. "
             f"Crop {inside.dry_weight:.4f} kg/m2. "
@@ -512,7 +519,7 @@ class Lettuce(Task[Params, State]):
 
 def actuators(setting: Control, limits: Control) -> Control:
     """Convert fractions of the actuators' ranges to SI units."""
-    return Control(*(limit * part for limit, part in zip(limits, setting, strict=True)))
+    return Control(*(limit * fraction for limit, fraction in zip(limits, setting, strict=True)))
 
 
 def lost(climate: Climate) -> Scalar:

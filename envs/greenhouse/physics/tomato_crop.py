@@ -168,8 +168,8 @@ def assimilation(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, va
     usual = 1 + math.exp(ENTROPY / GAS_CONSTANT - DEACTIVATION / (GAS_CONSTANT * 298.15))
     potential = variety.electron_transport * area * jnp.exp(warmed) * usual / (1 + jnp.exp(hot))
     absorbed = ELECTRONS * light
-    both = potential + absorbed
-    rate = (both - jnp.sqrt(both * both - 4 * CURVATURE * potential * absorbed)) * (0.5 / CURVATURE)
+    transport = potential + absorbed
+    rate = (transport - jnp.sqrt(transport * transport - 4 * CURVATURE * potential * absorbed)) * (0.5 / CURVATURE)
     inside = STOMATA * ppm
     lost = jnp.maximum(0.0, 20 * COMPENSATION + COMPENSATION * (temperature - 20.0) / area)
     above = jnp.maximum(0.0, inside - lost)
@@ -177,10 +177,10 @@ def assimilation(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, va
     return CH2O * net * _logistic(5e-4 * (BUFFER_FULL - crop.buffer))
 
 
-def _generative(part: Scalar) -> Scalar:
+def _generative(progress: Scalar) -> Scalar:
     """Return how far the crop bears fruit, in [0, 1], from the part of the temperature sum (equation B.6)."""
-    before = part - 1.0
-    return 0.5 * (part + jnp.sqrt(part * part + 1e-4)) - 0.5 * (before + jnp.sqrt(before * before + 1e-4))
+    before = progress - 1.0
+    return 0.5 * (progress + jnp.sqrt(progress * progress + 1e-4)) - 0.5 * (before + jnp.sqrt(before * before + 1e-4))
 
 
 def _logistic(x: Scalar) -> Scalar:

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from .tomato import Params, Tomato
+from ..tasks.tomato import Params, Tomato
+from ..tasks.tomato_sensors import INSIDE, SCALES, Readings
 from .tomato_grower import TomatoGrower
-from .tomato_sensors import INSIDE, SCALES, Readings
 
 
 class DoubtfulGrower(NamedTuple):
@@ -40,14 +40,16 @@ class DoubtfulGrower(NamedTuple):
 
     def act(self, memory: Readings, view: View, key: jax.Array) -> tuple[jax.Array, Readings]:
         """Return the setting, shape ``(3,)``, and the readings."""
-        seen = view.observation
-        now = Readings(*seen[INSIDE : INSIDE + 3])
+        observation = view.observation
+        now = Readings(*observation[INSIDE : INSIDE + 3])
         damp = (now.humidity == memory.humidity) & (now.humidity < 1)  # saturated air reads 100 % again and again
         stuck = now.temperature == memory.temperature, now.co2 == memory.co2, damp
-        warmth = seen[INSIDE - 1] * SCALES[INSIDE - 1] + self.sunshine * seen[INSIDE + 4] * SCALES[INSIDE + 4]
+        warmth = (
+            observation[INSIDE - 1] * SCALES[INSIDE - 1] + self.sunshine * observation[INSIDE + 4] * SCALES[INSIDE + 4]
+        )
         assumed = warmth, self.usual_co2, self.grower.damp
         for i in range(3):
-            doubtful = (seen[-3 + i] > 0) | stuck[i]
-            seen = seen.at[INSIDE + i].set(jnp.where(doubtful, assumed[i] / SCALES[INSIDE + i], now[i]))
-        setting, _ = self.grower.act((), view._replace(observation=seen), key)
+            doubtful = (observation[-3 + i] > 0) | stuck[i]
+            observation = observation.at[INSIDE + i].set(jnp.where(doubtful, assumed[i] / SCALES[INSIDE + i], now[i]))
+        setting, _ = self.grower.act((), view._replace(observation=observation), key)
         return setting, now

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from rlbench_suite.context import Constant, weights
 
-from .glasshouse import Glasshouse
-from .tomato_crop import Variety
+from ..physics.glasshouse import Glasshouse
+from ..physics.tomato_crop import Variety
 
 HEATING_LIMIT, CO2_LIMIT = 150.0, 5.0
 """W/m2, mg/(m2 s): limits of the actuators. A modern Dutch glasshouse has 300 and 5.14 (Katzin 2021, table 4.2);
@@ -44,11 +44,11 @@ class Bounds(NamedTuple):
     """%"""
 
 
-def own_constants(part: float, degrees: float) -> tuple[Constant, ...]:
+def task_constants(tolerance: float, degrees: float) -> tuple[Constant, ...]:
     """Return the constants.
 
     Args:
-        part: fraction of the published constants of glasshouse and crop within which a context draws them.
+        tolerance: fraction of the published constants of glasshouse and crop within which a context draws them.
         degrees: latitude of the climate's middle, deg.
     """
 
@@ -77,7 +77,7 @@ def own_constants(part: float, degrees: float) -> tuple[Constant, ...]:
         price("heat", "EUR/kWh"),
         price("co2", "EUR/kg"),
         *(
-            Constant(name, unit, float(f"{v * (1 - part):.6g}"), float(f"{v * (1 + part):.6g}"), meaning)
+            Constant(name, unit, float(f"{v * (1 - tolerance):.6g}"), float(f"{v * (1 + tolerance):.6g}"), meaning)
             for (name, (unit, meaning)), v in zip(CONSTANTS.items(), usual, strict=True)
         ),
         fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", most=500.0),

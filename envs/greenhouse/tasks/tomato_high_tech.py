@@ -39,13 +39,14 @@ from rlbench_suite.context import Constant, weights
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from . import heat_store, high_tech_glasshouse, root_zone
-from .climates import next_sky
-from .glasshouse import Control, House, Scalar, co2_ppm
-from .high_tech_glasshouse import Climate, Parts, Setting
-from .high_tech_picture import picture_with_devices
+from ..physics import heat_store, high_tech_glasshouse, root_zone
+from ..physics.glasshouse import Control, House, Scalar, co2_ppm
+from ..physics.high_tech_glasshouse import Climate, Nodes, Setting
+from ..pictures.high_tech_picture import picture_with_devices
+from ..weather.climates import next_sky
+from ..weather.records import STEP
+from . import tomato_sensors
 from .lettuce import INTERLOCK, KWH
-from .records import STEP
 from .tomato import FRESH, Params, State, Tomato, actuators, lost, violation
 
 LAMP_LIMIT = 200 / 3
@@ -69,6 +70,18 @@ MORE_SENSORS = (
     ("drain", "water that drained in the last step", "kg/m2", 1.0, 0, 2),
 )
 """Name, meaning, unit and scale of each measurement, and the range of its sensor"""
+ENTRIES = (
+    *tomato_sensors.ENTRIES,
+    *(row[0] for row in MORE_SENSORS),
+    "last_screen",
+    "last_lamps",
+    "last_boiler",
+    "last_irrigation",
+    "electricity_price",
+    "water_price",
+)
+"""Names of the entries of an observation, in order"""
+POSITION = {name: position for position, name in enumerate(ENTRIES)}
 
 
 class Utilities(NamedTuple):
@@ -105,7 +118,7 @@ class Used(NamedTuple):
 class Equipment(NamedTuple):
     """State of glasshouse and devices beside those of ``tomato.py``."""
 
-    parts: Parts
+    nodes: Nodes
     heat: Scalar
     """J/m2 in the store"""
     water: Scalar
@@ -132,21 +145,21 @@ class TomatoHighTech(Tomato):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.device_limits = Devices(1.0, *(self.own.value(f"{name}_limit") for name in Devices._fields[1:]))
+        self.device_limits = Devices(1.0, *(self.own_constants.value(f"{name}_limit") for name in Devices._fields[1:]))
         self.utility_scales = self.records.price_scales(Utilities._fields, UTILITY_SCALES)
-        seen: Any = self.observation_space
+        space: Any = self.observation_space
         low, high = zip(*((low / scale, high / scale) for *_, scale, low, high in MORE_SENSORS), strict=True)
         lowest_prices = -2 * bool(self.records.rows), 0
         self.observation_space = self.box(
-            [*seen.low, *low, *[0] * 4, *lowest_prices], [*seen.high, *high, *[1] * 4, *[2] * 2]
+            [*space.low, *low, *[0] * 4, *lowest_prices], [*space.high, *high, *[1] * 4, *[2] * 2]
         )
         self.action_space = self.box([0] * 7, [1] * 7)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants of ``tomato.py``, prices of electricity and water, and the devices' limits."""
 
-        def limit(name: str, unit: str, value: float, meaning: str, most: float) -> Constant:
-            return Constant(f"{name}_limit", unit, value, value, meaning, most, drawn=False)
+        def limit(name: str, unit: str, value: float, meaning: str, maximum: float) -> Constant:
+            return Constant(f"{name}_limit", unit, value, value, meaning, maximum, drawn=False)
 
         return (
             *super().constants(),
@@ -171,7 +184,9 @@ class TomatoHighTech(Tomato):
     def _check(self) -> None:
         """Refuse vents that the integration cannot hold, and what ``tomato.py`` refuses."""
         super()._check()
-        exchange = 0.375 * self.own.range("vents")[1] * 12.0 + 20 * self.own.range("leakage")[1]  # wind of 40 m/s
+        exchange = (
+            0.375 * self.own_constants.range("vents")[1] * 12.0 + 20 * self.own_constants.range("leakage")[1]
+        )  # wind of 40 m/s
         if exchange > 2 * high_tech_glasshouse.TOP_HEIGHT * high_tech_glasshouse.FASTEST:
             raise ValueError(
                 f"{self.card.id}: vents or leakage change the air above the screen in "
@@ -181,36 +196,42 @@ class TomatoHighTech(Tomato):
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: also all electricity and water, and the store's cooling."""
         worst, best = super()._reward_range()
-        weight, own, dearest = self.own.weight, self.own, self.records.dearest
+        weight, own_constants, dearest = self.own_constants.weight, self.own_constants, self.records.dearest
         heat = weight("heat") * dearest("heat") * heat_store.CAPACITY / heat_store.COOLING * STEP / KWH
-        lamps = weight("electricity") * dearest("electricity") * own.value("lamps_limit") * STEP / KWH
-        water = weight("water") * own.range("water_price")[1] * own.value("irrigation_limit") * STEP * 1e-3
+        lamps = weight("electricity") * dearest("electricity") * own_constants.value("lamps_limit") * STEP / KWH
+        water = (
+            weight("water")
+            * own_constants.range("water_price")[1]
+            * own_constants.value("irrigation_limit")
+            * STEP
+            * 1e-3
+        )
         gained_back = (cost for good, cost in (("heat", heat), ("electricity", lamps)) if self.records.pays_back(good))
         return worst - (heat + lamps + water), best + sum(gained_back)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the season as for the tomato task, and prices of electricity and water."""
         u = self.uniform(jax.random.fold_in(key, 2), len(UTILITIES))
-        prices = [self.own.sample(f"{name}_price", u[i], split) for i, name in enumerate(UTILITIES)]
+        prices = [self.own_constants.sample(f"{name}_price", u[i], split) for i, name in enumerate(UTILITIES)]
         return super().sample_params(key, split)._replace(utilities=Utilities(*prices))
 
     def utilities_at(self, params: Params, steps: Scalar) -> Utilities:
         """Return the prices of electricity and water after some steps."""
-        drawn: Utilities = params.utilities
-        return self.records.prices_at(drawn, params.row, steps)
+        sampled: Utilities = params.utilities
+        return self.records.prices_at(sampled, params.row, steps)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, in soil that is colder the deeper."""
         state = super().initial(key, params)
         air, zero = state.house.air, jnp.zeros((), self.dtype)
         t, deep = air.temperature, self.climate.mean
-        soil = (t + (deep - t) * (part / 6) for part in range(1, 6))
+        soil = (t + (deep - t) * (depth / 6) for depth in range(1, 6))
         cover = 0.5 * (t + state.outside.temperature)
-        parts = Parts._make((t, t, *soil, t, cover, t, t, air.co2, air.vapour))
+        nodes = Nodes._make((t, t, *soil, t, cover, t, t, air.co2, air.vapour))
         devices = Devices(zero, zero, zero, zero)
         nothing = Used(zero, zero, zero, zero)
         equipment = Equipment(
-            parts, zero + 0.5 * heat_store.CAPACITY, zero + root_zone.CAPACITY, zero, devices, nothing
+            nodes, zero + 0.5 * heat_store.CAPACITY, zero + root_zone.CAPACITY, zero, devices, nothing
         )
         return state._replace(equipment=equipment)
 
@@ -218,15 +239,15 @@ class TomatoHighTech(Tomato):
         """Cut heat to what the store allows, integrate half an hour, drain, then draw the next weather."""
         house, equipment, air = state.house, state.equipment, state.house.air
         dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
-        asked = Devices(action[3], action[4], action[5], action[6])
+        requested = Devices(action[3], action[4], action[5], action[6])
         stored = heat_store.pass_time(
-            equipment.heat, asked.boiler * self.device_limits.boiler, action[0] * self.limits.heating, STEP
+            equipment.heat, requested.boiler * self.device_limits.boiler, action[0] * self.limits.heating, STEP
         )
         applied = Control(stored.discharged * (1 / self.limits.heating), action[1], dosing)
-        devices = asked._replace(boiler=stored.charged * (1 / self.device_limits.boiler))
+        devices = requested._replace(boiler=stored.charged * (1 / self.device_limits.boiler))
         controls, units = actuators(applied, self.limits), self.in_units(devices)
         setting = Setting(*controls, units.screen, units.lamps, units.irrigation)
-        now = Climate(air, equipment.parts, house.crop, house.harvest, equipment.water)
+        now = Climate(air, equipment.nodes, house.crop, house.harvest, equipment.water)
         then = high_tech_glasshouse.step(
             now, setting, state.outside, params.house, params.variety, self.climate.mean, STEP
         )
@@ -246,43 +267,43 @@ class TomatoHighTech(Tomato):
             outside=self.outside(params, sky, steps),
             steps=steps,
             violation=state.violation + violation(then.air, self.bounds),
-            equipment=Equipment(then.parts, stored.heat, root.water, root.drain, devices, used),
+            equipment=Equipment(then.nodes, stored.heat, root.water, root.drain, devices, used),
         )
 
     def in_units(self, devices: Devices) -> Devices:
         """Convert parts of the devices' ranges to their units."""
-        return Devices(*(limit * part for limit, part in zip(self.device_limits, devices, strict=True)))
+        return Devices(*(limit * fraction for limit, fraction in zip(self.device_limits, devices, strict=True)))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(33,)``; see the table."""
         equipment = state.equipment
         measured = (
-            equipment.parts.canopy,
+            equipment.nodes.canopy,
             equipment.heat * (1 / heat_store.CAPACITY),
             equipment.water * (1 / root_zone.CAPACITY),
             equipment.drain,
         )
-        shown = [
+        readings = [
             jnp.clip(value, low, high) * (1 / scale)
             for value, (_, _, _, scale, low, high) in zip(measured, MORE_SENSORS, strict=True)
         ]
         utilities = self.utilities_at(params, state.steps)
         prices = (price * (1 / scale) for price, scale in zip(utilities, self.utility_scales, strict=True))
-        more = self.stack(*shown, *equipment.applied, *prices)
+        more = self.stack(*readings, *equipment.applied, *prices)
         return jnp.concatenate([super().observation(state, key, params), more])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         usual = list(super().observation_components())
-        doubled = {f"last_{part.name}" for part in self.action_components()[3:]}
+        doubled = {f"last_{component.name}" for component in self.action_components()[3:]}
         electricity, water = self.utility_scales
         return (
-            *(part for part in usual if part.name not in doubled),
+            *(component for component in usual if component.name not in doubled),
             *(
                 Component(name, meaning, f"{scale:g} {unit}" if unit else "1")
                 for name, meaning, unit, scale, _, _ in MORE_SENSORS
             ),
-            *(part for part in usual if part.name in doubled),
+            *(component for component in usual if component.name in doubled),
             Component("electricity_price", "price of electricity", f"{electricity:g} EUR/kWh"),
             Component("water_price", "price of water", f"{water:g} EUR/m3"),
         )
@@ -301,16 +322,16 @@ class TomatoHighTech(Tomato):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the profit of the step, EUR/m2."""
         prices, utilities = self.prices_at(params, state.steps), self.utilities_at(params, state.steps)
-        weight = self.own.weight
+        weight = self.own_constants.weight
         devices, equipment = self.in_units(next_state.equipment.applied), next_state.equipment
-        left = left_store(state.equipment.heat, equipment.heat, devices.boiler)
+        store_heat = left_store(state.equipment.heat, equipment.heat, devices.boiler)
         co2 = bought(self.limits.co2 * next_state.applied.co2, devices.boiler)
         after, before = next_state.house, state.house
         hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
         gained = prices.tomato * (FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest)))
         return (
             weight("tomato") * gained
-            - weight("heat") * ((1 / KWH) * prices.heat * left)
+            - weight("heat") * ((1 / KWH) * prices.heat * store_heat)
             - weight("co2") * ((1e-6 * STEP) * prices.co2 * co2)
             - weight("electricity") * ((STEP / KWH) * utilities.electricity * devices.lamps)
             - weight("water") * ((1e-3 * STEP) * utilities.water * devices.irrigation)
@@ -321,7 +342,7 @@ class TomatoHighTech(Tomato):
         """Return ``success`` and the measures."""
         equipment = state.equipment
         return super().info(state, params) | {
-            "leaf_temperature": equipment.parts.canopy,
+            "leaf_temperature": equipment.nodes.canopy,
             "stored_heat": (100 / heat_store.CAPACITY) * equipment.heat,
             "root_water": (100 / root_zone.CAPACITY) * equipment.water,
             "heat_used": equipment.used.heat,
@@ -342,10 +363,10 @@ class TomatoHighTech(Tomato):
     def describe(self, state: State, params: Params) -> str:
         """Describe what ``tomato.py`` does, and the devices."""
         equipment = jax.tree.map(float, state.equipment)
-        screen, lamps, boiler, irrigation = (100 * part for part in equipment.applied)
+        screen, lamps, boiler, irrigation = (100 * fraction for fraction in equipment.applied)
         electricity, water = map(float, self.utilities_at(params, state.steps))
         return (
-            f"{super().describe(state, params)} Leaves {equipment.parts.canopy:.1f} degC. "
+            f"{super().describe(state, params)} Leaves {equipment.nodes.canopy:.1f} degC. "
             f"Heat store {100 * equipment.heat / heat_store.CAPACITY:.0f} % full, "
             f"root zone {100 * equipment.water / root_zone.CAPACITY:.0f} %, {equipment.drain:.2f} kg/m2 drained. "
             f"Last setting: screen {screen:.0f} % closed, lamps {lamps:.0f} %, boiler {boiler:.0f} %, "

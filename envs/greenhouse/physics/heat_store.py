@@ -29,9 +29,9 @@ class Stored(NamedTuple):
 
 def pass_time(heat: Any, charge: Any, discharge: Any, duration: float) -> Stored:
     """Return the heat after ``duration`` seconds in which boiler and pipes ask for constant flows, W/m2."""
-    kept = math.exp(-duration / COOLING)
+    persistence = math.exp(-duration / COOLING)
     seconds = -math.expm1(-duration / COOLING) * COOLING  # worth of a constant flow of 1 W/m2 at the end, J
-    discharged = jnp.minimum(discharge, charge + heat * (kept / seconds))
-    charged = jnp.minimum(charge, discharged + jnp.maximum(0.0, CAPACITY - kept * heat) * (1 / seconds))
-    end = jnp.clip(kept * heat + seconds * (charged - discharged), 0.0, CAPACITY)
+    discharged = jnp.minimum(discharge, charge + heat * (persistence / seconds))
+    charged = jnp.minimum(charge, discharged + jnp.maximum(0.0, CAPACITY - persistence * heat) * (1 / seconds))
+    end = jnp.clip(persistence * heat + seconds * (charged - discharged), 0.0, CAPACITY)
     return Stored(end, charged, discharged)

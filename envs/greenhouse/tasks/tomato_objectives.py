@@ -17,8 +17,8 @@ import jax
 
 from rlbench_suite.task_card import TaskCard
 
+from ..weather.records import STEP
 from .lettuce import KWH
-from .records import STEP
 from .tomato import Params, State, Tomato, actuators
 
 

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from .tomato import PRICE_SCALES, Params, Tomato
-from .tomato_constants import CO2_LIMIT, HEATING_LIMIT, Bounds
-from .tomato_sensors import INSIDE, SCALES
+from ..tasks.tomato import PRICE_SCALES, Params, Tomato
+from ..tasks.tomato_constants import CO2_LIMIT, HEATING_LIMIT, Bounds
+from ..tasks.tomato_sensors import POSITION, read
 
 AS_SHIPPED = PRICE_SCALES[2] / PRICE_SCALES[0]
 """Price of carbon dioxide by that of tomatoes where observations show the same number for both"""
@@ -48,7 +48,7 @@ class TomatoGrower(NamedTuple):
     """%: vents open step by step above this relative humidity"""
     drying_gain: Any = 0.0045
     """Opening a per cent and step"""
-    kept: Any = 0.85
+    persistence: Any = 0.85
     """Part of the last opening that stays"""
     co2: Any = 1850.0
     """ppm: dosing target by day if carbon dioxide were free"""
@@ -70,16 +70,16 @@ class TomatoGrower(NamedTuple):
         """Make the player for the actuators, prices and bounds of a glasshouse: its targets are as far within the
         bounds as those for the shipped ones.
         """
-        usual, own, mine = Bounds(), task.bounds, cls()
+        shipped, bounds, grower = Bounds(), task.bounds, cls()
         prices = task.price_scales[2] / task.price_scales[0]
-        if (own, task.limits.heating, task.limits.co2, prices) == (usual, HEATING_LIMIT, CO2_LIMIT, AS_SHIPPED):
-            return mine
-        return mine._replace(
-            warm_day=mine.warm_day + (own.coldest - usual.coldest),
-            warm_night=mine.warm_night + (own.coldest - usual.coldest),
-            hot=mine.hot + (own.warmest - usual.warmest),
-            damp=mine.damp + (own.dampest - usual.dampest),
-            co2=mine.co2 + (own.most_co2 - usual.most_co2),
+        if (bounds, task.limits.heating, task.limits.co2, prices) == (shipped, HEATING_LIMIT, CO2_LIMIT, AS_SHIPPED):
+            return grower
+        return grower._replace(
+            warm_day=grower.warm_day + (bounds.coldest - shipped.coldest),
+            warm_night=grower.warm_night + (bounds.coldest - shipped.coldest),
+            hot=grower.hot + (bounds.warmest - shipped.warmest),
+            damp=grower.damp + (bounds.dampest - shipped.dampest),
+            co2=grower.co2 + (bounds.most_co2 - shipped.most_co2),
             most_heating=task.limits.heating,
             most_co2=task.limits.co2,
             relative_price=prices,
@@ -91,14 +91,20 @@ class TomatoGrower(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the setting, shape ``(3,)``."""
-        seen = view.observation
-        inside, ppm, humidity = (seen[i] * SCALES[i] for i in range(INSIDE, INSIDE + 3))
-        radiation, outside, wind = (seen[i] * SCALES[i] for i in (8, 9, 11))
-        last_vents, tomato, co2 = seen[13], seen[20], seen[22] * self.relative_price
+        observation = view.observation
+        inside = read(observation, "temperature")
+        ppm = read(observation, "co2")
+        humidity = read(observation, "humidity")
+        radiation = read(observation, "radiation")
+        outside = read(observation, "outside_temperature")
+        wind = read(observation, "wind")
+        last_vents = observation[POSITION["last_vents"]]
+        tomato = observation[POSITION["tomato_price"]]
+        co2 = observation[POSITION["co2_price"]] * self.relative_price
         day = radiation > self.light
         target = jnp.where(day, self.warm_day, self.warm_night)
         heating = self.heating_gain * (target - inside) + self.loss * (target - outside) - self.sun * radiation
-        drying = jnp.maximum(0.0, self.kept * last_vents + self.drying_gain * (humidity - self.damp))
+        drying = jnp.maximum(0.0, self.persistence * last_vents + self.drying_gain * (humidity - self.damp))
         cooling = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
         vents = drying + cooling * 2 * self.calm / (self.calm + wind)
         dear = co2 / jnp.maximum(tomato, 0.01)

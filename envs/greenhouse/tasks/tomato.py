@@ -51,17 +51,17 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..shared.own_constants import OwnConstants
-from . import glasshouse
-from .climates import CLIMATES, Sky, conditions, first_sky, next_sky
-from .glasshouse import Air, Control, Glasshouse, House, Outside, Scalar, co2_density, co2_ppm, saturated
+from ...shared.own_constants import OwnConstants
+from ..physics import glasshouse
+from ..physics.glasshouse import Air, Control, Glasshouse, House, Outside, Scalar, co2_density, co2_ppm, saturated
+from ..physics.tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
+from ..pictures.tomato_picture import SHAPE, picture
+from ..weather.climates import CLIMATES, Sky, conditions, first_sky, next_sky
+from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, day_angle
+from ..weather.records import DAY, STEP, Records, record_series
 from .lettuce import FROST, INTERLOCK, KWH, SCORCH
-from .records import DAY, STEP, Records, record_series
-from .tomato_constants import CONSTANTS, RANGES, Bounds, own_constants
-from .tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
-from .tomato_picture import SHAPE, picture
+from .tomato_constants import CONSTANTS, RANGES, Bounds, task_constants
 from .tomato_sensors import MEASURED, SCALES, SENSORS, Readings, measure, relative_humidity
-from .weather import HOUR, OUTSIDE_CO2, YEAR, Site, day_angle
 
 DAYS = 160
 SEASON = DAYS * DAY
@@ -141,11 +141,11 @@ class Tomato(Task[Params, State]):
         if not 0 <= (difficulty or 0) <= 0.5:
             raise ValueError(f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got {difficulty!r}.")
         self.climate = CLIMATES[card.settings["climate"]]
-        self.own = OwnConstants(card, self.constants())
-        self.limits = Control(self.own.value("heating_limit"), 1.0, self.own.value("co2_limit"))
-        self.bounds = Bounds(*(self.own.value(name) for name in Bounds._fields))
+        self.own_constants = OwnConstants(card, self.constants())
+        self.limits = Control(self.own_constants.value("heating_limit"), 1.0, self.own_constants.value("co2_limit"))
+        self.bounds = Bounds(*(self.own_constants.value(name) for name in Bounds._fields))
         self._check()
-        self.records = Records(card, self.own, self.dtype)
+        self.records = Records(card, self.own_constants, self.dtype)
         self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
         ends = np.array(SENSORS) / np.array(SCALES)[:, None]
         self.observation_space = self.box(
@@ -157,7 +157,7 @@ class Tomato(Task[Params, State]):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return site, prices, glasshouse, actuators, bounds of the climate, and the weights of the reward's terms."""
-        return own_constants(self.difficulty or 0.0, self.climate.latitude)
+        return task_constants(self.difficulty or 0.0, self.climate.latitude)
 
     def series(self) -> tuple[Series, ...]:
         """Return weather and prices."""
@@ -167,7 +167,9 @@ class Tomato(Task[Params, State]):
 
     def _check(self) -> None:
         """Refuse a glasshouse that the integration cannot hold, and bounds without a climate between them."""
-        exchange = 0.375 * self.own.range("vents")[1] * 12.0 + 40 * self.own.range("leakage")[1]  # wind of 40 m/s
+        exchange = (
+            0.375 * self.own_constants.range("vents")[1] * 12.0 + 40 * self.own_constants.range("leakage")[1]
+        )  # wind of 40 m/s
         fastest = exchange / glasshouse.AIR_HEIGHT + 0.02
         if fastest > 2 * glasshouse.FASTEST:
             raise ValueError(
@@ -175,12 +177,12 @@ class Tomato(Task[Params, State]):
                 f"at least {0.5 / glasshouse.FASTEST:.1f} s."
             )
         for low, high in (("coldest", "warmest"), ("least_co2", "most_co2"), ("driest", "dampest")):
-            if self.own.value(low) >= self.own.value(high):
+            if self.own_constants.value(low) >= self.own_constants.value(high):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: 10 kg/m2 lost at the highest price; 40 g/m2 and less grown in a step."""
-        weight, dearest = self.own.weight, Prices(*map(self.records.dearest, Prices._fields))
+        weight, dearest = self.own_constants.weight, Prices(*map(self.records.dearest, Prices._fields))
         tomato = weight("tomato") * dearest.tomato
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * 1e-6 * self.limits.co2
@@ -192,7 +194,7 @@ class Tomato(Task[Params, State]):
         u = self.uniform(key, 16)
 
         def sample(name: str, i: int, scale: float = 1.0) -> Scalar:
-            return self.own.sample(name, u[i], split, scale)
+            return self.own_constants.sample(name, u[i], split, scale)
 
         site = Site(
             latitude=sample("latitude", 0, math.radians(1)),
@@ -269,7 +271,7 @@ class Tomato(Task[Params, State]):
             relative_humidity(outside.vapour, outside.temperature),
             outside.wind,
         )
-        shown = [
+        readings = [
             jnp.clip(value, low, high) * (1 / scale)
             for value, (low, high), scale in zip(measured, SENSORS, SCALES, strict=True)
         ]
@@ -278,7 +280,7 @@ class Tomato(Task[Params, State]):
         year = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
         prices = self.prices_at(params, state.steps)
         return self.stack(
-            *shown,
+            *readings,
             *state.applied,
             state.steps.astype(self.dtype) * (1 / SEASON),
             jnp.sin(hour),
@@ -297,8 +299,8 @@ class Tomato(Task[Params, State]):
                 for name, meaning, unit, scale, _, _ in MEASURED
             ),
             *(
-                replace(part, name=f"last_{part.name}", meaning=f"{part.meaning}, of the last step")
-                for part in self.action_components()
+                replace(component, name=f"last_{component.name}", meaning=f"{component.meaning}, of the last step")
+                for component in self.action_components()
             ),
             Component("season", "part of the season that is gone"),
             Component("sin_day", "sine of the time of day"),
@@ -325,11 +327,11 @@ class Tomato(Task[Params, State]):
         after, before = next_state.house, state.house
         hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
         gained = prices.tomato * (FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest)))
-        if not self.own.reweighted:
+        if not self.own_constants.reweighted:
             return gained - (heat + co2)
-        weight = self.own.weight
-        spent = weight("heat") * heat + weight("co2") * co2
-        return weight("tomato") * gained - spent - weight("violation") * violation(after.air, self.bounds)
+        weight = self.own_constants.weight
+        costs = weight("heat") * heat + weight("co2") * co2
+        return weight("tomato") * gained - costs - weight("violation") * violation(after.air, self.bounds)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
@@ -373,12 +375,12 @@ class Tomato(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe crop, climate, weather, actuators, time and prices, with units."""
-        house, outside = (jax.tree.map(float, part) for part in (state.house, state.outside))
+        house, outside = (jax.tree.map(float, values) for values in (state.house, state.outside))
         air, crop = house.air, house.crop
         tomato, heat, co2 = map(float, self.prices_at(params, state.steps))
         inside = Readings(*map(float, self.readings(state, params)))
         days, hours = divmod(int(state.steps) * STEP / HOUR, 24)
-        heated, vented, dosed = (100 * float(part) for part in state.applied)
+        heated, vented, dosed = (100 * float(values) for values in state.applied)
         planted = float(params.site.start) % YEAR
         return (
             f"Day {days:.0f} of {DAYS}, {hours:04.1f} h, planted on day {planted:.0f} of the year. "
@@ -401,7 +403,7 @@ class Tomato(Task[Params, State]):
 
 def actuators(setting: Control, limits: Control) -> Control:
     """Convert fractions of the actuators' ranges to their units."""
-    return Control(*(limit * part for limit, part in zip(limits, setting, strict=True)))
+    return Control(*(limit * fraction for limit, fraction in zip(limits, setting, strict=True)))
 
 
 def lost(air: Air) -> Scalar:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from .glasshouse import Air, Scalar, co2_ppm, saturated
-from .tomato_crop import GENERATIVE
+from ..physics.glasshouse import Air, Scalar, co2_ppm, saturated
+from ..physics.tomato_crop import GENERATIVE
 
 MEASURED = (
     ("leaf_area", "leaf area index", "", 3, 0, 6),
@@ -27,7 +27,23 @@ MEASURED = (
 SCALES = tuple(float(row[3]) for row in MEASURED)
 SENSORS = tuple((float(row[4]), float(row[5])) for row in MEASURED)
 INSIDE = 4
-"""Place of the three readings of the air inside"""
+"""Position of the three readings of the air inside"""
+ENTRIES = (
+    *(row[0] for row in MEASURED),
+    "last_heating",
+    "last_vents",
+    "last_dosing",
+    "season",
+    "sin_day",
+    "cos_day",
+    "sin_year",
+    "cos_year",
+    "tomato_price",
+    "heat_price",
+    "co2_price",
+)
+"""Names of the entries of an observation, in order"""
+POSITION = {name: position for position, name in enumerate(ENTRIES)}
 
 
 class Readings(NamedTuple):
@@ -65,3 +81,9 @@ def measure(air: Air) -> Readings:
 def relative_humidity(vapour: Scalar, temperature: Scalar) -> Scalar:
     """Return relative humidity in per cent, at most 100: a hygrometer shows no more."""
     return jnp.minimum(100.0, 100.0 * vapour / saturated(temperature))
+
+
+def read(observation: Scalar, name: str) -> Scalar:
+    """Return a measurement from an observation, in its unit."""
+    position = POSITION[name]
+    return observation[position] * SCALES[position]
