@@ -103,7 +103,7 @@ class Flight(Pictured, Task[Params, State]):
         """Return the context as a pilot assumes it who knows the course and takes this vehicle for its own."""
         return params._replace(airframe=airframe)
 
-    def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
         """Return the vehicle's place (m) that an observation shows; ``state``: its goal's number or time."""
         return observation[0], observation[1], observation[2]
 

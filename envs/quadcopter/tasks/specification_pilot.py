@@ -95,14 +95,14 @@ class SpecificationPilot(NamedTuple):
         goal = memory.order[jnp.minimum(memory.stage, 2)]
         stage = memory.stage + ((depths[goal] > self.inside) & (memory.stage < last) & ~stays)
         goal = memory.order[jnp.minimum(stage, 2)]
-        done = stage >= last
+        finished = stage >= last
         distance = RADIUS - depths[goal]
         speed = jnp.where(stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(distance - 0.1, 0.0)), self.fastest)
-        rise = jnp.where(done, 0.0, self.climbing * (params.region_z[goal] - body.z))
+        rise = jnp.where(finished, 0.0, self.climbing * (params.region_z[goal] - body.z))
         rise = jnp.clip(rise, -STEEPEST, STEEPEST)
 
         vx, vy = speed * jnp.asarray(VELOCITIES, body.x.dtype)
-        cost = jnp.where(done, jnp.sqrt(vx * vx + vy * vy), 0.0)
+        cost = jnp.where(finished, jnp.sqrt(vx * vx + vy * vy), 0.0)
         clear = jnp.ones_like(cost, bool)
         x, y = body.x, body.y
         for number, time in enumerate(LOOK):
@@ -114,8 +114,8 @@ class SpecificationPilot(NamedTuple):
             crashed = clear & (clearance(values_there, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, UNREACHABLE * (len(LOOK) - number), 0.0)
             clear = clear & ~crashed
-        way = memory.ways[jnp.minimum(stage, 2)]
-        best = jnp.argmin(cost + jnp.where(done, 0.0, interpolate(way, x, y, SPACING)))
+        lengths = memory.ways[jnp.minimum(stage, 2)]
+        best = jnp.argmin(cost + jnp.where(finished, 0.0, interpolate(lengths, x, y, SPACING)))
 
         rotation = rotation_matrix(body)
         turn = -flight_controller.YAW_GAIN * jnp.arctan2(rotation[3], rotation[0])
