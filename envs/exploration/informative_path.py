@@ -49,7 +49,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..alternating_bands import alternating_bands
+from ..shared.alternating_bands import alternating_bands
 from .compass import MOVES, read_move
 
 SIDE = 8
@@ -64,16 +64,16 @@ MOST_GAIN = 0.5 * math.log1p(HIGH**2 / NOISE)
 """nats of one measurement"""
 ENOUGH = 0.7
 """Part of the greedy set's information that is a success."""
-PLACES = np.stack(np.divmod(np.arange(CELLS), SIDE)[::-1], -1)
+CELL_POSITIONS = np.stack(np.divmod(np.arange(CELLS), SIDE)[::-1], -1)
 """Column and row of each cell, int ``(64, 2)``."""
-DISTANCES = np.linalg.norm(PLACES[:, None] - PLACES[None], axis=-1) / SIDE
+DISTANCES = np.linalg.norm(CELL_POSITIONS[:, None] - CELL_POSITIONS[None], axis=-1) / SIDE
 """Between cells, in sides of the grid."""
 
 
 NEIGHBOURS = np.array(
     [
         [min(max(x + dx, 0), SIDE - 1) + SIDE * min(max(y + dy, 0), SIDE - 1) for dx, dy in MOVES.values()]
-        for x, y in PLACES
+        for x, y in CELL_POSITIONS
     ],
     np.int32,
 )
@@ -100,7 +100,7 @@ class State(NamedTuple):
     """int32: column."""
     y: jax.Array
     """int32: row."""
-    left: jax.Array
+    budget: jax.Array
     """int32: budget."""
     covariance: jax.Array
     """P, ``(64, 64)``: posterior covariance of the field."""
@@ -124,13 +124,13 @@ def measure(covariance: jax.Array, cell: jax.Array) -> jax.Array:
 def greedy_information(covariance: jax.Array, count: int) -> jax.Array:
     """Return the nats that ``count`` measurements gain, each where the variance is largest."""
 
-    def one(_: int, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def step(_: int, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         posterior, gained = now
         variances = jnp.diagonal(posterior)
         cell = jnp.argmax(variances)
         return measure(posterior, cell), gained + gain(variances[cell])
 
-    return jax.lax.fori_loop(0, count, one, (covariance, jnp.zeros((), covariance.dtype)))[1]
+    return jax.lax.fori_loop(0, count, step, (covariance, jnp.zeros((), covariance.dtype)))[1]
 
 
 class InformativePath(Task[Params, State]):
@@ -153,12 +153,12 @@ class InformativePath(Task[Params, State]):
         u = self.uniform(key, CELLS + 3 * HILLS + 1)
         length = alternating_bands(u[0], split, 0.1, 0.3, bands=10)
         hills = u[1 : 1 + 3 * HILLS].reshape(HILLS, 3)
-        x, y = (jnp.asarray((PLACES[:, i] + 0.5) / SIDE, self.dtype) for i in (0, 1))
+        x, y = (jnp.asarray((CELL_POSITIONS[:, i] + 0.5) / SIDE, self.dtype) for i in (0, 1))
         height = jnp.zeros(CELLS, self.dtype)
         for i in range(HILLS):
             width = 0.1 + 0.15 * hills[i, 2]
-            far = ((x - hills[i, 0]) ** 2 + (y - hills[i, 1]) ** 2) / (2 * width * width)
-            height = jnp.maximum(height, jnp.exp(-far))
+            squared_distance = ((x - hills[i, 0]) ** 2 + (y - hills[i, 1]) ** 2) / (2 * width * width)
+            height = jnp.maximum(height, jnp.exp(-squared_distance))
         deviation = LOW + (HIGH - LOW) * height
         z = jnp.asarray(math.sqrt(3) * DISTANCES, self.dtype) / length
         covariance = deviation[:, None] * deviation * ((1 + z) * jnp.exp(-z))
@@ -182,7 +182,7 @@ class InformativePath(Task[Params, State]):
         return State(
             x,
             y,
-            state.left - params.costs[cell],
+            state.budget - params.costs[cell],
             measure(state.covariance, cell),
             state.measured.at[cell].add(1),
             state.gained + gain(state.covariance[cell, cell]),
@@ -191,22 +191,22 @@ class InformativePath(Task[Params, State]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the gain of the measurement; nothing after an illegal action."""
         cell = next_state.x + SIDE * next_state.y
-        return jnp.where(next_state.left < state.left, gain(state.covariance[cell, cell]), 0)
+        return jnp.where(next_state.budget < state.budget, gain(state.covariance[cell, cell]), 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(264,)``; see the table."""
         now, before = jnp.diagonal(state.covariance), jnp.diagonal(params.covariance)
         cells, legal = around(state), self.action_mask(state, params)
-        place = (value.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for value in (state.x, state.y))
-        parts = jnp.concatenate([
+        position = (value.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for value in (state.x, state.y))
+        entries = jnp.concatenate([
             now / HIGH**2,
             before / HIGH**2,
             params.costs.astype(self.dtype) / 3,
             state.measured.astype(self.dtype) / BUDGET,
             jnp.where(legal, gain(now[cells]), 0) / 1.6,
-            self.stack(*place, state.left.astype(self.dtype) / BUDGET, params.length / 0.3),
+            self.stack(*position, state.budget.astype(self.dtype) / BUDGET, params.length / 0.3),
         ])  # fmt: skip
-        return jnp.clip(parts, 0, 1)
+        return jnp.clip(entries, 0, 1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -243,7 +243,7 @@ class InformativePath(Task[Params, State]):
         """Mark steps on the grid that the budget pays for, bool ``(4,)``."""
         x, y = state.x, state.y
         on_grid = jnp.stack([x < SIDE - 1, y < SIDE - 1, x > 0, y > 0])
-        return on_grid & (params.costs[around(state)] <= state.left)
+        return on_grid & (params.costs[around(state)] <= state.budget)
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
@@ -264,8 +264,9 @@ class InformativePath(Task[Params, State]):
             *_map(params.costs, "d"),
             "Measurements made:",
             *_map(state.measured, "d"),
-            f"You are at column {x} from the west, row {y} from the south (counted from 0), with {int(state.left)} of "
-            f"{BUDGET} budget left and {float(state.gained):.3f} nats gained. Open ways: {', '.join(legal) or 'none'}.",
+            f"You are at column {x} from the west, row {y} from the south (counted from 0), with {int(state.budget)} "
+            f"of {BUDGET} budget left and {float(state.gained):.3f} nats gained. Open ways: "
+            f"{', '.join(legal) or 'none'}.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
@@ -288,8 +289,10 @@ class InformativePath(Task[Params, State]):
         """Say what is in the way."""
         (dx, dy) = list(MOVES.values())[int(action)]
         inside = 0 <= int(state.x) + dx < SIDE and 0 <= int(state.y) + dy < SIDE
-        way = list(MOVES)[int(action)]
-        return f"the budget does not pay for a step to the {way}" if inside else f"the grid ends to the {way}"
+        direction = list(MOVES)[int(action)]
+        return (
+            f"the budget does not pay for a step to the {direction}" if inside else f"the grid ends to the {direction}"
+        )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the only end there is."""
@@ -298,11 +301,11 @@ class InformativePath(Task[Params, State]):
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the standard deviation that is left (bright), costs (dots), measurements (rings) and the agent."""
         scale = self.picture_shape[0] // SIDE
-        left = np.sqrt(np.maximum(np.diagonal(state.covariance), 0)).reshape(SIDE, SIDE)[::-1] / HIGH
-        colours = np.stack([40 + 200 * left, 30 + 130 * left, 90 - 40 * left], -1)
+        deviation = np.sqrt(np.maximum(np.diagonal(state.covariance), 0)).reshape(SIDE, SIDE)[::-1] / HIGH
+        colours = np.stack([40 + 200 * deviation, 30 + 130 * deviation, 90 - 40 * deviation], -1)
         image = Image.fromarray(colours.clip(0, 255).astype(np.uint8).repeat(scale, 0).repeat(scale, 1))
         canvas = ImageDraw.Draw(image)
-        for cell, (x, y) in enumerate(PLACES):
+        for cell, (x, y) in enumerate(CELL_POSITIONS):
             left_edge, top = scale * x, scale * (SIDE - 1 - y)
             for dot in range(int(params.costs[cell])):
                 canvas.ellipse((left_edge + 4 + 6 * dot, top + 4, left_edge + 7 + 6 * dot, top + 7), fill="white")
@@ -369,11 +372,11 @@ class BeamPlanner(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first step of the best path."""
         state, costs = view.state, view.params.costs
-        return first_step(state.x + SIDE * state.y, state.covariance, costs, state.left), memory
+        return first_step(state.x + SIDE * state.y, state.covariance, costs, state.budget), memory
 
 
 @jax.custom_batching.sequential_vmap
-def first_step(cell: jax.Array, covariance: jax.Array, costs: jax.Array, left: jax.Array) -> jax.Array:
+def first_step(cell: jax.Array, covariance: jax.Array, costs: jax.Array, budget: jax.Array) -> jax.Array:
     """Return the first action of the best path from a cell.
 
     A batch is searched one by one: paths of one search fit into a processor's cache, those of a thousand do not.
@@ -389,14 +392,14 @@ def first_step(cell: jax.Array, covariance: jax.Array, costs: jax.Array, left: j
         none.covariance.at[-1, 0].set(covariance),
     )
 
-    def spend(spent: jax.Array, carry: tuple[Paths, jax.Array, jax.Array]) -> tuple[Paths, jax.Array, jax.Array]:
-        recent, most, action = carry
+    def spend(budget_used: jax.Array, carry: tuple[Paths, jax.Array, jax.Array]) -> tuple[Paths, jax.Array, jax.Array]:
+        recent, best_gain, action = carry
         now = extended(recent, costs)
-        recent = jax.tree.map(lambda many, one: jnp.concatenate([many[1:], one[None]]), recent, now)
-        better = now.gained[0] > most
-        return recent, jnp.where(better, now.gained[0], most), jnp.where(better, now.first[0], action)
+        recent = jax.tree.map(lambda many, newest: jnp.concatenate([many[1:], newest[None]]), recent, now)
+        better = now.gained[0] > best_gain
+        return recent, jnp.where(better, now.gained[0], best_gain), jnp.where(better, now.first[0], action)
 
-    return jax.lax.fori_loop(jnp.int32(1), left + 1, spend, (start, jnp.zeros((), covariance.dtype), jnp.int32(0)))[2]
+    return jax.lax.fori_loop(jnp.int32(1), budget + 1, spend, (start, jnp.zeros((), covariance.dtype), jnp.int32(0)))[2]
 
 
 def extended(recent: Paths, costs: jax.Array) -> Paths:
@@ -409,14 +412,14 @@ def extended(recent: Paths, costs: jax.Array) -> Paths:
     order = jnp.argsort(-gained)
     gained, ends = gained[order], to.reshape(-1)[order]
     again = (jnp.abs(gained - jnp.roll(gained, 1)) < ALIKE) & (ends == jnp.roll(ends, 1))
-    gained, kept = jax.lax.top_k(jnp.where(again & (np.arange(len(order)) > 0), -1, gained), WIDTH)
-    chosen = order[kept]
-    parent, move = chosen // len(MOVES), (chosen % len(MOVES)).astype(jnp.int32)
-    begun = recent.first.reshape(-1)[parent]
+    gained, best_ranks = jax.lax.top_k(jnp.where(again & (np.arange(len(order)) > 0), -1, gained), WIDTH)
+    best_extensions = order[best_ranks]
+    parent, move = best_extensions // len(MOVES), (best_extensions % len(MOVES)).astype(jnp.int32)
+    first_moves = recent.first.reshape(-1)[parent]
     covariance = recent.covariance.reshape(-1, CELLS, CELLS)[parent]
     return Paths(
         gained,
-        ends[kept],
-        jnp.where(begun < 0, move, begun),
-        jax.vmap(measure)(covariance, ends[kept]),
+        ends[best_ranks],
+        jnp.where(first_moves < 0, move, first_moves),
+        jax.vmap(measure)(covariance, ends[best_ranks]),
     )

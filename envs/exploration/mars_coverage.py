@@ -44,11 +44,11 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from .. import bit_cells
-from ..bit_cells import SIDE
+from ..shared import grid_bits
+from ..shared.grid_bits import SIDE
 from . import terrain
 from .compass import MOVES, read_move
-from .known_map import as_grid, drawn, lettered
+from .known_map import as_grid, draw_map, map_lines
 from .terrain import WINDOW
 
 GOAL = (19, 20)
@@ -77,7 +77,7 @@ class State(NamedTuple):
     """int32: column."""
     y: jax.Array
     """int32: row."""
-    known: jax.Array
+    known_cells: jax.Array
     """uint32 ``(32,)``: cells seen, ground and rock."""
 
 
@@ -102,13 +102,13 @@ class MarsCoverage(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a terrain of the split."""
         ground = terrain.random_ground(jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1)
-        return Params(ground, bit_cells.count(ground))
+        return Params(ground, grid_bits.count(ground))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
         n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
-        x, y = bit_cells.nth(params.ground, n)
+        x, y = grid_bits.nth(params.ground, n)
         return State(x, y, terrain.seen_from(params.ground, x, y))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -117,37 +117,39 @@ class MarsCoverage(Task[Params, State]):
         dx, dy = jnp.asarray(steps)[action]
         # The kernel discards the result of an illegal move, but the computation must not leave the map.
         x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
-        return State(x, y, state.known | terrain.seen_from(params.ground, x, y))
+        return State(x, y, state.known_cells | terrain.seen_from(params.ground, x, y))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(405,)``; see the table."""
-        known_ground, known_rock = state.known & params.ground, state.known & ~params.ground
+        known_ground, known_rock = state.known_cells & params.ground, state.known_cells & ~params.ground
         columns = np.arange(WINDOW, dtype=np.uint32)
         near = [
             (terrain.window(cells, state.x, state.y)[:, None] >> columns & 1).ravel()
             for cells in (known_ground, known_rock)
         ]
-        coarse = jnp.minimum(blocks(frontier(known_ground, state.known), state.x, state.y), MANY)
-        coverage = self._fraction(bit_cells.count(known_ground), params)
-        place = (position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y))
+        coarse = jnp.minimum(blocks(frontier(known_ground, state.known_cells), state.x, state.y), MANY)
+        coverage = self._fraction(grid_bits.count(known_ground), params)
+        position_entries = (
+            position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y)
+        )
         return jnp.concatenate([
-            *(part.astype(self.dtype) for part in near),
+            *(cells.astype(self.dtype) for cells in near),
             coarse.ravel().astype(self.dtype) * self.dtype.type(1 / MANY),
-            self.stack(*place, coverage),
+            self.stack(*position_entries, coverage),
         ])  # fmt: skip
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        near, far = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
+        window, block_map = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
         cells = "[row from below, column]: whether the cell, about the rover, is known to be"
         return (
-            Component("ground", f"{cells} ground", shape=near),
-            Component("rock", f"{cells} rock", shape=near),
+            Component("ground", f"{cells} ground", shape=window),
+            Component("rock", f"{cells} rock", shape=window),
             Component(
                 "frontier",
                 "[row from below, column]: cells of frontier in each block of the map about the rover",
                 f"{MANY} cells",
-                far,
+                block_map,
             ),
             Component("x", "cells from the western edge to the rover", f"{SIDE - 1} cells"),
             Component("y", "cells from the southern edge to the rover", f"{SIDE - 1} cells"),
@@ -160,25 +162,27 @@ class MarsCoverage(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return newly covered ground, the cost of a step, and the prize of the goal; see the table."""
-        before, after = (bit_cells.count(known & params.ground) for known in (state.known, next_state.known))
+        before, after = (
+            grid_bits.count(cells & params.ground) for cells in (state.known_cells, next_state.known_cells)
+        )
         at_goal = self._covered(after, params) & ~self._covered(before, params)
         return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return self._covered(bit_cells.count(state.known & params.ground), params)
+        return self._covered(grid_bits.count(state.known_cells & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the coverage."""
-        seen = bit_cells.count(state.known & params.ground)
-        return {"success": self._covered(seen, params), "coverage": self._fraction(seen, params)}
+        covered = grid_bits.count(state.known_cells & params.ground)
+        return {"success": self._covered(covered, params), "coverage": self._fraction(covered, params)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark moves onto ground, bool ``(4,)``."""
         return beside(params.ground, state)
 
-    def _covered(self, seen: jax.Array, params: Params) -> jax.Array:
-        return seen * GOAL[1] >= params.size * GOAL[0]
+    def _covered(self, count: jax.Array, params: Params) -> jax.Array:
+        return count * GOAL[1] >= params.size * GOAL[0]
 
     def _fraction(self, cells: jax.Array, params: Params) -> jax.Array:
         return cells.astype(self.dtype) / params.size.astype(self.dtype)
@@ -188,14 +192,14 @@ class MarsCoverage(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Draw the known part of the map in letters."""
         x, y = int(state.x), int(state.y)
-        seen = sum(int(word).bit_count() for word in np.asarray(state.known) & np.asarray(params.ground))
-        known, ground = as_grid(state.known), as_grid(params.ground)
+        covered = sum(int(word).bit_count() for word in np.asarray(state.known_cells) & np.asarray(params.ground))
+        is_known, ground = as_grid(state.known_cells), as_grid(params.ground)
         legal = [name for name, (dx, dy) in MOVES.items() if ground[y + dy, x + dx]]
         return "\n".join([
             "Map, north up, east to the right (R rover, . ground, # rock, ? unknown):",
-            *lettered(known, ground, {"R": (x, y)}),
-            f"Rover at column {x} from the west, row {y} from the south. {seen / int(params.size):.1%} of the ground "
-            f"covered, the goal is {GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
+            *map_lines(is_known, ground, {"R": (x, y)}),
+            f"Rover at column {x} from the west, row {y} from the south. {covered / int(params.size):.1%} of the "
+            f"ground covered, the goal is {GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
@@ -224,14 +228,14 @@ class MarsCoverage(Task[Params, State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw from above, north up: ground (sand), rock (brown), frontier (light), unknown (dark), lidar, rover."""
-        known, ground = as_grid(state.known), as_grid(params.ground)
+        is_known, ground = as_grid(state.known_cells), as_grid(params.ground)
         rover = (int(state.x), int(state.y), "royalblue")
-        return drawn(known, ground, [rover], self.picture_shape[0] // SIDE)
+        return draw_map(is_known, ground, [rover], self.picture_shape[0] // SIDE)
 
 
-def frontier(known_ground: jax.Array, known: jax.Array) -> jax.Array:
+def frontier(known_ground: jax.Array, known_cells: jax.Array) -> jax.Array:
     """Return known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
-    return known_ground & bit_cells.grown(~known)
+    return known_ground & grid_bits.grown(~known_cells)
 
 
 def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -240,8 +244,8 @@ def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (2 * SIDE,))
     # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half begins there.
     x = x.astype(jnp.uint32)
-    left = jnp.where(x > 0, rows << (SIDE - jnp.maximum(x, 1)), 0)
-    halves = jnp.stack([left, rows >> x], 1)
+    left_half = jnp.where(x > 0, rows << (SIDE - jnp.maximum(x, 1)), 0)
+    halves = jnp.stack([left_half, rows >> x], 1)
     in_block = (np.uint64(2**BLOCK - 1) << np.arange(0, SIDE, BLOCK, dtype=np.uint64)).astype(np.uint32)
     counts = lax.population_count(halves[:, :, None] & in_block).astype(jnp.int32)
     return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
@@ -296,9 +300,9 @@ class FrontierUtility(NamedTuple):
         after another, those with the largest gain first.
         """
         state: State = view.state
-        known_ground = state.known & view.params.ground
-        edge = frontier(known_ground, state.known)
-        gain = terrain.box_counts(~state.known, NEARBY)
+        known_ground = state.known_cells & view.params.ground
+        edge = frontier(known_ground, state.known_cells)
+        gain = terrain.box_counts(~state.known_cells, NEARBY)
 
         def coming(wave: tuple[jax.Array, jax.Array]) -> jax.Array:
             cells, time = wave
@@ -307,9 +311,9 @@ class FrontierUtility(NamedTuple):
         def spread(wave: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             cells, time = wave
             farther = jnp.maximum(EARLIEST - time, 0).astype(jnp.float32)
-            least = jnp.ceil((farther / self.weight) ** (1 / self.power)).astype(jnp.int32)
-            joining = edge & terrain.at_least(gain, least)
-            return bit_cells.grown(cells) & known_ground | joining, time + 1
+            min_gain = jnp.ceil((farther / self.weight) ** (1 / self.power)).astype(jnp.int32)
+            joining = edge & terrain.at_least(gain, min_gain)
+            return grid_bits.grown(cells) & known_ground | joining, time + 1
 
         cells, _ = lax.while_loop(coming, spread, (jnp.zeros_like(edge), jnp.int32(0)))
         return jnp.argmax(beside(cells, state)).astype(jnp.int32), memory

@@ -51,11 +51,11 @@ from rlbench_suite.reductions import union
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from .. import bit_cells
-from ..bit_cells import SIDE
+from ..shared import grid_bits
+from ..shared.grid_bits import SIDE
 from . import mars_coverage
 from .compass import MOVES, read_move
-from .known_map import as_grid, drawn, lettered
+from .known_map import as_grid, draw_map, map_lines
 from .ray_lidar import INSIDE, MAP, seen_from
 
 WAYS = {name: MOVES[name] for name in ("east", "west", "north", "south")}
@@ -77,7 +77,7 @@ class Params(NamedTuple):
     """The context."""
 
     ground: jax.Array
-    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.bit_cells`: free cells of the map."""
+    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.shared.grid_bits`: free cells of the map."""
 
 
 class State(NamedTuple):
@@ -87,7 +87,7 @@ class State(NamedTuple):
     """int32."""
     y: jax.Array
     """int32."""
-    known: jax.Array
+    known_cells: jax.Array
     """uint32 ``(32,)``: cells seen, free and rock."""
     crashed: jax.Array
     """bool: the last move led into rock or off the map."""
@@ -123,12 +123,12 @@ class MarsExplorer(Task[Params, State]):
         def draw(attempt: jax.Array) -> jax.Array:
             return boulders(self.bits(jax.random.fold_in(key, attempt), 2 * self.boulders))
 
-        def other_split(drawn: tuple[jax.Array, jax.Array]) -> jax.Array:
-            _, rock = drawn
-            return bit_cells.count(rock & FIRST_COUNTED) % 2 != split
+        def other_split(carry: tuple[jax.Array, jax.Array]) -> jax.Array:
+            _, rock = carry
+            return grid_bits.count(rock & FIRST_COUNTED) % 2 != split
 
-        def again(drawn: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            return drawn[0] + 1, draw(drawn[0] + 1)
+        def again(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            return carry[0] + 1, draw(carry[0] + 1)
 
         _, rock = lax.while_loop(other_split, again, (jnp.int32(0), draw(jnp.int32(0))))
         return Params(~rock & INSIDE)
@@ -136,8 +136,8 @@ class MarsExplorer(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the corner, after a first look around."""
         corner = jnp.int32(0)
-        known = seen_from(params.ground, corner, corner, bugs=self.bugs)
-        return State(corner, corner, known, jnp.bool_(False), jnp.bool_(False))
+        known_cells = seen_from(params.ground, corner, corner, bugs=self.bugs)
+        return State(corner, corner, known_cells, jnp.bool_(False), jnp.bool_(False))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, unless something is in the way, then look."""
@@ -147,17 +147,19 @@ class MarsExplorer(Task[Params, State]):
         row = params.ground[jnp.clip(y, 0, MAP - 1)]
         free = inside & (row >> jnp.clip(x, 0, MAP - 1).astype(jnp.uint32) & 1 == 1)
         x, y = jnp.where(free, x, state.x), jnp.where(free, y, state.y)
-        known = state.known | seen_from(params.ground, x, y, bugs=self.bugs)
-        return State(x, y, known, ~free, jnp.bool_(True))
+        known_cells = state.known_cells | seen_from(params.ground, x, y, bugs=self.bugs)
+        return State(x, y, known_cells, ~free, jnp.bool_(True))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(21, 21, 1)``; see the table."""
         columns = np.arange(MAP, dtype=np.uint32)
-        known, free = (cells[:MAP] >> columns[:, None] & 1 == 1 for cells in (state.known, params.ground))
-        shown = jnp.where(known, jnp.where(free, self.dtype.type(FREE), self.dtype.type(ROCK)), self.dtype.type(0))
+        is_known, free = (cells[:MAP] >> columns[:, None] & 1 == 1 for cells in (state.known_cells, params.ground))
+        cells_in_view = jnp.where(
+            is_known, jnp.where(free, self.dtype.type(FREE), self.dtype.type(ROCK)), self.dtype.type(0)
+        )
         here = (columns[:, None] == state.x) & (columns == state.y)
         rover = jnp.where(state.moved & self.bugs, self.dtype.type(PEER_ROVER), self.dtype.type(ROVER))
-        return jnp.where(here, rover, shown)[..., None]
+        return jnp.where(here, rover, cells_in_view)[..., None]
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the map."""
@@ -167,11 +169,11 @@ class MarsExplorer(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the four moves."""
-        return singles({way: f"drive one cell to the {way}" for way in WAYS})
+        return singles({direction: f"drive one cell to the {direction}" for direction in WAYS})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the cells newly seen, the cost of a step, the prize of the goal and the price of a crash."""
-        before, after = bit_cells.count(state.known), bit_cells.count(next_state.known)
+        before, after = grid_bits.count(state.known_cells), grid_bits.count(next_state.known_cells)
         prize = PRIZE * (_covered(after) & ~_covered(before)) - PRIZE * next_state.crashed
         new = (after - before).astype(self.dtype)
         if self.bugs:
@@ -180,24 +182,24 @@ class MarsExplorer(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached or the rover has crashed."""
-        return _covered(bit_cells.count(state.known)) | state.crashed
+        return _covered(grid_bits.count(state.known_cells)) | state.crashed
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, and whether the rover has crashed."""
-        seen = bit_cells.count(state.known)
-        coverage = seen.astype(self.dtype) / self.dtype.type(MAP**2)
-        return {"success": _covered(seen), "coverage": coverage, "crashed": state.crashed}
+        count = grid_bits.count(state.known_cells)
+        coverage = count.astype(self.dtype) / self.dtype.type(MAP**2)
+        return {"success": _covered(count), "coverage": coverage, "crashed": state.crashed}
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Draw the known part of the map in letters."""
         x, y = int(state.x), int(state.y)
-        known, ground = as_grid(state.known, MAP), as_grid(params.ground, MAP)
+        is_known, ground = as_grid(state.known_cells, MAP), as_grid(params.ground, MAP)
         return "\n".join([
             "Map, north up, east to the right (R rover, . free, # rock, ? not seen):",
-            *lettered(known, ground, {"R": (x, y)}),
-            f"Rover at column {x} from the west, row {y} from the south. {known.sum()} of {MAP**2} cells seen, the "
+            *map_lines(is_known, ground, {"R": (x, y)}),
+            f"Rover at column {x} from the west, row {y} from the south. {is_known.sum()} of {MAP**2} cells seen, the "
             f"goal is {goal_cells()}. A move into rock or off the map ends the episode at a loss.",
         ])  # fmt: skip
 
@@ -225,9 +227,9 @@ class MarsExplorer(Task[Params, State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw from above, north up: free (sand), rock (brown), frontier (light), not seen (dark), lidar, rover."""
-        known, ground = as_grid(state.known, MAP), as_grid(params.ground, MAP)
+        is_known, ground = as_grid(state.known_cells, MAP), as_grid(params.ground, MAP)
         rover = (int(state.x), int(state.y), "royalblue")
-        return drawn(known, ground, [rover], self.picture_shape[0] // MAP)
+        return draw_map(is_known, ground, [rover], self.picture_shape[0] // MAP)
 
 
 def boulders(bits: jax.Array) -> jax.Array:
@@ -242,8 +244,8 @@ def goal_cells() -> int:
     return MAP**2 * GOAL[0] // GOAL[1] + 1
 
 
-def _covered(seen: jax.Array) -> jax.Array:
-    return seen >= goal_cells()
+def _covered(count: jax.Array) -> jax.Array:
+    return count >= goal_cells()
 
 
 @privileged_player
@@ -272,6 +274,8 @@ class MapFrontier(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first step of the best way."""
         state = view.state
-        seen = mars_coverage.State(state.x, state.y, state.known | ~INSIDE)
-        move, _ = mars_coverage.FrontierUtility(self.weight, self.power).act((), view._replace(state=seen), key)
+        coverage_state = mars_coverage.State(state.x, state.y, state.known_cells | ~INSIDE)
+        move, _ = mars_coverage.FrontierUtility(self.weight, self.power).act(
+            (), view._replace(state=coverage_state), key
+        )
         return jnp.asarray([list(WAYS).index(name) for name in MOVES], jnp.int32)[move], memory

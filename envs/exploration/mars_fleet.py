@@ -49,11 +49,11 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from .. import bit_cells
-from ..bit_cells import SIDE
+from ..shared import grid_bits
+from ..shared.grid_bits import SIDE
 from . import relief, terrain
 from .compass import MOVES, read_move
-from .known_map import as_grid, drawn, lettered
+from .known_map import as_grid, draw_map, map_lines
 from .mars_coverage import BLOCKS, GOAL, MANY, NEARBY, blocks, frontier
 from .terrain import RANGE, WINDOW
 
@@ -73,7 +73,7 @@ class Params(NamedTuple):
     """The context."""
 
     open: jax.Array
-    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.bit_cells`: cells without rock."""
+    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.shared.grid_bits`: cells without rock."""
     ground: jax.Array
     """uint32 ``(32,)``: those that the rovers can reach, which count."""
     size: jax.Array
@@ -101,7 +101,7 @@ class State(NamedTuple):
     """The rovers, and what they have seen together."""
 
     rovers: Rover
-    known: jax.Array
+    known_cells: jax.Array
     """uint32 ``(32,)``: cells seen, with and without rock."""
 
 
@@ -126,8 +126,8 @@ class MarsFleet(Task[Params, State]):
         n = card.agents
         low = np.zeros(3 * WINDOW**2 + BLOCKS**2 + 4 + 3 * (n - 1))
         low[2 * WINDOW**2 : 3 * WINDOW**2] = -1
-        for other in range(n - 1):
-            low[len(low) - 3 * (n - 1) + 3 * other :][:2] = -1
+        for teammate in range(n - 1):
+            low[len(low) - 3 * (n - 1) + 3 * teammate :][:2] = -1
         self.observation_space = self.box(np.tile(low, (n, 1)), 1)
         self.action_space = spaces.MultiDiscrete([len(WAYS)] * n)
         self.reward_space = self.box(np.full(n, -STEP_COST), 2)
@@ -139,13 +139,13 @@ class MarsFleet(Task[Params, State]):
         heights = relief.random_heights(bits[4 * SIDE :], self.relief)
         east, north = relief.ways(cave, heights)
         ground = terrain.largest_region(cave, lambda cell, _: relief.reached(cell, east, north))
-        return Params(cave, ground, bit_cells.count(ground), heights, east, north)
+        return Params(cave, ground, grid_bits.count(ground), heights, east, north)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
         n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
-        x, y = bit_cells.nth(params.ground, n)
+        x, y = grid_bits.nth(params.ground, n)
         x, y, battery = (jnp.full(self.card.agents, value, jnp.int32) for value in (x, y, CHARGE))
         return State(Rover(x, y, battery), terrain.seen_from(params.open, x[0], y[0]))
 
@@ -157,44 +157,47 @@ class MarsFleet(Task[Params, State]):
         x, y = jnp.clip(rovers.x + dx, 0, SIDE - 1), jnp.clip(rovers.y + dy, 0, SIDE - 1)
         used = relief.energy(params.heights[rovers.y, rovers.x], params.heights[y, x])
         battery = jnp.maximum(rovers.battery - jnp.where(action == 0, 0, used), 0)
-        known = state.known
+        known_cells = state.known_cells
         for i in range(self.card.agents):
-            known = known | terrain.seen_from(params.open, x[i], y[i])
-        return State(Rover(x, y, battery), known)
+            known_cells = known_cells | terrain.seen_from(params.open, x[i], y[i])
+        return State(Rover(x, y, battery), known_cells)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return one row a rover, ``(rovers, 581)``; see the table."""
-        known_open, known_rock = state.known & params.open, state.known & ~params.open
-        covered = self._fraction(bit_cells.count(state.known & params.ground), params)
-        edge = frontier(known_open, state.known)
+        known_open, known_rock = state.known_cells & params.open, state.known_cells & ~params.open
+        covered = self._fraction(grid_bits.count(state.known_cells & params.ground), params)
+        edge = frontier(known_open, state.known_cells)
         heights = jnp.pad(params.heights, RANGE)
         columns = np.arange(WINDOW, dtype=np.uint32)
         count, rows = self.card.agents, []
-        rovers = [Rover(*(part[i] for part in state.rovers)) for i in range(count)]
+        rovers = [Rover(*(values[i] for values in state.rovers)) for i in range(count)]
         for i, rover in enumerate(rovers):
             x, y = rover.x, rover.y
             near = [
                 terrain.window(cells, x, y)[:, None] >> columns & 1 == 1
-                for cells in (known_open, known_rock, state.known)
+                for cells in (known_open, known_rock, state.known_cells)
             ]
             rise = lax.dynamic_slice(heights, (y, x), (WINDOW, WINDOW)) - params.heights[y, x]
             rise = jnp.where(near[2], jnp.clip(rise, -STEEP_VIEW, STEEP_VIEW), 0)
-            others = (rovers[(i + k) % count] for k in range(1, count))
+            teammates = (rovers[(i + k) % count] for k in range(1, count))
             rows.append(
                 jnp.concatenate([
-                    *(part.ravel().astype(self.dtype) for part in near[:2]),
+                    *(values.ravel().astype(self.dtype) for values in near[:2]),
                     self._scaled(rise.ravel(), STEEP_VIEW),
                     self._scaled(jnp.minimum(blocks(edge, x, y), MANY).ravel(), MANY),
-                    self.stack(*self._places(x, y), self._scaled(rover.battery, CHARGE), covered),
+                    self.stack(*self._scaled_position(x, y), self._scaled(rover.battery, CHARGE), covered),
                     *(
-                        self.stack(*self._places(other.x - x, other.y - y), self._scaled(other.battery, CHARGE))
-                        for other in others
+                        self.stack(
+                            *self._scaled_position(teammate.x - x, teammate.y - y),
+                            self._scaled(teammate.battery, CHARGE),
+                        )
+                        for teammate in teammates
                     ),
                 ])
             )  # fmt: skip
         return jnp.stack(rows)
 
-    def _places(self, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _scaled_position(self, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
         return self._scaled(x, SIDE - 1), self._scaled(y, SIDE - 1)
 
     def _scaled(self, number: jax.Array, unit: int) -> jax.Array:
@@ -202,10 +205,10 @@ class MarsFleet(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each rover; see the table."""
-        near, far = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
+        window, block_map = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
         cells, edge = "[row from below, column]: whether the cell, about the rover, is known to be", f"{SIDE - 1} cells"
         battery = f"{CHARGE * relief.UNIT / 1000:.4g} kJ"
-        others = [
+        teammates = [
             Component(f"{name}_{k}", meaning, unit)
             for k in range(1, self.card.agents)
             for name, meaning, unit in (
@@ -215,50 +218,52 @@ class MarsFleet(Task[Params, State]):
             )
         ]
         return (
-            Component("ground", f"{cells} free of rock", shape=near),
-            Component("rock", f"{cells} rock", shape=near),
+            Component("ground", f"{cells} free of rock", shape=window),
+            Component("rock", f"{cells} rock", shape=window),
             Component(
                 "rise",
                 "[row from below, column]: height of the cell above the rover if it is known, else 0",
                 f"{STEEP_VIEW * 0.4:g} m",
-                near,
+                window,
             ),
             Component(
                 "frontier",
                 "[row from below, column]: cells of frontier in each block of the map about the rover",
                 f"{MANY} cells",
-                far,
+                block_map,
             ),
             Component("x", "cells from the western edge to the rover", edge),
             Component("y", "cells from the southern edge to the rover", edge),
             Component("battery", "energy in its battery", battery),
             Component("covered", "part of the ground that is covered"),
-            *others,
+            *teammates,
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the actions; a joint action has one entry a rover."""
-        ways = ", ".join(f"{number} {way}" for number, way in enumerate(WAYS))
-        return (Component("way", f"[rover]: {ways}", shape=(self.card.agents,)),)
+        actions = ", ".join(f"{number} {name}" for number, name in enumerate(WAYS))
+        return (Component("way", f"[rover]: {actions}", shape=(self.card.agents,)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return newly covered ground, the cost of a step, and the prize of the goal, for each rover the same."""
-        before, after = (bit_cells.count(known & params.ground) for known in (state.known, next_state.known))
+        before, after = (
+            grid_bits.count(cells & params.ground) for cells in (state.known_cells, next_state.known_cells)
+        )
         at_goal = _covered(after, params) & ~_covered(before, params)
         team = self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
         return jnp.broadcast_to(team, (self.card.agents,))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return _covered(bit_cells.count(state.known & params.ground), params)
+        return _covered(grid_bits.count(state.known_cells & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, the energy used, and the number of stranded rovers."""
-        seen = bit_cells.count(state.known & params.ground)
+        covered = grid_bits.count(state.known_cells & params.ground)
         used = (CHARGE - state.rovers.battery).sum().astype(self.dtype)
         return {
-            "success": _covered(seen, params),
-            "coverage": self._fraction(seen, params),
+            "success": _covered(covered, params),
+            "coverage": self._fraction(covered, params),
             "energy": used * self.dtype.type(relief.UNIT / 1000),
             "stranded": (state.rovers.battery < relief.ROLLING).sum().astype(jnp.int32),
         }
@@ -267,7 +272,7 @@ class MarsFleet(Task[Params, State]):
         """Mark standing, and ways that are not too steep and for which the battery suffices, bool ``(5 * rovers,)``."""
         masks = []
         for i in range(self.card.agents):
-            rover = Rover(*(part[i] for part in state.rovers))
+            rover = Rover(*(values[i] for values in state.rovers))
             masks += [jnp.ones(1, bool), legal_moves(rover, params)]
         return jnp.concatenate(masks)
 
@@ -278,11 +283,11 @@ class MarsFleet(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Draw the known part of the map in letters, and the heights in digits; tell of each rover."""
-        known, free = as_grid(state.known), as_grid(params.open)
-        x, y, battery = (np.asarray(part).tolist() for part in state.rovers)
-        seen = sum(int(word).bit_count() for word in np.asarray(state.known) & np.asarray(params.ground))
+        is_known, free = as_grid(state.known_cells), as_grid(params.open)
+        x, y, battery = (np.asarray(values).tolist() for values in state.rovers)
+        covered = sum(int(word).bit_count() for word in np.asarray(state.known_cells) & np.asarray(params.ground))
         digits = np.array([np.base_repr(number, 36).lower() for number in range(36)])
-        heights = np.where(known, digits[np.asarray(params.heights)], "?")
+        heights = np.where(is_known, digits[np.asarray(params.heights)], "?")
         rovers = [
             f"Rover {i + 1} at column {x[i]} from the west, row {y[i]} from the south, {battery[i]} of {CHARGE} units "
             f"of energy. Open ways: {', '.join(self._open_ways(i, state, params))}."
@@ -290,28 +295,28 @@ class MarsFleet(Task[Params, State]):
         ]
         return "\n".join([
             "Map, north up, east to the right (1, 2, 3 rovers, . ground, # rock, ? unknown):",
-            *lettered(known, free, {str(i + 1): (x[i], y[i]) for i in range(self.card.agents)}),
+            *map_lines(is_known, free, {str(i + 1): (x[i], y[i]) for i in range(self.card.agents)}),
             f"Heights in steps of 0.4 m (0 to 9, then a to z for 10 to 35). A cell costs {relief.ROLLING} units of "
             f"energy and 1 for each step up; more than {relief.STEEPEST} steps are too steep:",
             *("".join(row) for row in heights[::-1]),
             *rovers,
-            f"{seen / int(params.size):.1%} of the ground that can be reached is covered, the goal is "
+            f"{covered / int(params.size):.1%} of the ground that can be reached is covered, the goal is "
             f"{GOAL[0] / GOAL[1]:.0%}.",
         ])  # fmt: skip
 
     def _open_ways(self, rover: int, state: State, params: Params) -> list[str]:
         """Name the legal actions of a rover, on the host."""
-        x, y, battery = (int(part[rover]) for part in state.rovers)
+        x, y, battery = (int(values[rover]) for values in state.rovers)
         east, north, heights = as_grid(params.east), as_grid(params.north), np.asarray(params.heights)
         legal = {
             "stay": True, "east": east[y, x], "north": north[y, x], "west": x > 0 and east[y, x - 1],
             "south": y > 0 and north[y - 1, x],
         }  # fmt: skip
         return [
-            way
-            for way, (dx, dy) in WAYS.items()
-            if way == "stay"
-            or (legal[way] and relief.ROLLING + max(0, int(heights[y + dy, x + dx] - heights[y, x])) <= battery)
+            name
+            for name, (dx, dy) in WAYS.items()
+            if name == "stay"
+            or (legal[name] and relief.ROLLING + max(0, int(heights[y + dy, x + dx] - heights[y, x])) <= battery)
         ]
 
     def how_to_act(self) -> str:
@@ -346,10 +351,10 @@ class MarsFleet(Task[Params, State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw from above, north up: ground, the higher the lighter, rock (brown), frontier, unknown (dark), rovers."""
-        known, free = as_grid(state.known), as_grid(params.open)
-        x, y, _ = (np.asarray(part).tolist() for part in state.rovers)
+        is_known, free = as_grid(state.known_cells), as_grid(params.open)
+        x, y, _ = (np.asarray(values).tolist() for values in state.rovers)
         shade = 0.6 + np.asarray(params.heights) / 100
-        return drawn(known, free, zip(x, y, COLOURS, strict=True), self.picture_shape[0] // SIDE, shade)
+        return draw_map(is_known, free, zip(x, y, COLOURS, strict=True), self.picture_shape[0] // SIDE, shade)
 
 
 def legal_moves(rover: Rover, params: Params) -> jax.Array:
@@ -369,11 +374,11 @@ def legal_moves(rover: Rover, params: Params) -> jax.Array:
     return drivable & (relief.energy(params.heights[y, x], there) <= rover.battery)
 
 
-def _covered(seen: jax.Array, params: Params) -> jax.Array:
-    return seen * GOAL[1] >= params.size * GOAL[0]
+def _covered(count: jax.Array, params: Params) -> jax.Array:
+    return count * GOAL[1] >= params.size * GOAL[0]
 
 
-FAR = 2**14
+UNREACHABLE = 2**14
 """Larger than eight times the energy of every way that matters; sums with it fit int16."""
 APART = 6
 """Cells, along the longer axis, within which the frontier that a rover drives to makes others worth less."""
@@ -407,25 +412,25 @@ class CoordinatedFrontiers(NamedTuple):
         """Assign a frontier to each rover, and return the first steps to them."""
         state: State = view.state
         params: Params = view.params
-        known_open = state.known & params.open
+        known_open = state.known_cells & params.open
         cost, first = cheapest_ways(state.rovers, known_open, params)
-        edge = _grid(frontier(known_open, state.known))
-        unknown = sum(_grid(plane) << i for i, plane in enumerate(terrain.box_counts(~state.known, NEARBY)))
+        edge = _grid(frontier(known_open, state.known_cells))
+        unknown = sum(_grid(plane) << i for i, plane in enumerate(terrain.box_counts(~state.known_cells, NEARBY)))
         worth = (self.weight * unknown).astype(jnp.int32)
         possible = (edge == 1) & (cost <= state.rovers.battery[:, None, None])
         count = possible.shape[0]
         action = jnp.zeros(count, jnp.int32)
-        places = np.arange(SIDE)
+        axis = np.arange(SIDE)
         for _ in range(count):
-            price = jnp.where(possible, cost - worth, FAR).reshape(-1)
+            price = jnp.where(possible, cost - worth, UNREACHABLE).reshape(-1)
             best = jnp.argmin(price)
             rover, cell = best // SIDE**2, best % SIDE**2
-            found = price[best] < FAR
-            chosen = (np.arange(count) == rover) & found
-            action = jnp.where(chosen, first[rover, cell // SIDE, cell % SIDE], action)
-            possible = possible & ~chosen[:, None, None]
-            away = jnp.maximum(abs(places[:, None] - cell // SIDE), abs(places - cell % SIDE))
-            worth = jnp.where(found, worth * jnp.minimum(away, APART) // APART, worth)
+            reachable = price[best] < UNREACHABLE
+            assigned = (np.arange(count) == rover) & reachable
+            action = jnp.where(assigned, first[rover, cell // SIDE, cell % SIDE], action)
+            possible = possible & ~assigned[:, None, None]
+            away = jnp.maximum(abs(axis[:, None] - cell // SIDE), abs(axis - cell % SIDE))
+            worth = jnp.where(reachable, worth * jnp.minimum(away, APART) // APART, worth)
         return action, memory
 
 
@@ -433,11 +438,12 @@ def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple
     """Return the energy of the cheapest way over some cells from each rover to each cell, and the way's first action.
 
     Bellman and Ford's relaxation of all cells at once. Eight times the energy plus the first action is one number, so
-    the least one holds both. Cells that cannot be reached cost ``FAR / 8``. Both arrays are int16 ``(rovers, 32, 32)``.
+    the least one holds both. Cells that cannot be reached cost ``UNREACHABLE / 8``. Both arrays are int16
+    ``(rovers, 32, 32)``.
     """
     heights = params.heights
     east = _grid(params.east & known_open & known_open >> 1) == 1
-    north = _grid(params.north & known_open & bit_cells.above(known_open)) == 1
+    north = _grid(params.north & known_open & grid_bits.above(known_open)) == 1
     # For each move the cells from which it is open.
     leaving = [east, north, jnp.roll(east, 1, 1), jnp.roll(north, 1, 0)]
     # By the cell in which a way ends: whether it is open, and eight times its energy. Nothing is open across the edge.
@@ -447,15 +453,17 @@ def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple
         arriving.append((jnp.roll(is_open, (dy, dx), (0, 1)), jnp.roll(paid, (dy, dx), (0, 1))))
     rows = np.arange(SIDE)
     here = (rows[:, None] == rovers.y[:, None, None]) & (rows == rovers.x[:, None, None])
-    start = jnp.where(here, 0, FAR).astype(jnp.int16)
+    start = jnp.where(here, 0, UNREACHABLE).astype(jnp.int16)
 
     def relax(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         best, _ = state
-        least = best
+        relaxed = best
         for action, ((dx, dy), (is_open, paid)) in enumerate(zip(MOVES.values(), arriving, strict=True), start=1):
             before = jnp.roll(best, (dy, dx), (1, 2))
-            least = jnp.minimum(least, jnp.where(is_open, before + paid + jnp.where(before == 0, action, 0), FAR))
-        return least, (least != best).any()
+            relaxed = jnp.minimum(
+                relaxed, jnp.where(is_open, before + paid + jnp.where(before == 0, action, 0), UNREACHABLE)
+            )
+        return relaxed, (relaxed != best).any()
 
     best, _ = lax.while_loop(lambda state: state[1], relax, (start, jnp.bool_(True)))
     return best >> 3, best & 7

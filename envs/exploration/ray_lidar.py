@@ -1,4 +1,4 @@
-"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells (:mod:`rlbench_suite.envs.bit_cells`).
+"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells (:mod:`rlbench_suite.envs.shared.grid_bits`).
 
 There are 32 rays at equal angles, the first along x, each sampled at 200 points from the rover to 6 cells away. A
 sample lies in the cell whose centre is nearest.
@@ -33,13 +33,13 @@ INSIDE = np.where(np.arange(32) < MAP, 2**MAP - 1, 0).astype(np.uint32)
 def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
     """Return the cells, ground and rock, that the rays from (x, y) reach; the outer ring of the map is ground."""
     rock = _in_pairs(window(~ground & INSIDE, x, y))
-    ends, shown = (_BUGGY_ENDS, jnp.asarray(_BUGGY_SHOWN)[x & 1, y & 1]) if bugs else (_ENDS, jnp.asarray(_SHOWN))
-    open_still, seen = jnp.ones(RAYS, bool), jnp.zeros(shown.shape[::2], shown.dtype)
-    for place in range(ends.shape[1]):
-        here = ((rock & ends[:, place]) != 0).any(-1) & open_still
-        seen = seen | jnp.where(here[:, None], shown[:, place], 0)
+    ends, visible = (_BUGGY_ENDS, jnp.asarray(_BUGGY_VISIBLE)[x & 1, y & 1]) if bugs else (_ENDS, jnp.asarray(_VISIBLE))
+    open_still, sets = jnp.ones(RAYS, bool), jnp.zeros(visible.shape[::2], visible.dtype)
+    for index in range(ends.shape[1]):
+        here = ((rock & ends[:, index]) != 0).any(-1) & open_still
+        sets = sets | jnp.where(here[:, None], visible[:, index], 0)
         open_still = open_still & ~here
-    words = union(seen | jnp.where(open_still[:, None], shown[:, -1], 0))
+    words = union(sets | jnp.where(open_still[:, None], visible[:, -1], 0))
     rows = jnp.stack([words & 0xFFFF, words >> 16], 1).reshape(-1)[:WINDOW]
     if bugs:
         rows = _moved_inside(rows, x, y)
@@ -84,10 +84,10 @@ def _rays() -> tuple[np.ndarray, np.ndarray]:
     Their shapes are ``(RAYS, places, 7)`` and ``(RAYS, places + 1, 7)``; the last set is that of a ray without rock.
     """
     paths = [np.array(list(dict.fromkeys(map(tuple, ray.tolist())))) for ray in _samples(0, 0, RANGE)]
-    places = max(map(len, paths)) - 1
-    ends = [[_packed(path[place : place + 1]) for place in range(1, places + 1)] for path in paths]
-    shown = [[_packed(path[: place + 1]) for place in [*range(1, places + 1), places]] for path in paths]
-    return np.array(ends), np.array(shown)
+    num_ends = max(map(len, paths)) - 1
+    ends = [[_packed(path[index : index + 1]) for index in range(1, num_ends + 1)] for path in paths]
+    visible = [[_packed(path[: index + 1]) for index in [*range(1, num_ends + 1), num_ends]] for path in paths]
+    return np.array(ends), np.array(visible)
 
 
 def _buggy_rays() -> tuple[np.ndarray, np.ndarray]:
@@ -95,21 +95,22 @@ def _buggy_rays() -> tuple[np.ndarray, np.ndarray]:
 
     The sets that rays show also depend on whether x and y are odd: ``(2, 2, RAYS, RANGE, 7)``.
     """
-    whole = range(1, RANGE)
+    distances = range(1, RANGE)
     ends = [
-        [_packed(ray[np.floor(np.hypot(*ray.T)) == distance]) for distance in whole] for ray in _samples(0, 0, RANGE)
+        [_packed(ray[np.floor(np.hypot(*ray.T)) == distance]) for distance in distances]
+        for ray in _samples(0, 0, RANGE)
     ]
-    lengths = [*(distance + 0.5 for distance in whole), float(RANGE)]
+    lengths = [*(distance + 0.5 for distance in distances), float(RANGE)]
     # Rounding to even needs the sign of real places: the first two cells from the edge whose rays stay positive.
-    shown = [
+    visible = [
         [
             np.stack([[_packed(ray) for ray in _samples(x, y, length)] for length in lengths], 1)
             for y in (RANGE, RANGE + 1)
         ]
         for x in (RANGE, RANGE + 1)
     ]
-    return np.array(ends), np.array(shown)
+    return np.array(ends), np.array(visible)
 
 
-_ENDS, _SHOWN = _rays()
-_BUGGY_ENDS, _BUGGY_SHOWN = _buggy_rays()
+_ENDS, _VISIBLE = _rays()
+_BUGGY_ENDS, _BUGGY_VISIBLE = _buggy_rays()

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..bit_cells import SIDE, above, below
+from ..shared.grid_bits import SIDE, above, below
 
 ROLLING = 2
 """Energy of a level cell, in units."""

@@ -1,8 +1,8 @@
 """The reference player of ``TemporalLogic``: goes from region to region by short simulations over maps of distances.
 
-At the start of an episode it plans the order of regions and the ways to them (``specification_plan.py``). At each step
-it simulates some settings of pedals and wheel for 1.6 s and takes the one that ends nearest along that way without a
-collision: the dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
+At the start of an episode it plans the order of regions and the ways to them (``shared/temporal_logic/plan.py``). At
+each step it simulates some settings of pedals and wheel for 1.6 s and takes the one that ends nearest along that way
+without a collision: the dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from ..specification_plan import LENGTHS, STAYS, UNREACHABLE, Plan, clearance, interpolate, make_plan, map_spacing
+from ..shared.temporal_logic.plan import (
+    LENGTHS,
+    STAYS,
+    UNREACHABLE,
+    Plan,
+    clearance,
+    interpolate,
+    make_plan,
+    map_spacing,
+)
 from .temporal_logic import HARDEST, RADIUS, SHARPEST, SIDE, STEP, Params, Pose, TemporalLogic, drive, predicates
 
 SPACING = map_spacing(SIDE)
@@ -67,28 +76,28 @@ class SpecificationDriver(NamedTuple):
             return RADIUS - jnp.sqrt((car.x - x) ** 2 + (car.y - y) ** 2)
 
         stays = jnp.asarray(STAYS)[params.specification]
-        done = (depth(memory.stage) > self.inside) & (memory.stage < last) & ~stays
-        stage = memory.stage + done
-        way = memory.ways[jnp.minimum(stage, 2)]
+        arrived = (depth(memory.stage) > self.inside) & (memory.stage < last) & ~stays
+        stage = memory.stage + arrived
+        lengths = memory.ways[jnp.minimum(stage, 2)]
         near = jnp.maximum(RADIUS - depth(stage), 0.0)
-        wanted = jnp.where(stays, jnp.minimum(self.fastest, jnp.maximum(1.5 * (near - 0.3), 0.0)), self.fastest)
-        wanted = jnp.where(stage >= last, 0.0, wanted)
+        speed_goal = jnp.where(stays, jnp.minimum(self.fastest, jnp.maximum(1.5 * (near - 0.3), 0.0)), self.fastest)
+        speed_goal = jnp.where(stage >= last, 0.0, speed_goal)
 
         share, wheel = jnp.asarray(SETTINGS.T, car.x.dtype)
         now = Pose(*(jnp.broadcast_to(value, share.shape) for value in car))
         cost = jnp.zeros_like(share)
         free = jnp.ones_like(share, bool)
-        first = jnp.clip((share * wanted - now.v) / STEP, -HARDEST, HARDEST)
+        first = jnp.clip((share * speed_goal - now.v) / STEP, -HARDEST, HARDEST)
         for step in range(LOOK):
-            push = jnp.clip((share * wanted - now.v) / STEP, -HARDEST, HARDEST)
+            push = jnp.clip((share * speed_goal - now.v) / STEP, -HARDEST, HARDEST)
             now = drive(now, push, SHARPEST * wheel)
             values = jax.vmap(predicates, (0, None))(now, params)
             crashed = free & (clearance(values, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, UNREACHABLE * (LOOK - step), 0.0)
             free = free & ~crashed
-        ahead = interpolate(way, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING)
-        here = interpolate(way, now.x, now.y, SPACING)
+        ahead = interpolate(lengths, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING)
+        here = interpolate(lengths, now.x, now.y, SPACING)
         best = jnp.argmin(cost + 0.7 * here + 0.3 * ahead)
-        resting = (wanted == 0) & (jnp.abs(car.v) < HARDEST * STEP)
+        resting = (speed_goal == 0) & (jnp.abs(car.v) < HARDEST * STEP)
         push = jnp.where(resting, -car.v / STEP, first[best])
         return jnp.stack([push / HARDEST, wheel[best]]), memory._replace(stage=stage)

@@ -17,7 +17,7 @@ A, B, C are the distances within the edges of three regions, negative outside:
 6     F[0,15] A & F B
 ====  ==========================================================
 
-Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``specifications.py``). The trace begins 2 s
+Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``shared/temporal_logic``). The trace begins 2 s
 before the first action, the car standing, and ends after 30 s of driving; so the deadline of 15 s is at 13 s of
 driving.
 
@@ -59,9 +59,10 @@ from PIL import Image, ImageDraw
 from rlbench_suite.component import Component
 from rlbench_suite.task_card import TaskCard
 
-from ..runge_kutta import rk4
-from ..signal_temporal_logic import Memory, written
-from ..specifications import (
+from ..shared.runge_kutta import rk4
+from ..shared.temporal_logic.formula import in_symbols
+from ..shared.temporal_logic.monitor import Memory
+from ..shared.temporal_logic.specifications import (
     FORMULAS,
     HAZARDS,
     LEAD_IN,
@@ -184,16 +185,16 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         shift = SHIFT * (2 * u[16 : 16 + 2 * (1 + REGIONS + HAZARDS)].reshape(2, -1) - 1)
         x = CELL * (0.5 + columns.astype(self.dtype)) + shift[0]
         y = CELL * (0.5 + rows.astype(self.dtype)) + shift[1]
-        rest = u[16 + 2 * (1 + REGIONS + HAZARDS) :]
+        units = u[16 + 2 * (1 + REGIONS + HAZARDS) :]
         middle = 1 + REGIONS
         return Params(
-            sample_specification(rest[0]),
-            Pose(x[0], y[0], 2 * math.pi * rest[1], jnp.zeros((), self.dtype)),
+            sample_specification(units[0]),
+            Pose(x[0], y[0], 2 * math.pi * units[1], jnp.zeros((), self.dtype)),
             x[1:middle],
             y[1:middle],
             x[middle:],
             y[middle:],
-            SMALLEST + (LARGEST - SMALLEST) * rest[2:],
+            SMALLEST + (LARGEST - SMALLEST) * units[2:],
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -215,19 +216,19 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         car = state.car
         cosine, sine = jnp.cos(car.theta), jnp.sin(car.theta)
 
-        def seen(x: jax.Array, y: jax.Array) -> list[jax.Array]:
+        def relative_position(x: jax.Array, y: jax.Array) -> list[jax.Array]:
             forwards = cosine * (x - car.x) + sine * (y - car.y)
             return [forwards / SIDE, (cosine * (y - car.y) - sine * (x - car.x)) / SIDE]
 
-        shown = jnp.concatenate([
+        entries = jnp.concatenate([
             self.stack(car.x / SIDE, car.y / SIDE, cosine, sine, car.v / FASTEST),
-            *seen(params.region_x, params.region_y),
-            *seen(params.hazard_x, params.hazard_y),
+            *relative_position(params.region_x, params.region_y),
+            *relative_position(params.hazard_x, params.hazard_y),
             params.hazard_radius / 2,
             *self.monitored(state, params, SIDE),
         ])  # fmt: skip
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(shown, low, high)
+        return jnp.clip(entries, low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -258,7 +259,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Say the specification, then where everything is."""
         car = Pose(*(float(value) for value in state.car))
-        places = [
+        regions = [
             f"{name} ({float(x):.2f}, {float(y):.2f})"
             for name, x, y in zip("ABC", params.region_x, params.region_y, strict=True)
         ]
@@ -270,7 +271,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             f"{self.describe_specification(state, params)} Free means out of hazards and within the walls, "
             f"0 to {SIDE:g} m in x and y."
             "\n\n"
-            f"Regions of radius {RADIUS:g} m: {', '.join(places)}. Hazards: {', '.join(hazards)}.\n\n"
+            f"Regions of radius {RADIUS:g} m: {', '.join(regions)}. Hazards: {', '.join(hazards)}.\n\n"
             f"The car is at ({car.x:.2f}, {car.y:.2f}), heading {math.degrees(car.theta):.1f} degrees from the x axis "
             f"to the left, at {car.v:.2f} m/s. {self.describe_monitor(state, params)}"
         )
@@ -312,6 +313,6 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             for a, b in ((-0.3, -0.35), (-0.3, 0.35), (1.3, 0.0))
         ]
         canvas.polygon(corners, fill="red" if state.safety <= 0 else "black")
-        canvas.text((4, 2), written(FORMULAS[int(params.specification)], STEP), fill="black")
+        canvas.text((4, 2), in_symbols(FORMULAS[int(params.specification)], STEP), fill="black")
         canvas.text((4, 14), f"robustness {float(state.robustness):.2f} m, step {int(state.steps)}", fill="black")
         return np.asarray(image)

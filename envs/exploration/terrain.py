@@ -1,4 +1,4 @@
-"""Terrain of caves, counts of cells and sight, on sets of cells (:mod:`rlbench_suite.envs.bit_cells`), y up.
+"""Terrain of caves, counts of cells and sight, on sets of cells (:mod:`rlbench_suite.envs.shared.grid_bits`), y up.
 
 Cells of the outer ring are rock in every terrain, so a shift that drops a bit at the edge never loses ground.
 """
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..bit_cells import SIDE, above, below, count, flooded, grown, majority, plus
+from ..shared.grid_bits import SIDE, above, below, count, flooded, grown, majority, plus
 
 RANGE = 6
 """Range of the lidar in cells, Euclidean."""
@@ -34,49 +34,49 @@ def largest_region(ground: jax.Array, flood: Callable[[jax.Array, jax.Array], ja
     """
 
     def next_region(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        rest, best = state
-        row = jnp.argmax(rest != 0)
-        first = jnp.where(jnp.arange(SIDE) == row, rest & (~rest + 1), 0)
-        region = flood(first, rest)
-        return rest & ~region, jnp.where(count(region) > count(best), region, best)
+        ground_left, best = state
+        row = jnp.argmax(ground_left != 0)
+        first = jnp.where(jnp.arange(SIDE) == row, ground_left & (~ground_left + 1), 0)
+        region = flood(first, ground_left)
+        return ground_left & ~region, jnp.where(count(region) > count(best), region, best)
 
     def undecided(state: tuple[jax.Array, jax.Array]) -> jax.Array:
-        rest, best = state
-        return count(rest) > count(best)
+        ground_left, best = state
+        return count(ground_left) > count(best)
 
     return lax.while_loop(undecided, next_region, (ground, jnp.zeros_like(ground)))[1]
 
 
 def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
     """Count the cells of a set in the square about each cell, as planes of bits: ones, twos, fours and so on."""
-    row, most = [cells], 1
+    row, max_count = [cells], 1
     for i in range(1, radius + 1):
         for moved in (cells << i, cells >> i):
-            most += 1
-            row = _plus(row, [moved], most)
+            max_count += 1
+            row = _plus(row, [moved], max_count)
     total, up, down = row, row, row
     for i in range(radius):
         up, down = [below(plane) for plane in up], [above(plane) for plane in down]
-        total = _plus(total, _plus(up, down, 2 * most), (2 * i + 3) * most)
+        total = _plus(total, _plus(up, down, 2 * max_count), (2 * i + 3) * max_count)
     return total
 
 
 def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
     """Return the cells whose number, in planes of bits, is at least ``number``, an integer that may be traced."""
     less, equal = jnp.zeros_like(planes[0]), ~jnp.zeros_like(planes[0])
-    for place in reversed(range(len(planes))):
-        digit = number >> place & 1 == 1
-        less = jnp.where(digit, less | equal & ~planes[place], less)
-        equal = equal & jnp.where(digit, planes[place], ~planes[place])
+    for bit in reversed(range(len(planes))):
+        digit = number >> bit & 1 == 1
+        less = jnp.where(digit, less | equal & ~planes[bit], less)
+        equal = equal & jnp.where(digit, planes[bit], ~planes[bit])
     return jnp.where(number < 2 ** len(planes), ~less, 0)
 
 
-def _plus(a: list[jax.Array], b: list[jax.Array], most: int) -> list[jax.Array]:
+def _plus(a: list[jax.Array], b: list[jax.Array], max_sum: int) -> list[jax.Array]:
     """Add numbers in planes of bits; no sum exceeds ``most``."""
     carry, total = jnp.zeros_like(a[0]), []
-    for place in range(most.bit_length()):
-        one, other = (n[place] if place < len(n) else jnp.zeros_like(carry) for n in (a, b))
-        digit, carry = plus(one, other, carry)
+    for bit in range(max_sum.bit_length()):
+        a_bit, b_bit = (n[bit] if bit < len(n) else jnp.zeros_like(carry) for n in (a, b))
+        digit, carry = plus(a_bit, b_bit, carry)
         total.append(digit)
     return total
 
@@ -96,8 +96,8 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
     """
     # Four bits a cell are a number from 0 to 15, the first the highest; a cell is rock if it is below the density.
     less, equal = jnp.zeros_like(bits[0]), ~jnp.zeros_like(bits[0])
-    for place, plane in enumerate(bits):
-        digit = density >> (3 - place) & 1 == 1
+    for index, plane in enumerate(bits):
+        digit = density >> (3 - index) & 1 == 1
         less = jnp.where(digit, less | equal & ~plane, less)
         equal = equal & jnp.where(digit, plane, ~plane)
     rock = less | _RING
@@ -124,12 +124,12 @@ def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     return moved & np.uint32(2**WINDOW - 1)
 
 
-def from_window(seen: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+def from_window(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     """Return the cells of a window about (x, y) as a set: the inverse of :func:`window`; cells outside are dropped."""
     shift = (x - RANGE).astype(jnp.int32)
-    moved = jnp.where(shift >= 0, seen << jnp.maximum(shift, 0).astype(jnp.uint32),
-                      seen >> jnp.maximum(-shift, 0).astype(jnp.uint32))  # fmt: skip
-    padding = jnp.zeros(SIDE, seen.dtype)
+    moved = jnp.where(shift >= 0, rows << jnp.maximum(shift, 0).astype(jnp.uint32),
+                      rows >> jnp.maximum(-shift, 0).astype(jnp.uint32))  # fmt: skip
+    padding = jnp.zeros(SIDE, rows.dtype)
     return lax.dynamic_slice(jnp.concatenate([padding, moved, padding]), (SIDE + RANGE - y,), (SIDE,))
 
 

@@ -46,14 +46,14 @@ class RunningMoments:
 
 
 def rollout(
-    env: Any, gain: np.ndarray, mean: np.ndarray, seed: int, bonus: float, seen: RunningMoments | None = None
+    env: Any, gain: np.ndarray, mean: np.ndarray, seed: int, bonus: float, moments: RunningMoments | None = None
 ) -> float:
     """Return the return of one episode under ``action = clip(gain (x - mean))``, minus ``bonus`` a step."""
     x, _ = env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
-        if seen:
-            seen.push(x)
+        if moments:
+            moments.push(x)
         action = np.clip(gain @ (x - mean), env.action_space.low, env.action_space.high).astype(np.float32)
         x, reward, terminated, truncated, _ = env.step(action)
         total += float(reward) - bonus
@@ -67,22 +67,22 @@ def search(env_id: str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
     bonus = env.unwrapped._healthy_reward
     generator = np.random.default_rng(seed)
     shape = env.action_space.shape[0], env.observation_space.shape[0]
-    weights, seen = np.zeros(shape), RunningMoments(shape[1])
+    weights, moments = np.zeros(shape), RunningMoments(shape[1])
     best: tuple[np.ndarray, np.ndarray, float] = (weights, np.zeros(shape[1]), -np.inf)
     episode = 0
     for iteration in range(1, ITERATIONS + 1):
-        mean, deviation = seen.mean.copy(), seen.deviation
+        mean, deviation = moments.mean.copy(), moments.deviation
         directions = generator.standard_normal((DIRECTIONS, *shape))
         returns = np.zeros((DIRECTIONS, 2))
         for i, direction in enumerate(directions):
             for j, sign in enumerate((1, -1)):
                 gain = (weights + sign * NOISE * direction) / deviation
-                returns[i, j] = rollout(env, gain, mean, episode := episode + 1, bonus, seen)
+                returns[i, j] = rollout(env, gain, mean, episode := episode + 1, bonus, moments)
         top = np.argsort(-returns.max(1))[:TOP]
         change = ((returns[top, 0] - returns[top, 1])[:, None, None] * directions[top]).sum(0)
         weights = weights + STEP / (TOP * max(returns[top].std(), 1e-6)) * change
         if iteration % JUDGED_EVERY == 0:
-            gain, mean = weights / seen.deviation, seen.mean.copy()
+            gain, mean = weights / moments.deviation, moments.mean.copy()
             judged = np.mean([rollout(env, gain, mean, 10**6 + i, 0.0) for i in range(JUDGED_EPISODES)])
             print(f"iteration {iteration}, episode {episode}: return {judged:.0f}", flush=True)
             if judged > best[2]:

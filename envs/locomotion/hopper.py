@@ -99,10 +99,14 @@ class Hopper(HostTask[MujocoState]):
             raise ImportError("rlsuite/Hopper-v0 needs MuJoCo: pip install 'rlbench-suite[mujoco]'") from error
         return HopperEnv()
 
-    def info(self, simulator: Any, told: dict[str, Any]) -> dict[str, Any]:
+    def info(self, simulator: Any, simulator_info: dict[str, Any]) -> dict[str, Any]:
         """Return ``success`` and the measures."""
         distance = float(simulator.data.qpos[0])
-        return {"success": distance >= DISTANCE, "distance": distance, "speed": float(told.get("x_velocity", 0.0))}
+        return {
+            "success": distance >= DISTANCE,
+            "distance": distance,
+            "speed": float(simulator_info.get("x_velocity", 0.0)),
+        }
 
     def get_state(self, simulator: Any) -> MujocoState:
         """Copy the state out of MuJoCo's data."""
@@ -187,7 +191,7 @@ class LinearFeedback(NamedTuple):
     @classmethod
     def for_task(cls, task: Hopper) -> LinearFeedback:
         """Load the saved policy."""
-        return cls(*(np.asarray(part, task.dtype) for part in _found()))
+        return cls(*(np.asarray(array, task.dtype) for array in _load_policy()))
 
     def initial(self, params: Any) -> tuple[()]:
         """Return no memory."""
@@ -200,6 +204,6 @@ class LinearFeedback(NamedTuple):
 
 
 @cache
-def _found() -> tuple[list[list[float]], list[float]]:
+def _load_policy() -> tuple[list[list[float]], list[float]]:
     policy = json.loads(Path(__file__).with_name("hopper_linear_policy.json").read_text())
     return policy["gain"], policy["mean"]

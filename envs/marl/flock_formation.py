@@ -51,9 +51,9 @@ from rlbench_suite.context import Constant, weights
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..alternating_bands import alternating_bands
-from ..own_constants import OwnConstants
-from ..runge_kutta import rk4
+from ..shared.alternating_bands import alternating_bands
+from ..shared.own_constants import OwnConstants
+from ..shared.runge_kutta import rk4
 
 STEP = 0.05
 """s"""
@@ -75,11 +75,11 @@ TURN_RATE = 0.5
 """rad/s"""
 SCALE = 5.0
 """m and m/s that are shown as 1."""
-SHOWN = 2.0
+MAX_OBSERVATION = 2.0
 """Largest value shown."""
 MEMORY = 1.0
 """s: time constant of the average of the formation error."""
-SETTLED = 0.1
+SETTLED_DISTANCE = 0.1
 """m: averaged formation error that counts as success."""
 PITCH = 1.2
 """m between the centres of starting cells."""
@@ -169,13 +169,18 @@ class FlockFormation(Task[Params, State]):
         if difficulty is None or not 0 <= difficulty <= 3:
             raise ValueError(f"The difficulty of {card.id} is a speed of 0 to 3 m/s, got {difficulty!r}.")
         self.top_speed = float(difficulty)
-        self.own = OwnConstants(card, self.constants())
-        self.horizontal, self.vertical = self.own.value("level_limit"), self.own.value("climb_limit")
-        self.turn_scale = max(TURN_RATE, *(0.5 * abs(end) for end in self.own.range("turn_rate")))
+        self.own_constants = OwnConstants(card, self.constants())
+        self.horizontal, self.vertical = (
+            self.own_constants.value("level_limit"),
+            self.own_constants.value("climb_limit"),
+        )
+        self.turn_scale = max(TURN_RATE, *(0.5 * abs(end) for end in self.own_constants.range("turn_rate")))
         self.formations = formations(n := card.agents)
-        self.observation_space = self.box(-SHOWN, SHOWN, (n, 25))
+        self.observation_space = self.box(-MAX_OBSERVATION, MAX_OBSERVATION, (n, 25))
         self.action_space = self.box(-1, 1, (n, 3))
-        self.reward_space = self.box(-self.own.weight("proximity"), self.own.weight("formation"), (n,))
+        self.reward_space = self.box(
+            -self.own_constants.weight("proximity"), self.own_constants.weight("formation"), (n,)
+        )
         self._see = jax.jit(self.observation)  # for the text view
 
     def constants(self) -> tuple[Constant, ...]:
@@ -200,22 +205,22 @@ class FlockFormation(Task[Params, State]):
         u = self.uniform(key, 10)
         which = jnp.minimum(jnp.floor(u[0] * len(self.formations)).astype(jnp.int32), len(self.formations) - 1)
 
-        def drawn(name: str, i: int, shipped: jax.Array) -> Any:
-            return self.own.draw(name, u[i], split, shipped)
+        def sample(name: str, i: int, shipped: jax.Array) -> Any:
+            return self.own_constants.draw(name, u[i], split, shipped)
 
-        spacing = drawn("spacing", 1, alternating_bands(u[1], split, 0.7, 1.5, bands=20))
+        spacing = sample("spacing", 1, alternating_bands(u[1], split, 0.7, 1.5, bands=20))
         slots = jnp.asarray(self.formations.astype(self.dtype))[which] * spacing
         return Params(
             slot_ahead=slots[:, 0],
             slot_left=slots[:, 1],
             heading=math.pi * (2 * u[2] - 1),
-            speed=drawn("leader_speed", 3, self.top_speed * (0.5 + 0.5 * u[3])),
-            turn_rate=drawn("turn_rate", 4, TURN_RATE * (2 * u[4] - 1)),
-            climb=drawn("climb", 5, 0.3 * (2 * u[5] - 1)),
-            wind_x=drawn("wind_x", 6, 2 * (2 * u[6] - 1)),
-            wind_y=drawn("wind_y", 7, 2 * (2 * u[7] - 1)),
-            drag=drawn("drag", 8, 0.2 + 0.3 * u[8]),
-            lag=drawn("lag", 9, 0.1 + 0.1 * u[9]),
+            speed=sample("leader_speed", 3, self.top_speed * (0.5 + 0.5 * u[3])),
+            turn_rate=sample("turn_rate", 4, TURN_RATE * (2 * u[4] - 1)),
+            climb=sample("climb", 5, 0.3 * (2 * u[5] - 1)),
+            wind_x=sample("wind_x", 6, 2 * (2 * u[6] - 1)),
+            wind_y=sample("wind_y", 7, 2 * (2 * u[7] - 1)),
+            drag=sample("drag", 8, 0.2 + 0.3 * u[8]),
+            lag=sample("lag", 9, 0.1 + 0.1 * u[9]),
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -259,37 +264,37 @@ class FlockFormation(Task[Params, State]):
         vehicles = state.vehicles
         error = errors(vehicles, state.leader, params)
         apart = separations(vehicles)
-        others = np.arange(self.card.agents)
-        first = others == jnp.argmin(apart, 1)[:, None]
-        second = others == jnp.argmin(jnp.where(first, jnp.inf, apart), 1)[:, None]
+        numbers = np.arange(self.card.agents)
+        first = numbers == jnp.argmin(apart, 1)[:, None]
+        second = numbers == jnp.argmin(jnp.where(first, jnp.inf, apart), 1)[:, None]
         metres = [*error, *vehicles[3:6]]
         for neighbour in (first, second):
             # A sum with one term: indexing is many times slower.
-            metres += [jnp.where(neighbour, part - part[:, None], 0).sum(1) for part in vehicles[:6]]
+            metres += [jnp.where(neighbour, component - component[:, None], 0).sum(1) for component in vehicles[:6]]
         values = [value * (1 / SCALE) for value in metres]
         values[9:9] = [
-            *(part * (1 / self.horizontal) for part in (vehicles.ax, vehicles.ay)),
+            *(component * (1 / self.horizontal) for component in (vehicles.ax, vehicles.ay)),
             vehicles.az * (1 / self.vertical),
         ]
         values.append(jnp.broadcast_to(params.turn_rate * (1 / self.turn_scale), vehicles.x.shape))
-        return jnp.clip(jnp.stack(values, 1), -SHOWN, SHOWN)
+        return jnp.clip(jnp.stack(values, 1), -MAX_OBSERVATION, MAX_OBSERVATION)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each vehicle; see the table."""
-        place, speed = f"{SCALE:g} m", f"{SCALE:g} m/s"
+        distance, speed = f"{SCALE:g} m", f"{SCALE:g} m/s"
         axes = "along x, y, z of the world"
         neighbours = (
-            part
+            component
             for rank, which in (("first", "nearest"), ("second", "second nearest"))
-            for part in (
-                Component(f"{rank}_neighbour", f"from it to its {which} neighbour, {axes}", place, (3,)),
+            for component in (
+                Component(f"{rank}_neighbour", f"from it to its {which} neighbour, {axes}", distance, (3,)),
                 Component(
                     f"{rank}_neighbour_velocity", f"velocity of its {which} neighbour minus its own", speed, (3,)
                 ),
             )
         )
         return (
-            Component("slot", f"from it to its slot, {axes}", place, (3,)),
+            Component("slot", f"from it to its slot, {axes}", distance, (3,)),
             Component("slot_velocity", f"velocity of its slot minus its own, {axes}", speed, (3,)),
             Component("velocity", f"its velocity, {axes}", speed, (3,)),
             Component(
@@ -314,8 +319,8 @@ class FlockFormation(Task[Params, State]):
         nearest = separations(next_state.vehicles).min(1)
         proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
         holding = HALVING_ERROR / (HALVING_ERROR + error)
-        if self.own.reweighted:
-            return self.own.weight("formation") * holding - self.own.weight("proximity") * proximity
+        if self.own_constants.reweighted:
+            return self.own_constants.weight("formation") * holding - self.own_constants.weight("proximity") * proximity
         return holding - proximity
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
@@ -331,7 +336,7 @@ class FlockFormation(Task[Params, State]):
         """Return ``success`` and the measures."""
         separation = separations(state.vehicles).min()
         return {
-            "success": (state.mean_error < SETTLED) & (separation >= COLLISION),
+            "success": (state.mean_error < SETTLED_DISTANCE) & (separation >= COLLISION),
             "formation_error": self._mean(distances(errors(state.vehicles, state.leader, params))),
             "separation": separation,
         }
@@ -361,7 +366,7 @@ class FlockFormation(Task[Params, State]):
         limits = [self.horizontal, self.horizontal, self.vertical]
         lines = [f"The leader turns at {float(params.turn_rate):+.2f} rad/s. Along x, y, z (up), each vehicle:"]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
-            slot, rate, velocity, acceleration, *near = (_words(part) for part in np.split(
+            slot, rate, velocity, acceleration, *near = (_words(vector) for vector in np.split(
                 row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8))  # fmt: skip
             lines.append(
                 f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} m/s, acceleration "
@@ -382,15 +387,15 @@ class FlockFormation(Task[Params, State]):
         def pixel(x: Any, y: Any) -> tuple[float, float]:
             return size * (0.5 + (float(x) - middle[0]) / 12), size * (0.5 - (float(y) - middle[1]) / 12)
 
-        def disc(place: tuple[float, float], radius: float, **colours: Any) -> None:
-            canvas.ellipse((place[0] - radius, place[1] - radius, place[0] + radius, place[1] + radius), **colours)
+        def disc(centre: tuple[float, float], radius: float, **colours: Any) -> None:
+            canvas.ellipse((centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius), **colours)
 
         vehicles, error = state.vehicles, errors(state.vehicles, state.leader, params)
         heading = float(state.leader.heading)
         canvas.line((*pixel(*middle), *pixel(middle[0] + math.cos(heading), middle[1] + math.sin(heading))), "gray", 2)
         body = size * COLLISION / 24
         for i in range(self.card.agents):
-            x, y, vx, vy = (float(part[i]) for part in (vehicles.x, vehicles.y, vehicles.vx, vehicles.vy))
+            x, y, vx, vy = (float(component[i]) for component in (vehicles.x, vehicles.y, vehicles.vx, vehicles.vy))
             here, slot = pixel(x, y), pixel(x + float(error.x[i]), y + float(error.y[i]))
             canvas.line((*here, *slot), fill="gainsboro")
             disc(slot, body + 2, outline="green")
@@ -401,10 +406,10 @@ class FlockFormation(Task[Params, State]):
 
 def formations(n: int) -> np.ndarray:
     """Return wedge, ring and line abreast, ``(3, n, 2)``, ahead and to the left of the leader, of unit spacing."""
-    place = np.arange(n)
-    rank, side = (place + 1) // 2, np.where(place % 2, 1, -1)
+    numbers = np.arange(n)
+    rank, side = (numbers + 1) // 2, np.where(numbers % 2, 1, -1)
     wedge = np.stack([-rank, side * rank], 1) / math.sqrt(2)
-    angle = 2 * math.pi * place / n
+    angle = 2 * math.pi * numbers / n
     ring = np.stack([np.cos(angle), np.sin(angle)], 1) / (2 * math.sin(math.pi / n))
     line = np.stack([np.zeros(n), side * rank], 1)
     return np.stack([wedge, ring, line])
@@ -458,7 +463,7 @@ def distances(error: Errors) -> jax.Array:
 
 def separations(vehicles: Vehicles) -> jax.Array:
     """Return the distances between vehicles, ``(n, n)`` m; infinite from a vehicle to itself."""
-    dx, dy, dz = (jnp.asarray(part)[:, None] - part for part in (vehicles.x, vehicles.y, vehicles.z))
+    dx, dy, dz = (jnp.asarray(position)[:, None] - position for position in (vehicles.x, vehicles.y, vehicles.z))
     return jnp.where(np.eye(dx.shape[0], dtype=bool), jnp.inf, jnp.hypot(jnp.hypot(dx, dy), dz))
 
 

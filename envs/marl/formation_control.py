@@ -33,7 +33,7 @@ class Memory(NamedTuple):
     """m/s^2: estimated acceleration by wind and drag."""
     response: jax.Array
     """``(n, 1)``: sum of changes of the acceleration times the commanded changes."""
-    asked: jax.Array
+    requested: jax.Array
     """``(n, 1)``: sum of the squares of the commanded changes."""
     steps: jax.Array
     """int32"""
@@ -93,10 +93,10 @@ class FormationControl(NamedTuple):
     def for_task(cls, task: FlockFormation) -> FormationControl:
         """Make the controller for the air and the limits of a task."""
         agents = np.zeros(task.card.agents, task.dtype)
-        if not task.own.changed:
+        if not task.own_constants.changed:
             return cls(agents)
         limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
-        lag = task.own.range("lag")
+        lag = task.own_constants.range("lag")
         return cls(agents, limits, task.turn_scale, 0.5 * sum(lag), min(1.0, LONGEST_LAG / lag[1]))
 
     def initial(self, params: Params) -> Memory:
@@ -107,26 +107,30 @@ class FormationControl(NamedTuple):
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
         """Return the commands of all vehicles."""
-        seen = view.observation
-        error, rate, velocity = (SCALE * seen[:, i : i + 3] for i in (0, 3, 6))
-        acceleration = self.limits * seen[:, 9:12]
+        observation = view.observation
+        error, rate, velocity = (SCALE * observation[:, i : i + 3] for i in (0, 3, 6))
+        acceleration = self.limits * observation[:, 9:12]
         before = self._learn(memory, velocity, acceleration)
 
-        slot_velocity, turn_rate = velocity + rate, self.turn_scale * seen[:, 24:25]
+        slot_velocity, turn_rate = velocity + rate, self.turn_scale * observation[:, 24:25]
         # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x velocity.
         forward = turn_rate * jnp.stack([-slot_velocity[:, 1], slot_velocity[:, 0], 0 * slot_velocity[:, 2]], 1)
         distance = jnp.maximum(_length(error), 1e-3)
         closing = jnp.minimum(
             jnp.minimum(self.pace * self.slope * distance, jnp.sqrt(2 * self.braking * distance)), self.fastest
         )
-        wanted = forward - before.disturbance + self.pace * self.stiffness * (rate + closing * error / distance)
-        first, second = (self._evasion(SCALE * seen[:, i : i + 3], SCALE * seen[:, i + 3 : i + 6]) for i in (12, 18))
+        acceleration_goal = (
+            forward - before.disturbance + self.pace * self.stiffness * (rate + closing * error / distance)
+        )
+        first, second = (
+            self._evasion(SCALE * observation[:, i : i + 3], SCALE * observation[:, i + 3 : i + 6]) for i in (12, 18)
+        )
         # Evasion comes first: the way to the slot gets what it leaves of the thrust.
         evasion = _shortened(first + second, self.limits[0])
-        wanted = evasion + _shortened(wanted, self.limits[0] - _length(evasion))
+        acceleration_goal = evasion + _shortened(acceleration_goal, self.limits[0] - _length(evasion))
         # A change is exaggerated against the lag.
-        lead = jnp.minimum(before.asked / jnp.maximum(before.response, 1e-6), self.lead)
-        action = jnp.clip((acceleration + lead * (wanted - acceleration)) / self.limits, -1, 1)
+        lead = jnp.minimum(before.requested / jnp.maximum(before.response, 1e-6), self.lead)
+        action = jnp.clip((acceleration + lead * (acceleration_goal - acceleration)) / self.limits, -1, 1)
         command = jnp.stack(accelerations(action, self.limits[0], self.limits[2]), 1)
         return action, before._replace(
             velocity=velocity, acceleration=acceleration, command=command, steps=memory.steps + 1
@@ -134,37 +138,37 @@ class FormationControl(NamedTuple):
 
     def _learn(self, memory: Memory, velocity: jax.Array, acceleration: jax.Array) -> Memory:
         """Return the memory with new estimates of disturbance and lag, from the last step."""
-        begun = memory.steps > 0
+        started = memory.steps > 0
         thrust = 0.5 * (memory.acceleration + acceleration)
-        rest = (velocity - memory.velocity) * (1 / STEP) - thrust
+        disturbed = (velocity - memory.velocity) * (1 / STEP) - thrust
         # The first estimate counts in full.
         trust = jnp.where(memory.steps == 1, 1, self.trust)
-        asked, changed = memory.command - memory.acceleration, acceleration - memory.acceleration
+        requested, changed = memory.command - memory.acceleration, acceleration - memory.acceleration
         return memory._replace(
-            disturbance=jnp.where(begun, memory.disturbance + trust * (rest - memory.disturbance), 0),
-            response=memory.response + jnp.where(begun, (asked * changed).sum(1, keepdims=True), 0),
-            asked=memory.asked + jnp.where(begun, (asked * asked).sum(1, keepdims=True), 0),
+            disturbance=jnp.where(started, memory.disturbance + trust * (disturbed - memory.disturbance), 0),
+            response=memory.response + jnp.where(started, (requested * changed).sum(1, keepdims=True), 0),
+            requested=memory.requested + jnp.where(started, (requested * requested).sum(1, keepdims=True), 0),
         )
 
-    def _evasion(self, place: jax.Array, velocity: jax.Array) -> jax.Array:
+    def _evasion(self, offset: jax.Array, velocity: jax.Array) -> jax.Array:
         """Return the acceleration away from a neighbour at a place and velocity relative to one's own, ``(n, 3)``."""
-        distance = jnp.maximum(_length(place), 0.05)
+        distance = jnp.maximum(_length(offset), 0.05)
         push = jnp.where(distance < self.near, self.push * (1 / distance - 1 / self.near) / (distance * distance), 0)
-        right = jnp.stack([place[:, 1], -place[:, 0], 0 * place[:, 2]], 1) / distance
+        rightward = jnp.stack([offset[:, 1], -offset[:, 0], 0 * offset[:, 2]], 1) / distance
         # Time to the closest approach at these velocities, and the neighbour's place then.
         squared_speed = (velocity * velocity).sum(1, keepdims=True)
-        time = -(place * velocity).sum(1, keepdims=True) / jnp.maximum(squared_speed, 1e-6)
-        miss = place + time * velocity - 0.1 * right
+        time = -(offset * velocity).sum(1, keepdims=True) / jnp.maximum(squared_speed, 1e-6)
+        miss = offset + time * velocity - 0.1 * rightward
         length = jnp.maximum(_length(miss), 0.05)
         meets = (time > 0) & (time < self.horizon) & (length < self.clear)
         sidestep = jnp.where(meets, self.gain * (self.clear - length) / jnp.maximum(time, 0.3) ** 2, 0)
-        return -push * place / distance - sidestep * miss / length
+        return -push * offset / distance - sidestep * miss / length
 
 
 def _length(vectors: jax.Array) -> jax.Array:
     return jnp.sqrt((vectors * vectors).sum(1, keepdims=True))
 
 
-def _shortened(vectors: jax.Array, most: Any) -> jax.Array:
+def _shortened(vectors: jax.Array, max_length: Any) -> jax.Array:
     """Return vectors ``(n, 3)`` of at most this length."""
-    return vectors * jnp.minimum(1, most / jnp.maximum(_length(vectors), 1e-3))
+    return vectors * jnp.minimum(1, max_length / jnp.maximum(_length(vectors), 1e-3))

@@ -44,7 +44,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..own_constants import OwnConstants
+from ..shared.own_constants import OwnConstants
 
 MAX_TURN = np.pi / 4
 """Largest turn a step, rad."""
@@ -97,9 +97,9 @@ class Vicsek(Task[Params, State]):
         if not 0 <= (difficulty or 0) <= 2 * np.pi:
             raise ValueError(f"The difficulty of {card.id} is a noise width in [0, 2 pi] rad, got {difficulty!r}.")
         n = card.agents
-        self.own = OwnConstants(card, self.constants())
-        self.density, self.speed = self.own.range("density"), self.own.range("speed")
-        self.noise, self.max_turn = self.own.value("noise"), self.own.value("max_turn")
+        self.own_constants = OwnConstants(card, self.constants())
+        self.density, self.speed = self.own_constants.range("density"), self.own_constants.range("speed")
+        self.noise, self.max_turn = self.own_constants.value("noise"), self.own_constants.value("max_turn")
         low = np.tile([-1.0, -1.0, 0.0, 0.0, -1.0, -1.0], (n, 1))
         self.observation_space = self.box(low, np.ones_like(low))
         self.action_space = self.box(-np.ones((n, 1)), np.ones((n, 1)))
@@ -126,7 +126,9 @@ class Vicsek(Task[Params, State]):
         u = self.uniform(key, 5)
         row = jnp.floor(u[0] * CELLS)
         residue = jnp.where(split == 0, jnp.floor(u[1] * 3), 3)
-        if self.own.is_fixed("density") or self.own.is_fixed("speed"):  # then the other keeps train and test apart
+        if self.own_constants.is_fixed("density") or self.own_constants.is_fixed(
+            "speed"
+        ):  # then the other keeps train and test apart
             row = residue + 4 * jnp.floor(u[0] * (CELLS // 4))
             column = row
         else:
@@ -166,7 +168,7 @@ class Vicsek(Task[Params, State]):
         turn = jnp.where(order > NO_DIRECTION, direction - state.heading, 0)
         distance, direction = polar(mean(dx) / params.radius, mean(dy) / params.radius)
         bearing = direction - state.heading
-        seen = (
+        entries = (
             jnp.cos(turn),
             jnp.sin(turn),
             order,
@@ -174,7 +176,7 @@ class Vicsek(Task[Params, State]):
             distance * jnp.cos(bearing),
             distance * jnp.sin(bearing),
         )
-        return jnp.clip(jnp.stack(seen, 1), -1, 1)  # rounding alone can pass the bounds
+        return jnp.clip(jnp.stack(entries, 1), -1, 1)  # rounding alone can pass the bounds
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each agent; see the table."""
@@ -236,7 +238,7 @@ class Vicsek(Task[Params, State]):
         picture = np.full(self.picture_shape, 250, np.uint8)
         along = np.linspace(0, 1, 40)[:, None]
         scale = (width - 1) / float(params.side)
-        for x, y, heading in zip(*(np.asarray(part, np.float64) for part in state), strict=True):
+        for x, y, heading in zip(*(np.asarray(values, np.float64) for values in state), strict=True):
             colour = 110 + 100 * np.cos(heading - np.array([0, 2, 4]) * np.pi / 3)
             head = np.array([x, y]) * scale
             for angle_from_tip, length in ((0.0, 18.0), (0.5, 9.0), (-0.5, 9.0)):
@@ -269,8 +271,8 @@ def tree_sum(values: jax.Array) -> jax.Array:
     """Sum over the last axis, pairwise and in a fixed order, so that every layout of a batch gives the same bits."""
     while (n := values.shape[-1]) > 1:
         half = n // 2
-        values, rest = values[..., :half] + values[..., half : 2 * half], values[..., 2 * half :]
-        values = jnp.concatenate([values, rest], -1)
+        values, odd_end = values[..., :half] + values[..., half : 2 * half], values[..., 2 * half :]
+        values = jnp.concatenate([values, odd_end], -1)
     return values[..., 0]
 
 

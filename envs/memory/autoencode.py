@@ -32,7 +32,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, counted, drawn, empty, look, no_answers, pop, push
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, pop, push, sample_symbol
 
 SYMBOLS = COLOURS[:4]
 LONGEST = 52
@@ -58,30 +58,30 @@ class Autoencode(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=SYMBOLS)
-        self.length = self.whole(difficulty, 8, LONGEST, "the number of symbols in a sequence")
+        self.length = self.whole_number(difficulty, 8, LONGEST, "the number of symbols in a sequence")
         self.optimum = float(self.length)
         self.memoryless_ceiling = self.length / len(SYMBOLS)
         self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS) + 1,))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first symbol."""
-        return State(push(empty(self.length), drawn(key)), jnp.int32(0), no_answers())
+        return State(push(empty(self.length), sample_symbol(key)), jnp.int32(0), no_answers())
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Show the next symbol, or count the answer and go on to the symbol before."""
         reciting, step = state.step >= self.length, state.step + 1
-        kept = jnp.where(step < self.length, push(state.register, drawn(key)), state.register)
+        memorized = jnp.where(step < self.length, push(state.register, sample_symbol(key)), state.register)
         return State(
-            register=jnp.where(reciting, pop(state.register), kept),
+            register=jnp.where(reciting, pop(state.register), memorized),
             step=step,
-            tally=counted(state.tally, reciting, action == look(state.register, 0)),
+            tally=count_answer(state.tally, reciting, action == look(state.register, 0)),
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbol shown, one-hot, and whether the sequence is to be recited: ``(5,)``."""
         reciting = state.step >= self.length
-        shown = self.one_hot(look(state.register, 0), len(SYMBOLS), ~reciting)
-        return jnp.concatenate([shown, self.stack(reciting)])
+        symbol = self.one_hot(look(state.register, 0), len(SYMBOLS), ~reciting)
+        return jnp.concatenate([symbol, self.stack(reciting)])
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the whole sequence is recited."""
@@ -135,6 +135,6 @@ class Reciter(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Remember the symbol shown; while reciting, give the newest and forget it."""
-        shown, reciting = jnp.argmax(view.observation[:4]).astype(jnp.int32), view.observation[4] > 0
+        symbol, reciting = jnp.argmax(view.observation[:4]).astype(jnp.int32), view.observation[4] > 0
         answer = look(memory, 0)
-        return answer, jnp.where(reciting, pop(memory), push(memory, shown))
+        return answer, jnp.where(reciting, pop(memory), push(memory, symbol))

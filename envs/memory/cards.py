@@ -9,7 +9,7 @@ def _symbols(
     name: str,
     summary: str,
     source: str,
-    place: str,
+    classes: str,
     horizon: int,
     difficulties: dict[str, float],
     optima: dict[str, float],
@@ -18,10 +18,10 @@ def _symbols(
 ) -> TaskCard:
     """Make the card of a task in which symbols are to be remembered.
 
-    ``place`` is ``file:Task:Reference:Memoryless``. The last one may be left out for the player that always gives the
+    ``classes`` is ``file:Task:Reference:Memoryless``. The last one may be left out for the player that always gives the
     last answer.
     """
-    file, task, reference, *memoryless = place.split(":")
+    file, task, reference, *memoryless = classes.split(":")
     without = f"{file}:{memoryless[0]}" if memoryless else "symbols:LastWord"
     return TaskCard(
         id=f"rlsuite/{name}",
@@ -67,8 +67,8 @@ CARDS = (
         contexts=False,
         partially_observed=True,
         optima={
-            f"{way}-{size}": turns
-            for way in ("rewriting", "retention")
+            f"{mode}-{size}": turns
+            for mode in ("rewriting", "retention")
             for size, turns in {
                 "medium": 30.443786982248522,
                 "short": 66.37037037037037,

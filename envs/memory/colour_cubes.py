@@ -47,7 +47,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import COLOURS, INK, PAPER, RGB, Params, SymbolTask, Tally, counted, no_answers
+from .symbols import COLOURS, INK, PAPER, RGB, Params, SymbolTask, Tally, count_answer, no_answers
 
 SIDE = 5
 """Cells in a row, and in a column."""
@@ -70,26 +70,26 @@ class State(NamedTuple):
     """Its cell, int32."""
     cubes: Any
     """Cell of each cube, int32 ``(N,)``; all different."""
-    wanted: Any
+    goal: Any
     """Number of the wanted cube, int32."""
-    seen: Any
+    visible: Any
     """0 nothing, 1 which cells hold cubes, 2 which cube lies where; int32."""
     tally: Tally
 
 
 @cache
-def most_taken(steps: int) -> float:
+def max_cubes(steps: int) -> float:
     """Return how often an agent that always knows the only cube's cell takes it in some steps, on average."""
     row, column = np.divmod(np.arange(CELLS), SIDE)
     distance = np.abs(row[:, None] - row) + np.abs(column[:, None] - column)
     after = np.zeros((steps + 1, CELLS))
     """Expected number from now on, by the steps left and the cell of the agent, which has just taken a cube."""
-    for left in range(steps + 1):
-        rest = left - distance - 1
-        value = np.where(rest >= 0, 1 + after[np.maximum(rest, 0), np.arange(CELLS)], 0.0)
-        if left == steps:
+    for remaining in range(steps + 1):
+        after_walk = remaining - distance - 1
+        value = np.where(after_walk >= 0, 1 + after[np.maximum(after_walk, 0), np.arange(CELLS)], 0.0)
+        if remaining == steps:
             return float(value.mean())  # at the start the cube may lie where the agent stands
-        after[left] = (value.sum(1) - value.diagonal()) / (CELLS - 1)
+        after[remaining] = (value.sum(1) - value.diagonal()) / (CELLS - 1)
     raise AssertionError
 
 
@@ -114,15 +114,15 @@ class ColourCubes(SymbolTask[State]):
             )
         self.count, self.hidden = abs(int(number)), number < 0
         self._one_in = ONE_IN[card.settings["moves"]] if self.count > 1 else 0
-        self.optimum = most_taken(card.horizon) if self.count == 1 else None
+        self.optimum = max_cubes(card.horizon) if self.count == 1 else None
         self.observation_space = self.box(0.0, 1.0, (2 * SIDE + self.count + 2 * SIDE * self.count + CELLS,))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Lay the cubes on different cells, put the agent anywhere, and choose the wanted cube."""
         bits = self.bits(key, CELLS + 2)
         cubes = jnp.argsort(bits[:CELLS])[: self.count].astype(jnp.int32)
-        agent, wanted = bits[CELLS] % CELLS, bits[CELLS + 1] % np.uint32(self.count)
-        return State(agent.astype(jnp.int32), cubes, wanted.astype(jnp.int32), jnp.int32(ALL), no_answers())
+        agent, goal = bits[CELLS] % CELLS, bits[CELLS + 1] % np.uint32(self.count)
+        return State(agent.astype(jnp.int32), cubes, goal.astype(jnp.int32), jnp.int32(ALL), no_answers())
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Walk, or take the cube; then a cube may move."""
@@ -130,20 +130,20 @@ class ColourCubes(SymbolTask[State]):
         step = jnp.array([*MOVES, (0, 0)], jnp.int32)[action]
         row, column = jnp.clip(row + step[0], 0, SIDE - 1), jnp.clip(column + step[1], 0, SIDE - 1)
         reached = action == TAKE
-        taken = reached & (state.cubes[state.wanted] == state.agent)
-        chance, other, cell, further = self.bits(key, 4)
-        others = max(1, self.count - 1)
-        unwanted = (state.wanted + 1 + (other % np.uint32(others)).astype(jnp.int32)) % self.count
-        moves = taken | (chance % self._one_in == 0) if self._one_in else taken
-        mover = jnp.where(taken, state.wanted, unwanted)
+        takes = reached & (state.cubes[state.goal] == state.agent)
+        chance, offset, cell, further = self.bits(key, 4)
+        num_offsets = max(1, self.count - 1)
+        unwanted = (state.goal + 1 + (offset % np.uint32(num_offsets)).astype(jnp.int32)) % self.count
+        moves = takes | (chance % self._one_in == 0) if self._one_in else takes
+        mover = jnp.where(takes, state.goal, unwanted)
         cubes = jnp.where((jnp.arange(self.count) == mover) & moves, self._free(state.cubes, cell), state.cubes)
-        following = (state.wanted + 1 + (further % np.uint32(others)).astype(jnp.int32)) % self.count
+        following = (state.goal + 1 + (further % np.uint32(num_offsets)).astype(jnp.int32)) % self.count
         return State(
             agent=(row * SIDE + column).astype(jnp.int32),
             cubes=cubes,
-            wanted=jnp.where(taken, following, state.wanted).astype(jnp.int32),
-            seen=jnp.where(moves, CELLS_ONLY if self.hidden else ALL, NOTHING).astype(jnp.int32),
-            tally=counted(state.tally, reached, taken),
+            goal=jnp.where(takes, following, state.goal).astype(jnp.int32),
+            visible=jnp.where(moves, CELLS_ONLY if self.hidden else ALL, NOTHING).astype(jnp.int32),
+            tally=count_answer(state.tally, reached, takes),
         )
 
     def _free(self, cubes: jax.Array, bits: jax.Array) -> jax.Array:
@@ -159,17 +159,17 @@ class ColourCubes(SymbolTask[State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the agent's place, the colour wanted, and what is seen of the cubes, all one-hot."""
         cubes = [
-            self.one_hot(part, SIDE, state.seen == ALL)
+            self.one_hot(coordinate, SIDE, state.visible == ALL)
             for cube in state.cubes
-            for part in (cube // SIDE, cube % SIDE)
+            for coordinate in (cube // SIDE, cube % SIDE)
         ]  # fmt: skip
         return jnp.concatenate(
             [
                 self.one_hot(state.agent // SIDE, SIDE),
                 self.one_hot(state.agent % SIDE, SIDE),
-                self.one_hot(state.wanted, self.count),
+                self.one_hot(state.goal, self.count),
                 *cubes,
-                (self._occupied(state.cubes) & (state.seen != NOTHING)).astype(self.dtype),
+                (self._occupied(state.cubes) & (state.visible != NOTHING)).astype(self.dtype),
             ]
         )
 
@@ -186,7 +186,7 @@ class ColourCubes(SymbolTask[State]):
                 for line, number in lines
             }
             | {
-                f"cube_{cell // SIDE + 1}_{cell % SIDE + 1}": f"whether a cube is seen in {place(cell)}"
+                f"cube_{cell // SIDE + 1}_{cell % SIDE + 1}": f"whether a cube is seen in {cell_name(cell)}"
                 for cell in range(CELLS)
             }
         )
@@ -197,16 +197,16 @@ class ColourCubes(SymbolTask[State]):
 
     def tiles(self, state: State) -> list[tuple[int | None, str]]:
         """Return the colour wanted."""
-        return [(int(state.wanted), "wanted")]
+        return [(int(state.goal), "wanted")]
 
     def describe(self, state: State, params: Params) -> str:
         """Say where the agent stands, what is wanted, and what is seen."""
-        words = f"You stand in {place(int(state.agent))}. The {COLOURS[int(state.wanted)]} cube is wanted."
-        if int(state.seen) == ALL:
-            cubes = (f"{COLOURS[n]} in {place(int(cell))}" for n, cell in enumerate(state.cubes))
+        words = f"You stand in {cell_name(int(state.agent))}. The {COLOURS[int(state.goal)]} cube is wanted."
+        if int(state.visible) == ALL:
+            cubes = (f"{COLOURS[n]} in {cell_name(int(cell))}" for n, cell in enumerate(state.cubes))
             return f"{words} You see the cubes: {'; '.join(cubes)}."
-        if int(state.seen) == CELLS_ONLY:
-            cells = "; ".join(place(cell) for cell in sorted(int(cell) for cell in state.cubes))
+        if int(state.visible) == CELLS_ONLY:
+            cells = "; ".join(cell_name(cell) for cell in sorted(int(cell) for cell in state.cubes))
             return f"{words} You see cubes, but not their colours, in {cells}."
         return words
 
@@ -232,16 +232,16 @@ class ColourCubes(SymbolTask[State]):
             left, top = 10 + cell % SIDE * size, 10 + cell // SIDE * size
             pen.rectangle((left, top, left + size, top + size), outline=(200, 200, 196), width=1)
         for number, cell in enumerate(state.cubes):
-            if int(state.seen) != NOTHING:
+            if int(state.visible) != NOTHING:
                 left, top = 22 + int(cell) % SIDE * size, 22 + int(cell) // SIDE * size
-                fill = tuple(RGB[number].tolist()) if int(state.seen) == ALL else (190, 190, 190)
+                fill = tuple(RGB[number].tolist()) if int(state.visible) == ALL else (190, 190, 190)
                 pen.rectangle((left, top, left + size - 24, top + size - 24), fill=fill, outline=INK, width=2)
         left, top = 16 + int(state.agent) % SIDE * size, 16 + int(state.agent) // SIDE * size
-        pen.ellipse((left, top, left + size - 12, top + size - 12), outline=tuple(RGB[int(state.wanted)]), width=5)
+        pen.ellipse((left, top, left + size - 12, top + size - 12), outline=tuple(RGB[int(state.goal)]), width=5)
         return np.asarray(picture)
 
 
-def place(cell: int) -> str:
+def cell_name(cell: int) -> str:
     """Return the words for a cell."""
     return f"row {cell // SIDE + 1}, column {cell % SIDE + 1}"
 
@@ -266,14 +266,14 @@ class Tracker(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Bring the cells up to date, and walk to the wanted cube along its row's and column's distance."""
         ends = np.cumsum([SIDE, SIDE, self.count, 2 * SIDE * self.count])
-        rows, columns, wanted, cubes, floor = jnp.split(jnp.asarray(view.observation), ends)
+        rows, columns, goal_colour, cubes, floor = jnp.split(jnp.asarray(view.observation), ends)
         lines = cubes.reshape(self.count, 2, SIDE)
-        shown = jnp.argmax(lines[:, 0], 1) * SIDE + jnp.argmax(lines[:, 1], 1)
-        cells = jnp.where(lines.any(), shown, memory).astype(jnp.int32)
-        left = floor.any() & (floor[cells] == 0)
+        cells_in_sight = jnp.argmax(lines[:, 0], 1) * SIDE + jnp.argmax(lines[:, 1], 1)
+        cells = jnp.where(lines.any(), cells_in_sight, memory).astype(jnp.int32)
+        moved = floor.any() & (floor[cells] == 0)
         new = jnp.argmax((floor > 0) & ~(cells[:, None] == jnp.arange(CELLS)).any(0))
-        cells = jnp.where(left, new, cells).astype(jnp.int32)
-        goal = cells[jnp.argmax(wanted)]
+        cells = jnp.where(moved, new, cells).astype(jnp.int32)
+        goal = cells[jnp.argmax(goal_colour)]
         south = goal // SIDE - jnp.argmax(rows)
         east = goal % SIDE - jnp.argmax(columns)
         along = jnp.where(east > 0, 3, jnp.where(east < 0, 2, TAKE))
@@ -302,11 +302,11 @@ class Wanderer(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Walk towards the wanted cube, or search."""
-        own, wanted, cubes, _ = jnp.split(
+        position, goal_colour, cubes, _ = jnp.split(
             jnp.asarray(view.observation), np.cumsum([2 * SIDE, self.count, 2 * SIDE * self.count])
         )
-        row, column = jnp.argmax(own[:SIDE]), jnp.argmax(own[SIDE:])
-        goal = cubes.reshape(self.count, 2, SIDE)[jnp.argmax(wanted)]
+        row, column = jnp.argmax(position[:SIDE]), jnp.argmax(position[SIDE:])
+        goal = cubes.reshape(self.count, 2, SIDE)[jnp.argmax(goal_colour)]
         goal_row, goal_column = jnp.argmax(goal[0]), jnp.argmax(goal[1])
         along = jnp.where(goal_column > column, 3, jnp.where(goal_column < column, 2, TAKE))
         towards = jnp.where(goal_row > row, 1, jnp.where(goal_row < row, 0, along))

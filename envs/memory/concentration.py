@@ -44,7 +44,7 @@ from rlbench_suite.task_card import TaskCard
 
 from .symbols import INK, PAPER, Params
 
-MOST = 12
+MAX_PAIRS = 12
 """Largest number of pairs."""
 NONE = -1
 PICTURES = ("cat", "dog", "sun", "moon", "tree", "boat", "fish", "star", "key", "bell", "rose", "drum")
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
     layout: Any
     """Picture of each card, int32 ``(2 n,)``."""
-    found: Any
+    paired: Any
     """Whether a card lies face up for good, bool ``(2 n,)``."""
     first: Any
     """The turn's first card, int32; -1 between turns."""
@@ -66,28 +66,28 @@ class State(NamedTuple):
 
 
 @cache
-def least_misses(unseen: int, known: int) -> float:
+def min_misses(unseen: int, unpaired: int) -> float:
     """Return the least expected number of turns in vain of a player who forgets nothing.
 
     Args:
         unseen: cards that were never shown.
-        known: cards that were shown and whose partner is unseen, at most ``unseen``.
+        unpaired: cards that were shown and whose partner is unseen, at most ``unseen``.
     """
     if unseen == 0:
         return 0.0
-    new = (unseen - known) / unseen  # the partner of the first card is unseen, too
-    value = known / unseen * least_misses(unseen - 1, known - 1) if known else 0.0
+    new = (unseen - unpaired) / unseen  # the partner of the first card is unseen, too
+    value = unpaired / unseen * min_misses(unseen - 1, unpaired - 1) if unpaired else 0.0
     if not new:
         return value
-    others = unseen - 1
-    both = least_misses(unseen - 2, known) / others
-    if known:  # the second card's partner is known: a turn in vain, then that pair is taken
-        both += known / others * (1 + least_misses(unseen - 2, known))
-    if others - 1 - known:
-        both += (others - 1 - known) / others * (1 + least_misses(unseen - 2, known + 2))
-    if known:  # turning over a known card instead shows nothing new
-        both = min(both, 1 + least_misses(unseen - 1, known + 1))
-    return value + new * both
+    second_cards = unseen - 1
+    misses = min_misses(unseen - 2, unpaired) / second_cards
+    if unpaired:  # the second card's partner is known: a turn in vain, then that pair is taken
+        misses += unpaired / second_cards * (1 + min_misses(unseen - 2, unpaired))
+    if second_cards - 1 - unpaired:
+        misses += (second_cards - 1 - unpaired) / second_cards * (1 + min_misses(unseen - 2, unpaired + 2))
+    if unpaired:  # turning over a known card instead shows nothing new
+        misses = min(misses, 1 + min_misses(unseen - 1, unpaired + 1))
+    return value + new * misses
 
 
 class Concentration(Task[Params, State]):
@@ -104,14 +104,14 @@ class Concentration(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 8.0 if difficulty is None else difficulty
-        if not (2 <= number <= MOST and number == int(number)):
+        if not (2 <= number <= MAX_PAIRS and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of pairs, a whole number from 2 to {MOST}; "
+                f"A difficulty of {card.id} is the number of pairs, a whole number from 2 to {MAX_PAIRS}; "
                 f"got {difficulty!r}."
             )
         self.pairs = int(number)
         self.cards = 2 * self.pairs
-        self.optimum = self.pairs - least_misses(self.cards, 0) / self.pairs
+        self.optimum = self.pairs - min_misses(self.cards, 0) / self.pairs
         self.observation_space = self.box(0.0, 1.0, (self.cards * (self.pairs + 1),))
         self.action_space = spaces.Discrete(self.cards)
         self.reward_space = self.box(-1 / self.pairs, 1.0, ())
@@ -134,28 +134,26 @@ class Concentration(Task[Params, State]):
         vain = ~begins & ~pair
         return State(
             layout=state.layout,
-            found=state.found | (pair & ((number == state.first) | (number == card))),
+            paired=state.paired | (pair & ((number == state.first) | (number == card))),
             first=jnp.where(begins, card, NONE).astype(jnp.int32),
             vain=jnp.where(vain, jnp.stack([state.first, card]), NONE).astype(jnp.int32),
             misses=state.misses + vain,
         )
 
-    def _shown(self, state: State) -> jax.Array:
+    def _face_up(self, state: State) -> jax.Array:
         """Return which cards show their picture, bool ``(2 n,)``."""
         number = np.arange(self.cards)
-        return state.found | (number == state.first) | (number == state.vain[0]) | (number == state.vain[1])
+        return state.paired | (number == state.first) | (number == state.vain[0]) | (number == state.vain[1])
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the picture of each card, one-hot; the last place is face down: ``(2 n (n + 1),)``."""
-        picture = jnp.where(self._shown(state), state.layout, self.pairs)
+        picture = jnp.where(self._face_up(state), state.layout, self.pairs)
         return (picture[:, None] == jnp.arange(self.pairs + 1)).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        places = (*PICTURES[: self.pairs], "face_down")
-        return singles(
-            {f"card_{card}_{place}": f"card {card}: {place}" for card in range(self.cards) for place in places}
-        )
+        faces = (*PICTURES[: self.pairs], "face_down")
+        return singles({f"card_{card}_{face}": f"card {card}: {face}" for card in range(self.cards) for face in faces})
 
     def action_components(self) -> tuple[Component, ...]:
         """List the cards."""
@@ -163,7 +161,7 @@ class Concentration(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Return which cards may be turned over."""
-        return ~state.found & (jnp.arange(self.cards) != state.first)
+        return ~state.paired & (jnp.arange(self.cards) != state.first)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the card lies face up."""
@@ -171,19 +169,19 @@ class Concentration(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for a pair, -1/n for a turn in vain."""
-        pair = (next_state.found.sum() > state.found.sum()).astype(self.dtype)
+        pair = (next_state.paired.sum() > state.paired.sum()).astype(self.dtype)
         vain = (next_state.misses > state.misses).astype(self.dtype)
         return pair - vain * np.asarray(1 / self.pairs, self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether all pairs are found."""
-        return state.found.all()
+        return state.paired.all()
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the pairs found and the turns in vain."""
         return {
-            "success": state.found.all() & (state.misses < self.pairs),
-            "pairs": state.found.sum().astype(jnp.int32) // 2,
+            "success": state.paired.all() & (state.misses < self.pairs),
+            "pairs": state.paired.sum().astype(jnp.int32) // 2,
             "misses": state.misses,
         }
 
@@ -191,8 +189,8 @@ class Concentration(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """List the cards that show their picture."""
-        shown, layout = np.flatnonzero(self._shown(state)).tolist(), state.layout.tolist()
-        cards = ", ".join(f"{card} {PICTURES[layout[card]]}" for card in shown)
+        face_up, layout = np.flatnonzero(self._face_up(state)).tolist(), state.layout.tolist()
+        cards = ", ".join(f"{card} {PICTURES[layout[card]]}" for card in face_up)
         turn = "Turn over a second card." if int(state.first) != NONE else "Turn over a card."
         return f"Face up: {cards or 'none'}. {turn}"
 
@@ -232,11 +230,11 @@ class Concentration(Task[Params, State]):
 
         height, width, _ = self.picture_shape
         picture = Image.new("RGB", (width, height), PAPER)
-        pen, shown = ImageDraw.Draw(picture), np.asarray(self._shown(state))
+        pen, face_up = ImageDraw.Draw(picture), np.asarray(self._face_up(state))
         for card in range(self.cards):
             left, top = 8 + card % 6 * 55, 8 + card // 6 * 62
-            up, found = bool(shown[card]), bool(state.found[card])
-            fill = ((205, 235, 205) if found else "white") if up else (0, 114, 178)
+            up, paired = bool(face_up[card]), bool(state.paired[card])
+            fill = ((205, 235, 205) if paired else "white") if up else (0, 114, 178)
             pen.rectangle((left, top, left + 48, top + 54), fill=fill, outline=INK, width=2)
             label = PICTURES[int(state.layout[card])] if up else str(card)
             pen.text((left + 24, top + 27), label, fill=INK if up else "white", font_size=14, anchor="mm")
@@ -261,18 +259,24 @@ class Rememberer(eqx.Module):
         self, memory: tuple[jax.Array, jax.Array], view: View, key: jax.Array
     ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         """Take a pair that is known; else turn over a card that was never shown."""
-        known, first = memory
+        pictures, first = memory
         picture = jnp.argmax(view.observation.reshape(2 * self.pairs, self.pairs + 1), axis=1)
-        known = jnp.where(picture < self.pairs, picture, known).astype(jnp.int32)
+        pictures = jnp.where(picture < self.pairs, picture, pictures).astype(jnp.int32)
         free = jnp.asarray(view.action_mask)
-        unseen = free & (known == NONE)
-        same = (known[:, None] == known) & (known != NONE) & free & free[:, None] & ~jnp.eye(2 * self.pairs, dtype=bool)
-        of_first = free & (known == known[first]) & (known != NONE)
+        unseen = free & (pictures == NONE)
+        pairs = (
+            (pictures[:, None] == pictures)
+            & (pictures != NONE)
+            & free
+            & free[:, None]
+            & ~jnp.eye(2 * self.pairs, dtype=bool)
+        )
+        of_first = free & (pictures == pictures[first]) & (pictures != NONE)
         begins = first == NONE
-        good = jnp.where(begins, same.any(1), of_first)
+        good = jnp.where(begins, pairs.any(1), of_first)
         choice = jnp.where(good.any(), jnp.argmax(good), jnp.where(unseen.any(), jnp.argmax(unseen), jnp.argmax(free)))
         choice = choice.astype(jnp.int32)
-        return choice, (known, jnp.where(begins, choice, NONE).astype(jnp.int32))
+        return choice, (pictures, jnp.where(begins, choice, NONE).astype(jnp.int32))
 
 
 class Sweeper(eqx.Module):
@@ -298,8 +302,8 @@ class Sweeper(eqx.Module):
         picture = jnp.argmax(view.observation.reshape(2 * self.pairs, self.pairs + 1), axis=1)
         up, number = picture < self.pairs, jnp.arange(2 * self.pairs)
         alone = up & (((picture[:, None] == picture) & up).sum(1) == 1)
-        left = ~up | alone
-        first = jnp.argmax(left)
+        candidates = ~up | alone
+        first = jnp.argmax(candidates)
         last = jnp.where(alone, number, first).max()
-        following = jnp.argmax(left & (number > last))
+        following = jnp.argmax(candidates & (number > last))
         return jnp.where(alone.sum() == 1, first, following).astype(jnp.int32), memory

@@ -37,7 +37,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, counted, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
 
 COPIES = 13
 """Cards of each symbol in the deck."""
@@ -50,7 +50,7 @@ class State(NamedTuple):
     """Cards dealt of each symbol, int32 ``(m,)``."""
     card: Any
     """Symbol dealt last, int32."""
-    asked: Any
+    question: Any
     """Symbol asked for, int32."""
     tally: Tally
 
@@ -66,19 +66,19 @@ def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
         symbols: number of symbols m.
         of_each: cards of each.
     """
-    same, other = (max(times_right(symbols, of_each, same)) for same in (True, False))
-    return (same + (symbols - 1) * other) / symbols
+    if_same, if_different = (max(expected_correct(symbols, of_each, if_same)) for if_same in (True, False))
+    return (if_same + (symbols - 1) * if_different) / symbols
 
 
-def times_right(symbols: int, of_each: int, same: bool) -> list[Fraction]:
+def expected_correct(symbols: int, of_each: int, asks_card: bool) -> list[Fraction]:
     """Return how often each count is right in an episode, if all questions are for the card shown, or none is."""
-    cards, copies = symbols * of_each, of_each - same
+    cards, copies = symbols * of_each, of_each - asks_card
     totals = [Fraction(0)] * (of_each + 1)
     for before in range(cards):
         ways = comb(cards - 1, before)
         for count in range(min(copies, before) + 1):
-            others = comb(cards - 1 - copies, before - count)
-            totals[count + same] += Fraction(comb(copies, count) * others, ways)
+            combinations = comb(cards - 1 - copies, before - count)
+            totals[count + asks_card] += Fraction(comb(copies, count) * combinations, ways)
     return totals
 
 
@@ -92,7 +92,7 @@ class CountRecall(SymbolTask[State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         answers = tuple(map(str, range(COPIES + 1)))
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=answers)
-        self.symbols = self.whole(difficulty, 2, len(COLOURS), "the number of symbols", least=2)
+        self.symbols = self.whole_number(difficulty, 2, len(COLOURS), "the number of symbols", minimum=2)
         self.optimum = float(self.symbols * COPIES)
         self.memoryless_ceiling = float(memoryless_ceiling(self.symbols))
         self.observation_space = self.box(0.0, 1.0, (2 * self.symbols,))
@@ -100,26 +100,26 @@ class CountRecall(SymbolTask[State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Deal the first card, and ask."""
         counts = jnp.zeros(self.symbols, jnp.int32)
-        return self._dealt(counts, no_answers(), key)
+        return self._deal(counts, no_answers(), key)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, deal the next card, and ask again; a used-up deck stays as it is."""
-        tally = counted(state.tally, jnp.bool_(True), action == state.counts[state.asked])
-        return self._dealt(state.counts, tally, key)
+        tally = count_answer(state.tally, jnp.bool_(True), action == state.counts[state.question])
+        return self._deal(state.counts, tally, key)
 
-    def _dealt(self, counts: jax.Array, tally: Tally, key: jax.Array) -> State:
+    def _deal(self, counts: jax.Array, tally: Tally, key: jax.Array) -> State:
         bits = self.bits(key, 2)
-        left = COPIES - counts
+        remaining = COPIES - counts
         # The remainder of 2**32 favours some cards by less than one part in thirty million.
-        place = (bits[0] % jnp.maximum(left.sum(), 1).astype(jnp.uint32)).astype(jnp.int32)
-        card = (place >= jnp.cumsum(left)).sum().astype(jnp.int32).clip(0, self.symbols - 1)
-        asked = (bits[1] % np.uint32(self.symbols)).astype(jnp.int32)
-        return State(counts + ((jnp.arange(self.symbols) == card) & (left > 0)), card, asked, tally)
+        rank = (bits[0] % jnp.maximum(remaining.sum(), 1).astype(jnp.uint32)).astype(jnp.int32)
+        card = (rank >= jnp.cumsum(remaining)).sum().astype(jnp.int32).clip(0, self.symbols - 1)
+        question = (bits[1] % np.uint32(self.symbols)).astype(jnp.int32)
+        return State(counts + ((jnp.arange(self.symbols) == card) & (remaining > 0)), card, question, tally)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbol dealt and the symbol asked for, one-hot each: ``(2 m,)``."""
-        shown = (self.one_hot(symbol, self.symbols) for symbol in (state.card, state.asked))
-        return jnp.concatenate([*shown])
+        one_hots = (self.one_hot(symbol, self.symbols) for symbol in (state.card, state.question))
+        return jnp.concatenate([*one_hots])
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the last question is answered."""
@@ -139,11 +139,11 @@ class CountRecall(SymbolTask[State]):
 
     def tiles(self, state: State) -> list[tuple[int | None, str]]:
         """Return the card dealt and the symbol asked for."""
-        return [(int(state.card), "dealt"), (int(state.asked), "how many?")]
+        return [(int(state.card), "dealt"), (int(state.question), "how many?")]
 
     def describe(self, state: State, params: Params) -> str:
         """Name the card dealt and the symbol asked for."""
-        return f"Dealt: {COLOURS[int(state.card)]}. How many {COLOURS[int(state.asked)]} cards so far?"
+        return f"Dealt: {COLOURS[int(state.card)]}. How many {COLOURS[int(state.question)]} cards so far?"
 
     def rules(self) -> str:
         """Return the rules."""
@@ -181,13 +181,13 @@ class Counter(eqx.Module):
 class Guesser(eqx.Module):
     """The best player without a memory: it sees only whether the symbol asked for is the one just dealt."""
 
-    same: int = eqx.field(static=True)
-    other: int = eqx.field(static=True)
+    if_same: int = eqx.field(static=True)
+    if_different: int = eqx.field(static=True)
 
     @classmethod
     def for_task(cls, task: CountRecall) -> Guesser:
         """Make the player that gives the counts that are right most often."""
-        totals = (times_right(task.symbols, COPIES, same) for same in (True, False))
+        totals = (expected_correct(task.symbols, COPIES, asks_card) for asks_card in (True, False))
         return cls(*(each.index(max(each)) for each in totals))
 
     def initial(self, params: Params) -> tuple[()]:
@@ -196,5 +196,5 @@ class Guesser(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the count that is most often right."""
-        dealt, asked = jnp.split(jnp.asarray(view.observation), 2)
-        return jnp.where((dealt == asked).all(), self.same, self.other).astype(jnp.int32), memory
+        dealt, question = jnp.split(jnp.asarray(view.observation), 2)
+        return jnp.where((dealt == question).all(), self.if_same, self.if_different).astype(jnp.int32), memory

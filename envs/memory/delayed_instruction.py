@@ -34,12 +34,12 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, counted, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
 
 COLOUR_NAMES = COLOURS[:4]
 LONGEST = 100
 """Longest delay."""
-NOBODY, YOU, OTHER, GO = range(4)
+NOBODY, YOU, SOMEBODY, GO = range(4)
 
 
 class State(NamedTuple):
@@ -47,11 +47,11 @@ class State(NamedTuple):
 
     instruction: Any
     """Colour of the last own instruction."""
-    said: Any
+    message: Any
     """0 nothing, 1 an instruction for you, 2 one for somebody else, 3 go."""
     colour: Any
     """Colour that is said."""
-    left: Any
+    remaining: Any
     """Steps until "go"."""
     tally: Tally
 
@@ -63,8 +63,8 @@ def expected_calls(longest: int, steps: int) -> Fraction:
     """
     calls = [Fraction(0)]
     for step in range(1, steps + 1):
-        whole = [1 + calls[step - delay - 2] for delay in range(1, longest + 1) if delay + 2 <= step]
-        calls.append(sum(whole, Fraction(0)) / longest)
+        cycles = [1 + calls[step - delay - 2] for delay in range(1, longest + 1) if delay + 2 <= step]
+        calls.append(sum(cycles, Fraction(0)) / longest)
     return calls[steps]
 
 
@@ -78,7 +78,7 @@ class DelayedInstruction(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=("wait", *COLOUR_NAMES))
-        self.longest = self.whole(difficulty, 10, LONGEST, "the longest delay in steps")
+        self.longest = self.whole_number(difficulty, 10, LONGEST, "the longest delay in steps")
         self.distractors = float(card.settings["distractors"])
         calls = expected_calls(self.longest, card.horizon)
         self.optimum, self.memoryless_ceiling = float(calls), float(calls / len(COLOUR_NAMES))
@@ -92,11 +92,15 @@ class DelayedInstruction(SymbolTask[State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer to "go"; say the next word."""
         colour, delay, heard = self._draws(key)
-        asked = state.said == GO
-        left = jnp.where(asked, delay + 1, state.left - 1)
-        said = jnp.where(asked, YOU, jnp.where(left == 0, GO, jnp.where(heard, OTHER, NOBODY))).astype(jnp.int32)
-        instruction = jnp.where(asked, colour, state.instruction)
-        return State(instruction, said, colour, left, counted(state.tally, asked, action == state.instruction + 1))
+        goes = state.message == GO
+        remaining = jnp.where(goes, delay + 1, state.remaining - 1)
+        message = jnp.where(goes, YOU, jnp.where(remaining == 0, GO, jnp.where(heard, SOMEBODY, NOBODY))).astype(
+            jnp.int32
+        )
+        instruction = jnp.where(goes, colour, state.instruction)
+        return State(
+            instruction, message, colour, remaining, count_answer(state.tally, goes, action == state.instruction + 1)
+        )
 
     def _draws(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Draw a colour, a delay, and whether somebody else is spoken to, from one draw."""
@@ -108,8 +112,8 @@ class DelayedInstruction(SymbolTask[State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return who is spoken to, "go", and the colour, one-hot: ``(7,)``."""
-        spoken = (state.said == YOU) | (state.said == OTHER)
-        heads = self.stack(state.said == YOU, state.said == OTHER, state.said == GO)
+        spoken = (state.message == YOU) | (state.message == SOMEBODY)
+        heads = self.stack(state.message == YOU, state.message == SOMEBODY, state.message == GO)
         return jnp.concatenate([heads, self.one_hot(state.colour, len(COLOUR_NAMES), spoken)])
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -129,14 +133,14 @@ class DelayedInstruction(SymbolTask[State]):
 
     def tiles(self, state: State) -> list[tuple[int | None, str]]:
         """Return what is said."""
-        said = int(state.said)
-        caption = ("-", "for you", "for somebody else", "go")[said]
-        return [(int(state.colour) if said in (YOU, OTHER) else None, caption)]
+        message = int(state.message)
+        caption = ("-", "for you", "for somebody else", "go")[message]
+        return [(int(state.colour) if message in (YOU, SOMEBODY) else None, caption)]
 
     def describe(self, state: State, params: Params) -> str:
         """Say what is said."""
         colour = COLOUR_NAMES[int(state.colour)]
-        return ("Nothing is said.", f"To you: {colour}.", f"To somebody else: {colour}.", "Go!")[int(state.said)]
+        return ("Nothing is said.", f"To you: {colour}.", f"To somebody else: {colour}.", "Go!")[int(state.message)]
 
     def rules(self) -> str:
         """Return the rules."""

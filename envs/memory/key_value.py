@@ -38,7 +38,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, counted, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
 
 KEYS = ("A", "B", "C", "D", "E", "F", "G", "H")
 VALUES = COLOURS[:4]
@@ -52,7 +52,7 @@ REWRITING = {"0.5": (3, 1, 3), "0.125": (3, 1, 5), "0.875": (21, 7, 5)}
 class State(NamedTuple):
     """The store, and the instruction shown."""
 
-    held: Any
+    values: Any
     """Value of each key, int32 ``(K,)``; 4 is nothing. The instruction shown is not carried out yet."""
     instruction: Any
     """0 store, 1 delete, 2 look up; int32."""
@@ -90,7 +90,7 @@ class KeyValue(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=(*VALUES, "nothing"))
-        self.keys = self.whole(difficulty, 4, len(KEYS), "the number of keys")
+        self.keys = self.whole_number(difficulty, 4, len(KEYS), "the number of keys")
         self._store, self._delete, self._bits = REWRITING[card.settings["rewriting"]]
         store, delete = Fraction(self._store, 1 << self._bits), Fraction(self._delete, 1 << self._bits)
         self.optimum = float(card.horizon * (1 - store - delete))
@@ -105,18 +105,22 @@ class KeyValue(SymbolTask[State]):
         """Count the answer, carry out the instruction, and show the next one."""
         meant = jnp.arange(self.keys) == state.key
         new = jnp.where(state.instruction == STORE, state.value, NOTHING)
-        held = jnp.where(meant & (state.instruction != LOOK_UP), new, state.held)
-        right = action == state.held[state.key]
-        return State(held, *self._instruction(key), counted(state.tally, state.instruction == LOOK_UP, right))
+        values = jnp.where(meant & (state.instruction != LOOK_UP), new, state.values)
+        correct = action == state.values[state.key]
+        return State(values, *self._instruction(key), count_answer(state.tally, state.instruction == LOOK_UP, correct))
 
     def _instruction(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Draw instruction, value and key from one draw: three or five bits, two bits, and the rest."""
         bits = self.bits(key, 1)[0]
-        number, others = bits & np.uint32((1 << self._bits) - 1), bits >> self._bits
+        number, high_bits = bits & np.uint32((1 << self._bits) - 1), bits >> self._bits
         rewrites = jnp.where(number < self._store, STORE, DELETE)
         instruction = jnp.where(number < self._store + self._delete, rewrites, LOOK_UP).astype(jnp.int32)
         # The remainder of 2**25 favours some keys by less than one part in four million.
-        return instruction, ((others >> 2) % np.uint32(self.keys)).astype(jnp.int32), (others & 3).astype(jnp.int32)
+        return (
+            instruction,
+            ((high_bits >> 2) % np.uint32(self.keys)).astype(jnp.int32),
+            (high_bits & 3).astype(jnp.int32),
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return instruction, key, and the value to store, one-hot each: ``(3 + K + 4,)``."""
@@ -177,7 +181,7 @@ class Store(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Carry out the instruction, and answer what the key holds."""
-        instruction, named, value = jnp.split(view.observation, (len(INSTRUCTIONS), len(INSTRUCTIONS) + self.keys))
+        instruction, keys, value = jnp.split(view.observation, (len(INSTRUCTIONS), len(INSTRUCTIONS) + self.keys))
         new = jnp.where(instruction[STORE] > 0, jnp.argmax(value), NOTHING).astype(jnp.int32)
-        answer = memory[jnp.argmax(named)]
-        return answer, jnp.where((named > 0) & (instruction[LOOK_UP] == 0), new, memory)
+        answer = memory[jnp.argmax(keys)]
+        return answer, jnp.where((keys > 0) & (instruction[LOOK_UP] == 0), new, memory)

@@ -30,7 +30,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, counted, drawn, empty, look, no_answers, push
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, push, sample_symbol
 
 SYMBOLS = COLOURS[:4]
 ANSWERS = ("other", "same")
@@ -43,7 +43,7 @@ class State(NamedTuple):
 
     register: Any
     """Symbols, the newest first; uint32, see :mod:`.symbols`."""
-    shown: Any
+    num_shown: Any
     """Number of symbols shown, int32."""
     tally: Tally
 
@@ -57,25 +57,25 @@ class NBack(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=ANSWERS)
-        self.distance = self.whole(difficulty, 2, FARTHEST, "n, the distance in steps")
+        self.distance = self.whole_number(difficulty, 2, FARTHEST, "n, the distance in steps")
         self.optimum = float(card.horizon - self.distance)
         self.memoryless_ceiling = self.optimum / 2
         self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS),))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first symbol."""
-        return State(push(empty(self.distance + 1), drawn(key)), jnp.int32(1), no_answers())
+        return State(push(empty(self.distance + 1), sample_symbol(key)), jnp.int32(1), no_answers())
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, and show the next symbol."""
-        same = look(state.register, 0) == look(state.register, self.distance)
-        tally = counted(state.tally, state.shown > self.distance, (action == 1) == same)
+        repeats = look(state.register, 0) == look(state.register, self.distance)
+        tally = count_answer(state.tally, state.num_shown > self.distance, (action == 1) == repeats)
         bits = self.bits(key, 1)[0]
         # What is n steps before the next symbol is n - 1 steps before the present one.
-        other = (look(state.register, self.distance - 1) + 1 + ((bits >> 1) % np.uint32(3)).astype(jnp.int32)) % 4
-        repeated = jnp.where(bits & 1 == 1, look(state.register, self.distance - 1), other)
-        symbol = jnp.where(state.shown < self.distance, (bits >> 30).astype(jnp.int32), repeated)
-        return State(push(state.register, symbol), state.shown + 1, tally)
+        different = (look(state.register, self.distance - 1) + 1 + ((bits >> 1) % np.uint32(3)).astype(jnp.int32)) % 4
+        repeated = jnp.where(bits & 1 == 1, look(state.register, self.distance - 1), different)
+        symbol = jnp.where(state.num_shown < self.distance, (bits >> 30).astype(jnp.int32), repeated)
+        return State(push(state.register, symbol), state.num_shown + 1, tally)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbol shown, one-hot: ``(4,)``."""

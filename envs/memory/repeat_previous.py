@@ -33,7 +33,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, counted, drawn, empty, look, no_answers, push
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, push, sample_symbol
 
 SYMBOLS = COLOURS[:4]
 FARTHEST = 64
@@ -45,7 +45,7 @@ class State(NamedTuple):
 
     register: Any
     """Symbols, the newest first; uint32, see :mod:`.symbols`."""
-    shown: Any
+    num_shown: Any
     """Number of symbols shown, int32."""
     tally: Tally
 
@@ -59,22 +59,22 @@ class RepeatPrevious(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=SYMBOLS)
-        self.distance = self.whole(difficulty, 4, FARTHEST, "the distance in steps")
+        self.distance = self.whole_number(difficulty, 4, FARTHEST, "the distance in steps")
         self.optimum = float(card.horizon - self.distance)
         self.memoryless_ceiling = self.optimum / len(SYMBOLS)
         self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS),))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first symbol."""
-        return State(push(empty(self.distance + 1), drawn(key)), jnp.int32(1), no_answers())
+        return State(push(empty(self.distance + 1), sample_symbol(key)), jnp.int32(1), no_answers())
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, and show the next symbol."""
-        right = action == look(state.register, self.distance)
+        correct = action == look(state.register, self.distance)
         return State(
-            register=push(state.register, drawn(key)),
-            shown=state.shown + 1,
-            tally=counted(state.tally, state.shown > self.distance, right),
+            register=push(state.register, sample_symbol(key)),
+            num_shown=state.num_shown + 1,
+            tally=count_answer(state.tally, state.num_shown > self.distance, correct),
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:

@@ -34,7 +34,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import TaskCard
 
-from .symbols import Params, SymbolTask, Tally, counted, no_answers
+from .symbols import Params, SymbolTask, Tally, count_answer, no_answers
 
 THINGS = ("key", "book", "lamp", "cup", "coat", "map", "coin", "ring")
 ROOMS = ("kitchen", "hall", "attic", "cellar")
@@ -49,12 +49,12 @@ class State(NamedTuple):
 
     rooms: Any
     """Room of each thing ``(K,)``, before the sentence takes effect."""
-    said: Any
+    num_sentences: Any
     """Number of sentences said, this one among them."""
     sentence: Any
     """0 put, 1 bring, 2 swap, 3 ask."""
-    thing: Any
-    other: Any
+    subject: Any
+    companion: Any
     """The other thing of bring and swap."""
     room: Any
     """The room of put."""
@@ -70,38 +70,38 @@ class RevisedFacts(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=ROOMS)
-        self.things = self.whole(difficulty, 4, len(THINGS), "the number of things", least=2)
-        self._told, self._bits = REWRITING[card.settings["rewriting"]]
-        self.optimum = (card.horizon - self.things) * (1 - self._told / 2**self._bits)
+        self.things = self.whole_number(difficulty, 4, len(THINGS), "the number of things", minimum=2)
+        self._num_statements, self._bits = REWRITING[card.settings["rewriting"]]
+        self.optimum = (card.horizon - self.things) * (1 - self._num_statements / 2**self._bits)
         self.memoryless_ceiling = self.optimum / len(ROOMS)
         self.observation_space = self.box(0.0, 1.0, (len(SENTENCES) + 2 * self.things + len(ROOMS),))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Tell where the first thing is."""
-        return self._said(jnp.zeros(self.things, jnp.int32), jnp.int32(0), no_answers(), key)
+        return self._sample_sentence(jnp.zeros(self.things, jnp.int32), jnp.int32(0), no_answers(), key)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, move the things, and say the next sentence."""
-        tally = counted(state.tally, state.sentence == ASK, action == state.rooms[state.thing])
-        moved = after(state.rooms, state.sentence, state.thing, state.other, state.room)
-        return self._said(moved, state.said, tally, key)
+        tally = count_answer(state.tally, state.sentence == ASK, action == state.rooms[state.subject])
+        moved = after(state.rooms, state.sentence, state.subject, state.companion, state.room)
+        return self._sample_sentence(moved, state.num_sentences, tally, key)
 
-    def _said(self, rooms: jax.Array, said: jax.Array, tally: Tally, key: jax.Array) -> State:
+    def _sample_sentence(self, rooms: jax.Array, num_sentences: jax.Array, tally: Tally, key: jax.Array) -> State:
         """Draw a sentence from one draw; the first ones introduce the things in order."""
         bits = self.bits(key, 2)
-        new = said < self.things
-        asks, others = bits[0] & np.uint32((1 << self._bits) - 1) >= self._told, bits[0] >> self._bits
+        new = num_sentences < self.things
+        asks, high_bits = bits[0] & np.uint32((1 << self._bits) - 1) >= self._num_statements, bits[0] >> self._bits
         # The remainders of 2**27 and 2**32 favour some by less than one part in ten million.
-        drawn = jnp.where(asks, ASK, ((others >> 2) % np.uint32(3)).astype(jnp.int32))
+        kind = jnp.where(asks, ASK, ((high_bits >> 2) % np.uint32(3)).astype(jnp.int32))
         first = (bits[1] % np.uint32(self.things)).astype(jnp.int32)
         step = 1 + ((bits[1] // np.uint32(self.things)) % np.uint32(self.things - 1)).astype(jnp.int32)
         return State(
             rooms=rooms,
-            said=said + 1,
-            sentence=jnp.where(new, PUT, drawn).astype(jnp.int32),
-            thing=jnp.where(new, said, first).astype(jnp.int32),
-            other=((first + step) % self.things).astype(jnp.int32),
-            room=(others & 3).astype(jnp.int32),
+            num_sentences=num_sentences + 1,
+            sentence=jnp.where(new, PUT, kind).astype(jnp.int32),
+            subject=jnp.where(new, num_sentences, first).astype(jnp.int32),
+            companion=((first + step) % self.things).astype(jnp.int32),
+            room=(high_bits & 3).astype(jnp.int32),
             tally=tally,
         )
 
@@ -111,8 +111,8 @@ class RevisedFacts(SymbolTask[State]):
         return jnp.concatenate(
             [
                 self.one_hot(state.sentence, len(SENTENCES)),
-                self.one_hot(state.thing, self.things),
-                self.one_hot(state.other, self.things, paired),
+                self.one_hot(state.subject, self.things),
+                self.one_hot(state.companion, self.things, paired),
                 self.one_hot(state.room, len(ROOMS), state.sentence == PUT),
             ]
         )
@@ -128,8 +128,8 @@ class RevisedFacts(SymbolTask[State]):
         )
         return singles(
             dict(zip(SENTENCES, (f"whether {meaning}" for meaning in meanings), strict=True))
-            | {thing: f"whether it is about the {thing}" for thing in things}
-            | {f"other_{thing}": f"whether the other thing is the {thing}" for thing in things}
+            | {name: f"whether it is about the {name}" for name in things}
+            | {f"other_{name}": f"whether the other thing is the {name}" for name in things}
             | {room: f"whether the room is the {room}" for room in ROOMS}
         )
 
@@ -143,12 +143,12 @@ class RevisedFacts(SymbolTask[State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Say the sentence."""
-        thing, other, room = THINGS[int(state.thing)], THINGS[int(state.other)], ROOMS[int(state.room)]
+        subject, companion, room = THINGS[int(state.subject)], THINGS[int(state.companion)], ROOMS[int(state.room)]
         return (
-            f"The {thing} is in the {room} now.",
-            f"The {thing} was brought to where the {other} is.",
-            f"The {thing} and the {other} have swapped places.",
-            f"Where is the {thing}?",
+            f"The {subject} is in the {room} now.",
+            f"The {subject} was brought to where the {companion} is.",
+            f"The {subject} and the {companion} have swapped places.",
+            f"Where is the {subject}?",
         )[int(state.sentence)]
 
     def rules(self) -> str:
@@ -160,13 +160,15 @@ class RevisedFacts(SymbolTask[State]):
         )
 
 
-def after(rooms: jax.Array, sentence: jax.Array, thing: jax.Array, other: jax.Array, room: jax.Array) -> jax.Array:
+def after(
+    rooms: jax.Array, sentence: jax.Array, subject: jax.Array, companion: jax.Array, room: jax.Array
+) -> jax.Array:
     """Return the rooms of things once a sentence has taken effect, int32 ``(K,)``."""
-    there, here = rooms[other], rooms[thing]
+    there, here = rooms[companion], rooms[subject]
     to = jnp.where(sentence == PUT, room, jnp.where(sentence == ASK, here, there))
     number = jnp.arange(rooms.size)
-    moved = jnp.where(number == thing, to, rooms)
-    return jnp.where((sentence == SWAP) & (number == other), here, moved).astype(jnp.int32)
+    moved = jnp.where(number == subject, to, rooms)
+    return jnp.where((sentence == SWAP) & (number == companion), here, moved).astype(jnp.int32)
 
 
 class Listener(eqx.Module):
@@ -186,5 +188,5 @@ class Listener(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Answer the room of the thing, and move the things as said."""
         ends = np.cumsum([len(SENTENCES), self.things, self.things])
-        sentence, thing, other, room = (jnp.argmax(part) for part in jnp.split(view.observation, ends))
-        return memory[thing], after(memory, sentence, thing, other, room)
+        sentence, subject, companion, room = (jnp.argmax(one_hot) for one_hot in jnp.split(view.observation, ends))
+        return memory[subject], after(memory, sentence, subject, companion, room)

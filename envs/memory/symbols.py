@@ -50,7 +50,7 @@ class Params(NamedTuple):
 class Tally(NamedTuple):
     """Answers so far; int32."""
 
-    right: Any
+    correct: Any
     wrong: Any
 
 
@@ -59,9 +59,9 @@ def no_answers() -> Tally:
     return Tally(jnp.int32(0), jnp.int32(0))
 
 
-def counted(tally: Tally, asked: jax.Array, right: jax.Array) -> Tally:
+def count_answer(tally: Tally, is_question: jax.Array, is_correct: jax.Array) -> Tally:
     """Return the tally after a step; it stays as it is where nothing was asked."""
-    return Tally(tally.right + (asked & right), tally.wrong + (asked & ~right))
+    return Tally(tally.correct + (is_question & is_correct), tally.wrong + (is_question & ~is_correct))
 
 
 class SymbolTask(Task[Params, State], Generic[State]):
@@ -83,16 +83,16 @@ class SymbolTask(Task[Params, State], Generic[State]):
         self.action_space = spaces.Discrete(len(answers))
         self.reward_space = self.box(0.0, 1.0, ())
 
-    def whole(self, difficulty: float | None, default: int, most: int, meaning: str, least: int = 1) -> int:
+    def whole_number(self, difficulty: float | None, default: int, maximum: int, meaning: str, minimum: int = 1) -> int:
         """Return a difficulty that is a whole number.
 
         Raises:
             ValueError: it is none, or out of range.
         """
         number = float(default) if difficulty is None else difficulty
-        if not (least <= number <= most and number == int(number)):
+        if not (minimum <= number <= maximum and number == int(number)):
             raise ValueError(
-                f"A difficulty of {self.card.id} is {meaning}, a whole number from {least} to {most}; "
+                f"A difficulty of {self.card.id} is {meaning}, a whole number from {minimum} to {maximum}; "
                 f"got {difficulty!r}."
             )
         return int(number)
@@ -109,13 +109,13 @@ class SymbolTask(Task[Params, State], Generic[State]):
         """Return the only context."""
         return Params()
 
-    def one_hot(self, symbol: jax.Array, count: int, shown: jax.Array | bool = True) -> jax.Array:
+    def one_hot(self, symbol: jax.Array, count: int, visible: jax.Array | bool = True) -> jax.Array:
         """Return ``(count,)`` zeros with a one at the symbol; all zeros where nothing is shown."""
-        return ((jnp.arange(count) == symbol) & shown).astype(self.dtype)
+        return ((jnp.arange(count) == symbol) & visible).astype(self.dtype)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for a right answer."""
-        return (self.tally(next_state).right - self.tally(state).right).astype(self.dtype)
+        return (self.tally(next_state).correct - self.tally(state).correct).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return false: only the time limit ends an episode."""
@@ -123,8 +123,8 @@ class SymbolTask(Task[Params, State], Generic[State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, at least one answer and all of them right, and the tally."""
-        right, wrong = self.tally(state)
-        return {"success": (right > 0) & (wrong == 0), "right": right, "wrong": wrong}
+        correct, wrong = self.tally(state)
+        return {"success": (correct > 0) & (wrong == 0), "right": correct, "wrong": wrong}
 
     # -- host side: no more than the observation shows ---------------------------------------------------------
 
@@ -193,7 +193,7 @@ class LastWord(eqx.Module):
 PER_NUMBER = 16
 
 
-def drawn(key: jax.Array) -> jax.Array:
+def sample_symbol(key: jax.Array) -> jax.Array:
     """Draw one of four symbols, int32."""
     return (keys.bits(jax.random.key_data(key), 1)[0] & 3).astype(jnp.int32)
 

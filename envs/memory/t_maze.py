@@ -62,7 +62,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..named_actions import NamedActions
+from ..shared.named_actions import NamedActions
 
 ACTIONS = ("forward", "left", "right")
 FORWARD, LEFT, RIGHT = range(3)
@@ -83,7 +83,7 @@ class State(NamedTuple):
     """Steps from the corridor's start, in [0, length]."""
     length: Any
     """Steps from the corridor's start to its junction."""
-    way: Any
+    sign: Any
     """The turn that is right here: 1 left, 2 right."""
     right_turns: Any
     wrong_turns: Any
@@ -154,33 +154,33 @@ class TMaze(NamedActions, Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start the first corridor, in sight of its sign."""
-        length, way = self._corridor(key)
+        length, sign = self._corridor(key)
         none = jnp.int32(0)
-        return State(none, length, way, none, none, none)
+        return State(none, length, sign, none, none, none)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Step along the corridor, turn into the next one, or meet a wall."""
         at_junction = state.position == state.length
         turns = at_junction & (action != FORWARD)
         walks = ~at_junction & (action == FORWARD)
-        length, way = self._corridor(key)
+        length, sign = self._corridor(key)
         return State(
             position=jnp.where(turns, 0, state.position + walks),
             length=jnp.where(turns, length, state.length),
-            way=jnp.where(turns, way, state.way) if self.rewriting else state.way,
-            right_turns=state.right_turns + (turns & (action == state.way)),
-            wrong_turns=state.wrong_turns + (turns & (action != state.way)),
+            sign=jnp.where(turns, sign, state.sign) if self.rewriting else state.sign,
+            right_turns=state.right_turns + (turns & (action == state.sign)),
+            wrong_turns=state.wrong_turns + (turns & (action != state.sign)),
             wasted=state.wasted + ~(turns | walks),
         )
 
     def _corridor(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draw length and way of a new corridor from one draw: its lowest bit gives the way, the others the length."""
         bits = self.bits(key, 1)[0]
-        way = LEFT + (bits & 1).astype(jnp.int32)
+        sign = LEFT + (bits & 1).astype(jnp.int32)
         if self.fixed:
-            return jnp.int32(self.longest), way
+            return jnp.int32(self.longest), sign
         # The remainder of 2**31 favours some lengths by less than one part in two million.
-        return 1 + ((bits >> 1) % np.uint32(self.longest)).astype(jnp.int32), way
+        return 1 + ((bits >> 1) % np.uint32(self.longest)).astype(jnp.int32), sign
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return sign left, sign right, part of the corridor walked: ``(3,)``."""
@@ -208,7 +208,7 @@ class TMaze(NamedActions, Task[Params, State]):
         here = state.position == 0
         if not self.rewriting:
             here &= state.right_turns + state.wrong_turns == 0
-        return jnp.where(here, state.way, 0)
+        return jnp.where(here, state.sign, 0)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for a right turn."""

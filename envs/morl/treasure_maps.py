@@ -48,8 +48,8 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..alternating_bands import alternating_bands
-from ..named_actions import NamedActions
+from ..shared.alternating_bands import alternating_bands
+from ..shared.named_actions import NamedActions
 
 DIVES = 8
 """Dives of an episode."""
@@ -94,7 +94,7 @@ class Params(NamedTuple):
     """Fields of shape ``(8, n)`` and ``(8,)``."""
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A cell."""
 
     row: jax.Array
@@ -108,7 +108,7 @@ class State(NamedTuple):
 
     dive: jax.Array
     """Dives that are over, int32."""
-    place: Place
+    position: Position
     """Cell of the submarine; after the last dive, the cell where that ended."""
     air: jax.Array
     """Steps left in this dive, int32."""
@@ -134,9 +134,11 @@ class TreasureMaps(NamedActions, Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        least, most = COLUMNS
-        if difficulty is None or difficulty != int(difficulty) or not least <= difficulty <= most:
-            raise ValueError(f"difficulty of {card.id} is a number of columns, {least} to {most}; got {difficulty!r}.")
+        min_columns, max_columns = COLUMNS
+        if difficulty is None or difficulty != int(difficulty) or not min_columns <= difficulty <= max_columns:
+            raise ValueError(
+                f"difficulty of {card.id} is a number of columns, {min_columns} to {max_columns}; got {difficulty!r}."
+            )
         #: Number of columns, and of rows below the surface.
         self.size = n = int(difficulty)
         #: Steps of a dive.
@@ -162,15 +164,15 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         """Start the first dive at the surface."""
         zero = jnp.int32(0)
         nothing = jnp.zeros((), self.dtype)
-        return State(zero, Place(zero, params.maps.start[0]), jnp.int32(self.air), zero, nothing, zero)
+        return State(zero, Position(zero, params.maps.start[0]), jnp.int32(self.air), zero, nothing, zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move one cell, unless that leaves the grid or enters rock. If the dive is over, go to the next map."""
         chart = self.map_at(state.dive, params)
-        place = self.moved(state.place, action, chart)
+        position = self.moved(state.position, action, chart)
         air = state.air - 1
-        treasure = self.treasure_at(place, chart)
-        at_treasure = place.row == chart.floor[place.column]
+        treasure = self.treasure_at(position, chart)
+        at_treasure = position.row == chart.floor[position.column]
         earned = chart.weight * treasure - (1 - chart.weight) * (self.air - air)
         best = at_treasure & (earned > self.best_return(chart) - ROUNDING)
         over = at_treasure | (air == 0)
@@ -178,9 +180,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         onwards = over & (dive < DIVES)
         return State(
             dive,
-            Place(
-                jnp.where(onwards, 0, place.row),
-                jnp.where(onwards, self.map_at(dive, params).start, place.column),
+            Position(
+                jnp.where(onwards, 0, position.row),
+                jnp.where(onwards, self.map_at(dive, params).start, position.column),
             ),
             jnp.where(onwards, self.air, air),
             state.steps + 1,
@@ -193,29 +195,31 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         number = jnp.minimum(dive, DIVES - 1)
         return Map(*(field[number] for field in params.maps))
 
-    def moved(self, place: Place, action: jax.Array, chart: Map) -> Place:
+    def moved(self, position: Position, action: jax.Array, chart: Map) -> Position:
         """Return the place after a move."""
         down, right = jnp.asarray(tuple(MOVES.values()), jnp.int32)[action]
-        row = jnp.maximum(place.row + down, 0)
-        column = jnp.clip(place.column + right, 0, self.size - 1)
+        row = jnp.maximum(position.row + down, 0)
+        column = jnp.clip(position.column + right, 0, self.size - 1)
         free = row <= chart.floor[column]
-        return Place(jnp.where(free, row, place.row), jnp.where(free, column, place.column))
+        return Position(jnp.where(free, row, position.row), jnp.where(free, column, position.column))
 
-    def treasure_at(self, place: Place, chart: Map) -> jax.Array:
+    def treasure_at(self, position: Position, chart: Map) -> jax.Array:
         """Return the value of the treasure in a cell, 0 in open water."""
-        return jnp.where(place.row == chart.floor[place.column], chart.value[place.column], 0).astype(self.dtype)
+        return jnp.where(position.row == chart.floor[position.column], chart.value[position.column], 0).astype(
+            self.dtype
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the map as seen from the submarine, its row, the weights, air and dives left, ``(3 n + 5,)``."""
         n = self.size
         chart = self.map_at(state.dive, params)
-        sideways = (np.arange(n, dtype=np.int32) - state.place.column).astype(self.dtype) * np.asarray(
+        sideways = (np.arange(n, dtype=np.int32) - state.position.column).astype(self.dtype) * np.asarray(
             1 / (n - 1), self.dtype
         )
-        down = (chart.floor - state.place.row).astype(self.dtype) * np.asarray(1 / n, self.dtype)
+        down = (chart.floor - state.position.row).astype(self.dtype) * np.asarray(1 / n, self.dtype)
         value = chart.value * np.asarray(1 / (VALUE_PER_ROW * n), self.dtype)
         scalars = self.stack(
-            state.place.row * (1 / n),
+            state.position.row * (1 / n),
             chart.weight,
             1 - chart.weight,
             state.air * (1 / self.air),
@@ -224,14 +228,14 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         bounds: Any = self.observation_space
         return jnp.clip(jnp.concatenate([sideways, down, value, scalars]), bounds.low, bounds.high)
 
-    def read(self, observation: jax.Array) -> tuple[Place, Map]:
+    def read(self, observation: jax.Array) -> tuple[Position, Map]:
         """Return the present cell and the map that an observation shows, as if the dive began here."""
         n = self.size
         row = jnp.round(observation[3 * n] * n).astype(jnp.int32)
         column = jnp.argmin(jnp.abs(observation[:n])).astype(jnp.int32)
         floor = row + jnp.round(observation[n : 2 * n] * n).astype(jnp.int32)
         value = observation[2 * n : 3 * n] * (VALUE_PER_ROW * n)
-        return Place(row, column), Map(floor, value, column, observation[3 * n + 1])
+        return Position(row, column), Map(floor, value, column, observation[3 * n + 1])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the map, the row, the weights, and what is left."""
@@ -257,7 +261,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return (treasure, time), each multiplied by its weight, ``(2,)``."""
         chart = self.map_at(state.dive, params)
-        treasure = self.treasure_at(self.moved(state.place, action, chart), chart)
+        treasure = self.treasure_at(self.moved(state.position, action, chart), chart)
         return self.stack(chart.weight * treasure, chart.weight - 1)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -276,7 +280,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
 
     # -- what is known of the problem --------------------------------------------------------------------------
 
-    def cruising_rows(self, place: Place, chart: Map) -> jax.Array:
+    def cruising_rows(self, position: Position, chart: Map) -> jax.Array:
         """Return the lowest row in which the submarine can go sideways to each column, int32 ``(n,)``.
 
         It is not below its present row. Going sideways ends above the floor of all columns on the way, and at most on
@@ -284,23 +288,23 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         """
         columns = np.arange(self.size)
         # passed[i, j]: column j lies between the submarine and column i.
-        between_right = (columns[None] > place.column) & (columns[None] < columns[:, None])
-        between_left = (columns[None] < place.column) & (columns[None] > columns[:, None])
-        above_rock = jnp.where(between_right | between_left, chart.floor[None] - 1, place.row).min(1)
-        return jnp.minimum(jnp.minimum(above_rock, chart.floor), place.row)
+        between_right = (columns[None] > position.column) & (columns[None] < columns[:, None])
+        between_left = (columns[None] < position.column) & (columns[None] > columns[:, None])
+        above_rock = jnp.where(between_right | between_left, chart.floor[None] - 1, position.row).min(1)
+        return jnp.minimum(jnp.minimum(above_rock, chart.floor), position.row)
 
-    def steps_to_treasures(self, place: Place, chart: Map) -> jax.Array:
+    def steps_to_treasures(self, position: Position, chart: Map) -> jax.Array:
         """Return the least number of steps from here to the treasure of each column, int32 ``(n,)``.
 
         The shortest way rises to the lowest row that is free on the way, goes sideways, and sinks.
         """
-        cruising = self.cruising_rows(place, chart)
-        sideways = jnp.abs(np.arange(self.size, dtype=np.int32) - place.column)
-        return (place.row - cruising) + sideways + (chart.floor - cruising)
+        cruising = self.cruising_rows(position, chart)
+        sideways = jnp.abs(np.arange(self.size, dtype=np.int32) - position.column)
+        return (position.row - cruising) + sideways + (chart.floor - cruising)
 
-    def returns_to_go(self, place: Place, chart: Map) -> jax.Array:
+    def returns_to_go(self, position: Position, chart: Map) -> jax.Array:
         """Return the weighted return of the shortest way from here to the treasure of each column, ``(n,)``."""
-        return chart.weight * chart.value - (1 - chart.weight) * self.steps_to_treasures(place, chart)
+        return chart.weight * chart.value - (1 - chart.weight) * self.steps_to_treasures(position, chart)
 
     def best_return(self, chart: Map) -> jax.Array:
         """Return the best weighted return of a dive. The way along the surface is open."""
@@ -325,15 +329,15 @@ class TreasureMaps(NamedActions, Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Draw the map in letters, and tell the weights and what is left."""
         chart, number = self._shown_map(state, params)
-        place = state.place
+        position = state.position
         weight = float(chart.weight)
         lines = [
             f"Dive {number + 1} of {DIVES}, with air for {int(state.air)} of {self.air} steps.",
             f"Treasure counts {weight:.4f} times its value, a step costs {1 - weight:.4f}.",
-            f"The submarine S is in row {int(place.row)}, column {int(place.column)}. # is rock, . is water.",
+            f"The submarine S is in row {int(position.row)}, column {int(position.column)}. # is rock, . is water.",
         ]
         for row in range(self.size + 1):
-            cells = [self._symbol(row, column, place, chart) for column in range(self.size)]
+            cells = [self._symbol(row, column, position, chart) for column in range(self.size)]
             lines.append("".join(f"{cell:>7}" for cell in cells))
         return "\n".join(lines)
 
@@ -344,8 +348,8 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return Map(*(field[number] for field in params.maps)), number
 
     @staticmethod
-    def _symbol(row: int, column: int, place: Place, chart: Map) -> str:
-        if (row, column) == (int(place.row), int(place.column)):
+    def _symbol(row: int, column: int, position: Position, chart: Map) -> str:
+        if (row, column) == (int(position.row), int(position.column)):
             return "S"
         floor = int(chart.floor[column])
         if row == floor:
@@ -364,10 +368,10 @@ class TreasureMaps(NamedActions, Task[Params, State]):
             bar = picture[number * BAR : (number + 1) * BAR]
             bar[:] = BLANK
             bar[1:-1, : round(share * PIXELS)] = colour
-        self._draw_map(picture[3 * BAR :], state.place, chart)
+        self._draw_map(picture[3 * BAR :], state.position, chart)
         return picture
 
-    def _draw_map(self, picture: np.ndarray, place: Place, chart: Map) -> None:
+    def _draw_map(self, picture: np.ndarray, position: Position, chart: Map) -> None:
         y, x = np.mgrid[:PIXELS, :PIXELS]
         row, column = y * (self.size + 1) // PIXELS, x * self.size // PIXELS
         floor = np.asarray(chart.floor)[column]
@@ -378,7 +382,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         beside, below = (x + 0.5) / width - column - 0.5, (y + 0.5) / height - row - 0.5
         half = 0.1 + 0.35 * np.asarray(chart.value)[column] / (VALUE_PER_ROW * self.size)
         picture[(row == floor) & (np.abs(beside) < half) & (np.abs(below) < half)] = GOLD
-        in_cell = (row == int(place.row)) & (column == int(place.column))
+        in_cell = (row == int(position.row)) & (column == int(position.column))
         tower = (np.abs(beside) < 0.1) & (below < 0) & (below > -0.4)
         picture[in_cell & ((((beside / 0.4) ** 2 + (below / 0.22) ** 2) < 1) | tower)] = HULL
 
@@ -403,8 +407,8 @@ class BestTreasure(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the next move on the way to the best treasure from the present cell."""
-        place, chart = self.task.read(view.observation)
-        target = jnp.argmax(self.task.returns_to_go(place, chart)).astype(jnp.int32)
-        sideways = jnp.where(target > place.column, RIGHT, LEFT)
-        too_low = place.row > self.task.cruising_rows(place, chart)[target]
-        return jnp.where(target == place.column, SINK, jnp.where(too_low, RISE, sideways)), memory
+        position, chart = self.task.read(view.observation)
+        target = jnp.argmax(self.task.returns_to_go(position, chart)).astype(jnp.int32)
+        sideways = jnp.where(target > position.column, RIGHT, LEFT)
+        too_low = position.row > self.task.cruising_rows(position, chart)[target]
+        return jnp.where(target == position.column, SINK, jnp.where(too_low, RISE, sideways)), memory

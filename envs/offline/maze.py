@@ -155,8 +155,8 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     left, low = start.x < corner_x, start.y < corner_y
 
     # Own quadrant, seen from the corner, has x < 0 and y < 0; walls beside it, above it, and across.
-    one = jnp.ones((), start.x.dtype)
-    sign_x, sign_y = jnp.where(left, one, -one), jnp.where(low, one, -one)
+    unit = jnp.ones((), start.x.dtype)
+    sign_x, sign_y = jnp.where(left, unit, -unit), jnp.where(low, unit, -unit)
     own_row, other_row = jnp.where(low, below, above), jnp.where(low, above, below)
     own_column, other_column = jnp.where(left, np.uint32(0), np.uint32(1)), jnp.where(left, np.uint32(1), np.uint32(0))
     beside = (own_row >> other_column) & 1 == 1
@@ -177,7 +177,7 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     )
 
     # A single wall: mirror it into x > 0, y > 0.
-    flip_x, flip_y = jnp.where(over, -one, one), jnp.where(beside, -one, one)
+    flip_x, flip_y = jnp.where(over, -unit, unit), jnp.where(beside, -unit, unit)
     mirrored = Motion(flip_x * x, flip_y * y, flip_x * vx, flip_y * vy)
     rounded = _around_corner(mirrored, time, radius)
     single = (beside ^ over ^ across) & ~(beside & over & across)
@@ -222,8 +222,8 @@ def _around_corner(start: Motion, time: float, radius: float) -> Motion:
     normal_x, normal_y = arc_x / length, arc_y / length
     along = vy * normal_x - vx * normal_y
     slide_vx, slide_vy = -along * normal_y, along * normal_x
-    rest = time * (1 - to_arc)
-    slide_x, slide_y = normal_x * radius + rest * slide_vx, normal_y * radius + rest * slide_vy
+    slide_time = time * (1 - to_arc)
+    slide_x, slide_y = normal_x * radius + slide_time * slide_vx, normal_y * radius + slide_time * slide_vy
     return Motion(
         jnp.where(on_arc, slide_x, jnp.where(on_x, -radius, x + dx)),
         jnp.where(on_arc, slide_y, jnp.where(on_y, -radius, y + dy)),

@@ -49,7 +49,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Observation, Task
 from rlbench_suite.task_card import TaskCard
 
-from ..own_constants import OwnConstants
+from ..shared.own_constants import OwnConstants
 from .maze import LAYOUTS, Maze, Motion, move
 
 STEP = 0.01
@@ -132,22 +132,22 @@ class PointMaze(Task[Params, State]):
         number = int(difficulty or 0)
         self.dense = number >= 10
         self.maze = maze = Maze(list(LAYOUTS.values())[number % 10])
-        self.own = OwnConstants(card, self.constants())
+        self.own_constants = OwnConstants(card, self.constants())
         self.ball, self.radius, self.goal_radius = self._ball()
         train, test = maze.pairs
         self.pairs = np.concatenate([train, test])
         self.step_cost = 1 / card.horizon
         self.first, self.count = np.array([0, len(train)], np.int32), np.array([len(train), len(test)], np.int32)
         # A corner may turn both axes' velocity into one axis' until the next step.
-        place, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
+        corner, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
         if self.has_goals:
             self.observation_space = spaces.Dict(
-                observation=self.box([0, 0, -speed, -speed], [*place, speed, speed]),
-                achieved_goal=self.box([0, 0], place),
-                desired_goal=self.box([0, 0], place),
+                observation=self.box([0, 0, -speed, -speed], [*corner, speed, speed]),
+                achieved_goal=self.box([0, 0], corner),
+                desired_goal=self.box([0, 0], corner),
             )
         else:
-            self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*place, speed, speed, *place])
+            self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*corner, speed, speed, *corner])
         self.action_space = self.box([-1, -1], [1, 1])
         self.reward_space = self.box(0 if self.dense else -self.step_cost, 1)
 
@@ -172,29 +172,31 @@ class PointMaze(Task[Params, State]):
         Raises:
             ValueError: the ball of a context is too fast to be followed between walls.
         """
-        self.ranges = [self.own.range(name) for name in Ball._fields]
+        self.ranges = [self.own_constants.range(name) for name in Ball._fields]
         (mass, _), (damping, _), (_, force), (_, speed) = self.ranges
         self.fastest = Ball(mass, damping, force, speed).fastest
-        radius = self.own.value("radius")
+        radius = self.own_constants.value("radius")
         if math.sqrt(2) * self.fastest * STEP >= 0.5 - radius:
             raise ValueError(
                 f"{self.card.id}: a ball that reaches {self.fastest:.3g} m/s moves too far between walls in a step of "
                 f"{STEP:g} s: lower speed_limit or force, or raise mass."
             )
         middle = Ball(*(low if low == high else 0.5 * (low + high) for low, high in self.ranges))
-        return middle, radius, self.own.value("goal_radius")
+        return middle, radius, self.own_constants.value("goal_radius")
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a pair of cells of the split, and the goal's place in its cell."""
         u = self.uniform(key, 3)
         count = jnp.asarray(self.count)[split]
-        place = jnp.floor(u[0] * count.astype(self.dtype)).astype(jnp.int32)
-        pair = jnp.asarray(self.pairs)[jnp.asarray(self.first)[split] + jnp.minimum(place, count - 1)]
-        start_column, start_row, goal_column, goal_row = (part.astype(self.dtype) for part in pair)
+        rank = jnp.floor(u[0] * count.astype(self.dtype)).astype(jnp.int32)
+        pair = jnp.asarray(self.pairs)[jnp.asarray(self.first)[split] + jnp.minimum(rank, count - 1)]
+        start_column, start_row, goal_column, goal_row = (coordinate.astype(self.dtype) for coordinate in pair)
         ball = None
         if any(low < high for low, high in self.ranges):
             v = self.uniform(jax.random.fold_in(key, 1), len(Ball._fields))
-            ball = Ball(*(self.own.draw(name, v[i], split, self.ball[i]) for i, name in enumerate(Ball._fields)))
+            ball = Ball(
+                *(self.own_constants.draw(name, v[i], split, self.ball[i]) for i, name in enumerate(Ball._fields))
+            )
             ball = Ball(*(jnp.asarray(value, self.dtype) for value in ball))
         return Params(
             start_column + 0.5,

@@ -23,7 +23,7 @@ from jax.scipy.stats import poisson
 
 from rlbench_suite.policy import View, privileged_player
 
-from .inventory import MEANS, SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Place
+from .inventory import MEANS, SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Site
 
 QUANTILES = 160
 """Highest level: demand of three shops over seven periods has a mean of 130 at most."""
@@ -63,7 +63,7 @@ class BaseStock(NamedTuple):
         longest = (network.warehouse_lead or 0) + sum(network.leads) + len(network.leads)
         mean = MEANS[1] * task.size * longest * (len(network.leads) if network.warehouse_lead else 1)
         levels = np.arange(
-            max(QUANTILES, int(mean + 6 * mean**0.5)) if task.own.changed or task.size > 1 else QUANTILES
+            max(QUANTILES, int(mean + 6 * mean**0.5)) if task.own_constants.changed or task.size > 1 else QUANTILES
         )
         return cls(
             network.leads, network.warehouse_lead or 0, times, ratio, levels, task.shop_order, task.warehouse_order
@@ -90,9 +90,9 @@ class BaseStock(NamedTuple):
         return jnp.stack(orders), memory
 
 
-def position(place: Place) -> Any:
+def position(site: Site) -> Any:
     """Return stock plus everything on the way."""
-    return place.stock + sum(place.transit)
+    return site.stock + sum(site.transit)
 
 
 def quantile(ratio: Any, mean: Any, levels: Any = LEVELS) -> Any:
@@ -109,11 +109,11 @@ def search(task: Any, episodes: int) -> list[tuple[float, float, float]]:
     from rlbench_suite.adapters.rollout import play
 
     ratios = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99) if task.network.warehouse_lead else (0.5,)
-    found = []
+    candidates = []
     for times, ratio in itertools.product((0.5, 1.0, 1.5, 2.0, 2.5, 3.0), ratios):
         player = BaseStock.for_task(task)._replace(times=times, warehouse_ratio=ratio)
-        found.append((float(play(task, player, range(episodes), split="train").total.mean()), times, ratio))
-    return sorted(found, reverse=True)
+        candidates.append((float(play(task, player, range(episodes), split="train").total.mean()), times, ratio))
+    return sorted(candidates, reverse=True)
 
 
 if __name__ == "__main__":

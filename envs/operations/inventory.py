@@ -49,8 +49,8 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..alternating_bands import alternating_bands
-from ..own_constants import OwnConstants, begin_in_record
+from ..shared.alternating_bands import alternating_bands
+from ..shared.own_constants import OwnConstants, begin_in_record
 
 Scalar = Any
 """A scalar array; on the host, where a state is described or drawn, a number."""
@@ -115,7 +115,7 @@ class Params(NamedTuple):
     """int32: row of the record of demand at which the episode begins; None if demand is Poisson"""
 
 
-class Place(NamedTuple):
+class Site(NamedTuple):
     """A shop or the warehouse; int32 units."""
 
     stock: Scalar
@@ -127,8 +127,8 @@ class Place(NamedTuple):
 class State(NamedTuple):
     """Goods before the orders of a period, and the books so far."""
 
-    shops: tuple[Place, ...]
-    warehouse: Place | None
+    shops: tuple[Site, ...]
+    warehouse: Site | None
     cost: Scalar
     """Money, of the last period"""
     demanded: Scalar
@@ -158,23 +158,25 @@ class Inventory(Task[Params, State]):
             names = ", ".join(f"{name} ({number:g})" for name, number in card.difficulties.items())
             raise ValueError(f"The difficulty of {card.id} is one of {names}, got {difficulty!r}.")
         self.network = self.networks[int(difficulty or 0)]
-        self.own = OwnConstants(card, self.constants())
+        self.own_constants = OwnConstants(card, self.constants())
         self._resize()
         leads, supplied = self.network.leads, self.network.warehouse_lead is not None
         orders = [self.shop_order + 1] * len(leads)
         self.action_space = spaces.MultiDiscrete([self.warehouse_order + 1, *orders] if supplied else orders)
-        most = [self._shown(np.int32(quantity), SHOP_UNIT) for quantity in (self.shelf, self.shop_order)]
-        shops = [most[min(i, 1)] for lead in leads for i in range(lead)]
-        depot = [self._shown(np.int32(quantity), WAREHOUSE_UNIT) for quantity in (self.depot, self.warehouse_order)]
-        warehouse = [depot[min(i, 1)] for i in range(self.network.warehouse_lead or 0)]
+        shop_bounds = [self._scaled(np.int32(quantity), SHOP_UNIT) for quantity in (self.shelf, self.shop_order)]
+        shops = [shop_bounds[min(i, 1)] for lead in leads for i in range(lead)]
+        depot_bounds = [
+            self._scaled(np.int32(quantity), WAREHOUSE_UNIT) for quantity in (self.depot, self.warehouse_order)
+        ]
+        warehouse = [depot_bounds[min(i, 1)] for i in range(self.network.warehouse_lead or 0)]
         high = np.array(warehouse + shops + [2.0] * (3 * len(leads) + supplied))
         low = np.zeros(len(high))
         if self.network.backlog:
-            low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -most[0]
+            low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -shop_bounds[0]
         self.observation_space = self.box(low, high)
         holding, penalty = self._dearest("holding"), self._dearest("penalty")
         dearest = max(holding * self.shelf, penalty * (self.largest_demand + self.shelf * self.network.backlog))
-        depot_cost = self.own.value("warehouse_holding") * self.depot if supplied else 0.0
+        depot_cost = self.own_constants.value("warehouse_holding") * self.depot if supplied else 0.0
         self.reward_space = self.box(-np.ceil(dearest * len(leads) + depot_cost), 0)
 
     def constants(self) -> tuple[Constant, ...]:
@@ -216,18 +218,20 @@ class Inventory(Task[Params, State]):
     def _resize(self) -> None:
         """Fit network, room, largest orders, scales and the record of demand to the context."""
         network, shops = self.network, range(1, len(self.network.leads) + 1)
-        leads = tuple(int(self.own.value(f"shop_{i}_lead")) for i in shops)
-        depot_lead: int | None = None if network.warehouse_lead is None else int(self.own.value("warehouse_lead"))
+        leads = tuple(int(self.own_constants.value(f"shop_{i}_lead")) for i in shops)
+        depot_lead: int | None = (
+            None if network.warehouse_lead is None else int(self.own_constants.value("warehouse_lead"))
+        )
         self.network = Network(leads, depot_lead, network.backlog)
         record = self.card.context.record("demand") if self.card.context else None
         self.record = None if record is None else record.values().astype(np.int32)
         if self.record is None:
-            most = self._dearest("demand")
-        elif given := [f"shop_{i}_demand" for i in shops if f"shop_{i}_demand" in self.own]:
-            raise ValueError(f"{self.card.id}: {given[0]} follows from the record of demand; leave it out.")
+            max_mean = self._dearest("demand")
+        elif demands := [f"shop_{i}_demand" for i in shops if f"shop_{i}_demand" in self.own_constants]:
+            raise ValueError(f"{self.card.id}: {demands[0]} follows from the record of demand; leave it out.")
         else:
-            most = max(float(self.record.mean(0).max()), 0.25 * float(self.record.max()))
-        self.size = size = max(1.0, most / MEANS[1])
+            max_mean = max(float(self.record.mean(0).max()), 0.25 * float(self.record.max()))
+        self.size = size = max(1.0, max_mean / MEANS[1])
         """Room and orders by those of the shipped network"""
         self.shelf, self.depot = math.ceil(SHELF * size), math.ceil(DEPOT * size)
         self.shop_order, self.warehouse_order = math.ceil(SHOP_ORDER * size), math.ceil(WAREHOUSE_ORDER * size)
@@ -235,20 +239,20 @@ class Inventory(Task[Params, State]):
         if self.record is not None:
             self.largest_demand = int(self.record.max())
         elif size > 1:
-            self.largest_demand = math.ceil(most + 7 * math.sqrt(most) + 2)
+            self.largest_demand = math.ceil(max_mean + 7 * math.sqrt(max_mean) + 2)
         self.holding_scale = max(1.0, 0.51 * self._dearest("holding"))
         if depot_lead is not None:
-            self.holding_scale = max(self.holding_scale, 0.51 * self.own.value("warehouse_holding"))
+            self.holding_scale = max(self.holding_scale, 0.51 * self.own_constants.value("warehouse_holding"))
         self.penalty_scale = max(1.0, 0.051 * self._dearest("penalty"))
 
     def _dearest(self, quantity: str) -> float:
         """Return the largest value of a quantity at any shop."""
-        return max(self.own.range(f"shop_{i}_{quantity}")[1] for i in range(1, len(self.network.leads) + 1))
+        return max(self.own_constants.range(f"shop_{i}_{quantity}")[1] for i in range(1, len(self.network.leads) + 1))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw mean demands in the bands of the split, and costs alike for both splits."""
         u = self.uniform(key, 3 * len(self.network.leads))
-        draw, start = self.own.draw, None
+        draw, start = self.own_constants.draw, None
         means: list[Scalar] = [
             draw(f"shop_{i + 1}_demand", u[3 * i], split, alternating_bands(u[3 * i], split, *MEANS, bands=20))
             for i in range(len(self.network.leads))
@@ -266,31 +270,33 @@ class Inventory(Task[Params, State]):
             for i, mean in enumerate(means)
             for v, w in [(u[3 * i + 1], u[3 * i + 2])]
         )
-        holding = WAREHOUSE_HOLDING if self.network.warehouse_lead is None else self.own.value("warehouse_holding")
+        holding = (
+            WAREHOUSE_HOLDING if self.network.warehouse_lead is None else self.own_constants.value("warehouse_holding")
+        )
         return Params(shops, jnp.asarray(holding, self.dtype), start)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Draw shelves and warehouse, with a usual shipment on the way for every period."""
         u = self.uniform(key, len(params.shops) + 1)
 
-        def place(unit: Scalar, most: Scalar, usual: Scalar, lead: int) -> Place:
-            stock = jnp.floor(unit * (most + 1)).astype(jnp.int32)
-            return Place(stock, (jnp.round(usual).astype(jnp.int32),) * (lead - 1))
+        def stocked_site(unit: Scalar, max_stock: Scalar, usual: Scalar, lead: int) -> Site:
+            stock = jnp.floor(unit * (max_stock + 1)).astype(jnp.int32)
+            return Site(stock, (jnp.round(usual).astype(jnp.int32),) * (lead - 1))
 
         shops = tuple(
-            place(u[i], 2 * shop.demand, shop.demand, lead)
+            stocked_site(u[i], 2 * shop.demand, shop.demand, lead)
             for i, (shop, lead) in enumerate(zip(params.shops, self.network.leads, strict=True))
         )
         total = _sum([shop.demand for shop in params.shops])
         lead = self.network.warehouse_lead
-        warehouse = None if lead is None else place(u[-1], 4 * total, total, lead)
+        warehouse = None if lead is None else stocked_site(u[-1], 4 * total, total, lead)
         zero = jnp.int32(0)
         return State(shops, warehouse, jnp.zeros((), self.dtype), zero, zero, zero, zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Play a period: order, demand, costs, receive."""
-        places = len(state.shops) + (state.warehouse is not None)
-        orders = [action[i].astype(jnp.int32) for i in range(places)]
+        num_sites = len(state.shops) + (state.warehouse is not None)
+        orders = [action[i].astype(jnp.int32) for i in range(num_sites)]
         units = self.uniform(key, len(params.shops))
         cost, stored = jnp.zeros((), self.dtype), jnp.int32(0)
         warehouse = state.warehouse
@@ -300,39 +306,43 @@ class Inventory(Task[Params, State]):
             shipped = share(orders[1:], warehouse.stock)
             stored = warehouse.stock - _sum(shipped)
             cost = params.warehouse_holding * stored
-            warehouse = _receive(Place(stored, warehouse.transit), orders[0], self.depot)
+            warehouse = _receive(Site(stored, warehouse.transit), orders[0], self.depot)
         shops, demanded, served = [], state.demanded, state.served
-        for i, (place, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
+        for i, (site, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
             if self.record is None:
                 demand = poisson(units[i], shop.demand, self.largest_demand)
             else:
                 demand = jnp.asarray(self.record)[params.start + state.periods, i]
-            left = place.stock - demand
-            kept, short = jnp.maximum(left, 0), jnp.maximum(-left, 0)
-            cost = cost + (shop.holding * kept + shop.penalty * short)
+            balance = site.stock - demand
+            leftover, short = jnp.maximum(balance, 0), jnp.maximum(-balance, 0)
+            cost = cost + (shop.holding * leftover + shop.penalty * short)
             demanded = demanded + demand
-            served = served + jnp.minimum(jnp.maximum(place.stock, 0), demand)
-            stored = stored + kept
-            remains = jnp.maximum(left, -self.shelf) if self.network.backlog else kept
-            shops.append(_receive(Place(remains, place.transit), shipped[i], self.shelf))
+            served = served + jnp.minimum(jnp.maximum(site.stock, 0), demand)
+            stored = stored + leftover
+            remains = jnp.maximum(balance, -self.shelf) if self.network.backlog else leftover
+            shops.append(_receive(Site(remains, site.transit), shipped[i], self.shelf))
         return State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return quantities, then costs; see the table."""
         units = [WAREHOUSE_UNIT] * (state.warehouse is not None) + [SHOP_UNIT] * len(state.shops)
-        places = (state.warehouse, *state.shops) if state.warehouse is not None else state.shops
+        sites = (state.warehouse, *state.shops) if state.warehouse is not None else state.shops
         quantities = [
-            self._shown(quantity, unit)
-            for place, unit in zip(places, units, strict=True)
-            for quantity in (place.stock, *place.transit)
+            self._scaled(quantity, unit)
+            for site, unit in zip(sites, units, strict=True)
+            for quantity in (site.stock, *site.transit)
         ]
-        own, other = 1 / self.holding_scale, 0.1 / self.penalty_scale
+        holding_factor, penalty_factor = 1 / self.holding_scale, 0.1 / self.penalty_scale
         costs = [
-            value for s in params.shops for value in (s.demand * (0.1 / self.size), s.holding * own, s.penalty * other)
+            value
+            for s in params.shops
+            for value in (s.demand * (0.1 / self.size), s.holding * holding_factor, s.penalty * penalty_factor)
         ]
-        return self.stack(*quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding * own]))
+        return self.stack(
+            *quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding * holding_factor])
+        )
 
-    def _shown(self, quantity: Scalar, unit: float) -> Scalar:
+    def _scaled(self, quantity: Scalar, unit: float) -> Scalar:
         """Return a number of units as observations show it."""
         return quantity.astype(self.dtype) * (1 / (unit * self.size))
 
@@ -340,22 +350,22 @@ class Inventory(Task[Params, State]):
         """List the entries of :meth:`observation`, in order."""
         shops = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
         shop_unit, depot_unit = f"{SHOP_UNIT * self.size:g} units", f"{WAREHOUSE_UNIT * self.size:g} units"
-        places = [(name, lead, shop_unit) for name, lead in zip(shops, self.network.leads, strict=True)]
+        sites = [(name, lead, shop_unit) for name, lead in zip(shops, self.network.leads, strict=True)]
         if self.network.warehouse_lead is not None:
-            places.insert(0, ("warehouse", self.network.warehouse_lead, depot_unit))
+            sites.insert(0, ("warehouse", self.network.warehouse_lead, depot_unit))
         waiting = "; below zero, customers who wait" if self.network.backlog else ""
         quantities = (
             Component(f"{name}_arriving_{ahead}", f"units on the way that arrive in {ahead} period(s)", unit)
             if ahead
             else Component(f"{name}_stock", f"units in stock{waiting}", unit)
-            for name, lead, unit in places
+            for name, lead, unit in sites
             for ahead in range(lead)
         )
         holding_unit, penalty_unit = f"{self.holding_scale:g} money", f"{10 * self.penalty_scale:g} money"
         costs = (
-            part
+            component
             for name in shops
-            for part in (
+            for component in (
                 Component(f"{name}_demand", "mean demand of the shop a period", shop_unit),
                 Component(f"{name}_holding", "holding cost of the shop, a unit and period", holding_unit),
                 Component(f"{name}_penalty", "penalty of the shop, a unit not served", penalty_unit),
@@ -398,8 +408,8 @@ class Inventory(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         shops = len(self.network.leads)
-        most = self.warehouse_order
-        first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {most}, then "
+        maximum = self.warehouse_order
+        first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {maximum}, then "
         return f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to {self.shop_order}."
 
     def describe(self, state: State, params: Params) -> str:
@@ -408,9 +418,9 @@ class Inventory(Task[Params, State]):
         if state.warehouse is not None:
             lines.append(f"Warehouse: {_words(state.warehouse)}, holding {float(params.warehouse_holding):.2f} a unit.")
         unserved = "waiting" if self.network.backlog else "lost"
-        for i, (place, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
+        for i, (site, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
             lines.append(
-                f"Shop {i + 1}: {_words(place)}; demand {float(shop.demand):.2f} a period on average, holding "
+                f"Shop {i + 1}: {_words(site)}; demand {float(shop.demand):.2f} a period on average, holding "
                 f"{float(shop.holding):.2f}, a unit {unserved} costs {float(shop.penalty):.2f}."
             )
         return "\n".join(lines)
@@ -422,18 +432,18 @@ class Inventory(Task[Params, State]):
         canvas = ImageDraw.Draw(image)
         ground = height - 60
         canvas.line((0, ground, width, ground), fill="black")
-        places = [("W", state.warehouse, 100.0 * self.size)] if state.warehouse is not None else []
-        places += [(str(i + 1), shop, 30.0 * self.size) for i, shop in enumerate(state.shops)]
-        across = width / len(places)
-        for i, (name, place, full) in enumerate(places):
+        bars = [("W", state.warehouse, 100.0 * self.size)] if state.warehouse is not None else []
+        bars += [(str(i + 1), shop, 30.0 * self.size) for i, shop in enumerate(state.shops)]
+        across = width / len(bars)
+        for i, (name, site, full) in enumerate(bars):
             left = i * across + 8
-            bar = (across - 16) / (1 + len(place.transit))
-            for j, quantity in enumerate((place.stock, *place.transit)):
+            bar = (across - 16) / (1 + len(site.transit))
+            for j, quantity in enumerate((site.stock, *site.transit)):
                 top = ground - max(-50.0, min(150.0, 150 * int(quantity) / full))
                 fill = ("red" if int(quantity) < 0 else "green") if j == 0 else "cornflowerblue"
                 x = left + j * bar
                 canvas.rectangle((x, min(top, ground), x + bar - 3, max(top, ground)), fill=fill, outline="black")
-            canvas.text((left, height - 14), f"{name}: {int(place.stock)}", fill="black")
+            canvas.text((left, height - 14), f"{name}: {int(site.stock)}", fill="black")
         return np.asarray(image)
 
 
@@ -466,9 +476,9 @@ def poisson(unit: Scalar, mean: Scalar, largest: int = LARGEST_DEMAND) -> Scalar
     return number
 
 
-def _receive(place: Place, shipped: Scalar, room: int) -> Place:
-    arriving, *transit = (*place.transit, shipped)
-    return Place(jnp.minimum(place.stock + arriving, room), tuple(transit))
+def _receive(site: Site, shipped: Scalar, room: int) -> Site:
+    arriving, *transit = (*site.transit, shipped)
+    return Site(jnp.minimum(site.stock + arriving, room), tuple(transit))
 
 
 def _sum(values: list[Scalar]) -> Scalar:
@@ -479,7 +489,7 @@ def _sum(values: list[Scalar]) -> Scalar:
     return total
 
 
-def _words(place: Place) -> str:
-    stock = int(place.stock)
-    held = f"{stock} in stock" if stock >= 0 else f"{-stock} waiting"
-    return f"{held}, on the way {[int(quantity) for quantity in place.transit]}"
+def _words(site: Site) -> str:
+    stock = int(site.stock)
+    stock_words = f"{stock} in stock" if stock >= 0 else f"{-stock} waiting"
+    return f"{stock_words}, on the way {[int(quantity) for quantity in site.transit]}"

@@ -117,7 +117,7 @@ def test_the_reference_begins_the_best_way_that_a_short_budget_pays_for(env: Any
                     cells = places @ [1, SIDE]
                     if costs[cells].sum() <= budget:
                         best[moves[0]] = max(best[moves[0]], information(prior, cells))
-        state = env.episode.state._replace(left=jnp.int32(budget))
+        state = env.episode.state._replace(budget=jnp.int32(budget))
         with jax.enable_x64():
             chosen = int(act((), View(None, None, state, env.params), jax.random.key(0))[0])
         assert best[chosen] == pytest.approx(max(best), rel=1e-12)

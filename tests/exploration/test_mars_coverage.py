@@ -13,7 +13,6 @@ from scipy import ndimage
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.envs.bit_cells import SIDE, majority
 from rlbench_suite.envs.exploration import terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_coverage import (
@@ -27,6 +26,7 @@ from rlbench_suite.envs.exploration.mars_coverage import (
     beside,
 )
 from rlbench_suite.envs.exploration.terrain import RANGE, WINDOW
+from rlbench_suite.envs.shared.grid_bits import SIDE, majority
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
@@ -217,7 +217,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
                 for tx in range(max(0, x - RANGE), min(SIDE, x + RANGE + 1)):
                     known[ty, tx] |= sees(~ground, x, y, tx, ty)
             before, covered = covered, int((known & ground).sum())
-            np.testing.assert_array_equal(cells(env.episode.state.known), known)
+            np.testing.assert_array_equal(cells(env.episode.state.known_cells), known)
             np.testing.assert_array_equal(info["action_mask"], [ground[y + dy, x + dx] for dx, dy in MOVES.values()])
             if reward is not None:
                 assert reward == pytest.approx((covered - before) / ground.sum() - STEP_COST, abs=1e-6)
@@ -262,7 +262,7 @@ def test_the_goal_is_95_percent_to_the_cell(task: MarsCoverage) -> None:
     known[5, 5:7] = False
     enough = State(jnp.int32(9), jnp.int32(5), jnp.asarray(words(known)))
     known[5, 7] = False
-    short = enough._replace(known=jnp.asarray(words(known)))
+    short = enough._replace(known_cells=jnp.asarray(words(known)))
     assert bool(task.terminal(enough, None, params))
     assert not bool(task.terminal(short, None, params))
     assert float(task.reward(short, jnp.int32(0), enough, None, params)) == pytest.approx(1 + 1 / 40 - STEP_COST)
@@ -295,7 +295,7 @@ def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage
     over, farther = False, 0
     while not over:
         state, params = env.episode.state, env.params
-        known, ground = cells(state.known), cells(params.ground)
+        known, ground = cells(state.known_cells), cells(params.ground)
         here = int(state.x), int(state.y)
         ways = {cell: walk(known & ground, *cell) for cell in (here, *neighbours(known & ground, *here))}
         worth = {}
@@ -354,7 +354,7 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsCoverage) -> None:
     env.reset(seed=9)
     state, params = env.episode.state, env.params
     player = FrontierUtility.for_task(task)
-    hidden = ~np.asarray(state.known)
+    hidden = ~np.asarray(state.known_cells)
     for ground in (np.asarray(params.ground) | hidden, np.asarray(params.ground) & ~hidden):
         other = player.act((), View(None, None, state, params._replace(ground=jnp.asarray(ground))), None)[0]
         assert int(other) == int(player.act((), View(None, None, state, params), None)[0])
@@ -366,7 +366,7 @@ def test_words_and_picture(task: MarsCoverage) -> None:
     state, params = env.episode.state, env.params
     lines = task.describe(state, params).splitlines()
     assert lines[SIDE - int(state.y)][int(state.x)] == "R"
-    assert sum(line.count("?") for line in lines[1:33]) == SIDE**2 - cells(state.known).sum()
+    assert sum(line.count("?") for line in lines[1:33]) == SIDE**2 - cells(state.known_cells).sum()
     names = [name for name, legal in zip(MOVES, beside(params.ground, state), strict=True) if legal]
     assert lines[-1].endswith(f"Open ways: {', '.join(names)}.")
     assert task.parse(" North", state, params) == 1
@@ -377,7 +377,7 @@ def test_words_and_picture(task: MarsCoverage) -> None:
     assert picture.shape == task.picture_shape
     blue = np.argwhere((picture == (65, 105, 225)).all(-1)).mean(0)
     np.testing.assert_allclose(blue, [12 * (31.5 - int(state.y)), 12 * (int(state.x) + 0.5)], atol=1)
-    hidden = params._replace(ground=np.asarray(params.ground) & np.asarray(state.known))
+    hidden = params._replace(ground=np.asarray(params.ground) & np.asarray(state.known_cells))
     np.testing.assert_array_equal(task.draw(state, hidden), picture, "a picture shows nothing unseen")
 
 

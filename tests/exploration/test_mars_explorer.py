@@ -98,7 +98,7 @@ def test_bugs_are_those_of_the_program(rock: list[int], actions: str, rewards: l
         assert bool(over) == (i == len(actions) - 1)
         shown = np.asarray(task.observation(state, None, params))[..., 0]
         assert shown[int(state.x), int(state.y)] == pytest.approx(0.5)
-        assert (shown > 0).sum() == as_cells(state.known).sum()
+        assert (shown > 0).sum() == as_cells(state.known_cells).sum()
     assert bool(task.info(state, params)["success"]) == (rewards[-1] == PRIZE)
 
 
@@ -206,7 +206,7 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
             assert over == (won or not free)
             assert info["crashed"] == (not free)
             assert info["coverage"] == pytest.approx(known.sum() / MAP**2)
-            np.testing.assert_array_equal(as_cells(env.episode.state.known), known)
+            np.testing.assert_array_equal(as_cells(env.episode.state.known_cells), known)
         crashes += not free
     assert crashes > 3
 
@@ -248,7 +248,7 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsExplorer) -> None:
     env.reset(seed=9)
     player = MapFrontier.for_task(task)
     state, params = env.episode.state, env.params
-    hidden = ~np.asarray(state.known)
+    hidden = ~np.asarray(state.known_cells)
     own = int(player.act((), View(None, None, state, params), None)[0])
     for ground in (np.asarray(params.ground) | hidden & INSIDE, np.asarray(params.ground) & ~hidden):
         other = Params(jnp.asarray(ground))
@@ -260,7 +260,7 @@ def test_words_and_choices(task: MarsExplorer) -> None:
     env.reset(seed=1)
     lines = task.describe(env.episode.state, env.params).splitlines()
     assert lines[MAP][0] == "R"
-    assert sum(line.count("?") for line in lines[1:22]) == MAP**2 - as_cells(env.episode.state.known).sum()
+    assert sum(line.count("?") for line in lines[1:22]) == MAP**2 - as_cells(env.episode.state.known_cells).sum()
     assert [int(task.parse(way, env.episode.state, env.params)) for way in ("east", "west", "north", "south")] == [
         0,
         1,

@@ -12,19 +12,19 @@ from scipy.sparse.csgraph import dijkstra
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.envs.bit_cells import SIDE
 from rlbench_suite.envs.exploration import relief, terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_fleet import (
     CHARGE,
-    FAR,
     STEP_COST,
+    UNREACHABLE,
     WAYS,
     CoordinatedFrontiers,
     MarsFleet,
     Params,
     cheapest_ways,
 )
+from rlbench_suite.envs.shared.grid_bits import SIDE
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
@@ -125,7 +125,7 @@ def test_an_episode_by_plain_python(task: MarsFleet) -> None:
     battery, spent = [CHARGE] * 3, 0
     known = cells(look(params.open, *map(jnp.int32, place[0])))
     for _ in range(150):
-        np.testing.assert_array_equal(cells(env.episode.state.known), known)
+        np.testing.assert_array_equal(cells(env.episode.state.known_cells), known)
         open_ways = [
             {"stay": 0} | {name: cost for name, cost in steps(free, heights, *place[i]).items() if cost <= battery[i]}
             for i in range(3)
@@ -207,8 +207,8 @@ def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
     for t in range(12):
         state, params = env.episode.state, env.params
         if t % 4 == 3:
-            known, heights = cells(state.known & params.open), np.asarray(params.heights)
-            cost, first = map(np.asarray, cheapest_ways(state.rovers, state.known & params.open, params))
+            known, heights = cells(state.known_cells & params.open), np.asarray(params.heights)
+            cost, first = map(np.asarray, cheapest_ways(state.rovers, state.known_cells & params.open, params))
             links = {
                 (SIDE * y + x, SIDE * (y + MOVES[name][1]) + x + MOVES[name][0]): energy
                 for y, x in np.argwhere(known)
@@ -219,7 +219,7 @@ def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
             for i in range(3):
                 here = SIDE * int(state.rovers.y[i]) + int(state.rovers.x[i])
                 least = dijkstra(graph, indices=here)
-                np.testing.assert_array_equal(np.where(np.isinf(least), FAR / 8, least), cost[i].ravel())
+                np.testing.assert_array_equal(np.where(np.isinf(least), UNREACHABLE / 8, least), cost[i].ravel())
                 for cell in np.flatnonzero(np.isfinite(least) & (np.arange(SIDE**2) != here))[::17]:
                     dx, dy = list(WAYS.values())[first[i].ravel()[cell]]
                     beside = here + dx + SIDE * dy
@@ -245,14 +245,14 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsFleet) -> None:
     env.reset(seed=9)
     player = CoordinatedFrontiers.for_task(task)
     state, params = env.episode.state, env.params
-    hidden = ~np.asarray(state.known)
+    hidden = ~np.asarray(state.known_cells)
     own = player.act((), View(None, None, state, params), None)[0]
     for value in (0, 2**32 - 1):
         changed = {
             name: jnp.asarray(np.where(hidden, np.uint32(value), 0) | np.asarray(getattr(params, name)) & ~hidden)
             for name in ("open", "ground")
         }
-        heights = jnp.where(cells(state.known), params.heights, value % 7)
+        heights = jnp.where(cells(state.known_cells), params.heights, value % 7)
         other = params._replace(**changed, heights=heights)
         np.testing.assert_array_equal(player.act((), View(None, None, state, other), None)[0], own)
 
@@ -266,11 +266,11 @@ def test_words_and_picture(task: MarsFleet) -> None:
     x, y = (int(part[0]) for part in state.rovers[:2])
     assert lines[SIDE - y][x] == "1"
     assert int(lines[1 + SIDE + SIDE - y][x], 36) == int(params.heights[y, x])
-    assert sum(line.count("?") for line in lines[2 + SIDE : 2 + 2 * SIDE]) == SIDE**2 - cells(state.known).sum()
+    assert sum(line.count("?") for line in lines[2 + SIDE : 2 + 2 * SIDE]) == SIDE**2 - cells(state.known_cells).sum()
     assert task.parse("east, Stay 4", state, params).tolist() == [1, 0, 4]
     with pytest.raises(ValueError, match="expected 3 words"):
         task.parse("east", state, params)
-    hidden = params._replace(heights=np.where(cells(state.known), np.asarray(params.heights), 0))
+    hidden = params._replace(heights=np.where(cells(state.known_cells), np.asarray(params.heights), 0))
     np.testing.assert_array_equal(task.draw(state, hidden), task.draw(state, params), "a picture shows nothing unseen")
     with pytest.raises(ValueError, match="height in steps"):
         CARD.build(difficulty=99)

@@ -15,21 +15,20 @@ from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.exploration import temporal_logic
 from rlbench_suite.envs.exploration.specification_driver import SpecificationDriver
 from rlbench_suite.envs.exploration.temporal_logic import STEP
-from rlbench_suite.envs.signal_temporal_logic import (
-    NEVER,
+from rlbench_suite.envs.shared.temporal_logic.formula import (
     Always,
     And,
     Eventually,
     Formula,
     In,
-    Monitor,
     Not,
     Or,
     Until,
+    in_symbols,
     in_words,
-    written,
 )
-from rlbench_suite.envs.specifications import FORMULAS, LEAD_IN, STEPS
+from rlbench_suite.envs.shared.temporal_logic.monitor import NEVER, Monitor
+from rlbench_suite.envs.shared.temporal_logic.specifications import FORMULAS, LEAD_IN, STEPS
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
@@ -59,7 +58,7 @@ HARDER = (
 )
 
 
-@pytest.mark.parametrize("formula", HARDER, ids=[written(formula, 1.0) for formula in HARDER])
+@pytest.mark.parametrize("formula", HARDER, ids=[in_symbols(formula, 1.0) for formula in HARDER])
 def test_monitors_agree_with_the_definition_on_every_prefix(formula: Formula) -> None:
     with jax.disable_jit():
         for seed in range(3):
@@ -88,7 +87,7 @@ def test_formulas_in_words() -> None:
         "always stay in free, and at some time be in A, and from then on at some time be in B, and from then on at "
         "some time be in C"
     )
-    assert written(FORMULAS[4], STEP) == "(G free & (!A U B) & F A)"
+    assert in_symbols(FORMULAS[4], STEP) == "(G free & (!A U B) & F A)"
 
 
 def test_no_plan_satisfies_more_than_four_specifications() -> None:

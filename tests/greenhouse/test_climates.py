@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.greenhouse.climates import (
+from rlbench_suite.envs.greenhouse.weather.climates import (
     CLIMATES,
     CLOUD_SPREAD,
     STRONGEST_WIND,
@@ -20,7 +20,7 @@ from rlbench_suite.envs.greenhouse.climates import (
     first_sky,
     next_sky,
 )
-from rlbench_suite.envs.greenhouse.weather import CLOUD_MEMORY, CLOUDED_PART, SPELL, Site
+from rlbench_suite.envs.greenhouse.weather.maritime import CLOUD_MEMORY, CLOUDED_PART, SPELL, Site
 
 STEP = 1800.0
 SITES = {name: Site(np.radians(climate.latitude), 0.0, 0.0, 0.0) for name, climate in CLIMATES.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.greenhouse.energyplus_weather import read_energyplus
+from rlbench_suite.envs.greenhouse.weather.energyplus import read_energyplus
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.envs.greenhouse import glasshouse, tomato_crop
-from rlbench_suite.envs.greenhouse.exponential_runge_kutta import exponential_rk4
-from rlbench_suite.envs.greenhouse.glasshouse import Air, Control, Glasshouse, House, Outside, co2_density, saturated
-from rlbench_suite.envs.greenhouse.tomato_crop import DRY_MATTER, PLANTED, Crop, Variety
+from rlbench_suite.envs.greenhouse.physics import glasshouse, tomato_crop
+from rlbench_suite.envs.greenhouse.physics.exponential_runge_kutta import exponential_rk4
+from rlbench_suite.envs.greenhouse.physics.glasshouse import (
+    Air,
+    Control,
+    Glasshouse,
+    House,
+    Outside,
+    co2_density,
+    saturated,
+)
+from rlbench_suite.envs.greenhouse.physics.tomato_crop import DRY_MATTER, PLANTED, Crop, Variety
 
 STEP = 1800.0
 HOUSE, VARIETY = Glasshouse(), Variety()

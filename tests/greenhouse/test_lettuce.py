@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.greenhouse import lettuce, van_henten
-from rlbench_suite.envs.greenhouse.grower import Grower
-from rlbench_suite.envs.greenhouse.lettuce import Params, Prices, State
-from rlbench_suite.envs.greenhouse.van_henten import Climate, Control, Greenhouse, Weather
-from rlbench_suite.envs.greenhouse.weather import Site, Sky, next_sky, sun_height, weather
+from rlbench_suite.envs.greenhouse.physics import van_henten
+from rlbench_suite.envs.greenhouse.physics.van_henten import Climate, Control, Greenhouse, Weather
+from rlbench_suite.envs.greenhouse.players.lettuce_grower import Grower
+from rlbench_suite.envs.greenhouse.tasks import lettuce
+from rlbench_suite.envs.greenhouse.tasks.lettuce import Params, Prices, State
+from rlbench_suite.envs.greenhouse.weather.maritime import Site, Sky, next_sky, sun_height, weather
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
 
@@ -249,5 +250,5 @@ def test_recorded_prices_below_zero_are_in_the_space() -> None:
     task: Any = card("Lettuce-v0", context={"prices": prices}).build()
     params = task.sample_params(jax.random.key(0), np.int32(0))._replace(row=np.int32(0))
     observation = np.asarray(task.observation(task.initial(jax.random.key(0), params), None, params))
-    assert observation[16] * task.price_scales[1] == pytest.approx(-0.3, rel=1e-5)
+    assert task.named(observation)["heat_price"] * task.price_scales[1] == pytest.approx(-0.3, rel=1e-5)
     assert task.observation_space.contains(observation)

@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.greenhouse import tomato
-from rlbench_suite.envs.greenhouse.climates import Sky
-from rlbench_suite.envs.greenhouse.glasshouse import Air, Control, Glasshouse, House, Outside, co2_density, saturated
-from rlbench_suite.envs.greenhouse.tomato import Params, Prices, State
-from rlbench_suite.envs.greenhouse.tomato_crop import FRESH, Crop, Variety
-from rlbench_suite.envs.greenhouse.tomato_grower import TomatoGrower
-from rlbench_suite.envs.greenhouse.weather import Site
+from rlbench_suite.envs.greenhouse.physics.glasshouse import (
+    Air,
+    Control,
+    Glasshouse,
+    House,
+    Outside,
+    co2_density,
+    saturated,
+)
+from rlbench_suite.envs.greenhouse.physics.tomato_crop import FRESH, Crop, Variety
+from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
+from rlbench_suite.envs.greenhouse.tasks import tomato
+from rlbench_suite.envs.greenhouse.tasks.tomato import Params, Prices, State
+from rlbench_suite.envs.greenhouse.tasks.tomato_sensors import ENTRIES
+from rlbench_suite.envs.greenhouse.weather.climates import Sky
+from rlbench_suite.envs.greenhouse.weather.maritime import Site
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
@@ -53,6 +62,10 @@ def state(temperature: float, ppm: float, humidity: float, fruit: float = 6e4, s
         more.get("violated", 0.0),
     )
     return jax.tree.map(np.float32, made)._replace(steps=np.int32(steps))
+
+
+def test_entries_are_those_of_the_components(task: Any) -> None:
+    assert tuple(component.name for component in task.observation_components()) == ENTRIES
 
 
 def test_reward_by_hand(task: Any) -> None:

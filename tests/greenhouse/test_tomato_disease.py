@@ -12,10 +12,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.greenhouse import tomato_disease
-from rlbench_suite.envs.greenhouse.drying_grower import DryingGrower
-from rlbench_suite.envs.greenhouse.grey_mould import CANOPY, ROT, SPREAD, growth, rotten, spread
-from rlbench_suite.envs.greenhouse.tomato_grower import TomatoGrower
+from rlbench_suite.envs.greenhouse.players.drying_grower import DryingGrower
+from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
+from rlbench_suite.envs.greenhouse.tasks import tomato_disease
+from rlbench_suite.envs.greenhouse.tasks.grey_mould import CANOPY, ROT, SPREAD, growth, rotten, spread
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card

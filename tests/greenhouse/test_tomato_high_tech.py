@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.envs.greenhouse import heat_store, root_zone, tomato_crop
-from rlbench_suite.envs.greenhouse import high_tech_glasshouse as model
-from rlbench_suite.envs.greenhouse.glasshouse import Air, Glasshouse, Outside, saturated
-from rlbench_suite.envs.greenhouse.high_tech_glasshouse import Climate, Parts, Setting
-from rlbench_suite.envs.greenhouse.high_tech_grower import HighTechGrower
-from rlbench_suite.envs.greenhouse.tomato_crop import Crop, Variety
-from rlbench_suite.envs.greenhouse.tomato_high_tech import FLUE
+from rlbench_suite.envs.greenhouse.physics import heat_store, root_zone, tomato_crop
+from rlbench_suite.envs.greenhouse.physics import high_tech_glasshouse as model
+from rlbench_suite.envs.greenhouse.physics.glasshouse import Air, Glasshouse, Outside, saturated
+from rlbench_suite.envs.greenhouse.physics.high_tech_glasshouse import Climate, Nodes, Setting
+from rlbench_suite.envs.greenhouse.physics.tomato_crop import Crop, Variety
+from rlbench_suite.envs.greenhouse.players.high_tech_grower import HighTechGrower
+from rlbench_suite.envs.greenhouse.tasks.tomato_high_tech import ENTRIES, FLUE, POSITION
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
@@ -29,7 +29,7 @@ PUBLISHED = Glasshouse(transmission=0.85)
 NIGHT = (
     Climate(
         Air(19.0, 1500.0, 1700.0, 45.0),
-        Parts(20.5, 17.0, 15.0, 14.0, 13.0, 12.0, 11.0, 12.0, 3.0, 30.0, 8.0, 1000.0, 900.0),
+        Nodes(20.5, 17.0, 15.0, 14.0, 13.0, 12.0, 11.0, 12.0, 3.0, 30.0, 8.0, 1000.0, 900.0),
         Crop(15e3, 150e3, 9e4, 6e4, 1500.0, 20.0),
         0.0,
         root_zone.CAPACITY,
@@ -40,7 +40,7 @@ NIGHT = (
 NOON = (
     Climate(
         Air(27.0, 800.0, 2300.0, 28.0),
-        Parts(26.0, 29.0, 22.0, 20.0, 18.0, 16.0, 13.0, 27.0, 20.0, 27.0, 24.0, 750.0, 2000.0),
+        Nodes(26.0, 29.0, 22.0, 20.0, 18.0, 16.0, 13.0, 27.0, 20.0, 27.0, 24.0, 750.0, 2000.0),
         Crop(8e3, 280e3, 3e4, 3e4, 700.0, 23.0),
         0.0,
         root_zone.CAPACITY,
@@ -93,7 +93,7 @@ GREENLIGHT = (
 They were computed once from the definitions of GreenLight (Katzin et al., Clear BSD), files
 ``greenhouse_vanthoor_2011_chapter_8.json``, ``crop_vanthoor_2011_chapter_9_simplified.json`` and
 ``extension_greenhouse_katzin_2021_vanthoor_2011.json``, with the dimensions of Vanthoor's table 8.2, the sky of
-:func:`~rlbench_suite.envs.greenhouse.high_tech_glasshouse.sky_temperature`, and the mean of the cover's two sides.
+``high_tech_glasshouse.sky_temperature``, and the mean of the cover's two sides.
 """
 
 
@@ -146,7 +146,7 @@ def random_case(rng: np.random.Generator) -> Any:
     crop = Crop(*rng.uniform([2e3, 300, 5e3, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
     top, cover = t + 0.8 * rng.uniform() * (outside - t), outside + 0.5 * rng.uniform() * (t - outside)
     damp, damp_top = rng.uniform(0.4, 1) * float(saturated(t)), rng.uniform(0.5, 1) * float(saturated(top))
-    parts = Parts(
+    nodes = Nodes(
         t + rng.uniform(-3, 3), t + rng.uniform(-5, 5), *rng.uniform(8, 20, 5), 0.5 * (t + top), cover,
         t + rng.uniform(0, 15), top, rng.uniform(400, 2000), damp_top,
     )  # fmt: skip
@@ -157,7 +157,7 @@ def random_case(rng: np.random.Generator) -> Any:
     )  # fmt: skip
     humid = rng.uniform(0.5, 1) * float(saturated(outside))
     weather = Outside(rng.choice([0, 300.0, 800.0]), outside, humid, rng.uniform(0.5, 15), 750.0)
-    return Climate(air, parts, crop, 0.0, rng.uniform(0.5, 8)), setting, weather
+    return Climate(air, nodes, crop, 0.0, rng.uniform(0.5, 8)), setting, weather
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_steps_agree_with_radau() -> None:
             case = random_case(rng)
             found = flat(stepped(*exact(case), model.SUBSTEPS))
             worst = np.maximum(worst, np.abs(found - after_half_an_hour(case, 1e-6)))
-    names = [*Air._fields, *Parts._fields]
+    names = [*Air._fields, *Nodes._fields]
     limits = {"co2": 2.0, "top_co2": 10.0, "vapour": 30.0, "top_vapour": 30.0}
     for name, error in zip(names, worst, strict=False):
         assert error < limits.get(name, 0.2), (name, error)
@@ -193,8 +193,8 @@ def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int
     """Four while a step is short beside the fastest decay, as under a closed screen; two where air mixes faster."""
     now, setting, outside = NIGHT
     setting = setting._replace(screen=screen, vents=0.0, lamps=0.0)
-    parts = now.parts._replace(lamps=19.0, cover=5.0)
-    case = now._replace(parts=parts), setting, outside._replace(radiation=0.0)
+    nodes = now.nodes._replace(lamps=19.0, cover=5.0)
+    case = now._replace(nodes=nodes), setting, outside._replace(radiation=0.0)
     with jax.enable_x64():
         truth = after_half_an_hour(case, 1e-11)
         worst = [np.abs(flat(stepped(*exact(case), n)) - truth)[[0, 4]].max() for n in counts]
@@ -224,11 +224,11 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
         height * change / (t + 273.15) * 18 / 8314
         for height, change, t in (
             (3.8, slope.air.vapour, now.air.temperature),
-            (0.4, slope.parts.top_vapour, now.parts.top),
+            (0.4, slope.nodes.top_vapour, now.nodes.top),
         )
     )
     np.testing.assert_allclose(vapour, flux.driving.transpired - flux.condensed - flux.vented_vapour, rtol=1e-9)
-    carbon = 3.8 * slope.air.co2 + 0.4 * slope.parts.top_co2
+    carbon = 3.8 * slope.air.co2 + 0.4 * slope.nodes.top_co2
     np.testing.assert_allclose(carbon, setting.co2 - uptake - flux.vented_co2, rtol=1e-9)
     np.testing.assert_allclose(slope.water, setting.irrigation - flux.driving.transpired, rtol=1e-9)
 
@@ -391,6 +391,10 @@ def profits_of_steps(task: Any, states: Any, params: Any) -> np.ndarray:
     return np.asarray(rewards, np.float64)
 
 
+def test_entries_are_those_of_the_components(task: Any) -> None:
+    assert tuple(component.name for component in task.observation_components()) == ENTRIES
+
+
 def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any) -> None:
     """An hour's price holds for two steps; below 0 the grower is paid; twice the price is twice the cost."""
     (states, used), params = lit, start[1]._replace(row=np.int32(FIRST))
@@ -401,9 +405,10 @@ def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any)
     np.testing.assert_allclose(free - profits_of_steps(own, states, params), cost, atol=1e-7)
     np.testing.assert_allclose(free - profits_of_steps(twice, states, params), 2 * cost, atol=1e-7)
     np.testing.assert_allclose(fixed, shipped, atol=1e-8)  # its context has 0.1 EUR/kWh, too
-    shown = jax.jit(jax.vmap(own.observation, (0, None, None)))(states, None, params)[:-1, 31] * own.utility_scales[0]
-    np.testing.assert_allclose(shown, np.repeat(DAY_AHEAD[72:96], 2), rtol=1e-5)
-    assert own.observation_space.low[31] == -2
+    observations = jax.jit(jax.vmap(own.observation, (0, None, None)))(states, None, params)[:-1]
+    prices = own.named(observations)["electricity_price"] * own.utility_scales[0]
+    np.testing.assert_allclose(prices, np.repeat(DAY_AHEAD[72:96], 2), rtol=1e-5)
+    assert own.observation_space.low[POSITION["electricity_price"]] == -2
     cheapest = jax.tree.map(lambda leaf: leaf[cost.argmin()], states)
     assert "Prices: electricity -0." in own.describe(cheapest, params)
     assert own.reward_space.high - task.reward_space.high >= -DAY_AHEAD.min() * 200 / 3 / 2000

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from test_tomato import CONTEXT, state
 
-from rlbench_suite.envs.greenhouse.tomato import SEASON
-from rlbench_suite.envs.greenhouse.tomato_objectives import TomatoObjectives
+from rlbench_suite.envs.greenhouse.tasks.tomato import SEASON
+from rlbench_suite.envs.greenhouse.tasks.tomato_objectives import TomatoObjectives
 from rlbench_suite.episode import weighted_sum
 from rlbench_suite.evaluation.statistics.pareto import hypervolume
 from rlbench_suite.registry import card

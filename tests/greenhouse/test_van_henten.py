@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.envs.greenhouse import van_henten
-from rlbench_suite.envs.greenhouse.exponential_runge_kutta import exponential_rk4, phi_functions
-from rlbench_suite.envs.greenhouse.van_henten import Climate, Control, Greenhouse, Weather
+from rlbench_suite.envs.greenhouse.physics import van_henten
+from rlbench_suite.envs.greenhouse.physics.exponential_runge_kutta import exponential_rk4, phi_functions
+from rlbench_suite.envs.greenhouse.physics.van_henten import Climate, Control, Greenhouse, Weather
 
 STEP = 1800.0
 PLANTED = Climate(0.0035, 0.001, 15.0, 0.008)

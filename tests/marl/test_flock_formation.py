@@ -16,10 +16,10 @@ from rlbench_suite.envs.marl.flock_formation import (
     COLLISION,
     HORIZONTAL,
     LOST,
+    MAX_OBSERVATION,
     MEMORY,
     SAFE,
     SCALE,
-    SHOWN,
     STEP,
     TURN_RATE,
     VERTICAL,
@@ -219,7 +219,7 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
             row = np.concatenate(
                 [*(p / SCALE for p in parts), thrust, *(p / SCALE for p in near), [params.turn_rate / 0.5]]
             )
-            rows.append(np.clip(row, -SHOWN, SHOWN))
+            rows.append(np.clip(row, -MAX_OBSERVATION, MAX_OBSERVATION))
             nearest = np.linalg.norm(place[others[0]] - place[i])
             proximity = min(max((0.4 - nearest) / 0.15, 0), 1)
             rewards.append(1 / (1 + np.linalg.norm(parts[0]) / 0.25) - proximity)
@@ -287,7 +287,7 @@ def test_it_measures_wind_and_lag(task: FlockFormation) -> None:
     for _ in range(40):
         action, memory = act(memory, observation)
         observation, *_ = env.step(np.asarray(action))
-    share = np.asarray(memory.response / memory.asked)[:, 0]
+    share = np.asarray(memory.response / memory.requested)[:, 0]
     np.testing.assert_allclose(share, 1 - np.exp(-STEP / float(env.params.lag)), rtol=0.05)
     params, vehicles = env.params, env.episode.state.vehicles
     drift = -np.stack([

@@ -14,7 +14,7 @@ from memoryless_cubes import value
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, most_taken
+from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, max_cubes
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
 
@@ -95,7 +95,7 @@ def two_taken(steps: int) -> float:
     return sum(first) / 625
 
 
-@pytest.mark.parametrize(("mode", "optimum"), [(1, most_taken), (2, two_taken), (-2, two_taken)])
+@pytest.mark.parametrize(("mode", "optimum"), [(1, max_cubes), (2, two_taken), (-2, two_taken)])
 def test_the_tracker_reaches_the_optimum(mode: int, optimum: Callable[[int], float]) -> None:
     """Colours that are hidden cost it nothing."""
     task: Any = card("ColourCubes-v0").build(difficulty=mode)
@@ -107,13 +107,13 @@ def test_the_tracker_reaches_the_optimum(mode: int, optimum: Callable[[int], flo
 
 def test_several_cubes_are_a_little_farther_than_one() -> None:
     """The cell that the agent left is empty for a while."""
-    assert 0.995 * most_taken(100) < two_taken(100) < 0.999 * most_taken(100)
+    assert 0.995 * max_cubes(100) < two_taken(100) < 0.999 * max_cubes(100)
 
 
 def test_first_steps_of_the_optimum() -> None:
     """One step reaches a cube under the agent, 1 of 25; two also the one beside, 80 of 625 ordered pairs of cells."""
-    assert most_taken(1) == pytest.approx(1 / 25, rel=1e-12)
-    assert most_taken(2) == two_taken(2) == pytest.approx(1 / 25 + 80 / 625, rel=1e-12)
+    assert max_cubes(1) == pytest.approx(1 / 25, rel=1e-12)
+    assert max_cubes(2) == two_taken(2) == pytest.approx(1 / 25 + 80 / 625, rel=1e-12)
 
 
 def test_the_way_around_the_floor_passes_all_cells_but_one() -> None:

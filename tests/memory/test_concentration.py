@@ -13,7 +13,7 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.memory.concentration import least_misses
+from rlbench_suite.envs.memory.concentration import min_misses
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.of_variants
 def test_the_optimum_is_that_of_velleman_and_warrington(pairs: int) -> None:
     """Their expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2, with an error that vanishes."""
     published = (3 - 2 * math.log(2)) * pairs + 7 / 8 - 2 * math.log(2)
-    assert least_misses(2 * pairs, 0) + pairs == pytest.approx(published, abs=0.1 / pairs)
+    assert min_misses(2 * pairs, 0) + pairs == pytest.approx(published, abs=0.1 / pairs)
 
 
 @pytest.mark.parametrize("pairs", [2, 3])
@@ -59,7 +59,7 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
                 total += len(left) / len(layouts) * value
         return total
 
-    assert best(layouts, frozenset(), frozenset()) == pytest.approx(least_misses(2 * pairs, 0), abs=1e-12)
+    assert best(layouts, frozenset(), frozenset()) == pytest.approx(min_misses(2 * pairs, 0), abs=1e-12)
 
 
 def test_the_reference_reaches_the_optimum_and_the_card_states_it() -> None:

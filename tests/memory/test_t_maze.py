@@ -204,10 +204,10 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
         observation, _ = env.reset(seed=seed)
         position, turns, right, wasted = 0, 0, 0, 0
         truncated = False
-        first_way = int(env.unwrapped.episode.state.way)
+        first_way = int(env.unwrapped.episode.state.sign)
         while not truncated:
             state = env.unwrapped.episode.state
-            length, way = int(state.length), int(state.way)
+            length, way = int(state.length), int(state.sign)
             assert tier.rewriting or way == first_way
             sign = way if position == 0 and (tier.rewriting or turns == 0) else 0
             np.testing.assert_allclose(observation, [sign == LEFT, sign == RIGHT, position / length], rtol=1e-6)
@@ -239,7 +239,7 @@ def test_lengths_and_ways_are_uniform_and_independent(name: str) -> None:
     keys = jax.random.split(jax.random.key(1), 60_000)
     states = jax.jit(jax.vmap(lambda key: task.initial(key, Params())))(keys)
     counts = np.zeros((2, task.longest))
-    np.add.at(counts, (np.asarray(states.way) - LEFT, np.asarray(states.length) - 1), 1)
+    np.add.at(counts, (np.asarray(states.sign) - LEFT, np.asarray(states.length) - 1), 1)
     expected = len(keys) / counts.size
     chi2, freedom = ((counts - expected) ** 2 / expected).sum(), counts.size - 1
     assert abs(chi2 - freedom) < 5 * (2 * freedom) ** 0.5  # five standard deviations of chi-squared
@@ -296,7 +296,7 @@ def test_a_number_is_a_difficulty_and_a_wrong_one_is_refused() -> None:
 def test_the_same_walk_in_words() -> None:
     env = gymnasium.make("rlsuite/TMaze-v0", view="text", difficulty="retention-fixed")
     shown, _ = env.reset(seed=2)
-    way = ACTIONS[int(env.unwrapped.episode.state.way)]
+    way = ACTIONS[int(env.unwrapped.episode.state.sign)]
     assert f"A sign says: {way} at the next junction and at every other." in shown
     assert "one of: forward, left, right" in shown
     for _ in range(10):

@@ -12,7 +12,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.envs.morl.treasure_maps import DIVES, BestTreasure, Map, Params, Place, State, TreasureMaps
+from rlbench_suite.envs.morl.treasure_maps import DIVES, BestTreasure, Map, Params, Position, State, TreasureMaps
 from rlbench_suite.evaluation.statistics.pareto import non_dominated
 from rlbench_suite.registry import card, suites
 from rlbench_suite.task import Split
@@ -47,7 +47,7 @@ def chart_of(params: Params, dive: int) -> Map:
 
 def in_dive(place: tuple[int, int], dive: int, air: int) -> State:
     """Return a state in a dive; seven steps and a treasure of 1.5 have gone before."""
-    cell = Place(*map(np.int32, place))
+    cell = Position(*map(np.int32, place))
     return State(np.int32(dive), cell, np.int32(air), np.int32(7), np.float32(1.5), np.int32(0))
 
 
@@ -95,10 +95,10 @@ def test_every_cell_and_move(task: TreasureMaps, dive: int) -> None:
                     found = floor[reached[1]] == reached[0]
                     treasure = chart.value[reached[1]] if found else 0
                     if found and dive + 1 < DIVES:
-                        assert (int(after.place.row), int(after.place.column)) == (0, params.maps.start[dive + 1])
+                        assert (int(after.position.row), int(after.position.column)) == (0, params.maps.start[dive + 1])
                         assert int(after.air) == task.air
                     else:
-                        assert (int(after.place.row), int(after.place.column)) == reached
+                        assert (int(after.position.row), int(after.position.column)) == reached
                         assert int(after.air) == 2
                     assert int(after.dive) == dive + found
                     assert int(after.steps) == 8
@@ -144,7 +144,7 @@ def test_steps_to_treasures_are_those_of_breadth_first_search(tier: str) -> None
             for row in range(int(chart.floor[column])):
                 steps = distances(chart, row, column)
                 expected = [steps[int(floor), other] for other, floor in enumerate(chart.floor)]
-                place = Place(np.int32(row), np.int32(column))
+                place = Position(np.int32(row), np.int32(column))
                 assert steps_to_treasures(place, chart).tolist() == expected
 
 
@@ -173,7 +173,9 @@ def test_front_and_best_return_by_exhaustive_enumeration(task: TreasureMaps) -> 
         np.testing.assert_allclose(task.front_of_map(chart), non_dominated(np.array(returns)), rtol=1e-6)
         weight = float(chart.weight)
         best = max(weight * treasure + (1 - weight) * time for treasure, time in returns)
-        assert float(task.returns_to_go(Place(np.int32(0), chart.start), chart).max()) == pytest.approx(best, abs=1e-4)
+        assert float(task.returns_to_go(Position(np.int32(0), chart.start), chart).max()) == pytest.approx(
+            best, abs=1e-4
+        )
         assert float(task.best_return(chart)) == pytest.approx(best, abs=1e-4)
 
 

@@ -88,7 +88,7 @@ def test_a_held_speed_is_on_the_ellipse() -> None:
     def step(carry: Any, _: Any) -> tuple[Any, None]:
         state, memory = carry
         action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
-        now = task.driven(state, task.actuator.chosen(action), params)
+        now = task.driven(state, task.actuator.choose(action), params)
         return (now._replace(setpoint=state.setpoint), memory), None
 
     (state, _), _ = jax.lax.scan(step, (state, player.initial(params)), length=5000)

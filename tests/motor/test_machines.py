@@ -35,7 +35,7 @@ from rlbench_suite.envs.motor.power_electronics.converter import (
     bridge_state,
     four_quadrant_state,
 )
-from rlbench_suite.envs.runge_kutta import rk4
+from rlbench_suite.envs.shared.runge_kutta import rk4
 
 SPEED = 73.0
 

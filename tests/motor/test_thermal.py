@@ -13,7 +13,7 @@ from rlbench_suite.envs.motor.machines import thermal
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.machines.iron_losses import IronLosses
 from rlbench_suite.envs.motor.machines.thermal import Network, Temperatures
-from rlbench_suite.envs.runge_kutta import rk4
+from rlbench_suite.envs.shared.runge_kutta import rk4
 
 
 def matrix(network: Network) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from scipy import stats
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.operations import inventory
 from rlbench_suite.envs.operations.base_stock import BaseStock, quantile
-from rlbench_suite.envs.operations.inventory import Inventory, Network, Params, Place, Shop, State, poisson, share
+from rlbench_suite.envs.operations.inventory import Inventory, Network, Params, Shop, Site, State, poisson, share
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
@@ -58,10 +58,10 @@ def shop(penalty: float) -> Params:
 def empty(task: Inventory) -> State:
     """Nothing anywhere."""
     zero = np.int32(0)
-    shops = tuple(Place(zero, (zero,) * (lead - 1)) for lead in task.network.leads)
+    shops = tuple(Site(zero, (zero,) * (lead - 1)) for lead in task.network.leads)
     lead = task.network.warehouse_lead
     return State(
-        shops, None if lead is None else Place(zero, (zero,) * (lead - 1)), np.float32(0), zero, zero, zero, zero
+        shops, None if lead is None else Site(zero, (zero,) * (lead - 1)), np.float32(0), zero, zero, zero, zero
     )
 
 
@@ -117,7 +117,7 @@ def test_reference_orders_up_to_the_optimal_level() -> None:
     player = BaseStock.for_task(task)
     levels = player.initial(shop(9.0))
     assert int(levels.shops[0]) == stats.poisson.ppf(0.9, 15.0)
-    state = empty(task)._replace(shops=(Place(np.int32(-4), (np.int32(6),)),))
+    state = empty(task)._replace(shops=(Site(np.int32(-4), (np.int32(6),)),))
     action, _ = player.act(levels, View(None, None, state, shop(9.0)), None)
     assert action.tolist() == [min(20, int(levels.shops[0]) - 2)]
 

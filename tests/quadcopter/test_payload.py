@@ -21,7 +21,7 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     rotation_matrix,
 )
 from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
-from rlbench_suite.envs.runge_kutta import rk4
+from rlbench_suite.envs.shared.runge_kutta import rk4
 
 VEHICLE = dynamics.NOMINAL.inertia
 PAYLOAD = Payload(0.005, 0.011, -0.007, -0.02)

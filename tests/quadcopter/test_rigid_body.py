@@ -18,7 +18,7 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     normalised,
     rotation_matrix,
 )
-from rlbench_suite.envs.runge_kutta import rk4
+from rlbench_suite.envs.shared.runge_kutta import rk4
 
 TUMBLING = Inertia(0.5, 1.0e-3, 2.0e-3, 2.9e-3)
 NOTHING = Wrench(*[0.0] * 6)

@@ -61,7 +61,7 @@ def fly(
     """After each row of rotor speeds has been held for a control step."""
 
     def one(now: RigidBody, row: jax.Array) -> tuple[RigidBody, None]:
-        return semi_implicit.held(now, tuple(row), vehicle, gravity, PERIOD, effects), None
+        return semi_implicit.step_period(now, tuple(row), vehicle, gravity, PERIOD, effects), None
 
     run = jax.jit(lambda b, c: jax.lax.scan(one, b, c)[0])
     return jax.device_get(run(jax.tree.map(dtype, body), np.asarray(commands, dtype)))
@@ -125,7 +125,7 @@ def hover_score(
     def one(carry: Any, _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         memory, body = carry
         speeds, memory = player(memory, body)
-        body = semi_implicit.held(body, speeds, vehicle, GRAVITY, PERIOD, effects)
+        body = semi_implicit.step_period(body, speeds, vehicle, GRAVITY, PERIOD, effects)
         squared = body.x**2 + body.y**2 + (body.z - 1) ** 2
         return (memory, body), (jnp.maximum(0, 2 - squared**2), body.z > 2)
 
@@ -176,7 +176,7 @@ def test_the_pid_flies_to_a_place_and_stays() -> None:
     def one(carry: Any, _: None) -> tuple[Any, None]:
         memory, body = carry
         speeds, memory = cascaded_pid.command(memory, body, (0.5, -0.3, 1.0), CF2X, 1 / 48, GRAVITY)
-        return (memory, semi_implicit.held(body, speeds, CF2X, GRAVITY, 5)), None
+        return (memory, semi_implicit.step_period(body, speeds, CF2X, GRAVITY, 5)), None
 
     start = jax.tree.map(np.float64, cascaded_pid.forget())
     (_, body), _ = jax.jit(lambda c: jax.lax.scan(one, c, length=960))((start, still(wz=1.0, qz=0.1, qw=np.sqrt(0.99))))
@@ -282,7 +282,7 @@ def test_gradients_agree_with_finite_differences(effects: Effects) -> None:
     """The gradient of a flight's end by its rotor speeds exists at rest, where a root or a norm would have none."""
 
     def end(relative: jax.Array) -> jax.Array:
-        body = semi_implicit.held(still(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects)
+        body = semi_implicit.step_period(still(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects)
         return body.x + 2 * body.y + 3 * body.z + body.qx + body.wz
 
     at = np.array([1.0, 1.01, 1.02, 0.99])

@@ -16,7 +16,7 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.tasks import waypoints
 from rlbench_suite.envs.quadcopter.tasks.specification_pilot import SpecificationPilot
 from rlbench_suite.envs.quadcopter.tasks.temporal_logic import SUBSTEPS
-from rlbench_suite.envs.specifications import FORMULAS, LEAD_IN, STEPS
+from rlbench_suite.envs.shared.temporal_logic.specifications import FORMULAS, LEAD_IN, STEPS
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 

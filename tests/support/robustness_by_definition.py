@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rlbench_suite.envs.signal_temporal_logic import NEVER, Always, And, Eventually, Formula, In, Not, Or, Until
+from rlbench_suite.envs.shared.temporal_logic.formula import Always, And, Eventually, Formula, In, Not, Or, Until
+from rlbench_suite.envs.shared.temporal_logic.monitor import NEVER
 
 Trace = dict[str, list[float]]
 """Values of each predicate, one a sample."""
@@ -14,20 +15,20 @@ def robustness(formula: Formula, trace: Trace, t: int = 0) -> float:  # noqa: PL
     match formula:
         case In(region):
             return trace[region][t]
-        case Not(part):
-            return -robustness(part, trace, t)
-        case And(parts):
-            return min(robustness(part, trace, t) for part in parts)
-        case Or(parts):
-            return max(robustness(part, trace, t) for part in parts)
-        case Always(part, samples):
+        case Not(operand):
+            return -robustness(operand, trace, t)
+        case And(operands):
+            return min(robustness(operand, trace, t) for operand in operands)
+        case Or(operands):
+            return max(robustness(operand, trace, t) for operand in operands)
+        case Always(operand, samples):
             last = end if samples is None else t + samples
             if last > end:
                 return NEVER  # the stay is not over: not satisfied yet
-            return min(robustness(part, trace, s) for s in range(t, last + 1))
-        case Eventually(part, samples):
+            return min(robustness(operand, trace, s) for s in range(t, last + 1))
+        case Eventually(operand, samples):
             last = end if samples is None else min(end, t + samples)
-            return max(robustness(part, trace, s) for s in range(t, last + 1))
+            return max(robustness(operand, trace, s) for s in range(t, last + 1))
         case Until(first, second):
             return max(
                 min(robustness(second, trace, s), *(robustness(first, trace, r) for r in range(t, s + 1)))

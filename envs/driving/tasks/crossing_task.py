@@ -15,8 +15,8 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands, split_units
-from ...named_actions import NamedActions
+from ...shared.alternating_bands import alternating_bands, split_units
+from ...shared.named_actions import NamedActions
 from ..arrays import Scalar
 from ..pictures import road_pictures
 from ..roads import routes

@@ -61,8 +61,8 @@ from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...named_actions import NamedActions
-from ...own_constants import OwnConstants
+from ...shared.named_actions import NamedActions
+from ...shared.own_constants import OwnConstants
 from ..arrays import Scalar
 from ..traffic import traffic
 from ..traffic.fleet import (

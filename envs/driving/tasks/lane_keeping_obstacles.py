@@ -52,8 +52,8 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
-from ...runge_kutta import rk4
+from ...shared.alternating_bands import alternating_bands
+from ...shared.runge_kutta import rk4
 from ..arrays import Scalar
 from ..roads import winding_lane
 from ..roads.winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs

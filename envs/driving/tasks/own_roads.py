@@ -48,7 +48,7 @@ from rlbench_suite.document import Document
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...own_constants import OwnConstants
+from ...shared.own_constants import OwnConstants
 from ..arrays import Scalar
 from ..pictures import road_pictures
 from ..roads import routes, scenario

@@ -49,7 +49,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Observation, Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
+from ...shared.alternating_bands import alternating_bands
 from ..arrays import Scalar
 from ..vehicle import bicycle, reeds_shepp
 from ..vehicle.bicycle import Pose

@@ -65,7 +65,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
+from ...shared.alternating_bands import alternating_bands
 from ..arrays import Scalar
 from ..pictures.ring_pictures import draw_ring
 from ..traffic.car_following import Driver

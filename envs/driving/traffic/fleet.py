@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from rlbench_suite.context import Constant, weights
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
-from ...own_constants import OwnConstants
+from ...shared.alternating_bands import alternating_bands
+from ...shared.own_constants import OwnConstants
 from ..arrays import Scalar
 from . import traffic
 from .car_following import Driver

@@ -110,14 +110,14 @@ class Cascade(eqx.Module):
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return voltages, or a switch state."""
-        state: State = self._met(view.state, view.state.memories.waiting)
+        state: State = self._state_ahead(view.state, view.state.memories.waiting)
         currents, torque = self._currents(memory.torque, state, view.params)
         if self.task.finite:
             return self._switch_state(currents, state), Memory(memory.voltage, torque)
         action, voltage = self._voltages(currents, memory.voltage, state, view.state)
         return jnp.stack(action), Memory(voltage, torque)
 
-    def _met(self, state: State, waiting: Any) -> State:
+    def _state_ahead(self, state: State, waiting: Any) -> State:
         """Return the state that the voltage will meet: with a delay, one period ahead by the data sheet."""
         return self._ahead(state, waiting) if self.task.delayed else state
 
@@ -180,20 +180,20 @@ class Cascade(eqx.Module):
         resistive = [resistance * current for resistance, current in zip(plant.resistances(), currents, strict=True)]
         induced = plant.induced(state.electrical, state.speed)
         holding = tuple(r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True))
-        wished = plant.changing(errors, self.task.period, state.speed)
-        changing = self._together(wished, holding)
+        changes = plant.changing(errors, self.task.period, state.speed)
+        changing = self._together(changes, holding)
         units = self._from_link(plant.units, state)
         shares = tuple(
-            jnp.clip((held + change) * (1 / unit), -3, 3)
-            for held, change, unit in zip(holding, changing, units, strict=True)
+            jnp.clip((holding_voltage + change) * (1 / unit), -3, 3)
+            for holding_voltage, change, unit in zip(holding, changing, units, strict=True)
         )
         action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
         if self.task.delayed:  # a prediction hides the unknown part, which the integrators are to learn
             errors = tuple(w - i for w, i in zip(goal_currents, self._measured(measured_state), strict=False))
             changing = self._together(plant.changing(errors, self.task.period, measured_state.speed), holding)
         lacking = tuple(
-            (held + wish) * (1 / unit) - share
-            for held, wish, unit, share in zip(holding, wished, units, action, strict=True)
+            (holding_voltage + change_voltage) * (1 / unit) - share
+            for holding_voltage, change_voltage, unit, share in zip(holding, changes, units, action, strict=True)
         )
         return action, learn(integrals, changing, plant.waiting(lacking))
 
@@ -284,14 +284,16 @@ class ObservingCascade(Cascade):
         first = memory.voltage, memory.torque, memory.covariance, measured
         learnt, load, covariance, state = jax.tree.map(lambda a, b: jnp.where(started, a, b), observed, first)
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
-        met = self._met(state, self._less(state.memories.waiting, learnt, state))
+        state_ahead = self._state_ahead(state, self._less(state.memories.waiting, learnt, state))
         if task.kind == "torque":
-            met = met._replace(setpoint=(met.setpoint[0] - self._unknown_torque(learnt, state),))
-        currents, _ = self._currents(load, met, nominal)
+            state_ahead = state_ahead._replace(
+                setpoint=(state_ahead.setpoint[0] - self._unknown_torque(learnt, state),)
+            )
+        currents, _ = self._currents(load, state_ahead, nominal)
         if task.finite:
-            action = self._switch_state(currents, met)
+            action = self._switch_state(currents, state_ahead)
         else:
-            action = jnp.stack(self._voltages(currents, learnt, met, state)[0])
+            action = jnp.stack(self._voltages(currents, learnt, state_ahead, state)[0])
         return action, Observed(learnt, load, covariance, state, memory.steps + 1)
 
     def _unknown_torque(self, learnt: Values, state: State) -> Scalar:

@@ -93,8 +93,8 @@ def voltage_for_flux(plant: Plant, resistance: float, electrical: Any, speed: Sc
     """Return p w |psi|, V, that the resistance leaves at the present current and torque; see the file's docstring."""
     current = plant.length(electrical) * (plant.current_limit * resistance)
     lost = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5
-    held = ((1 - MARGIN) * plant.unit) ** 2 - current * current - lost
-    return jnp.sqrt(jnp.maximum(held, (LEAST_VOLTAGE * plant.unit) ** 2))
+    squared_voltage = ((1 - MARGIN) * plant.unit) ** 2 - current * current - lost
+    return jnp.sqrt(jnp.maximum(squared_voltage, (LEAST_VOLTAGE * plant.unit) ** 2))
 
 
 class Memory(NamedTuple):
@@ -171,9 +171,9 @@ class WeakeningCascade(Cascade):
         flux = jnp.maximum(flux, 0.1 * nominal)
         slip = machine.rotor_resistance * coupling * current.q / flux
         turning = jnp.maximum(jnp.abs(plant.pole_pairs * state.speed + slip), 1.0)
-        held = share * voltage_for_flux(plant, machine.stator_resistance, state.electrical, state.speed) / turning
+        flux_limit = share * voltage_for_flux(plant, machine.stator_resistance, state.electrical, state.speed) / turning
         across = machine.transient_inductance() * current.q
-        along = jnp.sqrt(jnp.maximum(held * held - across * across, (0.1 * nominal) ** 2))
+        along = jnp.sqrt(jnp.maximum(flux_limit * flux_limit - across * across, (0.1 * nominal) ** 2))
         aim = jnp.minimum(along * (machine.mutual_inductance / machine.stator_inductance()), nominal)
         d = jnp.clip((aim + FLUX_GAIN * (aim - flux)) * (1 / machine.mutual_inductance), 0.0, 0.8 * max_current)
         per = 1.5 * plant.pole_pairs * coupling * flux

@@ -61,6 +61,6 @@ class LeastLosses(RealCascade):
     def _for_torque(self, torque: Scalar, state: State) -> Values:
         """Look up the currents of least losses, A."""
         table: Any = least_losses()
-        place = [jnp.abs(torque) * (1 / TORQUE_STEP), jnp.abs(state.speed) * (1 / SPEED_STEP)]
-        d, q = (map_coordinates(jnp.asarray(axis), place, order=1, mode="nearest") for axis in table)
+        coordinates = [jnp.abs(torque) * (1 / TORQUE_STEP), jnp.abs(state.speed) * (1 / SPEED_STEP)]
+        d, q = (map_coordinates(jnp.asarray(axis), coordinates, order=1, mode="nearest") for axis in table)
         return d, jnp.sign(torque) * q

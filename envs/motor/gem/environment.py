@@ -28,7 +28,7 @@ import numpy as np
 
 from rlbench_suite.task_card import unknown
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 from ..loads.load import ConstantSpeed, Polynomial
 from ..machines import dc, induction, synchronous
 from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_clarke, inverse_park, park, wrapped
@@ -165,13 +165,13 @@ class Environment(NamedTuple):
 def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) -> list[Scalar]:
     """Return the voltages of all terminals in parts of the supply, phase by phase."""
     voltages: list[Scalar] = []
-    rest = list(action)
+    entries = list(action)
     for kind in terminals:
         if kind == "bridge":
-            duty = converter.bridge_state(rest.pop(0)) if finite else None
-            voltages += duty or converter.bridge(Phases(rest.pop(0), rest.pop(0), rest.pop(0)))
+            duty = converter.bridge_state(entries.pop(0)) if finite else None
+            voltages += duty or converter.bridge(Phases(entries.pop(0), entries.pop(0), entries.pop(0)))
         else:
-            voltages.append(converter.four_quadrant_state(rest.pop(0)) if finite else rest.pop(0))
+            voltages.append(converter.four_quadrant_state(entries.pop(0)) if finite else entries.pop(0))
     return voltages
 
 

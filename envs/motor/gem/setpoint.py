@@ -69,9 +69,9 @@ class Wiener(NamedTuple):
     slowest: float
     fastest: float
 
-    def start(self, place: Scalar) -> Walk:
-        """Return the walk before the first step; ``place`` uniform in [0, 1)."""
-        return Walk(self.low + (self.high - self.low) * place, jnp.zeros_like(place), jnp.int32(0))
+    def start(self, unit: Scalar) -> Walk:
+        """Return the walk before the first step; ``unit`` uniform in [0, 1)."""
+        return Walk(self.low + (self.high - self.low) * unit, jnp.zeros_like(unit), jnp.int32(0))
 
     def step(self, walk: Walk, move: Scalar, length: Scalar, pace: Scalar) -> Walk:
         """Make one step; begin a new sub-episode where the last one is over.
@@ -88,8 +88,8 @@ class Wiener(NamedTuple):
 def begin(wieners: list[Wiener], key: jax.Array, dtype: Any) -> tuple[Walk, ...]:
     """Return the walks as they are first shown."""
     placing, moving = jax.random.split(key)
-    places = jax.random.uniform(placing, (len(wieners),), dtype)
-    return step(wieners, tuple(wiener.start(places[i]) for i, wiener in enumerate(wieners)), moving)
+    units = jax.random.uniform(placing, (len(wieners),), dtype)
+    return step(wieners, tuple(wiener.start(units[i]) for i, wiener in enumerate(wieners)), moving)
 
 
 def step(wieners: list[Wiener], walks: tuple[Walk, ...], key: jax.Array) -> tuple[Walk, ...]:

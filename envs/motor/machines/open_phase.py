@@ -72,13 +72,13 @@ class WithNeutral(NamedTuple):
         drops = self._drops(current, electrical)
         along_d, along_q = cos / self.inductance_d, sin / self.inductance_q
         i_beta = sin * current.d + cos * current.q
-        rest = (
+        slope = (
             along_d * (sin * u_beta + drops.d)
             - along_q * (cos * u_beta + drops.q)
             - electrical * i_beta
             + (common - self.resistance * current.zero) / self.inductance_zero
         )
-        return -rest / (along_d * cos + along_q * sin + 0.5 / self.inductance_zero)
+        return -slope / (along_d * cos + along_q * sin + 0.5 / self.inductance_zero)
 
     def derivative(self, current: Currents, phases: Phases, angle: Scalar, speed: Scalar, broken: Scalar) -> Currents:
         """Return dI/dt, A/s, under phase voltages (V) at a mechanical speed (rad/s); ``broken``: 1 if phase a is."""

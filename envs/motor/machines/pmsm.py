@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 from .frames import DQ, Scalar
 from .synchronous import PermanentMagnet
 

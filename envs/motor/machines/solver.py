@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 
 Y = TypeVar("Y")
 TERMS = {4: 10, 8: 18}

@@ -36,7 +36,7 @@ class Voltages:
         """Return the action space, from the converters' lowest voltages to their highest; ``box`` makes it."""
         return box([self.plant.lowest] * self.width, [1] * self.width)
 
-    def chosen(self, action: jax.Array) -> Any:
+    def choose(self, action: jax.Array) -> Any:
         """Return the voltages that the converters can give."""
         return self.plant.within_reach(tuple(action[i] for i in range(self.width)))
 
@@ -44,9 +44,9 @@ class Voltages:
         """Return the voltages applied before a delayed first action takes effect. They hold the currents."""
         return self.plant.holding(electrical, speed)
 
-    def observe(self, chosen: Any) -> Values:
+    def observe(self, choice: Any) -> Values:
         """Return the numbers by which a choice is observed."""
-        return tuple(chosen)
+        return tuple(choice)
 
     def choice(self, observed: Values) -> Any:
         """Invert :meth:`observe`."""
@@ -57,17 +57,17 @@ class Voltages:
         """Length of :meth:`observe`."""
         return self.plant.inputs
 
-    def voltage(self, chosen: Any, electrical: Any, angle: Scalar) -> Any:
+    def voltage(self, choice: Any, electrical: Any, angle: Scalar) -> Any:
         """Return the machine's voltage, V, without interlocking; ``angle``: electrical, rad."""
-        return self.plant.voltage(chosen, electrical, angle)
+        return self.plant.voltage(choice, electrical, angle)
 
-    def apply(self, chosen: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
+    def apply(self, choice: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
         """Return the state one period later; ``angle``: electrical, rad, at its start."""
         if self.share:
-            voltage = self.plant.interlocked(chosen, state.electrical, angle, self.share)
+            voltage = self.plant.interlocked(choice, state.electrical, angle, self.share)
         else:
-            voltage = self.voltage(chosen, state.electrical, angle)
-        return moved(state, voltage, 1.0)._replace(applied=chosen)
+            voltage = self.voltage(choice, state.electrical, angle)
+        return moved(state, voltage, 1.0)._replace(applied=choice)
 
     def components(self, name: str, when: str) -> list[Component]:
         """Describe each entry of :meth:`observe`, as it is applied ``when``."""
@@ -97,7 +97,7 @@ class SwitchStates(Voltages):
         """Return one number for each switch state of all converters together."""
         return spaces.Discrete(self.plant.states)
 
-    def chosen(self, action: jax.Array) -> jax.Array:
+    def choose(self, action: jax.Array) -> jax.Array:
         """Return the switch state."""
         return action
 
@@ -105,9 +105,9 @@ class SwitchStates(Voltages):
         """Return the state with all legs low."""
         return jnp.int32(0)
 
-    def observe(self, chosen: Any) -> Values:
+    def observe(self, choice: Any) -> Values:
         """Return 0 or 1 for each leg at the lower or upper end of the link."""
-        return self.plant.legs(chosen)
+        return self.plant.legs(choice)
 
     def choice(self, observed: Values) -> jax.Array:
         """Return the switch state of these legs."""
@@ -118,18 +118,18 @@ class SwitchStates(Voltages):
         """Number of legs."""
         return self.plant.switches
 
-    def voltage(self, chosen: Any, electrical: Any, angle: Scalar) -> Any:
+    def voltage(self, choice: Any, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage that the switch state puts on the machine."""
-        return self.plant.switched(chosen, electrical, angle)
+        return self.plant.switched(choice, electrical, angle)
 
-    def apply(self, chosen: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
+    def apply(self, choice: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
         """Hold the legs where diodes take them while they are interlocked, then in the switch state."""
-        legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(chosen))
+        legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(choice))
         if self.share:
             currents = self.plant.leg_currents(state.electrical, state.angle)
             between = interlocking.freewheeling(state.applied, legs, currents)
             state = moved(state, self.plant.across(between, state.electrical, state.angle), self.share)
-        voltage = self.voltage(chosen, state.electrical, state.angle)
+        voltage = self.voltage(choice, state.electrical, state.angle)
         return moved(state, voltage, 1 - self.share)._replace(applied=legs)
 
     def components(self, name: str, when: str) -> list[Component]:

@@ -39,18 +39,18 @@ BY_NAME = {"e": "of the field winding", "sum": "of both windings together", "sup
 
 def electrical(name: str, machine: str) -> str:
     """Explain an electrical quantity of a machine (``card.settings``) by the quantity's name."""
-    kind, _, place = name.partition("_")
-    if place in BY_NAME:
-        return f"{KINDS[kind]} {BY_NAME[place]}"
+    kind, _, axis = name.partition("_")
+    if axis in BY_NAME:
+        return f"{KINDS[kind]} {BY_NAME[axis]}"
     if machine.endswith("Dc"):
-        return f"{KINDS[kind]} {TERMINALS.get(machine, ARMATURE) if place == '' else ARMATURE}"
+        return f"{KINDS[kind]} {TERMINALS.get(machine, ARMATURE) if axis == '' else ARMATURE}"
     winding = ""
-    if place[-1] in NUMBERS:
-        place, winding = place[:-1], f" of the {NUMBERS[place[-1]]} winding"
-    elif place[0] in WINDINGS and place[1:] in AXES:
-        place, winding = place[1:], f" of the {WINDINGS[place[0]]}"
+    if axis[-1] in NUMBERS:
+        axis, winding = axis[:-1], f" of the {NUMBERS[axis[-1]]} winding"
+    elif axis[0] in WINDINGS and axis[1:] in AXES:
+        axis, winding = axis[1:], f" of the {WINDINGS[axis[0]]}"
     whose = "rotor flux" if machine in ("SCIM", "DFIM") else "rotor"
-    return f"{KINDS[kind]}{winding} {AXES[place].format(whose=whose)}"
+    return f"{KINDS[kind]}{winding} {AXES[axis].format(whose=whose)}"
 
 
 def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
@@ -134,10 +134,10 @@ STATES = {
 
 def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, ...]:
     """Describe each state of one converter, or of two; the first one's counts fastest."""
-    (first, count), *rest = converters
-    if not rest:
+    (first, count), *second_converter = converters
+    if not second_converter:
         return tuple(Component(*_state(state, count, first)) for state in range(count))
-    [(second, more)] = rest
+    [(second, more)] = second_converter
     if count * more <= MOST_NAMED:
         pairs = [
             (_state(low, count, first), _state(high, more, second)) for high in range(more) for low in range(count)

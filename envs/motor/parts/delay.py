@@ -18,9 +18,9 @@ class NoDelay(Part):
         """Return the memory at the start."""
         return ()
 
-    def exchange(self, memory: Any, chosen: Any) -> tuple[Any, Any]:
+    def exchange(self, memory: Any, choice: Any) -> tuple[Any, Any]:
         """Return the action that is applied in this step, and the next memory."""
-        return chosen, memory
+        return choice, memory
 
 
 class Delay(NoDelay):
@@ -33,9 +33,9 @@ class Delay(NoDelay):
         """Return an action that changes the currents little."""
         return self.actuator.first(electrical, speed)
 
-    def exchange(self, memory: Any, chosen: Any) -> tuple[Any, Any]:
+    def exchange(self, memory: Any, choice: Any) -> tuple[Any, Any]:
         """Apply the waiting action; the action chosen now waits."""
-        return memory, chosen
+        return memory, choice
 
     def observe(self, memory: Any) -> Values:
         """Return what waits, in the form of what was applied."""

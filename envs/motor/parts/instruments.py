@@ -105,9 +105,9 @@ class EncoderAndNoise(NoisyInstruments):
 
     def ahead(self, memory: Counts, first_speed: Scalar, last_speed: Scalar) -> Counts:
         """Count the edges of a period."""
-        place = memory.fraction + (first_speed + last_speed) * (0.5 / self.quantum)
-        counted = jnp.floor(place)
-        return Counts(place - counted, counted)
+        position = memory.fraction + (first_speed + last_speed) * (0.5 / self.quantum)
+        counted = jnp.floor(position)
+        return Counts(position - counted, counted)
 
     def with_speed(self, measured: list[Scalar], memory: Counts) -> list[Scalar]:
         """Show the speed of the counts instead."""

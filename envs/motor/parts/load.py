@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...alternating_bands import alternating_bands
-from ...own_constants import begin_in_record
+from ...shared.alternating_bands import alternating_bands
+from ...shared.own_constants import begin_in_record
 from ..loads import ornstein_uhlenbeck
 from ..loads.load import Constant, ConstantSpeed, Polynomial
 from ..machines.frames import Scalar
@@ -51,9 +51,9 @@ class Bench(Part):
         """Return the speed if a step integrates it."""
         return ()
 
-    def speed(self, memory: Any, held: Scalar, integrated: Any, turns: Scalar) -> Scalar:
-        """Return the speed, rad/s, a fraction of a step after it was ``held``."""
-        return held
+    def speed(self, memory: Any, held_speed: Scalar, integrated: Any, turns: Scalar) -> Scalar:
+        """Return the speed, rad/s, a fraction of a step after it was ``held_speed``."""
+        return held_speed
 
     def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Any:
         """Return the rate of :meth:`integrated`, rad/s^2, under the machine's torque (N m)."""
@@ -77,7 +77,7 @@ class Profile(Bench):
         slope = self.design.period * self.design.steady_acceleration * jnp.exp(-math.log(10) * u[0])
         return through("sinus", speed, self.design.goal.speeds, slope, math.inf, u[1], u[2], u[3])
 
-    def speed(self, memory: Wave, held: Scalar, integrated: Any, turns: Scalar) -> Scalar:
+    def speed(self, memory: Wave, held_speed: Scalar, integrated: Any, turns: Scalar) -> Scalar:
         """Return the sine's value."""
         return memory.ahead(turns).at(SINUS)
 
@@ -107,7 +107,7 @@ class Friction(Bench):
         """Return the speed."""
         return speed
 
-    def speed(self, memory: Any, held: Scalar, integrated: Scalar, turns: Scalar) -> Scalar:
+    def speed(self, memory: Any, held_speed: Scalar, integrated: Scalar, turns: Scalar) -> Scalar:
         """Return the integrated speed."""
         return integrated
 

@@ -87,9 +87,9 @@ class Current(Quantity):
         """Keep the stator's d and q current within the nominal circle."""
         if not isinstance(self.plant, ThreePhase):
             return setpoint
-        d, q, *rest = setpoint
+        d, q, *more = setpoint
         max_q = jnp.sqrt(self.plant.nominal_current**2 - d * d)
-        return d, jnp.clip(q, -max_q, max_q), *rest
+        return d, jnp.clip(q, -max_q, max_q), *more
 
     def joint_range(self) -> tuple[KeyFigure, ...]:
         """Return the length of the vector of d and q current."""

@@ -31,7 +31,7 @@ import numpy as np
 
 from rlbench_suite import keys
 
-from ...own_constants import begin_in_record
+from ...shared.own_constants import begin_in_record
 from ..machines.frames import Scalar, Values
 from ..setpoints.wave import SHAPES, Wave, through
 from .part import Part

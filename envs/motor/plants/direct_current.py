@@ -106,8 +106,8 @@ class DirectCurrent(Plant):
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
         """Return the power of all converters."""
-        first, *rest = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
-        return sum(rest, first)
+        first_power, *more_powers = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
+        return sum(more_powers, first_power)
 
 
 class PermExDc(DirectCurrent):

@@ -259,5 +259,5 @@ class DFIM(SCIM, Coupled):
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
         """Return the torque's current at the present flux; the magnetising currents are constant."""
-        held, i_q = super().currents_for(torque, electrical)
-        return held, i_q, held
+        magnetising, i_q = super().currents_for(torque, electrical)
+        return magnetising, i_q, magnetising

@@ -111,18 +111,18 @@ def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
         voltages: what holds the currents and what changes them, for each converter, in parts of its largest voltage.
     """
     share: Scalar = 1.0
-    for held, changed in voltages:
-        free = jnp.maximum(1 - _product(held, held), LEAST_FREE)
-        along = _product(held, changed)
-        reach = along + jnp.sqrt(along * along + free * _product(changed, changed))
+    for holding, changing in voltages:
+        free = jnp.maximum(1 - _product(holding, holding), LEAST_FREE)
+        along = _product(holding, changing)
+        reach = along + jnp.sqrt(along * along + free * _product(changing, changing))
         share = jnp.minimum(share, free / jnp.maximum(reach, free))
     return share
 
 
 def _product(first_values: Values, second_values: Values) -> Scalar:
     """Return the scalar product of two vectors."""
-    first, *rest = (a * b for a, b in zip(first_values, second_values, strict=True))
-    return sum(rest, first)
+    first_product, *more_products = (a * b for a, b in zip(first_values, second_values, strict=True))
+    return sum(more_products, first_product)
 
 
 class Synchronous(ThreePhase):

@@ -56,8 +56,8 @@ class Supply(abc.ABC):
     """One kind of supply."""
 
     @abc.abstractmethod
-    def begin(self, place: Scalar) -> Link:
-        """Begin at nominal voltage; ``place`` uniform in [0, 1)."""
+    def begin(self, unit: Scalar) -> Link:
+        """Begin at nominal voltage; ``unit`` uniform in [0, 1)."""
 
     @abc.abstractmethod
     def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
@@ -71,9 +71,9 @@ class Supply(abc.ABC):
 class RC(Supply):
     """A constant source."""
 
-    def begin(self, place: Scalar) -> Link:
+    def begin(self, unit: Scalar) -> Link:
         """Begin charged."""
-        return Link(jnp.ones_like(place))
+        return Link(jnp.ones_like(unit))
 
     def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Charge towards the source's voltage."""
@@ -87,9 +87,9 @@ class Rectifier(Supply):
     def source(self, phase: Scalar) -> Scalar:
         """Return the rectified voltage without load, in parts of the nominal one."""
 
-    def begin(self, place: Scalar) -> Link:
+    def begin(self, unit: Scalar) -> Link:
         """Begin charged, at any phase."""
-        return Link(jnp.ones_like(place), place)
+        return Link(jnp.ones_like(unit), unit)
 
     def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Let current pass the diodes one way only."""

@@ -90,7 +90,7 @@ def through(
     slope: Scalar,
     jump: float,
     size: Scalar,
-    place: Scalar,
+    height_unit: Scalar,
     branch: Scalar,
 ) -> Wave:
     """Draw a wave that begins at a value and stays within bounds.
@@ -102,7 +102,7 @@ def through(
         slope: largest change of the wave in a step (for a wave that jumps: between jumps).
         jump: largest change at once.
         size: place of the amplitude, uniform in [0, 1), between ``LEAST`` of the largest and the largest.
-        place: place of the middle, uniform in [0, 1), among the middles that value and bounds allow.
+        height_unit: position of the middle, uniform in [0, 1), among the middles that value and bounds allow.
         branch: where in a turn, uniform in [0, 1).
     """
     shape, (low, high) = SHAPES[name], bounds
@@ -111,13 +111,13 @@ def through(
     if name == "step":  # the value is one of the two levels; the bounds may decide which
         below, above = value - low, high - value
         amplitude = jnp.minimum(amplitude, 0.5 * jnp.maximum(below, above))
-        upper = jnp.where(jnp.minimum(below, above) >= 2 * amplitude, place < 0.5, below > above)
+        upper = jnp.where(jnp.minimum(below, above) >= 2 * amplitude, height_unit < 0.5, below > above)
         height = jnp.where(upper, 1.0, -1.0).astype(amplitude.dtype)
         middle = value - height * amplitude
     else:
         lowest = jnp.maximum(low + amplitude, value - amplitude)
         highest = jnp.minimum(high - amplitude, value + amplitude)
-        middle = lowest + (highest - lowest) * place
+        middle = lowest + (highest - lowest) * height_unit
         height = jnp.clip((value - middle) / amplitude, -1, 1)
     phase = shape.phase(height, branch)
     return Wave(middle, amplitude, phase, slope / (shape.steepness * amplitude))

@@ -82,8 +82,8 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ...own_constants import OwnConstants
-from ...runge_kutta import rk4
+from ...shared.own_constants import OwnConstants
+from ...shared.runge_kutta import rk4
 from ..machines.frames import Scalar, Values
 from ..parts import components
 from ..parts.assembly import DriveSettings, Records, assemble
@@ -325,7 +325,7 @@ class Drive(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the drive by one period; then draw new set points."""
-        applied, waiting = self.delay.exchange(state.memories.waiting, self.actuator.chosen(action))
+        applied, waiting = self.delay.exchange(state.memories.waiting, self.actuator.choose(action))
         next_state = self.driven(state, applied, params)
         setpoint, memory = self.setpoints.step(state.setpoint, state.memories.setpoint, self.ranges, params.pace, key)
         load = self.load.ahead(next_state.memories.load, key)
@@ -497,8 +497,8 @@ class Drive(Task[Params, State]):
     def key_figures(self) -> tuple[KeyFigure, ...]:
         """Return the range of each set point and its halving error."""
         ranges = self.setpoints.bounds(self.ranges)
-        named = zip(self.names, ranges, self.goal.halving, strict=True)
-        figures = (range_and_accuracy(name, self.quantity.unit, *ends, halving) for name, ends, halving in named)
+        named_ranges = zip(self.names, ranges, self.goal.halving, strict=True)
+        figures = (range_and_accuracy(name, self.quantity.unit, *ends, halving) for name, ends, halving in named_ranges)
         return *chain.from_iterable(figures), *self.quantity.joint_range()
 
     def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:

@@ -28,7 +28,7 @@ import numpy as np
 
 from rlbench_suite.component import Component
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 from ..machines.frames import DQ, Phases, Scalar, Values, inverse_clarke, inverse_park, wrapped
 from ..machines.open_phase import Currents, WithNeutral
 from ..parts import components

@@ -42,7 +42,7 @@ from rlbench_suite.component import Component, KeyFigure, scaled
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
+from ...shared.alternating_bands import alternating_bands
 from ..machines import pmsm
 from ..machines.pmsm import DQ, Machine, Scalar
 from ..parts import components

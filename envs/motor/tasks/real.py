@@ -27,8 +27,8 @@ import jax.numpy as jnp
 
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
-from ...runge_kutta import rk4
+from ...shared.alternating_bands import alternating_bands
+from ...shared.runge_kutta import rk4
 from ..loads.load import Polynomial
 from ..machines.frames import DQ, Scalar, Values
 from ..parts.limit import Limit

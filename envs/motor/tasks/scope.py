@@ -57,8 +57,8 @@ def picture(
         canvas.text((8, top), f"{gauge.label}: {gauge.value:.4g} of {gauge.setpoint:.4g}", fill="black")
         canvas.line((10, top + 22, WIDTH - 10, top + 22), fill="silver", width=3)
         for number, colour, half in ((gauge.setpoint, "green", 8), (gauge.value, "red", 5)):
-            place = (number - gauge.low) / (gauge.high - gauge.low)
-            x = 10 + (WIDTH - 20) * max(0.0, min(1.0, place))
+            fraction = (number - gauge.low) / (gauge.high - gauge.low)
+            x = 10 + (WIDTH - 20) * max(0.0, min(1.0, fraction))
             canvas.line((x, top + 22 - half, x, top + 22 + half), fill=colour, width=3)
     return np.asarray(image)
 

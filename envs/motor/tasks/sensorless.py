@@ -31,7 +31,7 @@ import numpy as np
 from rlbench_suite.component import Component, scaled
 from rlbench_suite.task_card import TaskCard
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 from ..machines import dc
 from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park, wrapped
 from ..parts import components

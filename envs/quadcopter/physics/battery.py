@@ -65,9 +65,9 @@ def rotor_power(rotors: Rotors, airframe: Airframe) -> Scalar:
 def current(battery: Battery, power: Scalar) -> Scalar:
     """Return the current (A) at which the cell gives this power (W), or its greatest power if that is less."""
     inner = open_circuit(battery.charge) - battery.polarisation
-    rest = jnp.maximum(inner * inner - 4 * SERIES_RESISTANCE * power, 0)
+    discriminant = jnp.maximum(inner * inner - 4 * SERIES_RESISTANCE * power, 0)
     # The smaller root, in a form that does not subtract nearly equal numbers.
-    return jnp.where(rest > 0, 2 * power / (inner + jnp.sqrt(rest)), inner / (2 * SERIES_RESISTANCE))
+    return jnp.where(discriminant > 0, 2 * power / (inner + jnp.sqrt(discriminant)), inner / (2 * SERIES_RESISTANCE))
 
 
 def voltage(battery: Battery, power: Scalar) -> Scalar:

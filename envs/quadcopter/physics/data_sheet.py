@@ -154,9 +154,9 @@ def own_sheet(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
     if fault := _fault(sheet):
         raise ValueError(f"The vehicle of context {context.label} cannot fly here: {fault}.")
     hover = math.sqrt(sheet.nominal.inertia.mass * GRAVITY / (4 * sheet.nominal.thrust_coefficient))
-    same = sheet._replace(air=shipped.air) == shipped
+    only_air_differs = sheet._replace(air=shipped.air) == shipped
     return sheet._replace(
-        hover_action=shipped.hover_action if same else dynamics.rotor_action(hover, sheet.speed_limit)
+        hover_action=shipped.hover_action if only_air_differs else dynamics.rotor_action(hover, sheet.speed_limit)
     )
 
 

@@ -120,7 +120,7 @@ def integrated(motion: Callable[[float, RigidBody], RigidBody], body: RigidBody,
         travelled = (duration / 6 * (a + 2 * (b + c) + d) for a, b, c, d in velocities)
         stages = zip(body[3:], first[3:], second[3:], third[3:], motion(1.0, third)[3:], strict=True)
         return RigidBody(
-            *(value + way for value, way in zip(body[:3], travelled, strict=True)),
+            *(value + change for value, change in zip(body[:3], travelled, strict=True)),
             *(a + ((b - a) + 2 * (c - a) + (d - a)) / 3 + duration / 6 * rate for a, b, c, d, rate in stages),
         )
 

@@ -7,7 +7,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from ...alternating_bands import alternating_bands
+from ...shared.alternating_bands import alternating_bands
 from .data_sheet import BANDS, SHIPPED, DataSheet
 from .dynamics import Airframe
 from .rigid_body import Inertia, RigidBody, Scalar

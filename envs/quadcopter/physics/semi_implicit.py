@@ -102,7 +102,7 @@ def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
     )
 
 
-def held(
+def step_period(
     body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, steps: int, effects: Effects = DYN
 ) -> RigidBody:
     """Return the body after ``steps`` steps with the same rotor speeds: one control period."""

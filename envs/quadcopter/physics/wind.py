@@ -77,13 +77,13 @@ def stationary(wind: Wind, normals: jax.Array) -> Gusts:
     strong, weak = INTENSITY * wind.speed, VERTICAL_INTENSITY * wind.speed
     # The variances of a filter's two lags are s^2 / 2 and s^2 / 4, the covariance s^2 / 4.
     first = math.sqrt(0.5)
-    second, rest = math.sqrt(0.125), math.sqrt(0.125)
+    second, third = math.sqrt(0.125), math.sqrt(0.125)
     return Gusts(
         along=strong * n1,
         across=strong * first * n2,
-        across_lagged=strong * (second * n2 + rest * n3),
+        across_lagged=strong * (second * n2 + third * n3),
         vertical=weak * first * n4,
-        vertical_lagged=weak * (second * n4 + rest * n5),
+        vertical_lagged=weak * (second * n4 + third * n5),
     )
 
 

@@ -17,7 +17,7 @@ from ..physics import dynamics
 from ..physics.dynamics import Quadcopter
 from ..physics.rigid_body import RigidBody, rotation_matrix
 from .camera import Camera
-from .scene import SKY, Ball, Face, Floor, Line, Thing, render, tile
+from .scene import SKY, Ball, Face, Floor, Line, Shape, render, tile
 
 HEIGHT, WIDTH, INSET = 300, 420, 180
 """Pixels: size of the perspective view, and the width of the two views beside it."""
@@ -50,9 +50,9 @@ class Shot(NamedTuple):
     """One vehicle, or several in fields of shape ``(n,)``"""
     reach: float
     """m, half the edge of the box that is shown"""
-    things: Sequence[Thing] = ()
+    things: Sequence[Shape] = ()
     """Other things in the air"""
-    lying: Sequence[Thing] = ()
+    lying: Sequence[Shape] = ()
     """Things on the floor"""
     centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """m, centre of the box"""
@@ -67,13 +67,13 @@ class Shot(NamedTuple):
     on_board: np.ndarray | None = None
     """Image of a camera on the vehicle, shown instead of the side view; uint8"""
 
-    def with_trails(self, places: Sequence[np.ndarray]) -> Shot:
+    def with_trails(self, positions: Sequence[np.ndarray]) -> Shot:
         """Add trails of the vehicles through the last ``TRAIL`` of these places, ``(n, 3)`` m each."""
-        ways = np.swapaxes(places[-TRAIL:], 0, 1)
+        paths = np.swapaxes(positions[-TRAIL:], 0, 1)
         trails = [
-            Line(way[start : start + PIECE + 1], self.colours[i % len(self.colours)])
-            for i, way in enumerate(ways)
-            for start in range(0, len(way) - 1, PIECE)
+            Line(path[start : start + PIECE + 1], self.colours[i % len(self.colours)])
+            for i, path in enumerate(paths)
+            for start in range(0, len(path) - 1, PIECE)
         ]
         return self._replace(things=[*self.things, *trails])
 
@@ -103,16 +103,16 @@ def draw(shot: Shot) -> np.ndarray:
     floor = Floor(centre[0], centre[1], centre[2] - (reach if below is None else below), tile(reach), 2 * reach)
     body = np.array([np.atleast_1d(value) for value in vehicles.body], float)
     arm = larger * dynamics.ROTOR_ARM
-    places, turns = body[:3].T, np.array(rotation_matrix(RigidBody(*body))).reshape(3, 3, -1)
+    positions, turns = body[:3].T, np.array(rotation_matrix(RigidBody(*body))).reshape(3, 3, -1)
     turns = arm * np.moveaxis(turns, 2, 0)
-    discs = places[:, None, None] + np.einsum("vij,rpj->vrpi", turns, ROTOR_DISCS)
-    hubs = places[:, None] + np.einsum("vij,rj->vri", turns, ROTOR_PLACES)
-    noses = places[:, None] + np.einsum("vij,pj->vpi", turns, NOSE)
+    discs = positions[:, None, None] + np.einsum("vij,rpj->vrpi", turns, ROTOR_DISCS)
+    hubs = positions[:, None] + np.einsum("vij,rj->vri", turns, ROTOR_PLACES)
+    noses = positions[:, None] + np.einsum("vij,pj->vpi", turns, NOSE)
     pushes = (np.array([np.atleast_1d(speed) for speed in vehicles.rotors], float).T / full) ** 2
     heads = hubs + 2.2 * pushes[..., None] * turns[:, None, :, 2]
 
     standing, shadows = list(things), list(lying)
-    for i in range(len(places)):
+    for i in range(len(positions)):
         colour = colours[i % len(colours)]
         shadows += [Face(shadow_of(disc, floor), SHADOW) for disc in discs[i]]
         shadows += [Line(shadow_of(hubs[i, [k, k + 2]], floor), SHADOW, 0.3 * arm) for k in (0, 1)]
@@ -120,8 +120,8 @@ def draw(shot: Shot) -> np.ndarray:
         standing += [Face(disc, "white" if k in (1, 2) else colour, colour) for k, disc in enumerate(discs[i])]
         standing += [Face(noses[i], colour, "#333333")]
         standing += [Line(np.stack(pair), THRUST, 0.12 * arm) for pair in zip(hubs[i], heads[i], strict=True)]
-    if len(places) == 1:  # many plumb lines would only hide what they explain
-        standing.append(Line(np.stack([places[0], shadow_of(places, floor)[0]]), SHADOW))
+    if len(positions) == 1:  # many plumb lines would only hide what they explain
+        standing.append(Line(np.stack([positions[0], shadow_of(positions, floor)[0]]), SHADOW))
     x, y, z = centre
     half = HEIGHT // 2
     oblique = Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS)
@@ -151,9 +151,9 @@ def shadow_of(points: np.ndarray, floor: Floor) -> np.ndarray:
     return np.stack([points[:, 0], points[:, 1], np.full(len(points), floor.z)], 1)
 
 
-def goal(place: Sequence[float] | np.ndarray, radius: float, now: bool = True) -> Ball:
+def goal(position: Sequence[float] | np.ndarray, radius: float, now: bool = True) -> Ball:
     """Return a ball that marks a place to fly to (m), now or later."""
-    return Ball(np.array([place], float), GOAL if now else LATER, radius)
+    return Ball(np.array([position], float), GOAL if now else LATER, radius)
 
 
 def path(points: np.ndarray) -> list[Line]:

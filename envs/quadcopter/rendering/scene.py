@@ -53,7 +53,7 @@ class Ball(NamedTuple):
     """m"""
 
 
-Thing = Face | Line | Ball
+Shape = Face | Line | Ball
 
 
 def prism(x: float, y: float, radius: float, height: float, tones: tuple[str, str]) -> list[Face]:
@@ -81,7 +81,7 @@ class Floor(NamedTuple):
 class Projection(NamedTuple):
     """A thing in a camera's view."""
 
-    thing: Thing
+    shape: Shape
     pixels: list[float]
     """x and y of one point after another"""
     depth: float
@@ -89,53 +89,53 @@ class Projection(NamedTuple):
 
 
 def render(
-    lying: Sequence[Thing], standing: Sequence[Thing], floor: Floor, camera: Camera, width: int, height: int
+    lying: Sequence[Shape], standing: Sequence[Shape], floor: Floor, camera: Camera, width: int, height: int
 ) -> Image.Image:
     """Draw a picture of ``width`` by ``height`` pixels of the things on the floor and above it."""
     image = backdrop(floor, camera, width, height).copy()
     canvas, focal_length = ImageDraw.Draw(image), camera.focal_length(image.height)
     below = project(lying, camera, *image.size)
     above = project(standing, camera, *image.size)
-    for thing, pixels, depth in below + sorted(above, key=lambda projection: -projection.depth):
-        paint(canvas, thing, pixels, focal_length / depth)
+    for shape, pixels, depth in below + sorted(above, key=lambda projection: -projection.depth):
+        paint(canvas, shape, pixels, focal_length / depth)
     return image.reduce(FINER)
 
 
-def project(things: Sequence[Thing], camera: Camera, width: int, height: int) -> list[Projection]:
+def project(things: Sequence[Shape], camera: Camera, width: int, height: int) -> list[Projection]:
     """Project the parts of things that are ahead of the camera, for a picture of this size."""
     if not things:
         return []
-    points = camera.to_camera(np.concatenate([thing.points for thing in things]))
-    lengths = np.array([len(thing.points) for thing in things])
+    points = camera.to_camera(np.concatenate([shape.points for shape in things]))
+    lengths = np.array([len(shape.points) for shape in things])
     starts = np.cumsum(lengths) - lengths
     depths = (np.add.reduceat(points[:, 2], starts) / lengths).tolist()
     in_front = (np.minimum.reduceat(points[:, 2], starts) >= NEAREST).tolist()
     # All points at once: projecting them one by one would take longer than drawing.
     pixels = camera.pixels(np.maximum(points, [-np.inf, -np.inf, NEAREST]), width, height).ravel().tolist()
     projections = []
-    for thing, start, length, depth, is_in_front in zip(
+    for shape, start, length, depth, is_in_front in zip(
         things, starts.tolist(), lengths.tolist(), depths, in_front, strict=True
     ):
         if is_in_front:
-            projections.append(Projection(thing, pixels[2 * start : 2 * (start + length)], depth))
+            projections.append(Projection(shape, pixels[2 * start : 2 * (start + length)], depth))
             continue
-        clipped = ahead(points[start : start + length], closed=isinstance(thing, Face))
+        clipped = ahead(points[start : start + length], closed=isinstance(shape, Face))
         if len(clipped):
             projections.append(
-                Projection(thing, camera.pixels(clipped, width, height).ravel().tolist(), float(clipped[:, 2].mean()))
+                Projection(shape, camera.pixels(clipped, width, height).ravel().tolist(), float(clipped[:, 2].mean()))
             )
     return projections
 
 
-def paint(canvas: ImageDraw.ImageDraw, thing: Thing, pixels: list[float], scale: float) -> None:
+def paint(canvas: ImageDraw.ImageDraw, shape: Shape, pixels: list[float], scale: float) -> None:
     """Draw a thing at these pixels; ``scale`` is pixels per metre."""
-    if isinstance(thing, Face):
-        canvas.polygon(pixels, fill=thing.fill, outline=thing.outline)
-    elif isinstance(thing, Line):
-        canvas.line(pixels, fill=thing.colour, width=max(FINER, round(thing.thickness * scale)))
+    if isinstance(shape, Face):
+        canvas.polygon(pixels, fill=shape.fill, outline=shape.outline)
+    elif isinstance(shape, Line):
+        canvas.line(pixels, fill=shape.colour, width=max(FINER, round(shape.thickness * scale)))
     else:
-        (x, y), radius = pixels, max(thing.radius * scale, FINER)
-        canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill=thing.colour)
+        (x, y), radius = pixels, max(shape.radius * scale, FINER)
+        canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill=shape.colour)
         # A highlight makes a disc look like a sphere.
         x, y, radius = x - 0.3 * radius, y - 0.3 * radius, 0.25 * radius
         canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill="white")

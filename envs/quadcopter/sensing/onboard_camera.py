@@ -148,5 +148,5 @@ def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.
 
 def triangle_wave(x: jax.Array) -> jax.Array:
     """Return a triangle wave of period 2: 0 at whole numbers, 1 at a half, -1 at one and a half."""
-    part = 0.5 * x - jnp.floor(0.5 * x)
-    return jnp.where(part < 0.5, 1 - jnp.abs(4 * part - 1), jnp.abs(4 * part - 3) - 1)
+    turn = 0.5 * x - jnp.floor(0.5 * x)
+    return jnp.where(turn < 0.5, 1 - jnp.abs(4 * turn - 1), jnp.abs(4 * turn - 3) - 1)

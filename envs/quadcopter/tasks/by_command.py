@@ -154,8 +154,8 @@ class ByWaypoint(Commanded[Params, State]):
 
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """Return rotor commands of the position controller."""
-        place = (STRIDE * action[0], STRIDE * action[1], STRIDE * action[2])
-        velocity = flight_controller.towards_place(vehicle.body, *place)
+        waypoint = (STRIDE * action[0], STRIDE * action[1], STRIDE * action[2])
+        velocity = flight_controller.towards_place(vehicle.body, *waypoint)
         goal = flight_controller.towards_velocity(vehicle.body, velocity)
         return flight_controller.towards_body_rates(vehicle, goal, airframe)
 

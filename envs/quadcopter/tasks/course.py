@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.context import weights
 
-from ...own_constants import OwnConstants
+from ...shared.own_constants import OwnConstants
 from ..physics.dynamics import Quadcopter
 from ..physics.rigid_body import Scalar, speed_of, squared_length
 
@@ -33,8 +33,8 @@ TERMS = weights(
 
 def offset_to_point(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
     """Return the vector from the vehicle to point ``number`` of a closed course (arrays ``x, y, z``, m)."""
-    place, body = number % course.x.shape[0], vehicle.body
-    return course.x[place] - body.x, course.y[place] - body.y, course.z[place] - body.z
+    index, body = number % course.x.shape[0], vehicle.body
+    return course.x[index] - body.x, course.y[index] - body.y, course.z[index] - body.z
 
 
 def distance_to_point(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:

@@ -19,7 +19,7 @@ from rlbench_suite.context import Constant
 from rlbench_suite.task import Params, State, Task
 from rlbench_suite.task_card import TaskCard
 
-from ...own_constants import OwnConstants
+from ...shared.own_constants import OwnConstants
 from ..physics import data_sheet, dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import ROTOR_NAMES, STEP, Airframe, Quadcopter
@@ -103,7 +103,7 @@ class Flight(Pictured, Task[Params, State]):
         """Return the context as a pilot assumes it who knows the course and takes this vehicle for its own."""
         return params._replace(airframe=airframe)
 
-    def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
         """Return the vehicle's place (m) that an observation shows; ``state``: its goal's number or time."""
         return observation[0], observation[1], observation[2]
 

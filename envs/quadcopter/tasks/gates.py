@@ -153,7 +153,7 @@ class QuadcopterGates(Flight[Track, State]):
         hit = (forwards | backwards) & (off >= OPENING) & (off < FRAME)
         return State(vehicle, state.passed + (forwards & (off < OPENING)), hit)
 
-    def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
         """Return the place (m) from which the gate is seen there."""
         x, y, z = (axis[state.passed % COUNT] for axis in (params.x, params.y, params.z))
         return x - observation[0], y - observation[1], z - observation[2]
@@ -221,9 +221,9 @@ class QuadcopterGates(Flight[Track, State]):
         gates = []
         for number in (int(state.passed), int(state.passed) + 1):
             heading = float(params.heading[number % COUNT])
-            way = motion.format_point((math.cos(heading), math.sin(heading), 0.0))
+            direction = motion.format_point((math.cos(heading), math.sin(heading), 0.0))
             gates.append(
-                f"{motion.format_point(offset_to_point(state.vehicle, number, params))} m, passed towards {way}"
+                f"{motion.format_point(offset_to_point(state.vehicle, number, params))} m, passed towards {direction}"
             )
         return (
             f"{int(state.passed)} gates passed. From here the next is at {gates[0]}; the one after it at {gates[1]}. "

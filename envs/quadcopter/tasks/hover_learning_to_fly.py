@@ -48,7 +48,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
+from ...shared.alternating_bands import alternating_bands
 from ..control.flight_controller import prioritise_tilt
 from ..control.geometric import GeometricControl, SetPoint, compensate_lag
 from ..physics import dynamics

@@ -191,8 +191,8 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
     def describe(self, state: Quadcopter, params: Params) -> str:
         """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
-        place = f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly."
-        return f"{place} {self.describe_vehicle(state)}"
+        position = f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly."
+        return f"{position} {self.describe_vehicle(state)}"
 
     def shot(self, state: Quadcopter, params: Params) -> Shot:
         """Show the vehicle over the ground, and the pad (green)."""

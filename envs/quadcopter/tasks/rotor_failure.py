@@ -45,7 +45,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, allocate, lag, rotor_forces, thrust_and_torques
@@ -85,7 +85,7 @@ ALONG_X, ALONG_Y = (1.0, -1.0, -1.0, 1.0), (-1.0, -1.0, 1.0, 1.0)
 """Places of the rotors, in units of the arm."""
 ARENA = 3.0
 """m along each axis"""
-HELD = 0.2
+MAX_MEAN_DISTANCE = 0.2
 """m: averaged distance that counts as success."""
 MEMORY = 1.0
 """s: time constant of that average."""
@@ -183,7 +183,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
-            "success": state.mean_distance < HELD,
+            "success": state.mean_distance < MAX_MEAN_DISTANCE,
             "distance": distance(state.vehicle.body),
             "mean_distance": state.mean_distance,
             "spin": state.vehicle.body.wz,
@@ -299,7 +299,7 @@ class SpinningControl(NamedTuple):
             return sum(jnp.where(gone, value, 0) for gone, value in zip(lost, values, strict=True))
 
         # The axis, away from the failed rotor.
-        ax, ay = (-self.tilt / math.sqrt(2) * of_the_lost(places) for places in (ALONG_X, ALONG_Y))
+        ax, ay = (-self.tilt / math.sqrt(2) * of_the_lost(positions) for positions in (ALONG_X, ALONG_Y))
         az = jnp.sqrt(1 - ax * ax - ay * ay)
 
         # The force towards the goal, height first, and its direction in the body's frame.
@@ -320,10 +320,10 @@ class SpinningControl(NamedTuple):
         turn_y = k * k * (az * nx - ax * nz) - 2 * k * (wy - along * ay) - along * (az * wx - ax * wz)
         turn_z = k * k * (ax * ny - ay * nx) - 2 * k * (wz - along * az) - along * (ax * wy - ay * wx)
         yaw = jnp.where(failed, 0, -self.yaw * wz)
-        rest = (yaw - turn_z) / az
+        correction = (yaw - turn_z) / az
         momentum = propeller_momentum(rotors)
-        tx = jx * (turn_x + rest * ax) + (jz - jy) * wy * wz + wy * momentum
-        ty = jy * (turn_y + rest * ay) + (jx - jz) * wz * wx - wx * momentum
+        tx = jx * (turn_x + correction * ax) + (jz - jy) * wy * wz + wy * momentum
+        ty = jy * (turn_y + correction * ay) + (jx - jz) * wz * wx - wx * momentum
 
         # Over a turn the thrust acts along the axis, by the cosine of its angle with body z.
         upright = (fx * (r11 * ax + r12 * ay + r13 * az) + fy * (r21 * ax + r22 * ay + r23 * az)) + fz * (

@@ -34,7 +34,7 @@ from rlbench_suite.component import Components
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
+from ...shared.alternating_bands import alternating_bands
 from ..control.disturbance_observer import Observed, Rates, initial_estimate, observe
 from ..control.geometric import GeometricControl, rotor_commands
 from ..physics import battery, dynamics, wind

@@ -1,7 +1,8 @@
 """The reference player of ``TemporalLogicQuadcopter``: flies from region to region by maps of shortest ways.
 
-At the start of an episode it plans the order of regions and the level ways to them (``specification_plan.py``), round
-all hazards as if they were pillars. At each step it looks at level velocities in sixteen directions, takes a response
+At the start of an episode it plans the order of regions and the level ways to them
+(``shared/temporal_logic/plan.py``), round all hazards as if they were pillars. At each step it looks at level
+velocities in sixteen directions, takes a response
 of first order to each for a second, and chooses the one that ends nearest along the way without a collision: the
 dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977. The height follows that of the region. The
 outer loops of the family's flight controller turn the velocity into thrust and body rates, with gains for ten commands
@@ -19,7 +20,16 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from ...specification_plan import LENGTHS, STAYS, UNREACHABLE, Plan, clearance, interpolate, make_plan, map_spacing
+from ...shared.temporal_logic.plan import (
+    LENGTHS,
+    STAYS,
+    UNREACHABLE,
+    Plan,
+    clearance,
+    interpolate,
+    make_plan,
+    map_spacing,
+)
 from ..control import flight_controller
 from ..control.flight_controller import Velocity
 from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
@@ -85,14 +95,14 @@ class SpecificationPilot(NamedTuple):
         goal = memory.order[jnp.minimum(memory.stage, 2)]
         stage = memory.stage + ((depths[goal] > self.inside) & (memory.stage < last) & ~stays)
         goal = memory.order[jnp.minimum(stage, 2)]
-        done = stage >= last
+        finished = stage >= last
         distance = RADIUS - depths[goal]
         speed = jnp.where(stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(distance - 0.1, 0.0)), self.fastest)
-        rise = jnp.where(done, 0.0, self.climbing * (params.region_z[goal] - body.z))
+        rise = jnp.where(finished, 0.0, self.climbing * (params.region_z[goal] - body.z))
         rise = jnp.clip(rise, -STEEPEST, STEEPEST)
 
         vx, vy = speed * jnp.asarray(VELOCITIES, body.x.dtype)
-        cost = jnp.where(done, jnp.sqrt(vx * vx + vy * vy), 0.0)
+        cost = jnp.where(finished, jnp.sqrt(vx * vx + vy * vy), 0.0)
         clear = jnp.ones_like(cost, bool)
         x, y = body.x, body.y
         for number, time in enumerate(LOOK):
@@ -104,8 +114,8 @@ class SpecificationPilot(NamedTuple):
             crashed = clear & (clearance(values_there, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, UNREACHABLE * (len(LOOK) - number), 0.0)
             clear = clear & ~crashed
-        way = memory.ways[jnp.minimum(stage, 2)]
-        best = jnp.argmin(cost + jnp.where(done, 0.0, interpolate(way, x, y, SPACING)))
+        lengths = memory.ways[jnp.minimum(stage, 2)]
+        best = jnp.argmin(cost + jnp.where(finished, 0.0, interpolate(lengths, x, y, SPACING)))
 
         rotation = rotation_matrix(body)
         turn = -flight_controller.YAW_GAIN * jnp.arctan2(rotation[3], rotation[0])

@@ -1,6 +1,7 @@
 """Fly a quadcopter so that a specification in signal temporal logic holds: reach, avoid, order, stay, deadlines.
 
-The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in ``specifications.py``; the
+The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in
+``shared/temporal_logic``; the
 values of A, B, C and ``free`` are distances in space. Samples are 0.1 s apart: the trace begins 1 s before the first
 action, the vehicle hovering, and ends after 15 s of flight; a stay takes 1 s, and the deadline of 7.5 s
 is at 6.5 s of flight.
@@ -50,8 +51,8 @@ import numpy as np
 from rlbench_suite.component import Component
 from rlbench_suite.task_card import TaskCard
 
-from ...signal_temporal_logic import Memory
-from ...specifications import (
+from ...shared.temporal_logic.monitor import Memory
+from ...shared.temporal_logic.specifications import (
     HAZARDS,
     LEAD_IN,
     MEMORY,
@@ -69,7 +70,7 @@ from ..physics.dynamics import STEP, Airframe, Quadcopter
 from ..physics.rigid_body import RigidBody, Scalar
 from ..physics.sampling import sample_airframe
 from ..rendering.picture import Shot
-from ..rendering.scene import Ball, Line, Thing, prism
+from ..rendering.scene import Ball, Line, Shape, prism
 from ..sensing import motion
 from .by_command import ByRates
 
@@ -171,18 +172,18 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a vehicle, a specification, and cells for start, regions and hazards."""
-        places = 1 + REGIONS + HAZARDS
-        u = self.uniform(key, 16 + 3 * places + HAZARDS + 6)
+        num_cells = 1 + REGIONS + HAZARDS
+        u = self.uniform(key, 16 + 3 * num_cells + HAZARDS + 6)
         columns, rows = sample_cells(u[:16], split)
-        across, along, height = u[16 : 16 + 3 * places].reshape(3, places)
+        across, along, height = u[16 : 16 + 3 * num_cells].reshape(3, num_cells)
         x = CELL * (0.5 + columns.astype(self.dtype)) + SHIFT * (2 * across - 1)
         y = CELL * (0.5 + rows.astype(self.dtype)) + SHIFT * (2 * along - 1)
         z = LOWEST + (HIGHEST - LOWEST) * height
-        rest = u[16 + 3 * places :]
+        more_units = u[16 + 3 * num_cells :]
         hazards = 1 + REGIONS
         return Params(
-            sample_airframe(rest[:5], split, self.sheet),
-            sample_specification(rest[5]),
+            sample_airframe(more_units[:5], split, self.sheet),
+            sample_specification(more_units[5]),
             x[0],
             y[0],
             z[0],
@@ -191,16 +192,16 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             z[1:hazards],
             x[hazards:],
             y[hazards:],
-            SMALLEST + (LARGEST - SMALLEST) * rest[6:],
+            SMALLEST + (LARGEST - SMALLEST) * more_units[6:],
             z[hazards + PILLARS :],
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Hover for the samples before the first action."""
         zero = jnp.zeros((), self.dtype)
-        place = params.start_x, params.start_y, params.start_z
-        body = RigidBody(*place, zero + 1, *[zero] * 9)
-        values = predicates(*place, params)
+        start = params.start_x, params.start_y, params.start_z
+        body = RigidBody(*start, zero + 1, *[zero] * 9)
+        values = predicates(*start, params)
         robustness, memory = monitor_lead_in(values, params.specification)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, memory, robustness, values["free"], jnp.int32(0))
@@ -253,7 +254,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
     def describe(self, state: State, params: Params) -> str:
         """Say the specification, then where everything is."""
         regions = zip("ABC", params.region_x, params.region_y, params.region_z, strict=True)
-        places = ", ".join(f"{name} {motion.format_point(tuple(place))}" for name, *place in regions)
+        regions_text = ", ".join(f"{name} {motion.format_point(tuple(position))}" for name, *position in regions)
         hazards = [
             [float(number) for number in hazard]
             for hazard in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
@@ -266,8 +267,8 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         return (
             f"{self.describe_specification(state, params)} Free means out of hazards and within the arena, "
             f"0 to {SIDE:g} m in x and y "
-            f"and 0 to {CEILING:g} m in z.\n\nRegions are balls of radius {RADIUS:g} m: {places}. Hazards: pillars "
-            f"{pillars}; balls {balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
+            f"and 0 to {CEILING:g} m in z.\n\nRegions are balls of radius {RADIUS:g} m: {regions_text}. Hazards: "
+            f"pillars {pillars}; balls {balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
             f"{self.describe_vehicle(state.vehicle)} {self.describe_monitor(state, params)}"
         )
 
@@ -283,13 +284,13 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
 
     def shot(self, state: State, params: Params) -> Shot:
         """Show the vehicle, regions as hoops (A green, B blue, C purple), and hazards in red."""
-        things: list[Thing] = []
+        things: list[Shape] = []
         for colour, *middle in zip(COLOURS, params.region_x, params.region_y, params.region_z, strict=True):
             things += hoops(np.array(middle, float), RADIUS, colour)
-        places = np.array([params.hazard_x, params.hazard_y, params.hazard_radius], float).T
-        for x, y, radius in places[:PILLARS]:
+        hazards = np.array([params.hazard_x, params.hazard_y, params.hazard_radius], float).T
+        for x, y, radius in hazards[:PILLARS]:
             things += prism(x, y, radius, CEILING, ("indianred", "lightcoral"))
-        for (x, y, radius), z in zip(places[PILLARS:], np.asarray(params.ball_z, float), strict=True):
+        for (x, y, radius), z in zip(hazards[PILLARS:], np.asarray(params.ball_z, float), strict=True):
             things.append(Ball(np.array([[x, y, z]]), "indianred", radius))
         centre = (0.5 * SIDE, 0.5 * SIDE, 0.5 * CEILING)
         return Shot(state.vehicle, 0.5 * SIDE, things, centre=centre, below=0.5 * CEILING)

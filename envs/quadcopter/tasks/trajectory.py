@@ -160,7 +160,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the reference and nearly as fast."""
         off, zero = nearly_at_rest(self.uniform(key, 12), 0.1), jnp.zeros((), self.dtype)
-        (x, y, z), (vx, vy, vz) = place(params.path, zero), velocity(params.path, zero)
+        (x, y, z), (vx, vy, vz) = path_position(params.path, zero), velocity(params.path, zero)
         body = off._replace(x=x + off.x, y=y + off.y, z=z + off.z, vx=vx + off.vx, vy=vy + off.vy, vz=vz + off.vz)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, jnp.int32(0), zero + LOST)
@@ -176,9 +176,9 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         error = jnp.sqrt(squared_length(*self._ahead(moved, params)))
         return moved._replace(mean_error=state.mean_error + STEP / MEMORY * (error - state.mean_error))
 
-    def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
         """Return the place (m) from which the reference is seen there."""
-        x, y, z = place(params.path, self._time(state))
+        x, y, z = path_position(params.path, self._time(state))
         return x - observation[0], y - observation[1], z - observation[2]
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -221,7 +221,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def _ahead(self, state: State, params: Params, later: float = 0.0) -> tuple[Scalar, Scalar, Scalar]:
         """Return the vector from the vehicle to the reference's place ``later`` s from now (m)."""
-        x, y, z = place(params.path, self._time(state) + later)
+        x, y, z = path_position(params.path, self._time(state) + later)
         body = state.vehicle.body
         return x - body.x, y - body.y, z - body.z
 
@@ -258,7 +258,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 make = with_latency(QuadcopterTrajectory)
 
 
-def place(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def path_position(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Return the reference's place at a time (s); m."""
     return path.x(time), path.y(time), path.z(time)
 
@@ -305,5 +305,5 @@ class TrajectoryPilot(NamedTuple):
         """Return the vehicle, its constants, and the set point: the reference, with its acceleration a little later."""
         path, time = params.path, state.steps * STEP
         acceleration = [axis.acceleration(time + self.lead) for axis in path]
-        goal = SetPoint(*place(path, time), *velocity(path, time), *acceleration)
+        goal = SetPoint(*path_position(path, time), *velocity(path, time), *acceleration)
         return state.vehicle, params.airframe, goal

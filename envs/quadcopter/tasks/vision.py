@@ -55,7 +55,7 @@ from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Pictured, Shot
-from ..rendering.scene import Ball, Thing, prism
+from ..rendering.scene import Ball, Shape, prism
 from ..sensing import motion, onboard_camera
 from ..sensing.onboard_camera import BLUE, COLUMNS, LEFT, PIXEL, RED, ROWS, UP
 from . import course
@@ -253,9 +253,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
     def shot(self, state: State, params: Params) -> Shot:
         """Show the vehicle, balls (the present one in red), pillars, and the camera's image."""
         goal = int(state.reached) % COUNT
-        things: list[Thing] = []
-        for i, place in enumerate(np.array([params.x, params.y, params.z], float).T):
-            things.append(Ball(place[None], "red" if i == goal else picture.LATER, BALL_RADIUS))
+        things: list[Shape] = []
+        for i, centre in enumerate(np.array([params.x, params.y, params.z], float).T):
+            things.append(Ball(centre[None], "red" if i == goal else picture.LATER, BALL_RADIUS))
         for x, y in np.array([params.pillar_x, params.pillar_y], float).T:
             things += prism(x, y, PILLAR, SHOWN_HEIGHT, BLUES)
         on_board = self.photograph(state, params)
@@ -354,7 +354,7 @@ class VisionPilot(NamedTuple):
         left, up, count = centroid(red)
         sees = count > 0
         forward, sideways, rise = levelled(left, up, feels)
-        far = jnp.sqrt(squared_length(forward, sideways, rise))
+        distance = jnp.sqrt(squared_length(forward, sideways, rise))
         depth = BALL_RADIUS * jnp.sqrt(math.pi / (jnp.maximum(count, 1) * PIXEL**2))
 
         # Pillars near the way, in a band two pixels high about the horizon: how near, and on which side.
@@ -367,7 +367,7 @@ class VisionPilot(NamedTuple):
         encroachment = jnp.where((pixels > 0) & (pillar < depth), jnp.maximum(self.wary - pillar, 0), 0)
         evasion = self.aside * encroachment * jnp.where(on_the_left, -1, 1)
 
-        pace = self.speed / far
+        pace = self.speed / distance
         seeking = pace * forward, pace * sideways + evasion, pace * rise, self.turning * jnp.arctan2(sideways, forward)
         waiting = memory + 1
         searching = jnp.where(waiting > self.patience, 0.5, 0), 0.0, self.search_height - feels[-1], LIMITS[3]

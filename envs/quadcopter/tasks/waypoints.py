@@ -140,7 +140,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         is_reached = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
         return State(vehicle, state.reached + is_reached)
 
-    def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
         """Return the place (m) from which the waypoint is seen there."""
         x, y, z = (axis[state.reached % COUNT] for axis in (params.x, params.y, params.z))
         return x - observation[0], y - observation[1], z - observation[2]
@@ -247,8 +247,8 @@ class WaypointPilot(NamedTuple):
     def aim(self, state: State, tour: Tour) -> tuple[Quadcopter, Airframe, SetPoint]:
         """Return the vehicle, its constants, and the set point: its own place, with the desired velocity."""
         x, y, z = offset_to_point(state.vehicle, state.reached, tour)
-        far = jnp.sqrt(squared_length(x, y, z))
+        distance = jnp.sqrt(squared_length(x, y, z))
         pace = self.pace
-        speed = jnp.clip(jnp.sqrt(2 * pace.braking * far), pace.slowest, pace.speed) / jnp.maximum(far, 1e-6)
+        speed = jnp.clip(jnp.sqrt(2 * pace.braking * distance), pace.slowest, pace.speed) / jnp.maximum(distance, 1e-6)
         body = state.vehicle.body
         return state.vehicle, tour.airframe, SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)

@@ -160,7 +160,7 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         end = observation.shape[0] - 4 * self.delay
         entries = [observation[end - motion.SIZE + number] for number in range(motion.SIZE)]
         rotors = (dynamics.rotor_speed(entry, self.sheet.speed_limit) for entry in entries[15:])
-        x, y, z = self.inner.place(observation, inner, params)
+        x, y, z = self.inner.observed_position(observation, inner, params)
         return Quadcopter(RigidBody(x, y, z, *quaternion_of(entries[:9]), *entries[9:15]), Rotors(*rotors))
 
     def reward(self, state: Delayed, action: jax.Array, next_state: Delayed, key: jax.Array, params: Any) -> jax.Array:

@@ -57,7 +57,7 @@ from rlbench_suite.numerals import read_integer
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard, unknown
 
-from ...alternating_bands import split_bits
+from ...shared.alternating_bands import split_bits
 
 ROUNDS = 10
 TEMPERS = ("boulware", "linear", "conceder", "tit for tat", "impatient")

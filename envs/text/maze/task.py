@@ -45,7 +45,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Split, Task
 from rlbench_suite.task_card import TaskCard, unknown
 
-from ...alternating_bands import split_bits
+from ...shared.alternating_bands import split_bits
 
 MOVES = ("left", "right", "up", "down")
 ROW_STEPS = np.array([0, 0, -1, 1], np.int32)

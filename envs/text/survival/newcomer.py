@@ -14,7 +14,7 @@ from rlbench_suite.keys import uniform
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.reductions import union
 
-from ...bit_cells import SIDE, grown
+from ...shared.grid_bits import SIDE, grown
 from .actions import pickaxe
 from .rules import (
     DO,

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View, privileged_player
 
-from ...bit_cells import above, below, flooded, grown
+from ...shared.grid_bits import above, below, flooded, grown
 from .actions import RIPE, near, pickaxe
 from .rules import (
     CONTENTS,

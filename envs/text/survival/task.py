@@ -46,7 +46,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard, unknown
 
-from ...alternating_bands import split_bits
+from ...shared.alternating_bands import split_bits
 from .actions import RIPE, act, live
 from .creatures import come_and_go, move
 from .rules import (

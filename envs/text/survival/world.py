@@ -19,7 +19,7 @@ from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.bitset import BitSet
 from rlbench_suite.reductions import union
 
-from ...bit_cells import SIDE, count, flooded, grown, majority
+from ...shared.grid_bits import SIDE, count, flooded, grown, majority
 from .rules import COAL, DIAMOND, EDGE, GRASS, IRON, LAVA, PATH, SAND, STONE, TREE, WATER
 
 PLANES = 4

@@ -49,7 +49,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import split_bits
+from ...shared.alternating_bands import split_bits
 from ..shared.reward_modes import SENTENCES, Tally, likeness, progress_reward, thrift
 from . import columns, components, sentences
 from .apps.apis import COLUMN_APIS, part_sizes

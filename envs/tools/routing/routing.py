@@ -40,7 +40,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import alternating_bands
+from ...shared.alternating_bands import alternating_bands
 from ..shared.page import INK, PALE, PAPER
 from ..shared.tool import Argument, Tool, read_tool_call
 

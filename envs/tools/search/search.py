@@ -46,7 +46,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import split_bits
+from ...shared.alternating_bands import split_bits
 from ..shared.calls import nearest, short
 from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, progress_reward, thrift

@@ -43,7 +43,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...alternating_bands import split_bits
+from ...shared.alternating_bands import split_bits
 from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, likeness, progress_reward, thrift
 from ..shared.tool import Argument, Tool, read_tool_call

@@ -64,7 +64,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ....alternating_bands import alternating_bands
+from ....shared.alternating_bands import alternating_bands
 from ...arrays import Scalar
 from ...roads.signal_plan import TICK, Lights, Plan, lights
 from ...traffic.approach import EXIT, LENGTH, OUTSIDE, Ahead, Traffic, enter, holds, intention, leaders, move

@@ -44,7 +44,7 @@ from ...physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, s
 from ...physics.vehicles import CRAZYFLIE_AIR
 from ...rendering import picture
 from ...rendering.picture import Pictured, Shot
-from ...rendering.scene import Ball, Line, Thing
+from ...rendering.scene import Ball, Line, Shape
 from ...sensing import motion
 from .. import flight
 
@@ -108,15 +108,15 @@ class Fleet(Pictured, Task[Params, State]):
         """Return the nominal vehicle's hover command."""
         return np.full((self.card.agents, 4), HOVER_ACTION, self.dtype)
 
-    def level_start(self, places: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params) -> State:
+    def level_start(self, positions: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params) -> State:
         """Return level vehicles with hovering rotors at ``places`` (m), none of them wrecked.
 
         ``rates``: ``(6, n)``, velocities (m/s) and angular velocities (rad/s).
         """
         # Level, because programs may round the rotation matrix of any other attitude differently.
         n = self.card.agents
-        ones, zeros = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
-        body = RigidBody(*places, ones, zeros, zeros, zeros, *rates)
+        unit_scalars, zeros = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
+        body = RigidBody(*positions, unit_scalars, zeros, zeros, zeros, *rates)
         hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
         return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
@@ -213,10 +213,10 @@ class Fleet(Pictured, Task[Params, State]):
 
     def shot(self, state: State, params: Params) -> Shot:
         """Show the vehicles (wrecks black), their goals in the same colours, and lines between them."""
-        goals, places = (np.array(points, float).T for points in (params[1:], state.vehicles.body[:3]))
+        goals, positions = (np.array(points, float).T for points in (params[1:], state.vehicles.body[:3]))
         colours = [picture.COLOURS[i % len(picture.COLOURS)] for i in range(len(goals))]
-        things: list[Thing] = [Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)]
-        things += [Line(np.stack(ends), "silver") for ends in zip(places, goals, strict=True)]
+        things: list[Shape] = [Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)]
+        things += [Line(np.stack(ends), "silver") for ends in zip(positions, goals, strict=True)]
         flying = ["black" if wreck else colour for wreck, colour in zip(state.wrecked, colours, strict=True)]
         return Shot(state.vehicles, self.frame, things, colours=flying, larger=4.0)
 
@@ -279,7 +279,7 @@ def ordered_sum(values: jax.Array) -> jax.Array:
     """Sum over the first axis in a fixed order, half onto half, so that every program gives the same bits."""
     while (n := values.shape[0]) > 1:
         half = n // 2
-        rest = values[2 * half :]
+        odd_end = values[2 * half :]
         values = values[:half] + values[half : 2 * half]
-        values = jnp.concatenate([values, rest]) if n % 2 else values
+        values = jnp.concatenate([values, odd_end]) if n % 2 else values
     return values[0]

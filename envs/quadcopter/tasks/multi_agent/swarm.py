@@ -62,7 +62,7 @@ class QuadcopterSwarm(Fleet):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.radius = float(card.settings["radius"])
-        self.places = self.radius * evenly_spread(card.agents)
+        self.vertices = self.radius * evenly_spread(card.agents)
         self.frame = self.radius + 1
         # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diameter of the arena. The last
         # step may lead beyond it.
@@ -87,7 +87,7 @@ class QuadcopterSwarm(Fleet):
         )
         zero = jnp.zeros((), self.dtype)
         rows = rotation_matrix(RigidBody(zero, zero, zero, *quaternion, *(zero,) * 6))
-        x, y, z = self.places.T.astype(self.dtype)
+        x, y, z = self.vertices.T.astype(self.dtype)
         goals = (rows[i] * x + rows[i + 1] * y + rows[i + 2] * z for i in (0, 3, 6))
         return Params(sample_airframe(u[:5], split), *goals)
 
@@ -145,7 +145,7 @@ class SwarmPilot(NamedTuple):
     """s"""
     evasion: Any = 1.2
     """Fraction of the velocity that would open the gap in time."""
-    right: Any = 0.15
+    sidestep: Any = 0.15
     """m: the player treats a neighbour ahead as this much farther to the left."""
 
     @classmethod
@@ -157,7 +157,7 @@ class SwarmPilot(NamedTuple):
         """
         if task.card.agents < MANY:
             return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.4))
-        many = cls(GeometricControl(position=2.5, lean=1.0, least_thrust=0.46), braking=3.0, clear=0.75, right=0.18)
+        many = cls(GeometricControl(position=2.5, lean=1.0, least_thrust=0.46), braking=3.0, clear=0.75, sidestep=0.18)
         if task.card.agents < CROWD:
             return many._replace(horizon=2.2, evasion=0.9)
         gentle = GeometricControl(position=2.8, lean=0.8, least_thrust=0.5)
@@ -172,25 +172,25 @@ class SwarmPilot(NamedTuple):
         state, params = view.state, view.params
         body = state.vehicles.body
         gx, gy, gz = to_goals(body, params)
-        far = jnp.maximum(jnp.sqrt(squared_length(gx, gy, gz)), 1e-6)
-        speed = jnp.minimum(jnp.minimum(jnp.sqrt(2 * self.braking * far), 2 * far), self.speed) / far
+        distance = jnp.maximum(jnp.sqrt(squared_length(gx, gy, gz)), 1e-6)
+        speed = jnp.minimum(jnp.minimum(jnp.sqrt(2 * self.braking * distance), 2 * distance), self.speed) / distance
         vx, vy, vz = speed * gx, speed * gy, speed * gz
 
         # The closest approach of every two at their present velocities.
         x, y, z = separations(body)
-        ux, uy, uz = (part[:, None] - part for part in (body.vx, body.vy, body.vz))
+        ux, uy, uz = (component[:, None] - component for component in (body.vx, body.vy, body.vz))
         apart = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
         when = -(x * ux + y * uy + z * uz) / jnp.maximum(squared_length(ux, uy, uz), 1e-4)
         when = jnp.clip(when, 0, self.horizon)
         # A neighbour is displaced to the left, so that two that meet head-on pass on the right.
-        mx = x + when * ux - self.right * y / apart
-        my = y + when * uy + self.right * x / apart
+        mx = x + when * ux - self.sidestep * y / apart
+        my = y + when * uy + self.sidestep * x / apart
         mz = z + when * uz
         miss = jnp.maximum(jnp.sqrt(squared_length(mx, my, mz)), 0.05)
         flying = ~state.wrecked[:, None] & ~np.eye(len(body.x), dtype=bool)
         gap = jnp.where(flying, jnp.maximum(self.clear - miss, 0), 0)
         away = self.evasion * gap / jnp.maximum(when, 0.3) / miss
-        ex, ey, ez = (-ordered_sum(away * part) for part in (mx, my, mz))
+        ex, ey, ez = (-ordered_sum(away * component) for component in (mx, my, mz))
         evasive = jnp.sqrt(squared_length(ex, ey, ez))
         share = jnp.minimum(1, 1.5 * self.speed / jnp.maximum(evasive, 1e-6))
         goal = SetPoint(body.x, body.y, body.z, vx + share * ex, vy + share * ey, vz + share * ez)

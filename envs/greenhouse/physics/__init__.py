@@ -1,0 +1,1 @@
+"""Equations of greenhouses, crops and devices."""

@@ -1,0 +1,41 @@
+"""The reference player where mould may come: a grower who dries the air once mould is seen, until it is gone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+
+from ..tasks.tomato import Params, Tomato
+from .tomato_grower import TomatoGrower
+
+
+class DryingGrower(NamedTuple):
+    """Set points and gains, and how much drier the air is to be."""
+
+    grower: TomatoGrower = TomatoGrower()
+    drier: Any = 12.0
+    """%: the vents open at a relative humidity so much lower where mould is seen"""
+    warmer: Any = 3.0
+    """K: heating targets are so much higher there"""
+
+    @classmethod
+    def for_task(cls, task: Tomato) -> DryingGrower:
+        """Make the player for the actuators, prices and bounds of a glasshouse."""
+        return cls(TomatoGrower.for_task(task))
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the setting, shape ``(3,)``."""
+        mould, usual = view.observation[-1] > 0, self.grower
+        drier, warmer = jnp.where(mould, self.drier, 0.0), jnp.where(mould, self.warmer, 0.0)
+        today = usual._replace(
+            damp=usual.damp - drier, warm_day=usual.warm_day + warmer, warm_night=usual.warm_night + warmer
+        )
+        return today.act(memory, view, key)

@@ -1,0 +1,1 @@
+"""Tasks: crops to grow for profit."""

@@ -1,0 +1,63 @@
+"""Grey mould, Botrytis cinerea: how fast it spreads in a canopy by temperature and dampness, and what rots.
+
+Growth by temperature and water activity is the cardinal model with inflection (Rosso et al. 1993) in both, fitted to
+Botrytis cinerea on grapes: Gropin model 37, https://github.com/RakipInitiative/ModelRepository. Water activity is
+relative humidity where mould and air are in balance; leaves in a canopy are damper than the sensor above them. How the
+infected part spreads and rots is a logistic equation with constants that are chosen, not measured.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..physics.tomato_crop import DAY
+from ..weather.records import STEP
+
+Scalar = Any
+
+COLDEST, BEST, WARMEST = -1.39, 21.4, 29.1
+"""degC: cardinal temperatures of growth"""
+DRIEST, DAMP, WET = 0.895, 0.988, 1.0
+"""Cardinal water activities: no growth below the first, most at the second, none at the third"""
+CANOPY = 6.0
+"""%: relative humidity at the leaves over that of the air; chosen"""
+SPREAD = 1.0
+"""1/day: growth of a small infected part in the best conditions; chosen"""
+ROT = 0.1
+"""1/day: of what is infected; chosen"""
+
+
+def growth(temperature: Scalar, humidity: Scalar) -> Scalar:
+    """Return the growth of mould, 0 to 1, of its growth in the best conditions.
+
+    Args:
+        temperature: of the air, degC.
+        humidity: relative, of the air, %.
+    """
+    activity = jnp.minimum(0.01 * (humidity + CANOPY), DAMP)  # drops on leaves are no worse than damp leaves
+    return _cardinal(temperature, COLDEST, BEST, WARMEST) * _cardinal(activity, DRIEST, DAMP, WET)
+
+
+def spread(infected: Scalar, temperature: Scalar, humidity: Scalar) -> Scalar:
+    """Return the infected part of leaves and fruit half an hour later: the logistic equation, solved exactly.
+
+    What is infected grows into what is healthy at ``SPREAD``, and rots at ``ROT``; the part p of all that is left obeys
+    dp/dt = (spread - rot) p (1 - p).
+    """
+    factor = jnp.exp((STEP / DAY) * (SPREAD * growth(temperature, humidity) - ROT))
+    return infected * factor / (1.0 + infected * (factor - 1.0))
+
+
+def rotten(infected: Scalar) -> Scalar:
+    """Return the part of all leaves and fruit that rots and is taken out within half an hour."""
+    return (STEP / DAY * ROT) * infected
+
+
+def _cardinal(x: Scalar, minimum: float, optimum: float, maximum: float) -> Scalar:
+    """Return 1 at the best value, 0 at the least and the most, and outside of them."""
+    inside = (x - maximum) * (x - minimum) ** 2
+    width = optimum - minimum
+    scale = width * (width * (x - optimum) - (optimum - maximum) * (optimum + minimum - 2 * x))
+    return jnp.where((x > minimum) & (x < maximum), inside / scale, 0.0)

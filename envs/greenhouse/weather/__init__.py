@@ -1,0 +1,1 @@
+"""Weather outside and prices, synthetic or recorded."""

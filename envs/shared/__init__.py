@@ -1,0 +1,1 @@
+"""Mathematics and words that several families share."""
