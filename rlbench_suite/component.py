@@ -11,13 +11,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium import spaces
 
-if TYPE_CHECKING:
-    from rlbench_suite.task import Described
+from rlbench_suite.task_card import TaskCard
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,22 @@ Components = tuple[Component, ...] | Mapping[str, tuple[Component, ...]]
 The entries of a ``Discrete`` space are its values, those of a ``MultiDiscrete`` its parts. In a task of several agents
 the components are those of one agent.
 """
+
+
+class NamesComponents(Protocol):
+    """What this file reads of a task (``task.Described``), which stands on it."""
+
+    card: TaskCard
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+
+    def observation_components(self) -> Components:
+        """Return the meaning of each entry of an observation; empty where the task says none."""
+        ...
+
+    def action_components(self) -> Components:
+        """Return the meaning of each entry of an action; empty where the task says none."""
+        ...
 
 
 def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
@@ -131,7 +146,7 @@ def named(components: Components, observation: Any) -> dict[str, Any]:
     return entries
 
 
-def component_tables(task: Described) -> dict[str, list[Row]]:
+def component_tables(task: NamesComponents) -> dict[str, list[Row]]:
     """Return the tables of a task's observation and action, if the task names their components."""
     agents = task.card.agents
     tables = {}
@@ -142,7 +157,7 @@ def component_tables(task: Described) -> dict[str, list[Row]]:
     return tables
 
 
-def action_in_words(task: Described, action: np.ndarray) -> str:
+def action_in_words(task: NamesComponents, action: np.ndarray) -> str:
     """Return an action of a task by the names of its components: ``sink (0)``, or ``pedal 0, steering 0.5``.
 
     That of several agents is one agent's, if all of them do the same. A task that names no components has numbers only.
@@ -236,7 +251,7 @@ def unit_of_measure(words: str) -> str:
     return match[1].replace("^", "") if match else "1"
 
 
-def signals(task: Described) -> Signals:
+def signals(task: NamesComponents) -> Signals:
     """Return the signals of a task, if it names its components. Those of several agents are one agent's."""
     by_side: Signals = {}
     for side, table in component_tables(task).items():

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 
 from rlbench_suite.compat import jax_has_run
-from rlbench_suite.task import Described
+
+
+class HasDtype(Protocol):
+    """A task, of which only the precision counts here."""
+
+    dtype: np.dtype[Any]
+
 
 CACHED_TASKS = 32
 """Number of tasks whose programs each adapter keeps for the next env.
@@ -43,7 +49,7 @@ def refuse_after_fork() -> None:
         )
 
 
-def precision(task: Described) -> AbstractContextManager[Any]:
+def precision(task: HasDtype) -> AbstractContextManager[Any]:
     """Return the context a float64 task must run in; other code keeps JAX's default."""
     return jax.enable_x64(True) if task.dtype == np.float64 else nullcontext()
 

@@ -9,12 +9,11 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from rlbench_suite.compat import calling_thread_device
-from rlbench_suite.process import on_the_cpu, precision
-from rlbench_suite.task import Described
+from rlbench_suite.process import HasDtype, on_the_cpu, precision
 
 
 def program(
-    function: Callable[[jax.Array], jax.Array], task: Described, example: np.ndarray
+    function: Callable[[jax.Array], jax.Array], task: HasDtype, example: np.ndarray
 ) -> Callable[[np.ndarray], jax.Array]:
     """Trace a function of one array now, and compile it at its first call.
 
