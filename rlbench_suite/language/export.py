@@ -6,11 +6,10 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,9 +17,6 @@ import pyarrow.parquet as pq
 from rlbench_suite.atomic_files import replacing
 from rlbench_suite.language.rows import METADATA, Row
 from rlbench_suite.task_card import unknown
-
-if TYPE_CHECKING:
-    from rlbench_suite.language.dataset import Dataset
 
 Progress = Callable[[Iterable[int]], Iterable[int]]
 """Function that wraps the numbers of the rows, to show progress."""
@@ -52,7 +48,7 @@ def with_prompt(row: Row) -> Row:
     return {"prompt": [{"role": "user", "content": row["question"]}], **row}
 
 
-def write(dataset: Dataset, path: Path, progress: Progress = lambda numbers: numbers) -> None:
+def write(dataset: Sequence[Row], path: Path, progress: Progress = lambda numbers: numbers) -> None:
     """Write all rows to a ``.jsonl`` or ``.parquet`` file, which appears when it is complete.
 
     Raises:
@@ -107,7 +103,9 @@ def _row(line: bytes, path: Path, number: int) -> Row:
     return row
 
 
-def write_folder(splits: Mapping[str, Dataset], folder: Path, progress: Progress = lambda numbers: numbers) -> None:
+def write_folder(
+    splits: Mapping[str, Sequence[Row]], folder: Path, progress: Progress = lambda numbers: numbers
+) -> None:
     """Write datasets as a folder that the Hugging Face hub takes: Parquet files and a card.
 
     Args:
@@ -126,7 +124,7 @@ def write_folder(splits: Mapping[str, Dataset], folder: Path, progress: Progress
         unfinished.write_text(card(folder, list(splits)), encoding="utf-8")
 
 
-def push_to_hub(splits: Mapping[str, Dataset], repository: str, *, private: bool = True) -> str:
+def push_to_hub(splits: Mapping[str, Sequence[Row]], repository: str, *, private: bool = True) -> str:
     """Upload datasets to the Hugging Face hub, and return the address. ``hf auth login`` stores your token.
 
     Args:
