@@ -337,7 +337,7 @@ def register() -> None:
 
     for card in cards().values():
         if card.id not in gymnasium.registry:
-            gymnasium.register(**_registration(card))
+            gymnasium.registry[card.id] = EnvSpec(**_registration(card))  # register() compares it with all others
         if card.agents == 1:
             continue
         for kind, factory, table in (

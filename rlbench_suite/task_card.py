@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from statistics import fmean
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,6 @@ from rlbench_suite.scale import MAX_CHANCE_SUCCESS, MAX_FAILURE_SHARE, ZERO_PLAY
 
 if TYPE_CHECKING:
     from rlbench_suite.context import Context
-    from rlbench_suite.task import Task
 
 SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
@@ -39,7 +37,7 @@ LONGEST_GIVEN = 80
 KEYWORDS = ("split", "difficulty", "context", "view", "dtype", "render_mode", "weights")
 """Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
 
-_BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
+_BUILT: dict[tuple[Any, ...], Any] = {}
 """Built tasks, the last used one last. Equal descriptions share one immutable object, so that its compiled programs are
 found again.
 """
@@ -115,7 +113,7 @@ class Constraint:
 
     def broken_by_seeds(self, *mean_costs: float) -> bool:
         """Return whether the mean cost over seeds, whose episodes cost this much on average, breaks the constraint."""
-        return bool(self.broken_by(fmean(mean_costs)))
+        return bool(self.broken_by(math.fsum(mean_costs) / len(mean_costs)))
 
     def constrained(self, score: float, mean_cost: float) -> float:
         """Return a normalised score where the constraint holds, else 0, or the score itself if that is less."""
@@ -349,10 +347,10 @@ class TaskCard:
             )
         return difficulty
 
-    def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Task[Any, Any]:
-        """Return the task, importing its file and JAX. Equal arguments give the same object, while it is remembered.
+    def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Any:
+        """Return the ``Task`` or ``HostTask``, importing its file and JAX.
 
-        The last :data:`MOST_BUILT` tasks are remembered.
+        Equal arguments give the same object. The last :data:`MOST_BUILT` tasks are remembered.
 
         Raises:
             ValueError: unknown difficulty or dtype.
