@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeVar
 
 import yaml
 
-from rlbench_suite.task_card import TaskCard, unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.task_card import TaskCard
 
 BUDGETS = ("smoke", "quick", "full")
 FOLDER = Path(__file__).parent / "hyperparameters"

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.episode import Step, action_sizes
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import Step, action_sizes
+from rlbench_suite.core.task import Task
 
 
 class FlatTask:

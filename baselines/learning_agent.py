@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Protocol
 
 import equinox as eqx
 
-from rlbench_suite.agent import Progress
-from rlbench_suite.process import refuse_after_fork
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import Progress
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.process import refuse_after_fork
 
 from . import checkpoint
 from .configuration import FOLDER, Unit, configure, restore

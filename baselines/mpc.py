@@ -28,12 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.episode import Role, action_sizes, draw_key, scalar_return
-from rlbench_suite.host import HostTask
-from rlbench_suite.keys import fold_in
-from rlbench_suite.policy import Policy, View, privileged_player
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import Role, action_sizes, draw_key, scalar_return
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.policy import Policy, View, privileged_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.keys import fold_in
 
 from .configuration import FOLDER, configure, restore
 

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.bitset import BitSet
-from rlbench_suite.episode import action_sizes
-from rlbench_suite.keys import uniform
-from rlbench_suite.policy import Policy, View, reference_player
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import action_sizes
+from rlbench_suite.core.policy import Policy, View, reference_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.bitset import BitSet
+from rlbench_suite.numerics.keys import uniform
 
 
 class Uniform(eqx.Module):

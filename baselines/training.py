@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.rollout import Stream, first_episodes, step_stream
-from rlbench_suite.agent import Progress
-from rlbench_suite.episode import Draw, Step, scalar_return
-from rlbench_suite.keys import fold_in
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import Progress
+from rlbench_suite.core.episode import Draw, Step, scalar_return
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.keys import fold_in
 
 if TYPE_CHECKING:
     from .flat_task import FlatTask

@@ -3,7 +3,7 @@
 The recipe of a dataset names task, player, seeds and noise (``catalogue.yaml``). It needs no weights, so anyone can
 build the dataset, and the hash of its content is known (``fingerprints.json``). This module is light to import: Minari,
 h5py and JAX load when a function needs them. Agents and the command line use it through
-:func:`rlbench_suite.registry.datasets`.
+:func:`rlbench_suite.core.registry.datasets`.
 
 The folder has no ``__init__.py``. With one, every ``python -m`` that starts in a clone would import this folder where
 it asks for Hugging Face's ``datasets``; without, Python prefers the installed package.

@@ -11,8 +11,9 @@ from typing import Any
 
 import yaml
 
-from rlbench_suite import registry
-from rlbench_suite.task_card import TaskCard, unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core import registry
+from rlbench_suite.core.task_card import TaskCard
 
 NAMESPACE = "rlsuite"
 RECIPES = Path(__file__).with_name("catalogue.yaml")

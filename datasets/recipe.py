@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import open_stream, play
-from rlbench_suite.bit_exact import exact_vmap
-from rlbench_suite.episode import Draw, Step, advance, seed_key
-from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import precision, refuse_after_fork
-from rlbench_suite.task import Task
+from rlbench_suite.core import registry
+from rlbench_suite.core.episode import Draw, Step, advance, seed_key
+from rlbench_suite.core.policy import Policy, View
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.bit_exact import exact_vmap
+from rlbench_suite.numerics.process import precision, refuse_after_fork
 
 from .catalogue import Entry
 

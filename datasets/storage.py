@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rlbench_suite
-from rlbench_suite import atomic_files
+from rlbench_suite.contexts import atomic_files
 from rlbench_suite.evaluation.runs.machine import simulator_versions
 
 from .catalogue import NAMESPACE, Entry

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from animations import animations
 
-from rlbench_suite.registry import card
+from rlbench_suite.core.registry import card
 
 SHOWN = (
     "QuadcopterGates-v0",

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import resolve_suite
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import resolve_suite
+from rlbench_suite.core.task_card import TaskCard
 
 STEPS = {"current": 120, "torque": 120, "speed": 1000, "position": 2000}
 AT = 0.25

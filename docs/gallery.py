@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 PLAYERS = ("reference", "random", "noop")
 

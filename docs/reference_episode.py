@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.episode import Draw, Episode, Step, advance, begin, seed_key
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.episode import Draw, Episode, Step, advance, begin, seed_key
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.task_card import TaskCard
 
 SEED = 4
 

@@ -19,11 +19,11 @@ from gallery import gallery, moving_picture
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from rlbench_suite.component import Row, action_in_words, component_tables
+from rlbench_suite.core.component import Row, action_in_words, component_tables
+from rlbench_suite.core.registry import allowed_settings, cards
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.one_shot import NO_SKILL, PLAYERS, skill
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import allowed_settings, cards
-from rlbench_suite.task_card import TaskCard
 
 ROOT = Path(__file__).resolve().parent.parent
 log = logging.getLogger(f"mkdocs.plugins.{__name__}")

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable
 from statistics import fmean, pstdev
 
-from rlbench_suite.dice import Dice
 from rlbench_suite.language import PuzzleDataset, environment_factory
 from rlbench_suite.language.rows import instance_of
+from rlbench_suite.puzzle.dice import Dice
 
 GROUP_SIZE, ENTRIES, LEARNING_RATE = 8, 90, 0.1
 

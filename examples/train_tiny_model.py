@@ -31,13 +31,13 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, T
 from trl import GRPOConfig, GRPOTrainer
 
 import datasets
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.task_card import Score
 from rlbench_suite.evaluation.statistics.wilson import wilson_interval
 from rlbench_suite.language import PuzzleDataset
 from rlbench_suite.language.rows import Row, instance_of, score
 from rlbench_suite.language.trl import puzzle_reward
-from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle
-from rlbench_suite.task_card import Score
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle
 
 PUZZLE, DIFFICULTY = "Sudoku4-v0", "easy"
 TRAINED_ON = (1, 2, 3, 4, 5, 6)

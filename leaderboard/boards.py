@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from rlbench_suite.core.registry import GENERALISATION, cards, suites
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.protocol import EPISODES
 from rlbench_suite.evaluation.report.chart import number
 from rlbench_suite.evaluation.statistics.aggregates import (
@@ -20,8 +22,6 @@ from rlbench_suite.evaluation.statistics.aggregates import (
     with_error,
 )
 from rlbench_suite.evaluation.statistics.intervals import Estimate
-from rlbench_suite.registry import GENERALISATION, cards, suites
-from rlbench_suite.task_card import TaskCard
 
 from .copies import copied_tasks, episodes, is_copy, shared
 from .schema import Submission

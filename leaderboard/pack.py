@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from rlbench_suite.atomic_files import replacing, writing
+from rlbench_suite.contexts.atomic_files import replacing, writing
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards, resolve_suite
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
 from rlbench_suite.evaluation.runs.tables import EPISODES
 from rlbench_suite.evaluation.statistics.aggregates import iqm, mean
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards, resolve_suite
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import unknown
 
 from .archive import write_archive, write_table
 from .copies import digest

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import rlbench_suite
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.scale import Scale
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.report.report_remarks import several
 from rlbench_suite.evaluation.statistics.aggregates import mean, with_error
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
-from rlbench_suite.registry import cards
-from rlbench_suite.scale import Scale
-from rlbench_suite.task_card import TaskCard
 
 from .boards import LEAST_SEEDS, Board, Standing, carrying
 from .schema import Submission

@@ -24,8 +24,8 @@ from pydantic import (
     ValidationError,
 )
 
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.runs.machine import Machine
-from rlbench_suite.task import Task
 
 FORMAT = "rlbench-suite submission 2"
 MANIFEST = "submission.json"

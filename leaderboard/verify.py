@@ -16,15 +16,15 @@ from pydantic import AwareDatetime
 
 import rlbench_suite
 from rlbench_suite.adapters.rollout import Record, replay
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.scale import Scale
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.protocol import EPISODES, evaluation_seeds
 from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.evaluation.runs.manifest import VERSION
 from rlbench_suite.evaluation.statistics import aggregates
-from rlbench_suite.registry import cards
-from rlbench_suite.scale import Scale
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
 
 from .archive import Archive
 from .copies import Actions, Fingerprints, by_episode

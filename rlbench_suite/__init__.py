@@ -20,14 +20,14 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from rlbench_suite.registry import card, make, make_vec, register, suites, tasks
+from rlbench_suite.core.registry import card, make, make_vec, register, suites, tasks
 from rlbench_suite.source_tree import find_wings as _find_wings
 
 if TYPE_CHECKING:
     from rlbench_suite import functional, stats
     from rlbench_suite.adapters.play import play
-    from rlbench_suite.checking import check_task
-    from rlbench_suite.contract import ContractError
+    from rlbench_suite.checking.checks import check_task
+    from rlbench_suite.core.contract import ContractError
 
 __all__ = [
     "ContractError",
@@ -49,8 +49,8 @@ _find_wings()
 register()
 
 _IMPORTED_LATER = {
-    "check_task": "rlbench_suite.checking",
-    "ContractError": "rlbench_suite.contract",
+    "check_task": "rlbench_suite.checking.checks",
+    "ContractError": "rlbench_suite.core.contract",
     "play": "rlbench_suite.adapters.play",
 }
 """Modules of the exported names whose imports take long, most of them because they import JAX."""

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 from gymnasium import spaces
 
-from rlbench_suite.episode import VECTORS, Draw, Episode, advance, begin, scalar_return
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import unexpected
+from rlbench_suite.contexts.unknown_names import unexpected
+from rlbench_suite.core.episode import VECTORS, Draw, Episode, advance, begin, scalar_return
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task import Task
 
 __all__ = ["EnvParams", "FunctionalEnv", "make"]
 

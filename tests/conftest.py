@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from selection import Selection
 
-from rlbench_suite import registry
 from rlbench_suite.cli import prepare_jax
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core import registry
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import TaskCard
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.registry import SMOKE, cards
+from rlbench_suite.core.registry import SMOKE, cards
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.source_tree import WINGS
-from rlbench_suite.task_card import TaskCard
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"

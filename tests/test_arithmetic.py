@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.packed_episode import order, programs
-from rlbench_suite.episode import Draw
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
 
 COMPILED = [card.id for card in cards().values() if not card.host]
 

@@ -9,9 +9,9 @@ from threading import Semaphore
 
 import pytest
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.text import SCALE
-from rlbench_suite.cli.query import query
+from rlbench_suite.cli.run_commands.query import query
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.analysis.query import TABLES
 from rlbench_suite.language.openenv import Connection, Offer
 

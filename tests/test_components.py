@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlbench_suite import registry
-from rlbench_suite.component import Component, action_in_words, named, rows, signals, unit_of_measure
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core import registry
+from rlbench_suite.core.component import Component, action_in_words, named, rows, signals, unit_of_measure
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 
 def variations(card: TaskCard) -> Iterator[tuple[str, Any]]:

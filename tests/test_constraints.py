@@ -15,12 +15,12 @@ from toy_tasks import Toy
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.contract import ContractError
-from rlbench_suite.registry import all_cards, cards, constraint
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.scale import ZERO_PLAYERS
-from rlbench_suite.task_card import Constraint, TaskCard
-from rlbench_suite.trial import random_action
+from rlbench_suite.checking.trial import random_action
+from rlbench_suite.core.contract import ContractError
+from rlbench_suite.core.registry import all_cards, cards, constraint
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.scale import ZERO_PLAYERS
+from rlbench_suite.core.task_card import Constraint, TaskCard
 
 LIMIT = Constraint(counts="steps", limit=2.0, reason="to be broken")
 

@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium
 import pytest
 
-from rlbench_suite.context import Constant, read_context, template
+from rlbench_suite.contexts.context import Constant, read_context, template
+from rlbench_suite.contexts.plain_yaml import LARGEST
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.runs.suite_file import read_suite_file
-from rlbench_suite.plain_yaml import LARGEST
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import TaskCard
 
 ID = "rlsuite/PMSMTorque-v0"
 SERVO = """
@@ -35,7 +35,7 @@ link_voltage: 48
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
 
 
 def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Path:
@@ -59,11 +59,11 @@ def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     path = written(tmp_path, SERVO)
     found = card(ID, context=path)
     path.unlink()
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
     assert card(found.id) == found == pickle.loads(pickle.dumps(found))
     (kept,) = (tmp_path / "cache" / "contexts").iterdir()
     kept.write_text(kept.read_text().replace("48", "49"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
         card(found.id)
 
@@ -90,7 +90,7 @@ def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monke
 
     with_context = card(ID, context=written(tmp_path, SERVO))
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
     with pytest.raises(ValueError, match="nor known by this name"):
         card(with_context.id)
     manifest: Any = None

@@ -23,12 +23,12 @@ from rlbench_suite.adapters.batch import BatchPrograms
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.checking import check_task, findings
+from rlbench_suite.checking.checks import check_task, findings
 from rlbench_suite.cli.suite import app
-from rlbench_suite.contract import ContractError
-from rlbench_suite.episode import Draw
-from rlbench_suite.policy import View
-from rlbench_suite.task_card import Constraint, TaskCard
+from rlbench_suite.core.contract import ContractError
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task_card import Constraint, TaskCard
 
 
 @pytest.mark.slow

@@ -13,10 +13,10 @@ from typing import Any, get_origin, get_type_hints
 
 import pytest
 
-from rlbench_suite import registry
-from rlbench_suite.host import HostTask
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard, load
+from rlbench_suite.core import registry
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard, load
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ("rlbench_suite", "envs", "datasets", "baselines", "leaderboard")

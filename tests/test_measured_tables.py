@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite import registry
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core import registry
+from rlbench_suite.core.task_card import TaskCard
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

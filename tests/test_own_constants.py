@@ -12,14 +12,14 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from scipy import stats
 
-from rlbench_suite.context import template
+from rlbench_suite.contexts.context import template
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard, load
 from rlbench_suite.envs.offline.maze import Motion
 from rlbench_suite.envs.offline.point_maze import State
 from rlbench_suite.envs.operations.inventory import poisson
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard, load
+from rlbench_suite.numerics.process import precision
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlbench_suite.policy import player_for
-from rlbench_suite.registry import cards
+from rlbench_suite.core.policy import player_for
+from rlbench_suite.core.registry import cards
 
 
 def test_functions_of_every_player_can_be_jitted_as_they_are() -> None:

@@ -10,10 +10,10 @@ import gymnasium
 import pettingzoo
 import pytest
 
-from rlbench_suite import registry
-from rlbench_suite import task_card as card_module
 from rlbench_suite.adapters.entry_points import make
-from rlbench_suite.task_card import unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core import registry
+from rlbench_suite.core import task_card as card_module
 
 
 @pytest.fixture

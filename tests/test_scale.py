@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from rlbench_suite.core.scale import Scale, Score
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.calibration import LARGEST_ERROR, too_uncertain
-from rlbench_suite.scale import Scale, Score
-from rlbench_suite.task_card import TaskCard
 
 
 def score(mean: float, half_width: float = 0.0) -> Score:

@@ -13,8 +13,9 @@ import pytest
 import selection
 from selection import FILES_PER_FIXED_FILE, ROOT, SLOW_TURNS, TESTS, TURNS, Selection, files_behind, files_of_card
 
-from rlbench_suite import registry, waiting
-from rlbench_suite.registry import SMOKE, card, cards
+from rlbench_suite.core import registry
+from rlbench_suite.core.registry import SMOKE, card, cards
+from rlbench_suite.numerics import waiting
 
 FIXED = Selection()
 

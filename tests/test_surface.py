@@ -11,11 +11,12 @@ import pytest
 from scipy.stats import trim_mean
 
 import rlbench_suite
-import rlbench_suite.task_card
-from rlbench_suite import functional, registry, stats
+import rlbench_suite.core.task_card
+from rlbench_suite import functional, stats
 from rlbench_suite.adapters import rollout
 from rlbench_suite.adapters.play import PLAYERS
-from rlbench_suite.episode import Draw
+from rlbench_suite.core import registry
+from rlbench_suite.core.episode import Draw
 from rlbench_suite.evaluation.statistics import aggregates
 
 # -- the package -------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
-from rlbench_suite.time_series import LARGEST, Column, Series, read_record
+from rlbench_suite.contexts.time_series import LARGEST, Column, Series, read_record
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.numerics.process import precision
 
 SERIES = Series("load", "torque", (Column("torque", "N m", -5, 5, ""), Column("speed", "rad/s", 0, 9, "")), "s", 0.5, 3)
 OPTIONAL = SERIES._replace(columns=(*SERIES.columns[:1], SERIES.columns[1]._replace(optional=True)))
@@ -26,7 +26,7 @@ DEMAND = np.random.default_rng(0).poisson(6, (400, 3))
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
 
 
 def demand_file(folder: Path, demand: np.ndarray = DEMAND) -> Path:
@@ -96,11 +96,11 @@ def test_a_record_is_a_part_of_the_id(tmp_path: Path, monkeypatch: pytest.Monkey
     changed = DEMAND.copy()
     changed[7, 1] += 1
     assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != found.id
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
     assert card(found.id).context == found.context
     for kept in (tmp_path / "cache" / "contexts").glob("*.record"):
         kept.write_bytes(b"\0" * 8 + kept.read_bytes()[8:])
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
         card(found.id)
 
@@ -197,7 +197,7 @@ def test_a_table_is_refused_for_its_size_and_for_names_that_stand_twice(
     for name in ("twice.parquet", "twice.csv"):
         with pytest.raises(ValueError, match="the column 'torque' more than once"):
             read_record(name, SERIES, tmp_path)
-    monkeypatch.setattr("rlbench_suite.time_series.LONGEST", 20)
+    monkeypatch.setattr("rlbench_suite.contexts.time_series.LONGEST", 20)
     table = pa.table([times, zeros, zeros], ["time", "speed", "torque"])
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
     (tmp_path / "a.csv").write_bytes(b"time,speed,torque,z\r" + b"".join(b"%d,0,0,0\r" % t for t in range(30)))

@@ -13,8 +13,8 @@ from typing import Any
 
 import jax
 
-from rlbench_suite.episode import seed_key
-from rlbench_suite.task import Task
+from rlbench_suite.core.episode import seed_key
+from rlbench_suite.core.task import Task
 
 from ..flat_task import FlatTask, flatten_task
 from ..learning_agent import LearningAgent

@@ -25,9 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.episode import seed_key
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import seed_key
+from rlbench_suite.core.task import Task
 
 from ..flat_task import FlatTask, flatten_task
 from ..learning_agent import LearningAgent

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from rlbench_suite.adapters.host import HostVectorEnv
-from rlbench_suite.episode import seed_key
+from rlbench_suite.core.episode import seed_key
 
 from ..flat_task import FlatTask, flatten_task
 from ..networks import Moments

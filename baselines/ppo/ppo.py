@@ -31,14 +31,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.policy import ActingParameters, View
+from rlbench_suite.core.policy import ActingParameters, View
 
 from ..networks import CODE_SIZE, Categorical, Encoder, Gaussian, Linear, Moments, initial_layers, mlp
 from ..training import Returns, step_episodes, update_key
 
 if TYPE_CHECKING:
     from rlbench_suite.adapters.rollout import Stream
-    from rlbench_suite.episode import Step
+    from rlbench_suite.core.episode import Step
 
     from ..flat_task import FlatTask
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.policy import ActingParameters, View
+from rlbench_suite.core.policy import ActingParameters, View
 
 from ..networks import Linear, initial_layers, mlp
 from . import ppo

@@ -19,9 +19,9 @@ import numpy as np
 import optax
 from gymnasium import spaces
 
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.policy import ActingParameters
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.policy import ActingParameters
+from rlbench_suite.core.task import Task
 
 from ..networks import Linear, initial_layers, mlp
 from ..scripted import nth_legal

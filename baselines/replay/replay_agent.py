@@ -28,10 +28,10 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.adapters.rollout import Stream
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.episode import Step, seed_key
-from rlbench_suite.policy import ActingParameters, View
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import Step, seed_key
+from rlbench_suite.core.policy import ActingParameters, View
+from rlbench_suite.core.task import Task
 
 from ..flat_task import FlatTask, flatten_task
 from ..learning_agent import LearningAgent

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import rlbench_suite  # noqa: F401
-from rlbench_suite.registry import agent, card, cards
+from rlbench_suite.core.registry import agent, card, cards
 
 SETS = ("AVX2", "AVX", "SSE4_2")
 """Instruction sets; only the first has fused multiply-add."""
@@ -32,7 +32,7 @@ EPISODES = range(2**32, 2**32 + 256)
 def played(task_id: str) -> dict[str, Any]:
     """Play the episodes with both players; return their records by player."""
     from rlbench_suite.adapters.rollout import play
-    from rlbench_suite.policy import reference_player
+    from rlbench_suite.core.policy import reference_player
 
     task = card(task_id).build()
     players = {

@@ -26,12 +26,12 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.episode import action_sizes, scalar_return
-from rlbench_suite.host import HostTask
-from rlbench_suite.policy import View
-from rlbench_suite.registry import cards
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.episode import action_sizes, scalar_return
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 SEED = 2**34
 """Seed of the first episode. No training, evaluation or reference score uses it."""

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card, resolve_suite
-from rlbench_suite.task import Task
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card, resolve_suite
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.process import precision
 
 EPISODES = range(2**32, 2**32 + 256)
 RANDOM = "error"

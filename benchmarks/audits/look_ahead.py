@@ -32,14 +32,14 @@ import numpy as np
 from gymnasium import spaces
 from yardsticks import OF_CHOICES, TEST_SEEDS, TRAINING_SEEDS, interval
 
-from rlbench_suite.episode import Draw, scalar_return, seed_key
+from rlbench_suite.core.episode import Draw, scalar_return, seed_key
+from rlbench_suite.core.policy import Policy, View, reference_player
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_episode
-from rlbench_suite.policy import Policy, View, reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.numerics.process import precision
 
 MOST_CHOICES = 512
 """Largest number of choices that are all tried at a step."""

@@ -13,9 +13,9 @@ import argparse
 import time
 
 from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.core.registry import card, resolve_suite
 from rlbench_suite.evaluation.protocol import Outcome, resolve_cell, run_cell
 from rlbench_suite.evaluation.statistics.aggregates import mean
-from rlbench_suite.registry import card, resolve_suite
 
 MEMORIES = ("none", "gru", "lstm", "mingru", "gtrxl")
 

@@ -21,10 +21,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards, suites
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.open_loop import BlindScore, BlindSearch
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards, suites
-from rlbench_suite.task_card import TaskCard
 
 HEADER = "| task | score | success | player | tried | verdict |\n|" + " --- |" * 6
 

@@ -14,8 +14,8 @@ import argparse
 from yardsticks import TEST_SEEDS, interval
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 
 
 def main() -> None:

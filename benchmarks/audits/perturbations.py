@@ -15,11 +15,11 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.language.lenient import judge_reply
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle
 
 GRID, LINE, LETTERS, OTHER = "grid", "line", "letters", "other"
 """Forms of answers: rows of symbols, items on a line, letters without spaces, and what has a grammar of its own."""

@@ -25,11 +25,11 @@ from random_plants import DRAWS, data_sheet
 from random_vehicles import random_vehicle
 
 from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.scale import ANCHORS, Scale
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.analysis.calibration import measure
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
-from rlbench_suite.registry import card
-from rlbench_suite.scale import ANCHORS, Scale
-from rlbench_suite.task import Task
 
 EPISODES = 200
 GOOD = 0.9

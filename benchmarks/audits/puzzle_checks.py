@@ -20,9 +20,9 @@ import itertools
 import math
 import time
 
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import SPLITS
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import SPLITS
 
 
 def main() -> None:

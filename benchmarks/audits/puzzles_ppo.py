@@ -10,10 +10,10 @@ import argparse
 import time
 from typing import Any
 
-from rlbench_suite import registry
+from rlbench_suite.core import registry
+from rlbench_suite.core.task_card import Score
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.statistics.wilson import wilson_interval
-from rlbench_suite.task_card import Score
 
 
 def main() -> None:

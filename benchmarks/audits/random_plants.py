@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 
 TOLERANCE = 0.1
 EPISODES = range(2**32, 2**32 + 16)

@@ -19,12 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.context import Context
+from rlbench_suite.contexts.context import Context
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
 from rlbench_suite.envs.quadcopter.physics.data_sheet import DataSheet, own_sheet
 from rlbench_suite.envs.quadcopter.tasks.hover import arena
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 EPISODES = 64
 

@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.episode import action_sizes
-from rlbench_suite.policy import View
-from rlbench_suite.task import Task
+from rlbench_suite.core.episode import action_sizes
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Task
 
 ROWS = 8
 """Rows of a table."""

@@ -32,12 +32,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import ONE_SHOT_FILE, Score, TaskCard
 from rlbench_suite.evaluation.analysis.calibration import write_scores
 from rlbench_suite.evaluation.statistics.wilson import wilson_interval
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.puzzle import Puzzle
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import ONE_SHOT_FILE, Score, TaskCard
+from rlbench_suite.puzzle.puzzle import Puzzle
 
 FEW = 100
 """Largest number of different answers that are predicted as a whole."""

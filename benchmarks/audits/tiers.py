@@ -21,9 +21,9 @@ import argparse
 
 import numpy as np
 
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import Score
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import Score
 
 TIERS = ("easy", "medium", "hard")
 LEAST_AUC = 0.75

@@ -18,8 +18,8 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.text import TextEnv
+from rlbench_suite.core.policy import View
 from rlbench_suite.language.session import EpisodeSession, History, begin
-from rlbench_suite.policy import View
 
 EPISODES = 10
 IDS = ("Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0")

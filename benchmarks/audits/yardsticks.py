@@ -43,14 +43,14 @@ import numpy as np
 from gymnasium import spaces
 from rules_of_thumb import Thumbs
 
-from rlbench_suite.episode import Draw, seed_key
+from rlbench_suite.core.episode import Draw, seed_key
+from rlbench_suite.core.policy import Policy, View, reference_player
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_episode
-from rlbench_suite.policy import Policy, View, reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.numerics.process import precision
 
 OF_CHOICES = ("memory", "morl", "puzzles", "text", "tools")
 """Families whose actions are choices, for which rules of thumb are tried instead of feedback laws."""

@@ -13,8 +13,8 @@ import argparse
 import jax
 from cores import Cores, wait_for_all
 
-from rlbench_suite.cli import speed
-from rlbench_suite.registry import card, resolve_suite
+from rlbench_suite.cli.task_commands import speed
+from rlbench_suite.core.registry import card, resolve_suite
 
 SECONDS = 5.0
 

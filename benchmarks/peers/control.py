@@ -32,9 +32,9 @@ import jax
 import physics
 from cores import Cores
 
-from rlbench_suite.cli import speed
+from rlbench_suite.cli.task_commands import speed
+from rlbench_suite.core.registry import card, cards
 from rlbench_suite.envs.quadcopter.physics import dynamics
-from rlbench_suite.registry import card, cards
 
 PEERS = Path(__file__).with_name("control_peers.py")
 SECONDS = 1.0

@@ -26,11 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from control_peers import single
 
-from rlbench_suite.cli import speed
+from rlbench_suite.cli.task_commands import speed
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Task
 from rlbench_suite.envs.driving.traffic.approach import EXIT
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.registry import card
-from rlbench_suite.task import Task
 
 ROUNDS = 3
 SECONDS = 3.0

@@ -20,8 +20,8 @@ import jax
 from control_peers import single
 from cores import Cores, wait_for_all
 
-from rlbench_suite.cli import speed
-from rlbench_suite.registry import card
+from rlbench_suite.cli.task_commands import speed
+from rlbench_suite.core.registry import card
 
 SIZES = {"rlsuite/Lettuce-v0": 4096, "rlsuite/Tomato-v0": 1024}
 """Environments of a process"""

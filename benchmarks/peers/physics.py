@@ -25,12 +25,12 @@ import numpy as np
 from cores import wait_for_all
 
 from rlbench_suite.adapters.rollout import in_blocks, open_stream, step_stream
+from rlbench_suite.core.episode import Draw, seed_key
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.machines import pmsm
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.tasks.pmsm_current import STEP, VOLTAGE_LIMIT, PMSMCurrent, within_unit_circle
-from rlbench_suite.episode import Draw, seed_key
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import card
 
 TASKS = "rlsuite/QuadcopterHover-v0", "rlsuite/PMSMCurrent-v0"
 SIZES = 4_096, 65_536

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rlbench_suite import registry
 from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.deploy import policy_export
 from rlbench_suite.evaluation.deploy.network import NetworkPolicy, multiply_adds, parameters, weights
 from rlbench_suite.evaluation.trajectory import play

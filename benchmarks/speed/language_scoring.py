@@ -23,11 +23,11 @@ from typing import Any
 
 from best_rate import rate
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import cards
 from rlbench_suite.language import PuzzleDataset, score
 from rlbench_suite.language.rows import Row, instance_of
-from rlbench_suite.puzzle import CLOSING, OPENING
-from rlbench_suite.registry import cards
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import CLOSING, OPENING
 
 ROWS, GROUP, SECONDS, ROUNDS = 16, 8, 0.2, 3
 COLUMNS = ("right", "other", "guess", "partial", "lenient", "fenced")

@@ -19,8 +19,8 @@ import jax
 import numpy as np
 
 from rlbench_suite.adapters.packed_episode import programs
-from rlbench_suite.adapters.program import program
-from rlbench_suite.registry import SMOKE
+from rlbench_suite.core.registry import SMOKE
+from rlbench_suite.numerics.program import program
 
 STEPS = 4_000
 

@@ -22,8 +22,8 @@ from best_rate import rate
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.text import action_in
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import resolve_suite
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import resolve_suite
 
 SECONDS, ROUNDS, EPISODES = 2.0, 3, 8
 CALLS = {

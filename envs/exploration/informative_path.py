@@ -44,10 +44,10 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ..shared.alternating_bands import alternating_bands
 from .compass import MOVES, read_move

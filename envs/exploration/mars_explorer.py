@@ -45,11 +45,11 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.reductions import union
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.reductions import union
 
 from ..shared import grid_bits
 from ..shared.grid_bits import SIDE

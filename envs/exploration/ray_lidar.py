@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.reductions import union
+from rlbench_suite.numerics.reductions import union
 
 from .terrain import RANGE, WINDOW, from_window, window
 

@@ -30,10 +30,10 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import DependencyNotInstalled
 
-from rlbench_suite.component import Component
-from rlbench_suite.host import HostTask
-from rlbench_suite.policy import View
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task_card import TaskCard
 
 DISTANCE = 8.0
 """m; distance that counts as success."""

@@ -1,6 +1,6 @@
 """Cards of the family ``marl``."""
 
-from rlbench_suite.task_card import Constraint, TaskCard
+from rlbench_suite.core.task_card import Constraint, TaskCard
 
 CARDS = (
     TaskCard(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from .flock_formation import HORIZONTAL, SCALE, STEP, TURN_RATE, VERTICAL, FlockFormation, Params, accelerations
 

@@ -28,9 +28,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task_card import TaskCard
 
 from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, pop, push, sample_symbol
 

@@ -1,6 +1,6 @@
 """Cards of the family ``memory``."""
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 POPGYM = "Morad et al. 2023, arXiv:2303.01859 (POPGym)"
 

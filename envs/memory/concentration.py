@@ -36,11 +36,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.numerals import read_integer
-from rlbench_suite.policy import View
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.numerals import read_integer
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from .symbols import INK, PAPER, Params
 

@@ -26,9 +26,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task_card import TaskCard
 
 from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, push, sample_symbol
 

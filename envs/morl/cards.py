@@ -1,6 +1,6 @@
 """Cards of the family ``morl``."""
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 CARDS = (
     TaskCard(

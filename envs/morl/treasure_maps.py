@@ -42,11 +42,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component, singles
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.statistics.pareto import non_dominated
-from rlbench_suite.policy import View
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
 
 from ..shared.alternating_bands import alternating_bands
 from ..shared.named_actions import NamedActions

@@ -43,11 +43,11 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component, Components
-from rlbench_suite.context import Constant
-from rlbench_suite.policy import View
-from rlbench_suite.task import Observation, Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.component import Component, Components
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Observation, Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ..shared.own_constants import OwnConstants
 from .maze import LAYOUTS, Maze, Motion, move

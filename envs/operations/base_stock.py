@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import poisson
 
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.policy import View, privileged_player
 
 from .inventory import MEANS, SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Site
 
@@ -117,7 +117,7 @@ def search(task: Any, episodes: int) -> list[tuple[float, float, float]]:
 
 
 if __name__ == "__main__":
-    from rlbench_suite.registry import card
+    from rlbench_suite.core.registry import card
 
     for tier in card("Inventory-v0").difficulties:
         for total, times, ratio in search(card("Inventory-v0").build(difficulty=tier), episodes=1000)[:4]:

@@ -43,11 +43,11 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.time_series import Column, Series
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ..shared.alternating_bands import alternating_bands
 from ..shared.own_constants import OwnConstants, begin_in_record

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.context import REWARD, Constant
-from rlbench_suite.task_card import TaskCard, unknown
+from rlbench_suite.contexts.context import REWARD, Constant
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.task_card import TaskCard
 
 from .alternating_bands import alternating_bands
 
@@ -19,7 +20,7 @@ BANDS = 20  # Number of bands of a range that keeps train and test apart in plac
 class OwnConstants:
     """Ranges of constants: those of the card's context where they differ from the shipped ones.
 
-    A range that the task marks (:attr:`~rlbench_suite.context.Constant.bands`) is cut into bands, which lie in turn in
+    A range that the task marks (:attr:`~rlbench_suite.contexts.context.Constant.bands`) is cut into bands, which lie in turn in
     train and test. If a context fixes all marked ones, its first other range does, or else the first shipped one.
     """
 
@@ -82,7 +83,7 @@ class OwnConstants:
         Args:
             name: the constant.
             unit: uniform numbers in [0, 1).
-            split: a :class:`~rlbench_suite.task.Split` value.
+            split: a :class:`~rlbench_suite.core.task.Split` value.
             scale: factor from the constant's unit to that of the result.
         """
         low, high = (scale * end for end in self._ranges[name])
@@ -98,7 +99,7 @@ class OwnConstants:
         Args:
             name: the constant.
             unit: a uniform number in [0, 1).
-            split: a :class:`~rlbench_suite.task.Split` value.
+            split: a :class:`~rlbench_suite.core.task.Split` value.
             shipped: the value sampled as shipped, from the same ``unit``.
             scale: value of the constant's unit in the unit of ``shipped``.
         """
@@ -111,7 +112,7 @@ def begin_in_record(unit: jax.Array, split: jax.Array, rows: int, length: int, e
 
     Args:
         unit: a uniform number in [0, 1).
-        split: a :class:`~rlbench_suite.task.Split` value.
+        split: a :class:`~rlbench_suite.core.task.Split` value.
         rows: rows of the record, at least ``2 * length`` and those that ``every`` leaves over.
         length: rows of an episode.
         every: episodes begin at a multiple of this number of rows.

@@ -1,6 +1,6 @@
 """Cards of the family ``text``."""
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 
 def _maze(name: str, summary: str, observed: str, difficulties: dict[str, float], chance: str = "") -> TaskCard:

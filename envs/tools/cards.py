@@ -1,6 +1,6 @@
 """Cards of the family ``tools``."""
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 MANY_WAYS = "One meaning has many programs, queries and searches, so that no list of calls is the right one."
 LAST_CALL = "Only the last call changes anything, so that there is no progress to pay for."

@@ -21,10 +21,10 @@ from rlbench_suite.adapters.maskable import batched_action_space, shown_action_s
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
 from rlbench_suite.adapters.task_env import RENDER_MODES, TaskEnv
-from rlbench_suite.bit_exact import exact_vmap
-from rlbench_suite.component import Signals
-from rlbench_suite.contract import check_spaces
-from rlbench_suite.episode import (
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.component import Signals
+from rlbench_suite.core.contract import check_spaces
+from rlbench_suite.core.episode import (
     Array,
     Draw,
     Episode,
@@ -37,11 +37,12 @@ from rlbench_suite.episode import (
     seed_key,
     weighted_sum,
 )
-from rlbench_suite.process import CACHED_TASKS, precision, refuse_after_fork
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard, unknown
-from rlbench_suite.waiting import announce_first_call, compiling
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import exact_vmap
+from rlbench_suite.numerics.process import CACHED_TASKS, precision, refuse_after_fork
+from rlbench_suite.numerics.waiting import announce_first_call, compiling
 
 BACKENDS = ("numpy", "jax")
 AUTORESET = {mode.value: mode for mode in AutoresetMode}

@@ -8,8 +8,8 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task_card import unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.registry import card as find_card
 
 ORDER = ("easy", "medium", "hard")
 

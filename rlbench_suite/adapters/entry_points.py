@@ -12,8 +12,8 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.host import HostEnv, HostPixelEnv, HostTextEnv, HostVectorEnv
 from rlbench_suite.adapters.task_env import PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task_card import UnknownKeyword, unexpected, unknown
+from rlbench_suite.contexts.unknown_names import UnknownKeyword, unexpected, unknown
+from rlbench_suite.core.registry import card as find_card
 
 VIEWS: dict[str, type[TaskEnv]] = {"structured": TaskEnv, "text": TextEnv, "pixels": PixelEnv}
 HOST_VIEWS: dict[str, type[TaskEnv]] = {"structured": HostEnv, "text": HostTextEnv, "pixels": HostPixelEnv}
@@ -42,7 +42,7 @@ def make(
         weights: one number for each objective of a multi-objective task: rewards are then the weighted sum, a float,
             and ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
         settings: settings of the card that differ from those of the id, such as ``control="finite"`` or ``supply="rc"``
-            of a drive; ``context``, a mapping or a file of constants (:mod:`rlbench_suite.context`).
+            of a drive; ``context``, a mapping or a file of constants (:mod:`rlbench_suite.contexts.context`).
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.

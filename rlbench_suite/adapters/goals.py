@@ -14,8 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlbench_suite.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
-from rlbench_suite.task import Task
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
 
 Compute = Callable[[Any, Any, Any], Any]
 """Function of achieved goals ``(..., g)``, desired goals ``(..., g)`` and infos, which have no influence."""

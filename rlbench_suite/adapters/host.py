@@ -20,13 +20,13 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.reward_space import with_resets
 from rlbench_suite.adapters.task_env import EnvState, PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.contract import as_action, keep_memory
-from rlbench_suite.episode import Episode, Role, draw_key, seed_key
-from rlbench_suite.host import HostTask
-from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import precision, refuse_after_fork
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.scale import Scale
+from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.episode import Episode, Role, draw_key, seed_key
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.policy import Policy, View
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.scale import Scale
+from rlbench_suite.numerics.process import precision, refuse_after_fork
 
 
 class HostEnv(TaskEnv):

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
-from rlbench_suite.task import Task
+from rlbench_suite.core.task import Task
 
 
 class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no type in brackets here

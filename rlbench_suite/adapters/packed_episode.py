@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.adapters.packing import Field, Layout
-from rlbench_suite.adapters.program import program
-from rlbench_suite.bit_exact import compile_apart, exact_vmap, in_one_kernel
-from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin
-from rlbench_suite.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
-from rlbench_suite.task import Task
-from rlbench_suite.waiting import compiling
+from rlbench_suite.core.episode import NO_LIMIT, Draw, Episode, Step, advance, begin
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.bit_exact import compile_apart, exact_vmap, in_one_kernel
+from rlbench_suite.numerics.packing import Field, Layout
+from rlbench_suite.numerics.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
+from rlbench_suite.numerics.program import program
+from rlbench_suite.numerics.waiting import compiling
 
 StepValues = tuple[Any, Any, bool, bool, dict[str, Any]]
 """Observation, reward, terminated, truncated and info, as ``gymnasium.Env.step`` returns them."""

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from rlbench_suite.episode import scalar_return, weighted_space
-from rlbench_suite.task import Task
+from rlbench_suite.core.episode import scalar_return, weighted_space
+from rlbench_suite.core.task import Task
 
 
 def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) -> spaces.Box:

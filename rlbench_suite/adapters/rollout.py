@@ -12,10 +12,9 @@ import numpy as np
 
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
-from rlbench_suite.agent import HostPolicy
-from rlbench_suite.bit_exact import compile_apart, exact_vmap
-from rlbench_suite.contract import as_action, keep_memory
-from rlbench_suite.episode import (
+from rlbench_suite.core.agent import HostPolicy
+from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.episode import (
     VECTORS,
     Draw,
     Episode,
@@ -27,10 +26,11 @@ from rlbench_suite.episode import (
     reset_where,
     seed_key,
 )
-from rlbench_suite.host import HostTask
-from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
-from rlbench_suite.task import Task
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.policy import Policy, View
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.bit_exact import compile_apart, exact_vmap
+from rlbench_suite.numerics.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
 
 _BLOCK_EPISODES = 64
 """Number of episodes that one call begins. Most training runs and evaluations begin no more at once."""
@@ -112,7 +112,7 @@ def play(
 
     Args:
         task: the task.
-        policy: any :class:`~rlbench_suite.policy.Policy`; its arrays are traced, so that retrained weights of
+        policy: any :class:`~rlbench_suite.core.policy.Policy`; its arrays are traced, so that retrained weights of
             one architecture share the program. A policy of the host plays simulators of the host only.
         seeds: environment seeds; the policy's own randomness comes from them too.
         split: as for the single env.

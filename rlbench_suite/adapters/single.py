@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.bit_exact import exact_vmap
-from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
-from rlbench_suite.process import on_the_cpu, precision
-from rlbench_suite.task import Task
+from rlbench_suite.core.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.bit_exact import exact_vmap
+from rlbench_suite.numerics.process import on_the_cpu, precision
 
 
 class SingleEnv(gymnasium.Env[Any, Any]):

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.task import Task
+from rlbench_suite.core.task import Task
 
 MAX_OBSERVATION_CHARACTERS = 40_000
 MAX_ACTION_CHARACTERS = 4_000

@@ -13,9 +13,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rlbench_suite import registry
 from rlbench_suite.cli import INTERRUPTED, App, prepare_jax
-from rlbench_suite.whole_table import Table
+from rlbench_suite.core import registry
+from rlbench_suite.evaluation.report.whole_table import Table
 
 app = App(help="List, build, download and verify offline datasets, in Minari's format and folder.")
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from rlbench_suite.cli import HELP, App, Commands, compare, export, judge, llm, query, report, run, sweep
+from rlbench_suite.cli import HELP, App, Commands
+from rlbench_suite.cli.run_commands import compare, export, judge, llm, query, report, run, sweep
 
 
 class _RunUnlessNamed(Commands):

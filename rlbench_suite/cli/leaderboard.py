@@ -12,10 +12,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 
-from rlbench_suite import registry
 from rlbench_suite.cli import App, options, output_console, prepare_jax
-from rlbench_suite.task_card import load
-from rlbench_suite.whole_table import Table
+from rlbench_suite.core import registry
+from rlbench_suite.core.task_card import load
+from rlbench_suite.evaluation.report.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.leaderboard.verify import Verdict

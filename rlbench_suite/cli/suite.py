@@ -16,27 +16,19 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 
-from rlbench_suite import registry
-from rlbench_suite.cli import (
-    App,
-    check_at_least,
-    check_positive,
-    dev,
-    prepare_jax,
-    puzzles,
-    record,
-    serve,
-    video,
-)
-from rlbench_suite.component import action_in_words, component_tables
-from rlbench_suite.task_card import load, unknown
-from rlbench_suite.whole_table import Table
+from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
+from rlbench_suite.cli.task_commands import dev, puzzles, record, serve, video
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core import registry
+from rlbench_suite.core.component import action_in_words, component_tables
+from rlbench_suite.core.task_card import load
+from rlbench_suite.evaluation.report.whole_table import Table
 
 if TYPE_CHECKING:
-    from rlbench_suite.component import KeyFigure, Row, Signal
-    from rlbench_suite.episode import Episode
-    from rlbench_suite.task import Task
-    from rlbench_suite.task_card import TaskCard
+    from rlbench_suite.core.component import KeyFigure, Row, Signal
+    from rlbench_suite.core.episode import Episode
+    from rlbench_suite.core.task import Task
+    from rlbench_suite.core.task_card import TaskCard
 
 app = App(help="List and show tasks, play and record them, serve them to language models, and measure their speed.")
 app.add_typer(puzzles.app, name="puzzles")
@@ -287,7 +279,7 @@ def context(task_id: TaskId) -> None:
 
     * `rlsuite-eval --agent ppo --task "PMSMSpeed-v0?context=my_motor.yaml"`
     """
-    from rlbench_suite.context import template
+    from rlbench_suite.contexts.context import template
 
     task = registry.card(task_id).build()
     constants = task.constants()
@@ -421,8 +413,8 @@ def _ask(task: "Task[Any, Any]") -> "Callable[[Episode, Any, dict[str, Any]], An
 def _watch(env: Any) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
     import jax
 
-    from rlbench_suite.episode import Role, draw_key
-    from rlbench_suite.policy import View
+    from rlbench_suite.core.episode import Role, draw_key
+    from rlbench_suite.core.policy import View
 
     task = env.task
     player = env.reference()
@@ -467,7 +459,7 @@ def bench(
     prepare_jax()
     import jax
 
-    from rlbench_suite.cli.speed import batched, fused, single
+    from rlbench_suite.cli.task_commands.speed import batched, fused, single
 
     width = max(len(card.name) for card in cards)
     print(f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.component import Signal
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.component import Signal
+from rlbench_suite.core.task import Task
 
 
 class FlatRows:

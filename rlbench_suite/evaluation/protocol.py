@@ -24,13 +24,14 @@ import numpy as np
 
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
-from rlbench_suite.agent import Agent, HostPolicy, Progress
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.agent import Agent, HostPolicy, Progress
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.core.policy import Policy, as_declared
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import CellSpec
-from rlbench_suite.policy import Policy, as_declared
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard, unknown
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 """Evaluation episodes of a cell by budget. The training steps of a budget are a hyperparameter of the agent."""

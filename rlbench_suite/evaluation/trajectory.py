@@ -9,12 +9,12 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.entry_points import make_vec
-from rlbench_suite.agent import HostPolicy
-from rlbench_suite.component import unit_of_measure
+from rlbench_suite.core.agent import HostPolicy
+from rlbench_suite.core.component import unit_of_measure
+from rlbench_suite.core.policy import Policy
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows, observed_signals
 from rlbench_suite.evaluation.protocol import evaluate
-from rlbench_suite.policy import Policy
-from rlbench_suite.task import Task
 
 WIDEST = 256
 """Most entries of a signal that becomes columns. Pictures have more."""

@@ -12,12 +12,12 @@ from itertools import accumulate, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.language import rows
 from rlbench_suite.language.export import with_prompt, write
 from rlbench_suite.language.rows import Completion, Row, canonical_hash, make_row, puzzle_of
-from rlbench_suite.puzzle import Verdict
-from rlbench_suite.registry import card as find_card
+from rlbench_suite.puzzle.dice import Dice, stream_of
+from rlbench_suite.puzzle.puzzle import Verdict
 
 if TYPE_CHECKING:
     import datasets

@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rlbench_suite.atomic_files import replacing
+from rlbench_suite.contexts.atomic_files import replacing
+from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.language.rows import METADATA, Row
-from rlbench_suite.task_card import unknown
 
 Progress = Callable[[Iterable[int]], Iterable[int]]
 """Function that wraps the numbers of the rows, to show progress."""

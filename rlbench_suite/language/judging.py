@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from rlbench_suite.language.lenient import find_answer
 from rlbench_suite.language.rows import Completion, Row, instance_of, verdict
-from rlbench_suite.puzzle import Verdict
+from rlbench_suite.puzzle.puzzle import Verdict
 
 Task = tuple[int, Row, Completion]
 """A reply to judge: its number, its row, and the reply."""

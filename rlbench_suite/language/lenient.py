@@ -8,7 +8,7 @@ a reply that lists several answers gains nothing.
    ones of nested tags, and reads the last ``\boxed{}`` of a reply in which no tags hold an answer.
 2. *Read it.* A strict reader takes it as it stands. If the puzzle calls it malformed, a lenient reader reads it once
    more: :func:`plain` removes what surrounds it (code fences, bold, quotes, ``Answer:``). If that is malformed too,
-   :meth:`rlbench_suite.puzzle.Puzzle.mend` gives it the separators and the case that the prompt asks for.
+   :meth:`rlbench_suite.puzzle.puzzle.Puzzle.mend` gives it the separators and the case that the prompt asks for.
 
 The first well-formed reading is judged, right or wrong, and no other. So a lenient reader gives the verdict of a strict
 one wherever that can read the answer, and trying cannot turn a wrong answer into a right one. Time is linear in the
@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, MOST_ECHOES, OPENING, Puzzle, Verdict
+from rlbench_suite.puzzle.puzzle import CLOSING, LONGEST_ANSWER, MOST_ECHOES, OPENING, Puzzle, Verdict
 
 Tags = tuple[str, str]
 """An opening and a closing tag."""

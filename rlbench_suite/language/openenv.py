@@ -36,10 +36,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task_card import SPLITS, TaskCard
 from rlbench_suite.language.guard import Guard, checked_token, impatient_protocol
 from rlbench_suite.language.session import Session, begin
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task_card import SPLITS, TaskCard, unknown
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

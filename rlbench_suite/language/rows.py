@@ -25,11 +25,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import load
 from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, plain, read_answer
-from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle, Verdict
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import load, unknown
+from rlbench_suite.puzzle.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle, Verdict
 
 Row = dict[str, Any]
 """A row: ``question``, ``answer`` and ``metadata``."""

@@ -12,13 +12,13 @@ import gymnasium
 import numpy as np
 
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, TextEnv, action_in, why_over
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.language.lenient import find_answer, judge_answer, plain
 from rlbench_suite.language.rows import puzzle_of, text_of
 from rlbench_suite.language.tools import Schema, read_arguments, text_tool
-from rlbench_suite.puzzle import Verdict
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task_card import unknown
+from rlbench_suite.puzzle.puzzle import Verdict
 
 Message = dict[str, Any]
 """A chat message of OpenAI's form: ``role`` and ``content``; ``tool_calls`` or ``tool_call_id`` where there are any."""
@@ -144,7 +144,7 @@ class Session(abc.ABC):
 
     @property
     def score(self) -> float:
-        """Score of the episode: 0 to 1 for a one-shot puzzle; else normalised (:mod:`rlbench_suite.scale`).
+        """Score of the episode: 0 to 1 for a one-shot puzzle; else normalised (:mod:`rlbench_suite.core.scale`).
 
         It is not a number before the end, because a loss can still come, and if the card has no measured scores.
         """

@@ -17,10 +17,10 @@ from typing import Any
 
 from pydantic import Field
 
+from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.language import rows
 from rlbench_suite.language.dataset import CompositeDataset
 from rlbench_suite.language.session import Session, begin
-from rlbench_suite.registry import card as find_card
 
 try:
     import httpx

@@ -16,8 +16,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from trajectories import flat, random_actions
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.registry import agent
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.registry import agent
+from rlbench_suite.core.task_card import TaskCard
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.batch_last import batch_last, few_in_one_kernel, numbered
-from rlbench_suite.bitset import flags_and_numbers
-from rlbench_suite.reductions import summed
+from rlbench_suite.numerics.batch_last import batch_last, few_in_one_kernel, numbered
+from rlbench_suite.numerics.bitset import flags_and_numbers
+from rlbench_suite.numerics.reductions import summed
 
 
 def marked(numbers: Any, index: Any, table: Any) -> tuple[Any, Any]:

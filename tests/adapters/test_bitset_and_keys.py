@@ -11,9 +11,9 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite.baselines.scripted import Uniform, nth_legal
-from rlbench_suite.bitset import BitSet, unpack_bits
-from rlbench_suite.keys import bits, fold_in, normal, uniform
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
+from rlbench_suite.numerics.bitset import BitSet, unpack_bits
+from rlbench_suite.numerics.keys import bits, fold_in, normal, uniform
 
 
 def masks_of(size: int) -> np.ndarray:

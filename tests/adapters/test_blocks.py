@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import Stream, in_blocks, open_stream, step_stream
-from rlbench_suite.episode import Draw, seed_key
-from rlbench_suite.registry import card
+from rlbench_suite.core.episode import Draw, seed_key
+from rlbench_suite.core.registry import card
 
 
 @pytest.mark.parametrize("size", [1, 3_999, 4_000, 4_096, 8_000, 12_345, 65_536])

@@ -17,7 +17,7 @@ import pettingzoo
 import pytest
 from trajectories import flat, random_actions
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 COPIES = {
     "pickle": lambda env: pickle.loads(pickle.dumps(env)),

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.maskable import maskable
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 TREASURE = "rlsuite/DeepSeaTreasure-v0"
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite import registry
-from rlbench_suite.checking import check_task
+from rlbench_suite.checking.checks import check_task
+from rlbench_suite.core import registry
 
 CASES = [
     ("rlsuite/PointMaze-v0", {}),

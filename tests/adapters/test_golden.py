@@ -15,9 +15,9 @@ from typing import Any
 import gymnasium
 import pytest
 
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import TaskCard
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))  # where pytest finds it, but not a program
 from trajectories import differences, trajectory

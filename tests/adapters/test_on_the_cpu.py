@@ -9,13 +9,13 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite import bit_exact
 from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.adapters.packed_episode import programs
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import on_the_cpu
-from rlbench_suite.registry import card
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.numerics import bit_exact
+from rlbench_suite.numerics.process import on_the_cpu
 
 TASK = card("PMSMCurrent-v0")
 SEEDS = range(3)

@@ -12,15 +12,15 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite import bit_exact
 from rlbench_suite.adapters import rollout
-from rlbench_suite.checking import check_task
-from rlbench_suite.episode import Draw, reset_where
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import TaskCard, load
+from rlbench_suite.checking.checks import check_task
+from rlbench_suite.core.episode import Draw, reset_where
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import TaskCard, load
+from rlbench_suite.numerics import bit_exact
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.slow
 

@@ -13,10 +13,10 @@ import pytest
 from gymnasium import spaces
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.parallel import TaskParallelEnv, agent_spaces
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core import registry
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 IDS = [card.id for card in registry.cards().values() if card.agents > 1]
 
@@ -157,7 +157,7 @@ def test_making_an_env_runs_no_jax(task_id: str) -> None:
     program = (
         "import pettingzoo, rlbench_suite\n"
         f"for kind in ('parallel', 'aec'): pettingzoo.make(kind, {task_id!r})\n"
-        "from rlbench_suite.compat import jax_has_run\n"
+        "from rlbench_suite.numerics.compat import jax_has_run\n"
         "raise SystemExit(jax_has_run())"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.single import SingleEnv
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 STEPS = 100
 

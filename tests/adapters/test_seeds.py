@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.episode import Role, draw_key, seed_key
+from rlbench_suite.core.episode import Role, draw_key, seed_key
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31, 2**32 - 1])

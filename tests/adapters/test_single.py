@@ -20,10 +20,10 @@ from gymnasium.wrappers import TimeLimit
 from trajectories import digest, flat, random_actions
 
 from rlbench_suite.adapters.entry_points import make, make_vec
-from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.process import precision
 
 VIEWS = ("structured", "text", "pixels")
 

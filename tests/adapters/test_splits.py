@@ -10,8 +10,8 @@ import pytest
 from trajectories import flat, random_actions
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.policy import reference_player
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.task_card import TaskCard
 
 SEEDS, ENOUGH, STEPS = 5, 4, 40
 """Seeds, how many of them must differ, and most steps of an episode that are compared."""

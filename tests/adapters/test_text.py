@@ -15,11 +15,11 @@ from gymnasium import spaces
 from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS
-from rlbench_suite.numerals import read_integer, read_real
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.trial import random_action
+from rlbench_suite.checking.trial import random_action
+from rlbench_suite.contexts.numerals import read_integer, read_real
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import TaskCard
 
 FORGED_NUMBERS = ("٣", "１", "²", "1_0", "0x1", "+-1", "--1", "1e", "infinity", "-inf", "NaN", "")
 JUNK = (*FORGED_NUMBERS, "1e999", " ", "help", "1" * 5000, "\x00\x07", "résumé", "[[[", "__import__('os')")

@@ -15,7 +15,7 @@ from threads import assert_plays_as_alone
 
 import rlbench_suite  # noqa: F401  # registers the ids
 from rlbench_suite.adapters.one_thread import OneThread
-from rlbench_suite.registry import cards
+from rlbench_suite.core.registry import cards
 
 HOST_FAMILIES = {"text", "tools", "locomotion", "operations", "memory"}
 """Families whose tasks compute on the host, or keep what they have computed for later episodes."""

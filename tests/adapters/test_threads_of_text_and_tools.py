@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from threads import assert_plays_as_alone
 
-from rlbench_suite.registry import cards
+from rlbench_suite.core.registry import cards
 
 pytestmark = pytest.mark.of_variants
 IDS = [card.id for card in cards().values() if card.family in {"text", "tools"} and card.variant and card.installed]

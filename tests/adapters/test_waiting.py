@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite import waiting
+from rlbench_suite.numerics import waiting
 
 FIRST_STEP = """
 import json, sys
 import gymnasium
 import rlbench_suite
-from rlbench_suite import waiting
+from rlbench_suite.numerics import waiting
 waiting.PATIENCE = float(sys.argv[1])
 name = "rlsuite/SAT-v0"
 for env in (gymnasium.make(name), gymnasium.make_vec(name, 2), gymnasium.make(name)):

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 
 import rlbench_suite  # noqa: F401  # registers the ids
-from rlbench_suite.trial import random_action
+from rlbench_suite.checking.trial import random_action
 
 TURNS = 8
 SWITCH_SECONDS = 1e-6

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 BASELINES = Path(__file__).parents[2] / "baselines"
-CONTRACT = {"rlbench_suite.agent", "rlbench_suite.policy", "rlbench_suite.task"}
+CONTRACT = {"rlbench_suite.core.agent", "rlbench_suite.core.policy", "rlbench_suite.core.task"}
 ALGORITHMS = (
     "ppo/ppo.py",
     "ppo/recurrent.py",

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from toy_tasks import Bandit, Chain, Target, TwoAgents
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import Moments
 from rlbench_suite.baselines.ppo.agent import PPO
@@ -31,6 +29,8 @@ from rlbench_suite.baselines.ppo.model_based import (
 )
 from rlbench_suite.baselines.ppo.ppo import Networks, Transition
 from rlbench_suite.baselines.replay.replay_agent import ReplayBuffer
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 SMALL = {

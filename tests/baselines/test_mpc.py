@@ -12,11 +12,11 @@ import pytest
 from gymnasium import spaces
 from toy_tasks import Bandit, CostlyBandit, Digits, Toy, TwoAgents, TwoObjectives
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import first_episodes, play
-from rlbench_suite.agent import CannotPlay
 from rlbench_suite.baselines.mpc import MPC, Config
-from rlbench_suite.episode import Episode, seed_key
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import Episode, seed_key
 
 
 def planner(task: Any, **settings: Any) -> Any:

@@ -16,13 +16,13 @@ pytest.importorskip("h5py")
 
 from toy_tasks import Target, Toy
 
-from rlbench_suite import registry
-from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.offline import offline_agent, td3_bc
 from rlbench_suite.baselines.offline.bc import BC
 from rlbench_suite.baselines.offline.offline_agent import Batch, OfflineAgent, act
 from rlbench_suite.baselines.offline.td3_bc import TD3BC, LearnerState, TD3WithCloning
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.datasets import access
 from rlbench_suite.datasets.storage import Transitions
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds

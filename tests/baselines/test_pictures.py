@@ -13,14 +13,14 @@ from gymnasium import spaces
 from toy_tasks import Chain, Picture
 
 from rlbench_suite.adapters.rollout import Stream, play
-from rlbench_suite.agent import CannotPlay
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import CODE_SIZE, PATCHES, Encoder
 from rlbench_suite.baselines.ppo import ppo, recurrent
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.training import begin_episodes
-from rlbench_suite.episode import seed_key
-from rlbench_suite.registry import card
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import seed_key
+from rlbench_suite.core.registry import card
 
 SMALL = {
     "num_envs": 32, "num_steps": 16, "minibatches": 2, "hidden": (32,), "memory": 16, "reports": 2,

@@ -13,9 +13,7 @@ import pytest
 import yaml
 from toy_tasks import Bandit, CartPole, Chain, CostlyBandit, Digits, Target, Toy, TwoAgents, TwoObjectives
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
-from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.configuration import FOLDER, configure
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import Moments, mlp
@@ -23,7 +21,9 @@ from rlbench_suite.baselines.ppo import ppo
 from rlbench_suite.baselines.ppo.agent import PPO, programs
 from rlbench_suite.baselines.ppo.ppo import Config, Networks, advantages
 from rlbench_suite.baselines.training import begin_episodes
-from rlbench_suite.episode import seed_key
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay, Progress
+from rlbench_suite.core.episode import seed_key
 from rlbench_suite.evaluation.deploy.network import normalise
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 

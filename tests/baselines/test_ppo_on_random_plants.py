@@ -10,7 +10,7 @@ import ppo_on_random_plants
 import pytest
 from ppo_on_random_plants import judged, plants
 
-from rlbench_suite.registry import agent
+from rlbench_suite.core.registry import agent
 
 pytestmark = pytest.mark.of_variants
 

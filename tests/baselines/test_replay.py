@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 from toy_tasks import Bandit, Chain, Clock, Digits, Target, Toy, TwoAgents, TwoObjectives
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.replay.dqn import DQN, target
 from rlbench_suite.baselines.replay.replay_agent import Experience, ReplayBuffer, programs, step
 from rlbench_suite.baselines.replay.sac import SAC, SquashedGaussian, distribution, values
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 SMALL = {

@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 from toy_tasks import Bandit, Digits, Target
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.agent import CannotPlay, Progress
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay, Progress
 
 sb3 = pytest.importorskip("rlbench_suite.baselines.sb3", exc_type=ImportError)
 

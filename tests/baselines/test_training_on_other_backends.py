@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from toy_tasks import Cue, Picture
 
-from rlbench_suite import bit_exact
 from rlbench_suite.adapters.rollout import open_stream
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.offline import offline_agent
@@ -24,8 +23,9 @@ from rlbench_suite.baselines.ppo.model_based import ModelBasedPPO
 from rlbench_suite.baselines.replay import replay_agent
 from rlbench_suite.baselines.replay.dqn import DQN
 from rlbench_suite.baselines.replay.sac import SAC
-from rlbench_suite.episode import Draw
-from rlbench_suite.registry import card as find_card
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.numerics import bit_exact
 
 SEED = np.zeros(2, np.uint32)
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from rlbench_suite import registry
 from rlbench_suite.baselines.configuration import BUDGETS, STEPS, training_steps
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.replay.sac import SAC
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.protocol import EPISODES
 
 LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "reference", "mpc")]

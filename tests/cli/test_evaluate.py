@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 import safetensors.numpy
 
-from rlbench_suite.cli import evaluate, execution, report
+from rlbench_suite.cli import evaluate
+from rlbench_suite.cli.run_commands import execution, report
 from rlbench_suite.evaluation.runs.run import read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))

@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from rlbench_suite import registry
 from rlbench_suite.cli import data, evaluate, leaderboard, suite
-from rlbench_suite.policy import player_for
-from rlbench_suite.task_card import TaskCard, load
-from rlbench_suite.whole_table import Table
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import player_for
+from rlbench_suite.core.task_card import TaskCard, load
+from rlbench_suite.evaluation.report.whole_table import Table
 
 PROGRAMS = {
     "rlsuite": suite.app,
@@ -105,9 +105,9 @@ def test_an_environment_of_gymnasium_is_not_trained(name: str) -> None:
 def test_a_player_without_for_task_is_named() -> None:
     task = registry.card("SAT-v0").build()
     with pytest.raises(ValueError, match=r"TaskCard of rlsuite/SAT-v0 lacks the class method for_task"):
-        player_for(task, "rlbench_suite.task_card:TaskCard")
+        player_for(task, "rlbench_suite.core.task_card:TaskCard")
     with pytest.raises(ValueError, match="has no 'Nothing'"):
-        load("rlbench_suite.task_card:Nothing")
+        load("rlbench_suite.core.task_card:Nothing")
 
 
 def test_a_refusal_ends_with_one_full_stop(tmp_path: Any) -> None:

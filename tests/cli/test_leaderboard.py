@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.cli import evaluate, execution, leaderboard
+from rlbench_suite.cli import evaluate, leaderboard
+from rlbench_suite.cli.run_commands import execution
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-leaderboard"))
 

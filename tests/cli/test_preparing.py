@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlbench_suite import cli
-from rlbench_suite.cli import data, dev, evaluate, execution, leaderboard, puzzles, suite
+from rlbench_suite.cli import data, evaluate, leaderboard, suite
+from rlbench_suite.cli.run_commands import execution
+from rlbench_suite.cli.task_commands import dev, puzzles
 
 SETTINGS = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 

@@ -17,7 +17,8 @@ import pytest
 import yaml
 from made_runs import fail_cell, make_run, sitting
 
-from rlbench_suite.cli import evaluate, execution, export, finished
+from rlbench_suite.cli import evaluate
+from rlbench_suite.cli.run_commands import execution, export, finished
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.deploy import policy_export
 from rlbench_suite.evaluation.runs.open_run import OpenRun

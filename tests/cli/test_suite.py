@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite import registry
 from rlbench_suite.cli import suite
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core import registry
+from rlbench_suite.core.task_card import TaskCard
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.cli import evaluate, execution
+from rlbench_suite.cli import evaluate
+from rlbench_suite.cli.run_commands import execution
 from rlbench_suite.evaluation.runs.run import read_manifest
 
 FILE = "name: mine\nbudget: smoke\nseeds: 2\ntasks: [ToyWalk-v0, {id: ToyDrift-v0}]\n"

@@ -19,7 +19,7 @@ from folders import visible
 from killing import die, killed
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.atomic_files import CannotWrite
+from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.datasets import access, building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
 

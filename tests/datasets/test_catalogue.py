@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from rlbench_suite import registry
+from rlbench_suite.core import registry
 from rlbench_suite.datasets import access
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluation_seeds
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from rlbench_suite.registry import card
+from rlbench_suite.core.registry import card
 
 DOCS = Path(__file__).parents[2] / "docs"
 MAZE = card("TMaze-v0")

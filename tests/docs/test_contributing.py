@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite import check_task, envs, registry
+from rlbench_suite import check_task, envs
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import NoopAgent
-from rlbench_suite.policy import reference_player
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.task_card import TaskCard
 
 PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 FILES = ("envs/classic/pendulum.py", "envs/classic/cards.py", "tests/classic/test_pendulum.py")

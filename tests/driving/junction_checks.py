@@ -13,7 +13,7 @@ import numpy as np
 import plain_junction
 from plain_junction import body, overlap
 
-from rlbench_suite.process import precision
+from rlbench_suite.numerics.process import precision
 
 
 class Record(NamedTuple):

@@ -14,16 +14,16 @@ import pytest
 from plain_traffic import PlainTraffic
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import agent, card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.driving.tasks import highway
 from rlbench_suite.envs.driving.tasks.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
 from rlbench_suite.envs.driving.traffic import traffic
 from rlbench_suite.envs.driving.traffic.traffic import VEHICLES, Fleet, Traffic
 from rlbench_suite.envs.driving.vehicle.bicycle import Pose
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import agent, card
-from rlbench_suite.task_card import load
+from rlbench_suite.numerics.process import precision
 
 DISCRETE, CONTINUOUS = "Highway-v0", "HighwayContinuous-v0"
 TRAIN = Draw(np.int32(0), np.int32(-1))

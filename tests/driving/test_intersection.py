@@ -15,10 +15,10 @@ import pytest
 from junction_checks import Record
 from plain_junction import body, overlap
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
 from rlbench_suite.envs.driving.tasks.crossing_task import Demand
 from rlbench_suite.envs.driving.tasks.intersection import Intersection
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 LAYOUT = Intersection.layout

@@ -14,11 +14,11 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks.lane_keeping import State
 from rlbench_suite.envs.driving.vehicle.dynamic_bicycle import FRONT, INERTIA, MASS, REAR, STIFFNESS, Car, Params
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 LANE = Params(15.0, 1700.0, 0.8, 0.015, 100.0, 0.7)

@@ -14,13 +14,13 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import winding_lane
 from rlbench_suite.envs.driving.tasks import lane_keeping_obstacles
 from rlbench_suite.envs.driving.tasks.lane_keeping_obstacles import EDGE, Params, StanleyAround
 from rlbench_suite.envs.driving.vehicle import dynamic_bicycle
 from rlbench_suite.envs.driving.vehicle.dynamic_bicycle import Car
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 LANE = dynamic_bicycle.Params(12.0, 1700.0, 0.8, 0.018, 80.0, 0.7)

@@ -13,10 +13,10 @@ import pytest
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE
 from rlbench_suite.envs.driving.tasks.language_driving import NONE, PATIENCE, WORDINGS, sentence
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 MILE = 1609.344

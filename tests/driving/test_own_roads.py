@@ -20,13 +20,13 @@ from scipy.interpolate import CubicHermiteSpline
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes, scenario
 from rlbench_suite.envs.driving.traffic import replay
 from rlbench_suite.envs.driving.vehicle import collision
 from rlbench_suite.envs.driving.vehicle.collision import Body
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

@@ -14,13 +14,13 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks import parking
 from rlbench_suite.envs.driving.tasks.parking import Params, State
 from rlbench_suite.envs.driving.vehicle import bicycle, reeds_shepp
 from rlbench_suite.envs.driving.vehicle.bicycle import Pose
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

@@ -16,12 +16,12 @@ from scipy.optimize import minimize_scalar
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
 from rlbench_suite.envs.driving.tasks import racetrack
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 PIECES = [(12.0, 0.0), (20.0, 0.05), (7.0, 0.0), (25.0, -0.06), (9.0, 0.0)]

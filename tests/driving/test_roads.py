@@ -15,11 +15,11 @@ from plain_traffic import PlainTraffic
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks import merge, motorway_exit, two_way
 from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 ROADS = "Merge-v0", "Exit-v0", "TwoWay-v0"

@@ -16,10 +16,10 @@ from junction_checks import Record
 from plain_junction import body, overlap
 from plain_roundabout import LINE, ZONES, pose, waits, way
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
 from rlbench_suite.envs.driving.tasks.crossing_task import Demand
 from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 LAYOUT = Roundabout.layout

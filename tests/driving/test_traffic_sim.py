@@ -15,16 +15,16 @@ from scipy.stats import wasserstein_distance
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks import traffic_sim
 from rlbench_suite.envs.driving.tasks.traffic_sim import AGENTS, CARS, GRIDS
 from rlbench_suite.envs.driving.traffic import ring_road
 from rlbench_suite.envs.driving.traffic.car_following import Driver
 from rlbench_suite.envs.driving.traffic.ring_road import BRAKING, TICK, Ring
 from rlbench_suite.envs.driving.traffic.sampled_distribution import Grid, below, distance, spread
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

@@ -18,13 +18,13 @@ from plain_traffic import NODES, SAMPLES, SUBSTEP, WEIGHTS, PlainTraffic, corner
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
 from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
 from rlbench_suite.envs.driving.tasks.u_turn import UTurn, UTurnDriver
 from rlbench_suite.envs.driving.traffic import bent_road
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 R, BEND = 22.0, 22 * math.pi

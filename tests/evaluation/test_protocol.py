@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.adapters.rollout import Record, play, replay
-from rlbench_suite.agent import Progress
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import Progress
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.evaluation.protocol import (
     EPISODES,
@@ -23,9 +26,6 @@ from rlbench_suite.evaluation.protocol import (
     resolve_cell,
     run_cell,
 )
-from rlbench_suite.policy import reference_player
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
 
 TOYS = ("ToyWalk-v0", "ToyDrift-v0")
 CELLS = 100

@@ -11,11 +11,11 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.exploration import informative_path
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.informative_path import BUDGET, CELLS, NOISE, SIDE, BeamPlanner
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 CARD = card("InformativePath-v0")

@@ -13,6 +13,9 @@ from scipy import ndimage
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.exploration import terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_coverage import (
@@ -27,9 +30,6 @@ from rlbench_suite.envs.exploration.mars_coverage import (
 )
 from rlbench_suite.envs.exploration.terrain import RANGE, WINDOW
 from rlbench_suite.envs.shared.grid_bits import SIDE, majority
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 CARD = card("MarsCoverage-v0")
 MAKE = jax.jit(terrain.random_ground)

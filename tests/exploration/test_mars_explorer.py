@@ -14,6 +14,9 @@ from scipy import ndimage
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.exploration.mars_explorer import (
     GOAL,
     PRIZE,
@@ -26,9 +29,6 @@ from rlbench_suite.envs.exploration.mars_explorer import (
     goal_cells,
 )
 from rlbench_suite.envs.exploration.ray_lidar import INSIDE, MAP, seen_from
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 CARD = card("MarsExplorer-v0")

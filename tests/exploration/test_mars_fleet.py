@@ -12,6 +12,9 @@ from scipy.sparse.csgraph import dijkstra
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.exploration import relief, terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_fleet import (
@@ -25,9 +28,6 @@ from rlbench_suite.envs.exploration.mars_fleet import (
     cheapest_ways,
 )
 from rlbench_suite.envs.shared.grid_bits import SIDE
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 CARD = card("MarsFleet-v0")

@@ -12,6 +12,8 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.exploration import temporal_logic
 from rlbench_suite.envs.exploration.specification_driver import SpecificationDriver
 from rlbench_suite.envs.exploration.temporal_logic import STEP
@@ -29,8 +31,6 @@ from rlbench_suite.envs.shared.temporal_logic.formula import (
 )
 from rlbench_suite.envs.shared.temporal_logic.monitor import NEVER, Monitor
 from rlbench_suite.envs.shared.temporal_logic.specifications import FORMULAS, LEAD_IN, STEPS
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 CARD = card("TemporalLogic-v0")

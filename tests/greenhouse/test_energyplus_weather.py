@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.weather.energyplus import read_energyplus
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 DAYS = 90

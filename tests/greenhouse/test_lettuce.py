@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.greenhouse.physics import van_henten
 from rlbench_suite.envs.greenhouse.physics.van_henten import Climate, Control, Greenhouse, Weather
 from rlbench_suite.envs.greenhouse.players.lettuce_grower import Grower
 from rlbench_suite.envs.greenhouse.tasks import lettuce
 from rlbench_suite.envs.greenhouse.tasks.lettuce import Params, Prices, State
 from rlbench_suite.envs.greenhouse.weather.maritime import Site, Sky, next_sky, sun_height, weather
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 SITE = Site(np.radians(52.0), 80.0, 0.0, 1.0)
 MEDIAN = Sky(0.0, 0.0, 0.0)

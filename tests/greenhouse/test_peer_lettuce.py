@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlbench_suite.registry import card
+from rlbench_suite.core.registry import card
 
 STEPS = 82 * 48
 DAY, HOUR = np.arange(STEPS) / 48, np.arange(STEPS) % 48 / 2

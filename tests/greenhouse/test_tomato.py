@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.greenhouse.physics.glasshouse import (
     Air,
     Control,
@@ -25,10 +29,6 @@ from rlbench_suite.envs.greenhouse.tasks.tomato import Params, Prices, State
 from rlbench_suite.envs.greenhouse.tasks.tomato_sensors import ENTRIES
 from rlbench_suite.envs.greenhouse.weather.climates import Sky
 from rlbench_suite.envs.greenhouse.weather.maritime import Site
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 CONTEXT = Params(Site(0.9, 0.0, 0.0, 0.0), Prices(1.0, 0.05, 0.2), Glasshouse(), Variety())
 

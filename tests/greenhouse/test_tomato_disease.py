@@ -12,13 +12,13 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.players.drying_grower import DryingGrower
 from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
 from rlbench_suite.envs.greenhouse.tasks import tomato_disease
 from rlbench_suite.envs.greenhouse.tasks.grey_mould import CANOPY, ROT, SPREAD, growth, rotten, spread
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 DAY = 48

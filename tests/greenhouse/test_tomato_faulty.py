@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.players.doubtful_grower import DoubtfulGrower
 from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
 from rlbench_suite.envs.greenhouse.tasks.tomato_sensors import Fault, Readings
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 STEPS, BEGIN, END = 240, 60, 180

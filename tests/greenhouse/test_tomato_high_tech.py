@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.physics import heat_store, root_zone, tomato_crop
 from rlbench_suite.envs.greenhouse.physics import high_tech_glasshouse as model
 from rlbench_suite.envs.greenhouse.physics.glasshouse import Air, Glasshouse, Outside, saturated
@@ -18,9 +21,6 @@ from rlbench_suite.envs.greenhouse.physics.high_tech_glasshouse import Climate, 
 from rlbench_suite.envs.greenhouse.physics.tomato_crop import Crop, Variety
 from rlbench_suite.envs.greenhouse.players.high_tech_grower import HighTechGrower
 from rlbench_suite.envs.greenhouse.tasks.tomato_high_tech import ENTRIES, FLUE, POSITION
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 STEP, DEEP = 1800.0, 10.0

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from test_tomato import CONTEXT, state
 
+from rlbench_suite.core.episode import weighted_sum
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.tasks.tomato import SEASON
 from rlbench_suite.envs.greenhouse.tasks.tomato_objectives import TomatoObjectives
-from rlbench_suite.episode import weighted_sum
 from rlbench_suite.evaluation.statistics.pareto import hypervolume
-from rlbench_suite.registry import card
 
 CARD = card("TomatoObjectives-v0")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rlbench_suite.language import CompositeDataset, Judge, judging, verdict
-from rlbench_suite.puzzle import Verdict
+from rlbench_suite.puzzle.puzzle import Verdict
 
 
 def misbehave(row: Any, completion: Any, **reading: Any) -> Verdict:

@@ -16,12 +16,12 @@ from hostile_replies import MAX_READING_SECONDS
 from typer.testing import CliRunner
 
 from rlbench_suite.cli.suite import app
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import cards
 from rlbench_suite.language import PuzzleDataset, score
 from rlbench_suite.language.lenient import find_answer, judge_answer, judge_reply, plain
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, items_of
-from rlbench_suite.registry import cards
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle, items_of
 
 WAYS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "audits" / "perturbations.py"))
 

@@ -22,7 +22,9 @@ import pytest
 from model_server import Answer, ModelServer, Request, completion, error, tool_call
 from rich.console import Console
 
-from rlbench_suite.cli import evaluate, execution
+from rlbench_suite.cli import evaluate
+from rlbench_suite.cli.run_commands import execution
+from rlbench_suite.core.registry import card
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 from rlbench_suite.evaluation.report.html_report import write_html
@@ -40,7 +42,6 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import begin
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
-from rlbench_suite.registry import card
 
 PUZZLES = ("SAT-v0", "KnightsAndKnaves-v0")
 EPISODES = 5

@@ -8,12 +8,12 @@ from model_server import ModelServer, completion
 
 pytest.importorskip("httpx")
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.language.playing import Game, Transcript, play_all, rejudge
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import begin
-from rlbench_suite.puzzle import Puzzle, Verdict
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.puzzle import Puzzle, Verdict
 
 PUZZLES = ("SAT-v0", "KnightsAndKnaves-v0")
 SEED = 2**32

@@ -6,11 +6,11 @@ from statistics import fmean
 
 import pytest
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.language import PuzzleDataset, puzzle_of, rows, score
 from rlbench_suite.language.rows import instance_of
-from rlbench_suite.puzzle import MOST_PARTIAL, Puzzle
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import MOST_PARTIAL, Puzzle
 
 pytestmark = pytest.mark.every_puzzle
 

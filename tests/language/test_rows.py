@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.language import PuzzleDataset, puzzle_of, rows, score, verdict
 from rlbench_suite.language.rows import METADATA, text_of
-from rlbench_suite.puzzle import CLOSING, OPENING
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.puzzle.puzzle import CLOSING, OPENING
 
 
 def tagged(answer: str) -> str:

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task import Described
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.envs.memory.t_maze import ACTIONS
 from rlbench_suite.envs.text.guessing.knowledge import spell_actions
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import UNREADABLE_CALLS, EpisodeSession, PuzzleSession, begin
-from rlbench_suite.policy import View
-from rlbench_suite.puzzle import CLOSING, OPENING
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Described
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.puzzle.puzzle import CLOSING, OPENING
 
 TEXTS = [
     ("Wordle-v0", None),

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rlbench_suite import registry
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.core import registry
+from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.runner import in_process, plan
 from rlbench_suite.evaluation.statistics.aggregates import iqm, mean

@@ -16,8 +16,8 @@ from forgery import DRIFT, WALK, Forgery, run_agents
 from PIL import Image
 from scipy.stats import trim_mean
 
-from rlbench_suite import registry
-from rlbench_suite.atomic_files import CannotWrite
+from rlbench_suite.contexts.atomic_files import CannotWrite
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.leaderboard import site as sites
 from rlbench_suite.leaderboard import submit as submitting

@@ -17,7 +17,7 @@ import pytest
 from forgery import DRIFT, Forgery, run_agents
 from scipy.stats import trim_mean
 
-from rlbench_suite import registry
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.evaluation.runs.run import Run

@@ -10,13 +10,13 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.host import HostVectorEnv
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import RandomAgent
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import reference_player
 from rlbench_suite.evaluation.runs import runner
-from rlbench_suite.policy import reference_player
 
 pytest.importorskip("mujoco")
 ID = "rlsuite/Hopper-v0"

@@ -11,6 +11,8 @@ from scipy.linalg import expm
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.marl import flock_formation
 from rlbench_suite.envs.marl.flock_formation import (
     COLLISION,
@@ -32,9 +34,7 @@ from rlbench_suite.envs.marl.flock_formation import (
     led,
 )
 from rlbench_suite.envs.marl.formation_control import LAG, FormationControl
-from rlbench_suite.policy import View
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 CARD = card("FlockFormation-v0")
 N = CARD.agents

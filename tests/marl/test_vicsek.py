@@ -11,6 +11,8 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.marl import vicsek
 from rlbench_suite.envs.marl.vicsek import (
     CELLS,
@@ -24,9 +26,7 @@ from rlbench_suite.envs.marl.vicsek import (
     mean_heading,
     tree_sum,
 )
-from rlbench_suite.policy import View
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 CARD = card("Vicsek-v0")
 N = CARD.agents

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlbench_suite.core.policy import player_for
+from rlbench_suite.core.registry import card, cards
+from rlbench_suite.core.task_card import TaskCard, load
 from rlbench_suite.envs.memory.symbols import Params, SymbolTask
-from rlbench_suite.policy import player_for
-from rlbench_suite.registry import card, cards
-from rlbench_suite.task_card import TaskCard, load
 
 pytestmark = pytest.mark.of_variants
 

@@ -14,9 +14,9 @@ from memoryless_cubes import value
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, max_cubes
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 pytestmark = pytest.mark.of_variants
 

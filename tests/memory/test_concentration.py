@@ -13,9 +13,9 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.memory.concentration import min_misses
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 pytestmark = pytest.mark.of_variants
 

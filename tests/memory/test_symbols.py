@@ -16,10 +16,10 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.memory import count_recall, delayed_instruction
 from rlbench_suite.envs.memory.revised_facts import ROOMS, THINGS
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 pytestmark = pytest.mark.of_variants
 

@@ -14,6 +14,7 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.core.registry import agent, card
 from rlbench_suite.envs.memory.t_maze import (
     ACTIONS,
     FORWARD,
@@ -27,7 +28,6 @@ from rlbench_suite.envs.memory.t_maze import (
     TMaze,
     expected_turns,
 )
-from rlbench_suite.registry import agent, card
 
 CARD = card("TMaze-v0")
 TIERS = tuple(CARD.difficulties)

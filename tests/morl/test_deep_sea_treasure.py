@@ -12,10 +12,10 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.morl.deep_sea_treasure import COLUMNS, MOVES, ROWS, DeepSeaTreasure, Params, State
 from rlbench_suite.evaluation.statistics.pareto import hypervolume
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 CARD = card("DeepSeaTreasure-v0")
 

@@ -12,11 +12,11 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import Constant, Uniform
+from rlbench_suite.core.registry import card, suites
+from rlbench_suite.core.task import Split
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.morl.treasure_maps import DIVES, BestTreasure, Map, Params, Position, State, TreasureMaps
 from rlbench_suite.evaluation.statistics.pareto import non_dominated
-from rlbench_suite.registry import card, suites
-from rlbench_suite.task import Split
-from rlbench_suite.task_card import load
 
 CARD = card("TreasureMaps-v0")
 MOVES = [(1, 0), (-1, 0), (0, -1), (0, 1)]

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card, cards
 from rlbench_suite.envs.motor.machines import dc
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card, cards
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

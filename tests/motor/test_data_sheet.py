@@ -13,14 +13,14 @@ from random_plants import DRAWS, data_sheet, judged, stable
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.context import template, times
+from rlbench_suite.contexts.context import template, times
+from rlbench_suite.core.registry import card, cards
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.envs.motor.control.cascade import Cascade
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.plants.data_sheet import constants, own_plant
 from rlbench_suite.envs.motor.plants.three_phase import PMSM
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card, cards
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.numerics.process import precision
 
 SERVO = {
     "resistance": [0.32, 0.40],
@@ -281,7 +281,7 @@ def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: p
     np.testing.assert_allclose(own.info["torque"], 2 * same.info["torque"], rtol=1e-2, atol=0.1)
 
     # The cache has it too. Where another constant changes the period, the record is not played at a wrong pace.
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
     assert card(found.id) == found
     constants = {constant.name: constant for constant in shipped.constants()}
     card(one.id, context=times(found.context, constants["inertia"], 1.2)).build()

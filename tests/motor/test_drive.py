@@ -14,6 +14,11 @@ from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import agent, card, cards
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.core.task_card import load as loaded
 from rlbench_suite.envs.motor.control.cascade import Cascade
 from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta
 from rlbench_suite.envs.motor.machines.induction import Currents, Electrical
@@ -21,12 +26,7 @@ from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
 from rlbench_suite.envs.motor.plants.induction import DFIM, SCIM
 from rlbench_suite.envs.motor.plants.three_phase import EESM, PMSM, SixPhasePMSM, SynRM
 from rlbench_suite.envs.motor.tasks.drive import Drive, Params, State
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.process import precision
-from rlbench_suite.registry import agent, card, cards
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.task_card import load as loaded
+from rlbench_suite.numerics.process import precision
 
 DRIVES = [one for one in cards().values() if one.entry_point.endswith(":Drive")]
 CONTINUOUS = [one for one in DRIVES if one.settings["control"] == "continuous"]

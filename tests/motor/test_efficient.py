@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core import registry
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.least_losses import SPEEDS, TORQUES, LeastLosses, least_losses
 from rlbench_suite.envs.motor.control.real_cascade import RealCascade
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.real_pmsm import RealPMSM, Warm
 from rlbench_suite.envs.motor.tasks.real import RealDrive
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.registry import card
 
 NAMES = ["PMSMTorqueEfficient-v0"]
 each = pytest.mark.parametrize("name", NAMES)

@@ -12,13 +12,13 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.fault_tolerant import FaultTolerant, Suspicion
 from rlbench_suite.envs.motor.machines.frames import Phases
 from rlbench_suite.envs.motor.machines.open_phase import Currents
 from rlbench_suite.envs.motor.tasks.faulty import Broken, from_phase, phases_of
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 NAMES = ["PMSMTorqueFaulty-v0"]
 each = pytest.mark.parametrize("name", NAMES)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.field_weakening import WeakeningCascade, weakened
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.three_phase import PMSM, SynRM
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

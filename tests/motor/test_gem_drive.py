@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 from record_gem import PUSH, push, wave
 from scipy import stats
 
-from rlbench_suite import registry
+from rlbench_suite.core import registry
 from rlbench_suite.envs.motor.gem import setpoint as gem_setpoint
 from rlbench_suite.envs.motor.gem.drive import GemDrive, State, peer_id
 from rlbench_suite.envs.motor.gem.environment import environment

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.cascade import ObservingCascade
 from rlbench_suite.envs.motor.parts.instruments import COUNTS
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

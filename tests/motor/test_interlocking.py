@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.machines.dc import Armature
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.three_phase import PMSM
 from rlbench_suite.envs.motor.power_electronics.interlocking import lost
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rlbench_suite.core.episode import Draw, Role, begin, draw_key, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.loads import ornstein_uhlenbeck
 from rlbench_suite.envs.motor.loads.load import Constant
 from rlbench_suite.envs.motor.setpoints.wave import SHAPES
-from rlbench_suite.episode import Draw, Role, begin, draw_key, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

@@ -12,8 +12,8 @@ from gymnasium.utils.env_checker import check_env
 
 from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.registry import card, cards
-from rlbench_suite.task_card import load
+from rlbench_suite.core.registry import card, cards
+from rlbench_suite.core.task_card import load
 
 pytestmark = pytest.mark.of_variants
 

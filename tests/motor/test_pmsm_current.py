@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.motor.control.field_oriented_control import FieldOrientedControl
 from rlbench_suite.envs.motor.machines import pmsm
 from rlbench_suite.envs.motor.machines.pmsm import DQ
 from rlbench_suite.envs.motor.tasks import pmsm_current
 from rlbench_suite.envs.motor.tasks.pmsm_current import Params, State
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
+from rlbench_suite.numerics.process import precision
 
 LIMIT = np.int32(500)
 TEST = Draw(np.int32(1), np.int32(-1))

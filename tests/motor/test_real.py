@@ -14,14 +14,14 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control import real_cascade
 from rlbench_suite.envs.motor.control.real_cascade import RealCascade
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.real_pmsm import RealPermanentMagnet, RealPMSM, Warm
 from rlbench_suite.envs.motor.tasks import real
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 IDS = ("PMSMTorqueReal-v0", "PMSMSpeedReal-v0")
 MACHINE = RealPermanentMagnet()

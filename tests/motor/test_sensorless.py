@@ -13,15 +13,15 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.sensorless_cascade import SensorlessCascade
 from rlbench_suite.envs.motor.control.speed_observer import Rotor, induced_speed, locked, short_circuited
 from rlbench_suite.envs.motor.machines.dc import Armature
 from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta, wrapped
 from rlbench_suite.envs.motor.machines.synchronous import PermanentMagnet
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 IDS = ("PermExDcSpeedSensorless-v0", "PMSMSpeedSensorless-v0")
 PMSM = IDS[1]

@@ -12,12 +12,12 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.linalg import expm
 
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.machines.solver import SOLVERS
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.setpoints.goals import GOALS
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

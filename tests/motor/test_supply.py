@@ -12,11 +12,11 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.plants.three_phase import ThreePhase
 from rlbench_suite.envs.motor.power_electronics.supply import BRAKING_FROM, SUPPLIES, MainsOfThreePhases, SinglePhase
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 

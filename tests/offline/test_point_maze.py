@@ -11,6 +11,9 @@ from scipy.sparse.csgraph import shortest_path
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.offline.maze import LAYOUTS, UNREACHED, Maze, Motion, move
 from rlbench_suite.envs.offline.point_maze import (
     CLEARANCE,
@@ -25,10 +28,7 @@ from rlbench_suite.envs.offline.point_maze import (
     State,
     WaypointPD,
 )
-from rlbench_suite.episode import Draw
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
+from rlbench_suite.numerics.process import precision
 
 CARD = card("PointMaze-v0")
 FASTEST = Ball().fastest

@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.operations import inventory
 from rlbench_suite.envs.operations.base_stock import BaseStock, quantile
 from rlbench_suite.envs.operations.inventory import Inventory, Network, Params, Shop, Site, State, poisson, share
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 MEAN = 5.0
 DEMANDS = np.arange(inventory.LARGEST_DEMAND + 1)

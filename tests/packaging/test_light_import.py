@@ -25,11 +25,11 @@ def probe() -> dict:
 
 
 def test_import_registers_every_id() -> None:
-    import rlbench_suite.registry
+    import rlbench_suite.core.registry
 
     ids = probe()["ids"]
     assert ids
-    assert ids == list(rlbench_suite.registry.cards())
+    assert ids == list(rlbench_suite.core.registry.cards())
 
 
 def test_import_loads_nothing_heavy() -> None:
@@ -38,7 +38,7 @@ def test_import_loads_nothing_heavy() -> None:
 
 def test_reading_every_card_and_its_scores_needs_no_jax() -> None:
     code = (
-        "import sys, rlbench_suite.registry as registry\n"
+        "import sys, rlbench_suite.core.registry as registry\n"
         "for card in registry.resolve_suite('all'): card.scores()\n"
         "sys.exit('jax' in sys.modules)"
     )

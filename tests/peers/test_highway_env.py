@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
 from rlbench_suite.envs.driving.roads.routes import Route
 from rlbench_suite.envs.driving.tasks import crossing_task, roundabout
@@ -22,8 +23,7 @@ from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 from rlbench_suite.envs.driving.tasks.u_turn import UTurn
 from rlbench_suite.envs.driving.traffic import bent_road, car_following, traffic
 from rlbench_suite.envs.driving.traffic.car_following import Driver
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytest.importorskip("highway_env", reason="needs highway-env; see .ci/run")
 from highway_env.envs.intersection_env import IntersectionEnv

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from rlbench_suite.core.registry import cards
 from rlbench_suite.language import CompositeDataset, PuzzleDataset, score
 from rlbench_suite.language.export import read, write_folder
 from rlbench_suite.language.rows import instance_of
-from rlbench_suite.registry import cards
 
 datasets = pytest.importorskip("datasets", reason="needs the extra huggingface")
 if not hasattr(datasets, "load_dataset"):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.morl.deep_sea_treasure import DeepSeaTreasure
-from rlbench_suite.registry import card
 
 mo_gymnasium = pytest.importorskip("mo_gymnasium", reason="needs the extra peers")
 

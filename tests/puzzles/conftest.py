@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.puzzle import Puzzle
+from rlbench_suite.puzzle.puzzle import Puzzle
 
 
 @pytest.fixture

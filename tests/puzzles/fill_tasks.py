@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.shared.grid_filling import FillTask, GridState
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.registry import card
 
 
 def task_of(name: str, difficulty: float) -> Any:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite import bank
-from rlbench_suite.bank import bank_path
 from rlbench_suite.envs.puzzles.grids.sudoku import Sudoku4Puzzle, SudokuPuzzle
+from rlbench_suite.puzzle import bank
+from rlbench_suite.puzzle.bank import bank_path
 
 MODULES = {
     "__init__": "",

@@ -14,12 +14,12 @@ import pytest
 from comparison import Compared
 from pysat.solvers import Cadical153
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.grids.binairo import TO_FILL, BinairoPuzzle, Instance
 from rlbench_suite.envs.puzzles.grids.line_solver import LineSolver
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = ["easy", "medium", "hard"]

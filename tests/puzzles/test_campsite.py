@@ -16,11 +16,11 @@ from pysat.formula import IDPool
 from pysat.solvers import Cadical153
 from scipy.optimize import linear_sum_assignment
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.grids.campsite import GRASS, TENT, TENTS, TREE, CampsitePuzzle, Instance
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = ["easy", "medium", "hard"]

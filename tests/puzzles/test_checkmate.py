@@ -14,7 +14,6 @@ from fill_tasks import task_of
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.games.checkmate import CheckmatePuzzle, Instance, chances, fen
 from rlbench_suite.envs.puzzles.games.chess_moves import (
     BLACK,
@@ -28,6 +27,7 @@ from rlbench_suite.envs.puzzles.games.chess_moves import (
     moved,
 )
 from rlbench_suite.envs.puzzles.shared.puzzle_task import SolverPlayer
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

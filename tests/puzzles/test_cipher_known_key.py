@@ -15,13 +15,13 @@ from by_hand import decrypted, encryption, told
 from comparison import Compared
 from fill_tasks import stacked
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.words.cipher_known_key import TIERS, CipherKnownKeyPuzzle, Instance
 from rlbench_suite.envs.puzzles.words.pseudo_words import pseudo_word, pseudo_words
 from rlbench_suite.envs.puzzles.words.spelling import SpellingState
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS_BY_NAME = ["easy", "medium", "hard"]

@@ -12,7 +12,6 @@ import pytest
 from by_hand import decrypted, encryption, told
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import CipherKnownPlaintextPuzzle, fitting
 from rlbench_suite.envs.puzzles.words.ciphers import (
     Affine,
@@ -26,6 +25,7 @@ from rlbench_suite.envs.puzzles.words.ciphers import (
     Vigenere,
 )
 from rlbench_suite.language.rows import puzzle_of
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = ["easy", "medium", "hard"]

@@ -7,7 +7,6 @@ from string import ascii_uppercase
 
 import pytest
 
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.words.ciphers import (
     Affine,
     Atbash,
@@ -21,6 +20,7 @@ from rlbench_suite.envs.puzzles.words.ciphers import (
     Substitution,
     Vigenere,
 )
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arithmetic.countdown import BOX, TARGETS, CountdownPuzzle
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 3, "medium": 5, "hard": 6}

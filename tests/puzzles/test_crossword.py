@@ -17,11 +17,11 @@ from pysat.card import CardEnc
 from pysat.formula import IDPool
 from pysat.solvers import Cadical153
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.words.crossword import TIERS, CrosswordPuzzle, Instance, patterns
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 NAME = "Crossword-v0"

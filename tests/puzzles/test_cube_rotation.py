@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from comparison import Compared
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.moves.cube_rotation import (
     COLOURS,
     CUBE,
@@ -20,7 +21,6 @@ from rlbench_suite.envs.puzzles.moves.cube_rotation import (
     Instance,
 )
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 AWAY = dict(zip(CUBE.elements, CUBE.away, strict=True))

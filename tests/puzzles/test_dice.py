@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 KEYS = [(0, 0, 0), (2**64 - 1, 2**64 - 1, 2**64 - 1), (12345, 678, 1)]
 

@@ -14,7 +14,7 @@ import pytest
 from comparison import Compared
 from pysat.solvers import Cadical153
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.logic.entailment import (
     ANSWERS,
     PROPERTIES,
@@ -26,7 +26,7 @@ from rlbench_suite.envs.puzzles.logic.entailment import (
     sentences_of,
     words,
 )
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 3, "medium": 6, "hard": 9}

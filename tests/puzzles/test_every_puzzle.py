@@ -1,4 +1,4 @@
-"""Laws that every puzzle's one-shot form must keep: those of `rlbench_suite.puzzle`, over all ids and tiers."""
+"""Laws that every puzzle's one-shot form must keep: those of `rlbench_suite.puzzle.puzzle`, over all ids and tiers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from hostile_replies import MAX_READING_SECONDS
 
-from rlbench_suite.bank import STOP, bank_of_both_splits, build_bank, load_bank
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.task_card import SPLITS, TaskCard
 from rlbench_suite.evaluation.analysis.one_shot import best_constant
 from rlbench_suite.evaluation.statistics.wilson import wilson_interval
 from rlbench_suite.language.dataset import PuzzleDataset
 from rlbench_suite.language.lenient import judge_answer
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.trl import environment_factory
-from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
-from rlbench_suite.task_card import SPLITS, TaskCard
+from rlbench_suite.puzzle.bank import STOP, bank_of_both_splits, build_bank, load_bank
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
 
 pytestmark = pytest.mark.every_puzzle
 every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])

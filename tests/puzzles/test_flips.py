@@ -18,17 +18,17 @@ from pysat.solvers import Cadical153
 from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.bank import STOP
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.puzzles.formulas.cnf import as_answer
 from rlbench_suite.envs.puzzles.formulas.flips import GoalPlayer, State
 from rlbench_suite.envs.puzzles.formulas.formula import values
 from rlbench_suite.envs.puzzles.formulas.saturn import SaturnPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
+from rlbench_suite.puzzle.bank import STOP
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.puzzles.arithmetic.combine import CombineTask, NumbersState
 from rlbench_suite.envs.puzzles.arithmetic.game24 import THIRDS, Game24Puzzle, chance_of
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 1, "medium": 2, "hard": 3}

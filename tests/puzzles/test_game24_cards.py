@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.arithmetic import card_pictures, running_value
 from rlbench_suite.envs.puzzles.arithmetic.card_pictures import lit
 from rlbench_suite.envs.puzzles.arithmetic.combine import Instance
@@ -27,7 +27,7 @@ from rlbench_suite.envs.puzzles.arithmetic.game24_cards import (
     Game24CardsPuzzle,
 )
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 NAME = "Game24Cards-v0"

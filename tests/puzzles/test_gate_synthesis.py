@@ -16,14 +16,14 @@ from comparison import Compared
 from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.quantum import quantum_synthesis, two_qubit_synthesis
 from rlbench_suite.envs.puzzles.quantum.gate_synthesis import FINE, Circuits, Instance, SynthesisPuzzle
 from rlbench_suite.envs.puzzles.quantum.quantum_synthesis import QuantumSynthesisPuzzle, _haar, _rounded
 from rlbench_suite.envs.puzzles.quantum.two_qubit_synthesis import TwoQubitSynthesisPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

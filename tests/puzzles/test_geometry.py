@@ -15,13 +15,13 @@ import pytest
 from comparison import Compared
 from writing_tasks import check_rewards, seen_after
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.arithmetic.geometry import FREE, BoardGeometryPuzzle, GeometryPuzzle, Instance
 from rlbench_suite.envs.puzzles.arithmetic.plane import CONSTRUCTIONS, QUESTIONS, TURN
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.shared.writing import WritingState
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 NAME = "Geometry-v0"

@@ -17,13 +17,13 @@ from pysat.formula import IDPool
 from pysat.solvers import Cadical153
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.routes.graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, random_graph
 from rlbench_suite.envs.puzzles.routes.hamiltonian import Instance
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 every_id = pytest.mark.parametrize("name", ["HamiltonianPath-v0", "HamiltonianCycle-v0"])

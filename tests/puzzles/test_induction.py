@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from comparison import Compared
 
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import SPLITS
 from rlbench_suite.envs.puzzles.induction.arc_1d import Arc1DPuzzle
 from rlbench_suite.envs.puzzles.induction.composed_rules import InductionPuzzle, Instance, RewritingState
 from rlbench_suite.envs.puzzles.induction.list_functions import END, ListFunctionsPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import SPLITS
 
 pytestmark = pytest.mark.of_variants
 Row = list[int]

@@ -14,11 +14,11 @@ from comparison import Compared
 from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.moves.jigsaw import SIDE, Instance, JigsawPuzzle, PatchState, restoring_swaps
 from rlbench_suite.envs.puzzles.moves.random_pictures import BRIGHT, CODES, DARK, lit, painted
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 NAME = "Jigsaw-v0"

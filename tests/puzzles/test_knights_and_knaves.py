@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.logic.knights_and_knaves import NAMES, Instance, KnightsAndKnavesPuzzle
 from rlbench_suite.envs.puzzles.shared.grid_filling import CellFillTask
 from rlbench_suite.envs.puzzles.shared.naming import least_naming
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 4, "medium": 6, "hard": 9}

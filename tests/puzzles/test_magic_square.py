@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.arithmetic.magic_square import (
     TO_FILL,
     Instance,
@@ -21,7 +21,7 @@ from rlbench_suite.envs.puzzles.arithmetic.magic_square import (
     magic_symmetries,
 )
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = ["easy", "medium", "hard"]

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.shared.parsing import cells, grid, rows_of
-from rlbench_suite.puzzle import Malformed
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import Malformed
 
 SYMBOLS = "#.a7"
 

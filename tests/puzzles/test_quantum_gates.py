@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from comparison import Compared
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.quantum.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, tableau_text
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

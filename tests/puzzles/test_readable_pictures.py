@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+from rlbench_suite.core.registry import card, cards
 from rlbench_suite.envs.puzzles.formulas.clause_picture import LARGEST, MARGIN, PAPER, layout, picture_of
 from rlbench_suite.envs.puzzles.shared.caption import with_caption
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card, cards
 
 FORMULAS = ["SAT-v0", "SAT50-v0", "UniqueSAT-v0", "MaxSAT-v0", "Saturn-v0", "RefuteSAT-v0", "ThresholdSAT-v0"]
 

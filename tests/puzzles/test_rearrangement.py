@@ -16,12 +16,12 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.moves.tiles import Instance, RearrangementPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

@@ -15,11 +15,11 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.formulas.cnf import cnf
 from rlbench_suite.envs.puzzles.formulas.refute_sat import MODEL, OPEN, REFUTED, RefuteSAT, RefuteSATPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 Clauses = list[tuple[int, ...]]

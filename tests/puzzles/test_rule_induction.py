@@ -17,7 +17,8 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.induction.rule_building import RuleInduction
 from rlbench_suite.envs.puzzles.induction.rule_induction import (
     FAMILY,
@@ -27,8 +28,7 @@ from rlbench_suite.envs.puzzles.induction.rule_induction import (
     family,
 )
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

@@ -15,6 +15,11 @@ from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.puzzles.formulas.clause_picture import ALARM
 from rlbench_suite.envs.puzzles.formulas.dimacs import (
     Clause,
@@ -35,11 +40,6 @@ from rlbench_suite.envs.puzzles.formulas.formula import (
     planted_formula,
 )
 from rlbench_suite.envs.puzzles.formulas.sat import SAT, State
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
-from rlbench_suite.task_card import load
 
 TIERS = ("easy", "medium", "hard")
 

@@ -13,7 +13,8 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 from scipy import stats
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.puzzles.formulas.cnf import CNF, cnf, invariant, quiet_clause, uniform_clause
 from rlbench_suite.envs.puzzles.formulas.cnf_search import Search
 from rlbench_suite.envs.puzzles.formulas.dimacs import clauses_in
@@ -22,8 +23,7 @@ from rlbench_suite.envs.puzzles.formulas.formula import agreement_law, clause_co
 from rlbench_suite.envs.puzzles.formulas.sat import SATPuzzle
 from rlbench_suite.envs.puzzles.formulas.truth_tables import least_unsatisfied, models_of
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
+from rlbench_suite.puzzle.dice import Dice
 
 Clauses = list[tuple[int, ...]]
 

@@ -16,12 +16,12 @@ from comparison import Compared
 from fill_tasks import plans_played
 from scipy import stats
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.logic.self_reference import Instance, SelfReferencePuzzle
 from rlbench_suite.envs.puzzles.shared.grid_filling import GridState
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 NAME = "SelfReference-v0"

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import tiers
 
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards
+from rlbench_suite.core.task_card import Score, TaskCard
 from rlbench_suite.evaluation.analysis import calibration
 from rlbench_suite.language.dataset import PuzzleDataset
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import begin
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
-from rlbench_suite.task_card import Score, TaskCard
 
 WITH_WITNESS = {
     "HamiltonianPath": "none",

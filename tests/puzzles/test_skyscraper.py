@@ -15,11 +15,11 @@ import pytest
 from comparison import Compared
 from pysat.solvers import Cadical153
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.grids.line_solver import LineSolver
 from rlbench_suite.envs.puzzles.grids.skyscraper import SHAPES, Instance, SkyscraperPuzzle
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 BOTH = ["Skyscraper-v0", "SumSkyscraper-v0"]

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.grids.star_battle import NOTHING, NUM_GIVENS, STAR, Instance, StarBattlePuzzle, _Search
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = ["easy", "medium", "hard"]

@@ -15,11 +15,11 @@ from comparison import Compared
 from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.grids.sudoku import Instance, Sudoku4Puzzle, SudokuPuzzle
 from rlbench_suite.envs.puzzles.shared.symmetry import renamed, square_forms, square_symmetries
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 BOTH = ["Sudoku-v0", "Sudoku4-v0"]
 

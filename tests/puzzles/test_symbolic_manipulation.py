@@ -13,7 +13,7 @@ import pytest
 from comparison import Compared
 from writing_tasks import check_rewards, seen_after
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.words.symbolic_manipulation import (
     OPERATIONS,
     SHORTEST,
@@ -21,7 +21,7 @@ from rlbench_suite.envs.puzzles.words.symbolic_manipulation import (
     SymbolicManipulationPuzzle,
 )
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 NAME = "SymbolicManipulation-v0"

@@ -15,11 +15,11 @@ from pysat.solvers import Cadical153
 from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.formulas.threshold_sat import ThresholdSAT, ThresholdSATPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 Clauses = list[tuple[int, ...]]

@@ -13,7 +13,6 @@ from fill_tasks import task_of
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.games.tic_tac_toe import (
     LINES,
     PerfectPlayer,
@@ -25,6 +24,7 @@ from rlbench_suite.envs.puzzles.games.tic_tac_toe import (
     values_of_moves,
 )
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

@@ -2,8 +2,8 @@
 
 import re
 
+from rlbench_suite.core.registry import cards
 from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.registry import cards
 
 AWKWARD = {
     "a dot among symbols reads as a full stop": r"one of .*[#*\w] \. and|with \. ",

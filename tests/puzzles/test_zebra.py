@@ -13,10 +13,10 @@ import pytest
 from comparison import Compared
 from pysat.solvers import Cadical153
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.logic.zebra import Instance, ZebraPuzzle
 from rlbench_suite.envs.puzzles.shared.grid_filling import CellFillTask
-from rlbench_suite.registry import card
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 3, "medium": 4, "hard": 5}

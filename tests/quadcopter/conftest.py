@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import Draw, begin, seed_key
 
 TEST = Draw(np.int32(1), np.int32(-1))
 

@@ -14,13 +14,13 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linprog
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.control import flight_controller
 from rlbench_suite.envs.quadcopter.control.flight_controller import BodyRates, Velocity
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import STEP, Airframe, Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 NAMES = [f"QuadcopterHover{level}-v0" for level in ("Rates", "Velocity", "Waypoint", "One")]
 COURSES = [

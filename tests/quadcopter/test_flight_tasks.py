@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.tasks import rotor_failure
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 NAMES = ("Recover-v0", "Waypoints-v1", "Trajectory-v0", "Land-v0", "Gates-v0", "RotorFailure-v1")
 LIMIT = np.int32(10_000)

@@ -8,9 +8,9 @@ import jax
 import numpy as np
 import pytest
 
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import gates
-from rlbench_suite.episode import Draw
-from rlbench_suite.registry import card
 
 TEST = Draw(np.int32(1), np.int32(-1))
 HOVER = np.full(4, 0.334, np.float32)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.bit_exact import exact_vmap
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
 from rlbench_suite.envs.quadcopter.physics import dynamics
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
+from rlbench_suite.numerics.bit_exact import exact_vmap
+from rlbench_suite.numerics.process import precision
 
 LIMIT = np.int32(500)
 TEST = Draw(np.int32(1), np.int32(-1))

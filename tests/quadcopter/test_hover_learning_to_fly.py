@@ -14,6 +14,8 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody, Wrench
@@ -25,9 +27,7 @@ from rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly import (
     Weights,
     haar_angle,
 )
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 the_id = pytest.mark.parametrize("name", ["QuadcopterHoverLearningToFly-v0"])
 HALF = 0.5 * dynamics.ROTOR_SPEED_LIMIT

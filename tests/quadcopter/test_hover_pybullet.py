@@ -26,6 +26,8 @@ from scipy.spatial.transform import Rotation
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import RandomAgent
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
@@ -42,8 +44,6 @@ from rlbench_suite.evaluation.statistics.aggregates import means
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 pybullet = pytest.importorskip("pybullet")
 pytestmark = pytest.mark.of_variants

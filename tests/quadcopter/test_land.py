@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import land
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 TEST = Draw(np.int32(1), np.int32(-1))
 DOWN = 0.012

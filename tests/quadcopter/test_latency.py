@@ -10,11 +10,11 @@ import pytest
 
 import rlbench_suite  # noqa: F401 - registers the ids
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.vehicles import CF2P, CF2X, CRAZYFLIE
 from rlbench_suite.envs.quadcopter.tasks.latency import INERTIA, UNCERTAIN
 from rlbench_suite.envs.quadcopter.tasks.with_latency import MOTION_NOISE, PLACE_NOISE
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.control import linear_quadratic as lqr
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import Inertia, RigidBody
-from rlbench_suite.registry import card
 
 NOMINAL = Airframe(
     Inertia(dynamics.MASS, *dynamics.INERTIA),

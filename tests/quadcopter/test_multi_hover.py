@@ -13,15 +13,15 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.control.geometric import SetPoint
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
 from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import Params, State
 from rlbench_suite.envs.quadcopter.tasks.multi_agent.multi_hover import MultiHoverPilot, QuadcopterMultiHover
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 NAMES = ["QuadcopterMultiHover-v0", "QuadcopterMultiHover4-v0"]
 every_size = pytest.mark.parametrize("name", NAMES)

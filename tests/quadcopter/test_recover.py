@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.rigid_body import rotation_matrix
 from rlbench_suite.envs.quadcopter.tasks import recover
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.registry import card
 
 TEST = Draw(np.int32(1), np.int32(-1))
 
@@ -82,7 +82,7 @@ def test_success_and_ends(task: Any, starts: Any) -> None:
 
 def test_from_exactly_upside_down_the_reference_turns_over(task: Any, starts: Any) -> None:
     """An error on SO(3) vanishes at half a turn; start there, with a thousandth of a degree to tell which way."""
-    from rlbench_suite.policy import View
+    from rlbench_suite.core.policy import View
 
     state, params = at(starts, qw=1e-5, qx=1.0)
     player = recover.RecoveryControl.for_task(task)

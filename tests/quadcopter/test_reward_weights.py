@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.data_sheet import SHIPPED
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.tasks import gates, waypoints
 from rlbench_suite.envs.quadcopter.tasks.with_latency import Delayed
-from rlbench_suite.registry import card
 
 PAGE = Path(__file__).parents[2] / "docs" / "details" / "contexts.md"
 COURSE = {"progress": 2.0, "prize": 5.0, "loss": 3.0}

@@ -14,6 +14,8 @@ from scipy.optimize import fsolve
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors, hover_speed
 from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
 from rlbench_suite.envs.quadcopter.tasks import rotor_failure
@@ -27,8 +29,6 @@ from rlbench_suite.envs.quadcopter.tasks.rotor_failure import (
     ROTOR_SPEED_LIMIT,
     SPIN_DRAG,
 )
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 CARD = card("QuadcopterRotorFailure-v0")
 MASS, JX, _, JZ = NOMINAL.inertia

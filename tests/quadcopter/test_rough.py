@@ -14,6 +14,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.control.disturbance_observer import Rates, initial_estimate, observe
 from rlbench_suite.envs.quadcopter.physics import battery, dynamics, wind
 from rlbench_suite.envs.quadcopter.physics.dynamics import NOMINAL, STEP, Quadcopter, Rotors
@@ -22,8 +24,6 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody,
 from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
 from rlbench_suite.envs.quadcopter.physics.wind import Wind
 from rlbench_suite.envs.quadcopter.tasks import rough
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

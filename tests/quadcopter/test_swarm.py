@@ -14,6 +14,8 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
@@ -28,9 +30,7 @@ from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import (
     wakes,
 )
 from rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm import JITTER, QuadcopterSwarm, evenly_spread
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 CARD = card("QuadcopterSwarm-v0")
 N = CARD.agents

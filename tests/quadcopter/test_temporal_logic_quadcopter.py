@@ -12,13 +12,13 @@ from robustness_by_definition import robustness
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.tasks import waypoints
 from rlbench_suite.envs.quadcopter.tasks.specification_pilot import SpecificationPilot
 from rlbench_suite.envs.quadcopter.tasks.temporal_logic import SUBSTEPS
 from rlbench_suite.envs.shared.temporal_logic.specifications import FORMULAS, LEAD_IN, STEPS
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 CARD = card("TemporalLogicQuadcopter-v0")

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 
+from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import trajectory
 from rlbench_suite.envs.quadcopter.tasks.trajectory import PREVIEW
-from rlbench_suite.episode import Draw, begin, seed_key
-from rlbench_suite.registry import card
 
 TEST = Draw(np.int32(1), np.int32(-1))
 

@@ -15,11 +15,11 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.context import template
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card, cards
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import template
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card, cards
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.process import precision
 
 PAGE = Path(__file__).parents[2] / "docs" / "your_drone.md"
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "audits" / "random_vehicles.py"

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.sensing import onboard_camera
 from rlbench_suite.envs.quadcopter.sensing.onboard_camera import COLUMNS, PIXEL, ROWS
 from rlbench_suite.envs.quadcopter.tasks import vision
-from rlbench_suite.episode import Draw
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import card
 
 TEST = Draw(np.int32(1), np.int32(-1))
 AWAY = (0.0, 0.0, -50.0)

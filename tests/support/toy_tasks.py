@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import Constraint, TaskCard
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import Constraint, TaskCard
 
 
 class Clock(NamedTuple):

@@ -15,6 +15,10 @@ import pytest
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View, player_for
+from rlbench_suite.core.registry import card, cards
+from rlbench_suite.core.task import Split
+from rlbench_suite.core.task_card import Score, TaskCard
 from rlbench_suite.envs.text.chess.endgame.task import LOST_PIECE, STALEMATED
 from rlbench_suite.envs.text.chess.notation import fen, move_name
 from rlbench_suite.envs.text.diagnosis.task import COST, PERCENT
@@ -29,10 +33,6 @@ from rlbench_suite.envs.tools.interpreter.specifications import SPECIFICATIONS
 from rlbench_suite.envs.tools.office.instance import instance
 from rlbench_suite.envs.tools.search.corpus import PER_PAGE, RELATIONS, list_documents
 from rlbench_suite.envs.tools.sql.sql import instance as question
-from rlbench_suite.policy import View, player_for
-from rlbench_suite.registry import card, cards
-from rlbench_suite.task import Split
-from rlbench_suite.task_card import Score, TaskCard
 
 pytestmark = pytest.mark.of_variants
 

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.episode import is_legal
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
 from rlbench_suite.envs.tools.office.office_apps import OfficeApps, Params
 from rlbench_suite.envs.tools.office.templates.column_template import sight_of
-from rlbench_suite.episode import is_legal
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 TIERS = ("easy", "medium", "hard")
 STEPS = 20

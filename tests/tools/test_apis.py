@@ -12,13 +12,13 @@ from office import Office
 from plays import TIERS, at, play
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
 from rlbench_suite.envs.tools.office.apps.column_api import Error, api
 from rlbench_suite.envs.tools.office.apps.kinds import KINDS, Part
 from rlbench_suite.envs.tools.office.calls import parse_call
 from rlbench_suite.envs.tools.office.documentation import as_tool, call_text, reference_text
 from rlbench_suite.envs.tools.office.templates.column_template import sight_of
-from rlbench_suite.registry import card
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hostile_replies import MAX_READING_SECONDS
 
+from rlbench_suite.core.registry import cards
 from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
 from rlbench_suite.envs.tools.office.apps.kinds import (
     AMOUNT,
@@ -26,7 +27,6 @@ from rlbench_suite.envs.tools.office.apps.kinds import (
 from rlbench_suite.envs.tools.office.calls import parse_call, read_value, suggestion
 from rlbench_suite.envs.tools.office.documentation import call_text, tool_name, value_of
 from rlbench_suite.envs.tools.shared.calls import FORM
-from rlbench_suite.registry import cards
 
 
 def random_call(rng: np.random.Generator, number: int) -> np.ndarray:

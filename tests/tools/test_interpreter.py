@@ -13,11 +13,11 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.tools.interpreter import machine
 from rlbench_suite.envs.tools.interpreter.machine import Fault, Op, assemble, disassemble
 from rlbench_suite.envs.tools.interpreter.specifications import SPECIFICATIONS, with_constant
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 pytestmark = pytest.mark.of_variants
 

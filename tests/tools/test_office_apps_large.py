@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.tools.office.apps.apis import ROW_API_NUMBERS, ROW_APIS, ROW_APPS
 from rlbench_suite.envs.tools.office.apps.row_api import Failed
 from rlbench_suite.envs.tools.office.instance import TEMPLATES, TIERS, Instance, instance, plant_instance
@@ -22,6 +21,7 @@ from rlbench_suite.envs.tools.office.office_apps_large import as_action, as_call
 from rlbench_suite.envs.tools.office.population import copy_tables, random_rows
 from rlbench_suite.envs.tools.office.rows import distance
 from rlbench_suite.envs.tools.office.values import VALUES
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from plays import TIERS, play, task_of
 
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.tools.office.apps.kinds import Reason
 from rlbench_suite.envs.tools.office.columns import World
 from rlbench_suite.envs.tools.office.templates.column_template import sight_of
-from rlbench_suite.task import Split
 
 KEY = np.zeros(2, np.uint32)
 """Observations draw nothing."""

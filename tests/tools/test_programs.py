@@ -9,8 +9,8 @@ import sys
 import jax
 import numpy as np
 
-from rlbench_suite.episode import NO_LIMIT, Draw, advance, begin
-from rlbench_suite.registry import card
+from rlbench_suite.core.episode import NO_LIMIT, Draw, advance, begin
+from rlbench_suite.core.registry import card
 
 PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); import test_programs; print(test_programs.spell())"
 

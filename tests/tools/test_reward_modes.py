@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.core.episode import is_legal
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.tools.office.columns import World, distance, equal_worlds
 from rlbench_suite.envs.tools.office.office_apps import HAS_EFFECT
 from rlbench_suite.envs.tools.service_desk.service_desk import ACTIONS
-from rlbench_suite.episode import is_legal
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

@@ -13,8 +13,8 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.tools.routing.routing import BUDGET, QUERIES, Planner, PriceWatcher, best_values
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

@@ -15,9 +15,9 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.tools.search.corpus import NAMES, RELATIONS, written
-from rlbench_suite.registry import card
-from rlbench_suite.task_card import load
 
 pytestmark = pytest.mark.of_variants
 

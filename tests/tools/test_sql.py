@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.tools.sql import sql
 from rlbench_suite.envs.tools.sql.database import (
     CITIES,
@@ -31,6 +30,7 @@ from rlbench_suite.envs.tools.sql.database import (
     focus_of,
 )
 from rlbench_suite.envs.tools.sql.questions import TEMPLATES, agree, instance
+from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
 from ..tasks.traffic_sim import CHANCE, COMMAND, GAP, RANDOM, SPEED, Entry, TrafficSim

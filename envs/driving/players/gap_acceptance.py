@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.policy import View, privileged_player
 
 from ..arrays import Scalar
 from ..tasks import crossing_task

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
 from ..tasks.highway import (

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlbench_suite.task_card import LONGEST_GIVEN, unknown
+from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
 
 from .routes import Route, points
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.numerics.bit_exact import computed_once
 
 from ..arrays import Scalar
 from ..vehicle.dynamic_bicycle import Car, Params

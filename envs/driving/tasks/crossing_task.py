@@ -11,9 +11,9 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import alternating_bands, split_units
 from ...shared.named_actions import NamedActions

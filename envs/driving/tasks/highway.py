@@ -56,10 +56,10 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.context import Constant
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.named_actions import NamedActions
 from ...shared.own_constants import OwnConstants

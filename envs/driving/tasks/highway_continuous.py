@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
 
 from ..arrays import Scalar
 from ..traffic import traffic

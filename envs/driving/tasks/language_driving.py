@@ -36,11 +36,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant
-from rlbench_suite.policy import View
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ..arrays import Scalar
 from ..players.gap_testing import AHEAD, BEHIND, EGO_LANE, LEFT, RIGHT, Manner, see_ego, see_lanes

@@ -32,8 +32,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
 from ..players.gap_testing import EGO_LANE, LEFT, GapTestingDriver, Manner, pace, see_ego, see_lanes

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
 
 from ..arrays import Scalar
 from ..players.gap_testing import EGO_LANE, LEFT, RIGHT, Manner, pace, see_ego, see_lanes

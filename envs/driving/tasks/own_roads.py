@@ -42,11 +42,11 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant
-from rlbench_suite.document import Document
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.contexts.document import Document
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.own_constants import OwnConstants
 from ..arrays import Scalar

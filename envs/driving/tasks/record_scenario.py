@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.core.registry import card
+from rlbench_suite.numerics.process import precision
 
 from ..roads import routes, scenario
 from .crossing_task import SLOWER

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
 from ..players.gap_testing import AHEAD, BEHIND, EGO_LANE, LEFT, RIGHT, Lanes, Manner, pace, see_ego, see_lanes

@@ -38,10 +38,10 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task_card import TaskCard
 
 from ..arrays import Scalar
 from ..pictures import road_pictures

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.context import Constant, weights
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant, weights
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import alternating_bands
 from ...shared.own_constants import OwnConstants
@@ -117,7 +117,7 @@ def sample_fleet(
         constants: of the road.
         density: vehicles a metre and lane, as shipped.
         u: uniform numbers, ``(5 * vehicles + 3,)``.
-        split: a :class:`~rlbench_suite.task.Split` value.
+        split: a :class:`~rlbench_suite.core.task.Split` value.
         vehicles: number of vehicles, with the ego.
         per_lane: vehicles a lane, around the ring.
     """

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.numerics.bit_exact import computed_once
 
 from . import root_zone, tomato_crop
 from .exponential_runge_kutta import exponential_rk4

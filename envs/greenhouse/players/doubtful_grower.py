@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from ..tasks.tomato import Params, Tomato
 from ..tasks.tomato_sensors import INSIDE, SCALES, Readings

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from ..physics import root_zone
 from ..physics.high_tech_glasshouse import LAMP_PAR

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from ..physics.van_henten import Control
 from ..tasks.lettuce import CO2_LIMIT, HEATING_LIMIT, POSITION, SCALES, VENTILATION_LIMIT, Bounds, Lettuce, Params

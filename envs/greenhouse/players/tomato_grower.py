@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.core.policy import View
 
 from ..tasks.tomato import PRICE_SCALES, Params, Tomato
 from ..tasks.tomato_constants import CO2_LIMIT, HEATING_LIMIT, Bounds

@@ -45,11 +45,11 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant, weights
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.time_series import Column, Series
+from rlbench_suite.contexts.context import Constant, weights
+from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import alternating_bands
 from ...shared.own_constants import OwnConstants

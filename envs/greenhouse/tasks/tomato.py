@@ -45,11 +45,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.time_series import Column, Series
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.own_constants import OwnConstants
 from ..physics import glasshouse

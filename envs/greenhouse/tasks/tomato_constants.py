@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rlbench_suite.context import Constant, weights
+from rlbench_suite.contexts.context import Constant, weights
 
 from ..physics.glasshouse import Glasshouse
 from ..physics.tomato_crop import Variety

@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
 
 from ..weather.records import DAY
 from .grey_mould import rotten, spread

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
 
 from ..physics.glasshouse import Scalar
 from ..weather.records import DAY

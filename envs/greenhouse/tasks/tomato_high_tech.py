@@ -34,10 +34,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant, weights
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.time_series import Column, Series
+from rlbench_suite.contexts.context import Constant, weights
+from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
 
 from ..physics import heat_store, high_tech_glasshouse, root_zone
 from ..physics.glasshouse import Control, House, Scalar, co2_ppm

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import jax
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 from ..weather.records import STEP
 from .lettuce import KWH

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlbench_suite.numerals import read_integer, read_real
-from rlbench_suite.time_series import LONGEST, Column
+from rlbench_suite.contexts.numerals import read_integer, read_real
+from rlbench_suite.contexts.time_series import LONGEST, Column
 
 from .maritime import HOUR
 

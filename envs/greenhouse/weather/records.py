@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.time_series import Column, Series
+from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.own_constants import OwnConstants, begin_in_record
 from .energyplus import read_energyplus

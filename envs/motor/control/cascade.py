@@ -36,8 +36,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
 
 from ..machines.frames import Scalar, Values
 from ..parts.instruments import EncoderAndNoise, NoisyInstruments

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
 
 from ..machines import pmsm
 from ..machines.pmsm import DQ

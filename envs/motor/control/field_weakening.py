@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
-from rlbench_suite.task import Task
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Task
 
 from ..machines.frames import DQ, Scalar, Values
 from ..machines.synchronous import PermanentMagnet

@@ -18,7 +18,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from rlbench_suite.task import Task
+from rlbench_suite.core.task import Task
 
 from ..machines import thermal
 from ..machines.frames import DQ, Scalar, Values

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
-from rlbench_suite.task import Task
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Task
 
 from ..machines.dc import Armature
 from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park

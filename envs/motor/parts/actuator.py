@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from gymnasium import spaces
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ..machines.frames import Scalar, Values
 from ..power_electronics import interlocking

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ..machines.frames import Scalar, Values, wrapped
 from ..plants.plant import Plant

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 from ..machines.solver import SOLVERS
 from ..plants.three_phase import ThreePhase

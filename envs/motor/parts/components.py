@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlbench_suite.component import Component, scaled
+from rlbench_suite.core.component import Component, scaled
 
 from ..plants.direct_current import DirectCurrent
 from ..plants.induction import SCIM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ..machines.frames import Scalar, Values
 from .actuator import Voltages

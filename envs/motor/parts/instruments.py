@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ..machines.frames import Scalar, Values
 from . import components

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ..machines.frames import Scalar, Values
 from ..plants.plant import Plant

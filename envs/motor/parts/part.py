@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ..machines.frames import Values
 from ..plants.plant import Plant

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component, KeyFigure, scaled
+from rlbench_suite.core.component import Component, KeyFigure, scaled
 
 from ..machines.frames import Scalar, Values
 from ..plants.three_phase import ThreePhase

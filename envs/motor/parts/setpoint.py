@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite import keys
+from rlbench_suite.numerics import keys
 
 from ...shared.own_constants import begin_in_record
 from ..machines.frames import Scalar, Values

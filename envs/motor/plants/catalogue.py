@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 from ..power_electronics.converter import CONVERTERS
 from .direct_current import DirectCurrent, ExtExDc, PermExDc, SeriesDc, ShuntDc

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rlbench_suite.context import Constant, Context
+from rlbench_suite.contexts.context import Constant, Context
 
 from ..setpoints.goals import Goal
 from .induction import SCIM

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rlbench_suite.task_card import Constraint, TaskCard
+from rlbench_suite.core.task_card import Constraint, TaskCard
 
 _MACHINES = {
     "PermExDc": "a permanently excited direct-current machine",

@@ -76,11 +76,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component, KeyFigure, scaled
-from rlbench_suite.context import Constant, weights
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
-from rlbench_suite.time_series import Column, Series
+from rlbench_suite.contexts.context import Constant, weights
+from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.component import Component, KeyFigure, scaled
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.own_constants import OwnConstants
 from ...shared.runge_kutta import rk4

@@ -19,7 +19,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 from ..machines.frames import DQ, Scalar
 from ..setpoints.goals import Goal

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ...shared.runge_kutta import rk4
 from ..machines.frames import DQ, Phases, Scalar, Values, inverse_clarke, inverse_park, wrapped

@@ -38,9 +38,9 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rlbench_suite.component import Component, KeyFigure, scaled
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, KeyFigure, scaled
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import alternating_bands
 from ..machines import pmsm

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import alternating_bands
 from ...shared.runge_kutta import rk4

@@ -28,8 +28,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component, scaled
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, scaled
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.runge_kutta import rk4
 from ..machines import dc

@@ -20,7 +20,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 from .combine import CombinePuzzle, CombineTask, Instance
 from .expression import Tree

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
-from rlbench_suite.puzzle import Malformed
+from rlbench_suite.puzzle.puzzle import Malformed
 
 Tree = int | tuple[str, "Tree", "Tree"]
 """The place of a number among those given, or an operator and its two operands."""

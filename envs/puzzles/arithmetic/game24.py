@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 from .combine import OPERATIONS, CombinePuzzle, CombineTask, Instance
 from .expression import Tree

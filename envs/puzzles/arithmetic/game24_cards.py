@@ -40,9 +40,9 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.dice import Dice
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask

@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Malformed
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import Malformed
 
 from ..shared import parsing
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle

@@ -19,12 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.bitset import unpack_bits
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Example
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.bitset import unpack_bits
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import Example
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from .cnf_search import Search

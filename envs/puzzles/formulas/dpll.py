@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
 
 from .formula import Formula, as_bits, size, tally, used_clauses, values
 

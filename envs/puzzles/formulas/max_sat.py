@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Verdict
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Verdict
 
 from .cnf import CNFPuzzle, MaxCNF, as_answer, clause_list, cnf, uniform_clause, unsatisfied
 from .flips import PuzzleFlips

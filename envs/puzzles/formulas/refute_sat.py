@@ -40,11 +40,11 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.bank import STOP, Bank, bank_of_both_splits
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Malformed, Verdict, wrong
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.bank import STOP, Bank, bank_of_both_splits
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.task_card import SPLITS, TaskCard
+from rlbench_suite.core.task_card import SPLITS, TaskCard
+from rlbench_suite.puzzle.dice import Dice
 
 from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search

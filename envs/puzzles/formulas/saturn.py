@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 from .cnf import CNF, ModelPuzzle, agreeing, clause_list, cnf, scope
 from .dimacs import Clause

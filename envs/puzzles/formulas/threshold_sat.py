@@ -32,13 +32,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bank import Bank
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.puzzle import RIGHT, Example, Verdict, wrong
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.bank import Bank
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Verdict, wrong
 
 from ..shared.puzzle_task import Params, PuzzleTask
 from . import flips

@@ -6,7 +6,7 @@ search finds no second model. ``difficulty`` is the number of variables.
 
 from __future__ import annotations
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search

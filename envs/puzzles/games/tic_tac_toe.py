@@ -28,14 +28,14 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bank import Bank
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.keys import bits
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.keys import bits
+from rlbench_suite.puzzle.bank import Bank
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import FILLED, INK, Board

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.bitset import unpack_bits
-from rlbench_suite.dice import Dice
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bitset import unpack_bits
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import relabelled, smallest_form, square_symmetries

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.bitset import unpack_bits
-from rlbench_suite.dice import Dice
+from rlbench_suite.numerics.bitset import unpack_bits
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_bits
 from ..shared.symmetry import smallest_form, square_symmetries

@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.reductions import union
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.reductions import union
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle

@@ -33,10 +33,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.dice import Dice, stream_of
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, agreement, split_by, wrong
-from rlbench_suite.task_card import SPLITS, TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task_card import SPLITS, TaskCard
+from rlbench_suite.puzzle.dice import Dice, stream_of
+from rlbench_suite.puzzle.puzzle import RIGHT, Puzzle, Verdict, agreement, split_by, wrong
 
 from ..shared import parsing
 from ..shared.board import Board

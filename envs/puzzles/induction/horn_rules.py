@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlbench_suite.puzzle import Malformed
+from rlbench_suite.puzzle.puzzle import Malformed
 
 RELATION, MARKED, UNMARKED = range(3)
 X, Y = range(2)

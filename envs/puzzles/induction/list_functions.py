@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Example
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import Example
 
 from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, packed, picked

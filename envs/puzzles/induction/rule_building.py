@@ -30,9 +30,9 @@ from gymnasium import spaces
 from jax import lax
 from PIL import Image, ImageDraw, ImageFont
 
-from rlbench_suite.bank import Bank, bank_of_both_splits
-from rlbench_suite.component import Component, singles
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.bank import Bank, bank_of_both_splits
 
 from ..shared import parsing
 from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared.naming import least_naming
 from .horn_rules import (

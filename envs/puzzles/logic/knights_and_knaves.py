@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Example
+from rlbench_suite.core.component import Component
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import Example
 
 from ..shared.board import INK, Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle

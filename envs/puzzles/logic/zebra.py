@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.component import Component
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import INK, Board
 from ..shared.caption import with_caption

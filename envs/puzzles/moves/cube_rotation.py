@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import Board

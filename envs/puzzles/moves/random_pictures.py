@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 COLOURS = 8
 CODES = "KRGYBMCW"

@@ -31,10 +31,10 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import CLUE_PAPER, FILLED, Board

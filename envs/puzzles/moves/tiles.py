@@ -31,11 +31,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.component import Component, singles
-from rlbench_suite.dice import Dice
-from rlbench_suite.reductions import summed
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared import parsing
 from ..shared.board import Board

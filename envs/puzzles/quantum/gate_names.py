@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlbench_suite.component import Component, singles
+from rlbench_suite.core.component import Component, singles
 
 WORDS = {
     "H": "Hadamard gate",

@@ -32,10 +32,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask

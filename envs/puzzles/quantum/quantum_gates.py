@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import Board
 from ..shared.group import Group, GroupState, UndoTask

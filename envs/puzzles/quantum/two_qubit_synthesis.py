@@ -25,8 +25,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
+from rlbench_suite.core.component import Component
+from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import FILLED, Board
 from ..shared.puzzle_task import Params

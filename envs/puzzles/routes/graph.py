@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 Graph = Sequence[int]
 """Neighbours of each vertex, as bits."""

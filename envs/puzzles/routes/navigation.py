@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Example, Malformed, Verdict, wrong
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import Example, Malformed, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params

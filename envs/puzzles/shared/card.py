@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 SMALL = "instances are small and the mask forbids what breaks a rule, so that few values are left to chance"
 EASY_IS_SMALL = f"easy {SMALL}"

@@ -28,12 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
-from rlbench_suite.reductions import summed
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
 
 from . import parsing
 from .board import Board

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
 
 from . import parsing
 from .puzzle_task import Params, PuzzleTask

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from rlbench_suite.numerals import read_integer
-from rlbench_suite.puzzle import HYPHENATED, Malformed, items_of
+from rlbench_suite.contexts.numerals import read_integer
+from rlbench_suite.puzzle.puzzle import HYPHENATED, Malformed, items_of
 
 _ENDS_OF_ROWS = str.maketrans(dict.fromkeys(")]};", "\n"))
 

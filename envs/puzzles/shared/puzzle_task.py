@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.bank import STOP, Bank, bank_of_both_splits
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.puzzle import Puzzle
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.bank import STOP, Bank, bank_of_both_splits
+from rlbench_suite.puzzle.puzzle import Puzzle
 
 State = TypeVar("State")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
 
 Position = TypeVar("Position")
 

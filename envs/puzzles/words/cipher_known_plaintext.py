@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Verdict, wrong
+from rlbench_suite.core.component import Component
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Verdict, wrong
 
 from ..shared.symmetry import relabelled, smallest_form
 from .ciphers import (

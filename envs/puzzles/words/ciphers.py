@@ -13,7 +13,7 @@ from itertools import cycle
 from math import factorial, gcd, isqrt
 from typing import ClassVar
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 Numbers = Sequence[int]
 

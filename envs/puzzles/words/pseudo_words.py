@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle.dice import Dice
 
 VOWELS = "AEIOU"
 

@@ -26,10 +26,10 @@ import numpy as np
 from gymnasium import spaces
 from PIL import ImageFont
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Example, Instance, Malformed, Puzzle, agreement, items_of
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import Example, Instance, Malformed, Puzzle, agreement, items_of
 
 from ..shared import parsing
 from ..shared.board import Board

@@ -23,9 +23,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, agreement, wrong
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.puzzle.dice import Dice
+from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.board import Board

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
 
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter, rotor_action

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from rlbench_suite.context import Constant, Context
+from rlbench_suite.contexts.context import Constant, Context
 
 from . import dynamics
 from .dynamics import HOVER_ACTION, NOMINAL, ROTOR_ARM, ROTOR_SPEED_LIMIT, STEP, Airframe

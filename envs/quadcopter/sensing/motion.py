@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from ..physics import dynamics
 from ..physics.dynamics import ROTOR_NAMES, Quadcopter, rotor_action

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.numerics.bit_exact import computed_once
 
 from ..physics.rigid_body import RigidBody, Scalar, rotation_matrix
 

@@ -27,10 +27,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Params, State
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Params, State
+from rlbench_suite.core.task_card import TaskCard
 
 from ..control import flight_controller
 from ..control.flight_controller import BodyRates, Velocity

@@ -1,6 +1,6 @@
 """Cards of the tasks of one quadcopter."""
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 _ROUGH = {
     "Hover": ("Reach and hold a hover", 500, "stabilisation"),

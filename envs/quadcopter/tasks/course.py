@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.context import weights
+from rlbench_suite.contexts.context import weights
 
 from ...shared.own_constants import OwnConstants
 from ..physics.dynamics import Quadcopter

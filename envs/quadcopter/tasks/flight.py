@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.context import Constant
-from rlbench_suite.task import Params, State, Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task import Params, State, Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.own_constants import OwnConstants
 from ..physics import data_sheet, dynamics

@@ -32,9 +32,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import weights
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import weights
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task_card import TaskCard
 
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet

@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
 
 from ..control.geometric import compensate_lag
 from ..physics.dynamics import HOVER_ACTION, Airframe, Quadcopter, Rotors

@@ -33,13 +33,13 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from rlbench_suite.adapters.packed_episode import order, programs
-from rlbench_suite.compat import calling_thread_device
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant
-from rlbench_suite.episode import Draw
-from rlbench_suite.host import HostTask
-from rlbench_suite.process import precision, refuse_after_fork
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.compat import calling_thread_device
+from rlbench_suite.numerics.process import precision, refuse_after_fork
 
 from ..physics import dynamics
 from ..physics.dynamics import ROTOR_ARM, STEP, Airframe, Quadcopter, Rotors

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.rigid_body import Inertia

@@ -32,10 +32,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import weights
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import weights
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task_card import TaskCard
 
 from ..control.geometric import SLOWER, attitude_gains, make_pilot, rotor_commands
 from ..physics import dynamics

@@ -30,9 +30,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Components
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Components
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import alternating_bands
 from ..control.disturbance_observer import Observed, Rates, initial_estimate, observe

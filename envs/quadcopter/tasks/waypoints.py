@@ -34,9 +34,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task_card import TaskCard
 
 from ..control.geometric import GeometricControl, SetPoint, make_pilot
 from ..physics import dynamics

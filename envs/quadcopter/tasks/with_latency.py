@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.context import Constant
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ..control.predictor import Predictor
 from ..physics import dynamics

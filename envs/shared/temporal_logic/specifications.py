@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.task import Params, State, Task
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Params, State, Task
 
 from .formula import Always, And, Eventually, Formula, In, Not, Or, Until, in_symbols, in_words
 from .monitor import NEVER, Memory, Monitor

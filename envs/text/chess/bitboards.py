@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.numerics.bit_exact import computed_once
 
 Sets = TypeVar("Sets")
 FULL = np.uint32(0xFFFFFFFF)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.policy import View, privileged_player
 
 from .bitboards import LEAPS, RAYS, Bits, full_where, sliding_reach, squares, stack_sets
 from .rules import (

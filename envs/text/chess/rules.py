@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.reductions import summed
+from rlbench_suite.numerics.reductions import summed
 
 from .bitboards import (
     EAST,

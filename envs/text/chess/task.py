@@ -42,9 +42,9 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.component import Component
-from rlbench_suite.task import Split, Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Split, Task
+from rlbench_suite.core.task_card import TaskCard
 
 from .notation import SQUARE, SQUARES, draw_board, endpoints, fen, format_board, members, move_name, pieces, read_move
 from .players import FREEDOM, MATE, TIES, game_over_score, material, promise

@@ -27,8 +27,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Split
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Split
 
 from .knowledge import real_knowledge
 from .twenty_questions import Params, State, TwentyQuestions, count, members

@@ -54,9 +54,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component
-from rlbench_suite.task import Split, Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Split, Task
+from rlbench_suite.core.task_card import TaskCard
 
 from .knowledge import THINGS, Fiction, Knowledge, fictional_knowledge, real_knowledge, spell_actions, understand
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.policy import View, privileged_player
 
 from .house import (
     CAN_SLICE,

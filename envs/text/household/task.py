@@ -52,9 +52,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard, unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from .house import (
     ALLOWED_THINGS,

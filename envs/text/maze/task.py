@@ -41,9 +41,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component, singles
-from rlbench_suite.task import Split, Task
-from rlbench_suite.task_card import TaskCard, unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task import Split, Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import split_bits
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.numerics.bit_exact import computed_once
 
 from .actions import bits_of
 from .rules import GRASS, LAVA, PATH, SAND, WATER

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.keys import uniform
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.reductions import union
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.numerics.keys import uniform
+from rlbench_suite.numerics.reductions import union
 
 from ...shared.grid_bits import SIDE, grown
 from .actions import pickaxe

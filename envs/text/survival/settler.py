@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.policy import View, privileged_player
 
 from ...shared.grid_bits import above, below, flooded, grown
 from .actions import RIPE, near, pickaxe

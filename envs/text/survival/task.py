@@ -39,12 +39,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.batch_last import few_in_one_kernel
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.bitset import flags_and_numbers
-from rlbench_suite.component import Component, singles
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard, unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.component import Component, singles
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.batch_last import few_in_one_kernel
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.bitset import flags_and_numbers
 
 from ...shared.alternating_bands import split_bits
 from .actions import RIPE, act, live

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.bitset import BitSet
-from rlbench_suite.reductions import union
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.bitset import BitSet
+from rlbench_suite.numerics.reductions import union
 
 from ...shared.grid_bits import SIDE, count, flooded, grown, majority
 from .rules import COAL, DIAMOND, EDGE, GRASS, IRON, LAVA, PATH, SAND, STONE, TREE, WATER

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.batch_last import batch_last, numbered
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.reductions import union
+from rlbench_suite.numerics.batch_last import batch_last, numbered
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.reductions import union
 
 from .maps import SITES
 from .rules import (

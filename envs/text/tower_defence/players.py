@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.reductions import summed
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.numerics.reductions import summed
 
 from .maps import SITES
 from .orders import play_step

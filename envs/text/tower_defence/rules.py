@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.batch_last import numbered
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.reductions import summed, union
+from rlbench_suite.numerics.batch_last import numbered
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.reductions import summed, union
 
 from .maps import LENGTH, SITES
 

@@ -49,12 +49,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.bitset import flags_and_numbers, joined_bits
-from rlbench_suite.component import Component
-from rlbench_suite.reductions import summed
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard, unknown
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import computed_once
+from rlbench_suite.numerics.bitset import flags_and_numbers, joined_bits
+from rlbench_suite.numerics.reductions import summed
 
 from .maps import (
     LENGTH,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rlbench_suite.component import Component
+from rlbench_suite.core.component import Component
 
 from . import columns
 from .apps.apis import COLUMN_APIS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.puzzle.dice import Dice, stream_of
 
 from .instance import instance
 from .rows import NOUNS

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.puzzle.dice import Dice, stream_of
 
 from .apps.apis import ROW_API_NUMBERS, ROW_APIS
 from .apps.assistant import ANSWER, FINISH, REFUSE

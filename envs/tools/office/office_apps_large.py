@@ -44,11 +44,11 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.component import Component
-from rlbench_suite.dice import Dice, stream_of
-from rlbench_suite.episode import Draw
-from rlbench_suite.host import HostTask
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.puzzle.dice import Dice, stream_of
 
 from ..shared.calls import nearest, short
 from ..shared.page import HEIGHT, WIDTH, page

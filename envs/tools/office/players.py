@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.policy import View, privileged_player
 
 from .apps import assistant
 from .apps.apis import COLUMN_API_NUMBERS, ROW_API_NUMBERS

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.puzzle.dice import Dice, stream_of
 
 CITIES = ("Bern", "Cairo", "Hanoi", "Lima", "Oslo", "Quito", "Riga", "Turin")
 PEOPLE = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.puzzle.dice import Dice, stream_of
 
 from .database import GROUP, GROUPS, THEMES, database, focus_of
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite import registry
-from rlbench_suite.agent import CannotPlay
-from rlbench_suite.atomic_files import replacing
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.contexts.atomic_files import replacing
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.core.policy import player_for
+from rlbench_suite.core.scale import NORMAL_QUANTILE, ZERO_PLAYERS, Scale, Score
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import SCORES_FILE, TaskCard
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
-from rlbench_suite.policy import player_for
-from rlbench_suite.scale import NORMAL_QUANTILE, ZERO_PLAYERS, Scale, Score
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import SCORES_FILE, TaskCard
 
 SOLVED_BY_NOOP = 0.9
 """Part of the way from random play to the reference at which doing nothing is about as good as the reference."""
@@ -50,7 +50,7 @@ def measure(
 
     Args:
         task: the task, at the difficulty to measure.
-        players: :data:`~rlbench_suite.scale.ANCHORS`, or yardsticks of the card. Those who cannot play are left out.
+        players: :data:`~rlbench_suite.core.scale.ANCHORS`, or yardsticks of the card. Those who cannot play are left out.
         episodes: number of test-split episodes of each player, at least 2. No cell is evaluated on them. If None,
             players play until the ends of the scale are known well enough.
         largest_error: standard error of each end of the scale, in units of the score, at which no more is played.

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.core.task_card import Score
 from rlbench_suite.evaluation.statistics.aggregates import mean
 from rlbench_suite.evaluation.statistics.wilson import rounded_score, wilson_interval
-from rlbench_suite.puzzle import Puzzle
-from rlbench_suite.task_card import Score
+from rlbench_suite.puzzle.dice import Dice, stream_of
+from rlbench_suite.puzzle.puzzle import Puzzle
 
 PLAYERS = {
     "nothing": "the empty answer",

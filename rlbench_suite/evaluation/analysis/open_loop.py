@@ -22,11 +22,11 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.maskable import has_masks
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.episode import Draw, Role, action_sizes, advance, begin, draw_key, scalar_return, seed_key
-from rlbench_suite.host import HostTask
-from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import on_the_cpu, precision
-from rlbench_suite.task import Task
+from rlbench_suite.core.episode import Draw, Role, action_sizes, advance, begin, draw_key, scalar_return, seed_key
+from rlbench_suite.core.host import HostTask
+from rlbench_suite.core.policy import Policy, View
+from rlbench_suite.core.task import Task
+from rlbench_suite.numerics.process import on_the_cpu, precision
 
 LIMIT = 0.25
 """Largest score that blind play may have, on the scale of the card."""

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import observed_signals
 from rlbench_suite.evaluation.trajectory import Trajectory, columns
-from rlbench_suite.task import Task
 
 STEP = 0.05
 """Least change that is a step, in parts of the set point's range in the episode."""

@@ -27,9 +27,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from gymnasium import spaces
 
-from rlbench_suite.agent import Agent, HostPolicy
-from rlbench_suite.atomic_files import replacing, writing
-from rlbench_suite.context import times
+from rlbench_suite.contexts.atomic_files import replacing, writing
+from rlbench_suite.contexts.context import times
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.agent import Agent, HostPolicy
+from rlbench_suite.core.policy import Policy, View, is_privileged
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task import Split, Task
+from rlbench_suite.core.task_card import TaskCard, load
 from rlbench_suite.evaluation.cell import Cell, CellSpec
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds, finite_results, training_task
 from rlbench_suite.evaluation.report import chart
@@ -37,11 +42,7 @@ from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.runs.players import find_player
 from rlbench_suite.evaluation.runs.run import Run
 from rlbench_suite.evaluation.statistics.aggregates import Estimate, frequency_averaged_score, mean
-from rlbench_suite.policy import Policy, View, is_privileged
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Split, Task
-from rlbench_suite.task_card import TaskCard, load, unknown
+from rlbench_suite.numerics.process import precision
 
 INTERVAL = "decision interval"
 """Name of what :func:`sweep_frequency` varies: the number of steps for which a policy holds each action."""

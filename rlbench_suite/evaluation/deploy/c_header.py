@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rlbench_suite.component import Signal
+from rlbench_suite.core.component import Signal
 from rlbench_suite.evaluation.deploy.network import (
     GRU,
     LSTM,

@@ -1,6 +1,6 @@
 """Acting policies as short lists of layers, whatever agent trained them: the form in which they leave the simulator.
 
-A learned policy gives its parameters as plain data (:class:`rlbench_suite.policy.ActingParameters`), and
+A learned policy gives its parameters as plain data (:class:`rlbench_suite.core.policy.ActingParameters`), and
 :func:`build_network` makes a :class:`Network` of them: normalisation of observations, layers, memory, and how its
 outputs become an action. ``c_header.py`` and ``onnx_export.py`` write it for other machines. The network is one
 agent's; several agents share it.
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlbench_suite.core.policy import ActingParameters
 from rlbench_suite.evaluation.flat_rows import FlatRows
-from rlbench_suite.policy import ActingParameters
 
 
 class Scale(NamedTuple):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import rlbench_suite
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.deploy import c_header, onnx_export
 from rlbench_suite.evaluation.deploy.network import Network, NetworkPolicy, build_network
@@ -17,7 +18,6 @@ from rlbench_suite.evaluation.flat_rows import entry_scales, observed_signals
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.runs.cell_policies import find_cell, read_policy
 from rlbench_suite.evaluation.trajectory import Trajectory, play
-from rlbench_suite.task import Task
 
 _NUMBERS = 4096
 """Approximate number of observed numbers in the test vectors of a header."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from safetensors import SafetensorError, safe_open
 
 if TYPE_CHECKING:  # a header is read before JAX may load
-    from rlbench_suite.agent import Agent, HostPolicy
-    from rlbench_suite.policy import Policy
-    from rlbench_suite.task import Task
+    from rlbench_suite.core.agent import Agent, HostPolicy
+    from rlbench_suite.core.policy import Policy
+    from rlbench_suite.core.task import Task
 
 
 class Checkpoint(NamedTuple):

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import LONGEST_GIVEN, unknown
 
 NAME = "onnx"
 SUFFIX = ".onnx"

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows, entry_scales
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, sha256
-from rlbench_suite.task import Task
 
 NAME = "controller"
 TRUSTED = "RLSUITE_TRUSTED_CONTROLLER"

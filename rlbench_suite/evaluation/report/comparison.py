@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from rlbench_suite.core.registry import constraint
 from rlbench_suite.evaluation.report.paired_cells import Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
 from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.run import Cells, Run, anchor_errors, cells_by_agent, failure_counts, violates
@@ -35,7 +36,6 @@ from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.evaluation.statistics.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.statistics.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
 from rlbench_suite.evaluation.statistics.unseen_runs import SCALE, Bounds, ends_of_runs, unseen_share
-from rlbench_suite.registry import constraint
 
 
 @dataclass(frozen=True)

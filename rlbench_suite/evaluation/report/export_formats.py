@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from rlbench_suite.core.registry import constraint
 from rlbench_suite.evaluation.report.comparison import verdicts
 from rlbench_suite.evaluation.report.report_remarks import on_few_seeds
 from rlbench_suite.evaluation.report.run_selection import select_runs
@@ -21,7 +22,6 @@ from rlbench_suite.evaluation.statistics import aggregates
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.evaluation.statistics.power import LEVEL
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
-from rlbench_suite.registry import constraint
 
 COLUMNS = (
     "task",

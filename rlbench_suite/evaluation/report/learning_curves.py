@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
+from rlbench_suite.core.scale import Scale
 from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.runs.run import TrainingCurve
 from rlbench_suite.evaluation.statistics.aggregates import Curve, sample_efficiency
-from rlbench_suite.scale import Scale
 
 POINTS = 11
 """Points of a curve. Each has a bootstrap of its own."""

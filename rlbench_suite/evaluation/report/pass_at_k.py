@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any
 
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task_card import Score, TaskCard
 from rlbench_suite.evaluation.runs.run import Run
 from rlbench_suite.evaluation.statistics.wilson import wilson_interval
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task_card import Score, TaskCard
 
 TRIVIAL = ("nothing", "guess", "constant", "heuristic")
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import FailedCell
 from rlbench_suite.evaluation.report.pass_at_k import Passing, passing
 from rlbench_suite.evaluation.report.report_rows import Gap, Row, Transfer, gap_of, pairs_of, row_of
@@ -21,8 +23,6 @@ from rlbench_suite.evaluation.statistics.aggregates import (
 )
 from rlbench_suite.evaluation.statistics.intervals import Estimate, Method
 from rlbench_suite.evaluation.statistics.profiles import probability_above
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task_card import TaskCard
 
 AGGREGATES = {"iqm": "IQM", "mean": "Mean", "median": "Median", "optimality_gap": "Optimality gap"}
 

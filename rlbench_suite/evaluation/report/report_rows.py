@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.scale import Scale
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.run import Run
 from rlbench_suite.evaluation.statistics.aggregates import means
 from rlbench_suite.evaluation.statistics.intervals import Estimate, Method
 from rlbench_suite.evaluation.statistics.unseen_runs import proportion_interval
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.scale import Scale
-from rlbench_suite.task_card import TaskCard
 
 
 @dataclass(frozen=True)

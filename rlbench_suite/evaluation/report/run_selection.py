@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rlbench_suite import registry
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.report.paired_cells import several
 from rlbench_suite.evaluation.runs.run import Run, agent_names
-from rlbench_suite.task_card import unknown
 
 
 def select_runs(runs: Sequence[Run], agents: str | None = None, tasks: str | None = None) -> list[Run]:

@@ -9,15 +9,15 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
+from rlbench_suite.core.scale import Score
 from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.report.page import interval
 from rlbench_suite.evaluation.report.pass_at_k import Passing
 from rlbench_suite.evaluation.report.report import AGGREGATES, Report
 from rlbench_suite.evaluation.report.report_remarks import remarks, unit
 from rlbench_suite.evaluation.report.report_rows import Row
+from rlbench_suite.evaluation.report.whole_table import Table
 from rlbench_suite.evaluation.statistics.intervals import Estimate
-from rlbench_suite.scale import Score
-from rlbench_suite.whole_table import Table
 
 _RESULTS = {"return", "constrained", "worst tenth", "success", "cost"}
 """Columns that are empty for an agent with failed cells."""

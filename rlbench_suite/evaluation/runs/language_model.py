@@ -17,17 +17,17 @@ import jax
 import numpy as np
 
 from rlbench_suite.adapters.record import Record
-from rlbench_suite.agent import CannotPlay
+from rlbench_suite.contexts.atomic_files import make_folder, writing
+from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import Score, TaskCard
 from rlbench_suite.evaluation.cell import Cell, CellSpec
-from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.protocol import EPISODES, Outcome, evaluation_seeds
+from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.open_run import OpenRun
-from rlbench_suite.atomic_files import make_folder, writing
 from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.language.playing import Game, Result, Transcript, TranscriptFile, play_all, rejudge
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import Score, TaskCard
 
 NAME = "llm"
 FOLDER = "transcripts"

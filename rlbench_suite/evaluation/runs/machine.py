@@ -87,7 +87,9 @@ class Machine(BaseModel):
     def this(cls) -> Machine:
         """Describe this machine without starting an accelerator."""
         cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-        entries = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
+        entries = {
+            key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())
+        }
         flags = entries.get("flags", entries.get("Features", "")).split()
         return cls(
             python=platform.python_version(),

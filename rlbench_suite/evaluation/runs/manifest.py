@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -20,10 +20,10 @@ from pydantic import (
 )
 
 import rlbench_suite
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.core.registry import constraint
+from rlbench_suite.core.scale import ZERO_PLAYERS, Scale, Score
 from rlbench_suite.evaluation.cell import Cell, CellSpec
-from rlbench_suite.registry import constraint
-from rlbench_suite.scale import ZERO_PLAYERS, Scale, Score
+from rlbench_suite.evaluation.runs.machine import Machine
 
 VERSION = 2
 """Version of the protocol. It changes whenever results change for another reason than a task's or agent's version."""
@@ -240,7 +240,7 @@ class CellResult(BaseModel):
 
     @property
     def constrained_score(self) -> float:
-        """Normalised score as :meth:`~rlbench_suite.task_card.Constraint.constrained` counts it."""
+        """Normalised score as :meth:`~rlbench_suite.core.task_card.Constraint.constrained` counts it."""
         limit = constraint(self.task)
         return limit.constrained(self.score, self.mean_cost) if limit else self.score
 

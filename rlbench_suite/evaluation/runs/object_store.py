@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from rlbench_suite.contexts.atomic_files import CannotWrite
+from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX
-from rlbench_suite.atomic_files import CannotWrite
-from rlbench_suite.task_card import unknown
 
 if TYPE_CHECKING:  # commands on results read runs at URLs without JAX
-    from rlbench_suite.evaluation.runs.runner import Event
     from rlbench_suite.evaluation.runs.open_run import OpenRun
+    from rlbench_suite.evaluation.runs.runner import Event
 
 EXPIRY = 120.0
 """Seconds without a renewal after which a lease counts as abandoned."""
@@ -266,7 +266,9 @@ class _Copy(RunFolder):
         with self.objects.using():
             names = [name for name in self.objects.names() if not name.startswith(f"{_LEASES}/")]
             finished = {name.rpartition("/")[0] for name in names if name.endswith(f"/{_RESULT}")}
-            stored_names = [name for name in names if not name.startswith("cells/") or name.rpartition("/")[0] in finished]
+            stored_names = [
+                name for name in names if not name.startswith("cells/") or name.rpartition("/")[0] in finished
+            ]
             self.objects.download(self.path, stored_names)
         self.saved = {name: self._state(name) for name in stored_names}
 

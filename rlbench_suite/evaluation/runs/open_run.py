@@ -19,20 +19,19 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
-from rlbench_suite.evaluation.runs.machine import Machine, joules
+from rlbench_suite.contexts.atomic_files import clear_abandoned, make_folder, publish, replacing, staging, writing
+from rlbench_suite.core.policy import is_privileged
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.scale import Scale
+from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.cell import Cell, FailedCell
-from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest, Sitting
+from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
 from rlbench_suite.evaluation.protocol import Outcome, finite_results
+from rlbench_suite.evaluation.runs.machine import Machine, joules
+from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX, CellResult, Manifest, Sitting
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
-from rlbench_suite.evaluation.statistics.aggregates import worst_tenth
 from rlbench_suite.evaluation.runs.tables import CURVE, EPISODES, TRACE, write_table
-from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX
-from rlbench_suite.atomic_files import clear_abandoned, make_folder, publish, replacing, staging, writing
-from rlbench_suite.policy import is_privileged
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.scale import Scale
-from rlbench_suite.task import Task
+from rlbench_suite.evaluation.statistics.aggregates import worst_tenth
 
 
 class PolicySaver(Protocol):

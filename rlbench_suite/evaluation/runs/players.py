@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from rlbench_suite import registry
-from rlbench_suite.agent import Agent
-from rlbench_suite.evaluation.policy_files import onnx_policy
-from rlbench_suite.evaluation.policy_files import shared_library
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import Agent
+from rlbench_suite.core.scale import Score
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.evaluation.policy_files import onnx_policy, shared_library
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.runs.language_model import LanguageModel
 from rlbench_suite.evaluation.runs.run import Run
-from rlbench_suite.scale import Score
-from rlbench_suite.task_card import TaskCard
 
 _MEMBERS = ("check", "hyperparameters", "train", "save")
 

@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import rlbench_suite
-from rlbench_suite.context import Context, keep
-from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Event, Worker, supervise
+from rlbench_suite.contexts.atomic_files import CannotWrite
+from rlbench_suite.contexts.context import Context, keep
+from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.evaluation.cell import Cell, CellSpec
 from rlbench_suite.evaluation.runs.manifest import Manifest
-from rlbench_suite.evaluation.runs.runner import perform
 from rlbench_suite.evaluation.runs.open_run import OpenRun
-from rlbench_suite.atomic_files import CannotWrite
-from rlbench_suite.registry import card as find_card
+from rlbench_suite.evaluation.runs.runner import perform
+from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Event, Worker, supervise
 
 CRASHES = 3
 """Number of crashes of its worker after which a cell is reported as failed."""
@@ -339,5 +339,6 @@ def _room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> int
     """Return the number of cells that all nodes together have room for."""
     needs = {name: round(amount * _RESOURCE_UNITS) for name, amount in resources.needs().items()}
     return sum(
-        min(round(has.get(name, 0.0) * _RESOURCE_UNITS) // needed_units for name, needed_units in needs.items()) for has in nodes.values()
+        min(round(has.get(name, 0.0) * _RESOURCE_UNITS) // needed_units for name, needed_units in needs.items())
+        for has in nodes.values()
     )

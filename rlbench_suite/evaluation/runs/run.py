@@ -26,19 +26,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.registry import constraint
+from rlbench_suite.core.scale import Scale
+from rlbench_suite.core.task_card import file_name_of
 from rlbench_suite.evaluation.cell import Cell, FailedCell
-from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest, first_fault
+from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
+from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX, CellResult, Manifest, first_fault
 from rlbench_suite.evaluation.runs.object_store import Source
-from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX
-from rlbench_suite.registry import constraint
-from rlbench_suite.scale import Scale
-from rlbench_suite.task_card import file_name_of, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rlbench_suite.task import Task
+    from rlbench_suite.core.task import Task
 
 Cells = Mapping[str, Mapping[int, CellResult]]
 """Finished cells of an agent by task and seed."""
@@ -125,7 +125,11 @@ class Run:
 
     def _read_failures(self) -> Iterator[FailedCell]:
         for agent, task, folder in self._task_folders():
-            records = [entry.name.removesuffix(FAILED_SUFFIX) for entry in folder.iterdir() if entry.name.endswith(FAILED_SUFFIX)]
+            records = [
+                entry.name.removesuffix(FAILED_SUFFIX)
+                for entry in folder.iterdir()
+                if entry.name.endswith(FAILED_SUFFIX)
+            ]
             for seed in sorted(_seeds(records)):
                 if seed < self.manifest.seeds and not os.path.lexists(folder / str(seed) / "result.json"):
                     yield FailedCell(agent, task, seed, _read_error(folder / f"{seed}{FAILED_SUFFIX}"))
@@ -345,7 +349,9 @@ def agent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     for run in runs:
         for agent in run.manifest.hyperparameters:
             groups = owners.setdefault(agent, [])
-            agreeing_group = next((group for group in groups if all(_agree(agent, run, known_run) for known_run in group)), None)
+            agreeing_group = next(
+                (group for group in groups if all(_agree(agent, run, known_run) for known_run in group)), None
+            )
             if agreeing_group is None:
                 groups.append([run])
             else:

@@ -19,20 +19,21 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite import registry
-from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
-from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Event, Worker, supervise
-from rlbench_suite.evaluation.runs.language_model import LanguageModel
+from rlbench_suite.contexts.atomic_files import CannotWrite
+from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core import registry
+from rlbench_suite.core.agent import CannotPlay, Progress
+from rlbench_suite.core.scale import ANCHORS
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import Cell, CellSpec
-from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest
-from rlbench_suite.evaluation.runs.players import find_player, line_up
+from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
 from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Outcome, run_cell, training_task
+from rlbench_suite.evaluation.runs.language_model import LanguageModel
+from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest
 from rlbench_suite.evaluation.runs.open_run import OpenRun
-from rlbench_suite.atomic_files import CannotWrite
+from rlbench_suite.evaluation.runs.players import find_player, line_up
+from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Event, Worker, supervise
 from rlbench_suite.language.chat import ChatError
-from rlbench_suite.scale import ANCHORS
-from rlbench_suite.task_card import TaskCard, unknown
 
 _ATTEMPTS = 2
 """Faults of its workers after which a cell is reported as failed."""

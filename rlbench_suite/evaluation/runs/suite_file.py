@@ -26,10 +26,10 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlbench_suite.plain_yaml import fault, read_plain_yaml, read_small_file
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards, suites
-from rlbench_suite.task_card import LONGEST_GIVEN, unknown
+from rlbench_suite.contexts.plain_yaml import fault, read_plain_yaml, read_small_file
+from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards, suites
 
 SUFFIXES = (".yaml", ".yml")
 _BUDGETS = ("smoke", "quick", "full")

@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.evaluation.cell import Cell, CellSpec
-from rlbench_suite.evaluation.runs.players import find_player
 from rlbench_suite.evaluation.runs.open_run import OpenRun
-from rlbench_suite.registry import card as find_card
+from rlbench_suite.evaluation.runs.players import find_player
 
 SILENCE = 180.0
 """Seconds without a sign of life, compilation included, after which a worker counts as stuck."""

@@ -1,6 +1,6 @@
 """Aggregate scores with stratified-bootstrap intervals.
 
-Scores are normalised (:mod:`rlbench_suite.scale`) and given as a mapping from task to the scores of its seeds, one
+Scores are normalised (:mod:`rlbench_suite.core.scale`) and given as a mapping from task to the scores of its seeds, one
 number a seed. Tasks may have different numbers of seeds; **every task counts the same**, so a seed of task
 ``j`` with ``n_j`` seeds carries ``1 / n_j`` of its task's weight. With equal numbers of seeds each metric is that of
 Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Precipice* (NeurIPS 2021), and of its
@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rlbench_suite.core.scale import NORMAL_QUANTILE
 from rlbench_suite.evaluation.statistics.intervals import Estimate, Floats, Method, Metric, Sample, Scores, bootstrap
 from rlbench_suite.evaluation.statistics.profiles import (
     TAUS,
@@ -50,7 +51,6 @@ from rlbench_suite.evaluation.statistics.profiles import (
     thresholds,
 )
 from rlbench_suite.evaluation.statistics.unseen_runs import SCALE, Bounds, Kind, of_two_kinds, widened
-from rlbench_suite.scale import NORMAL_QUANTILE
 
 REPLICATES = 5_000
 CURVE_REPLICATES = 2_000
@@ -343,7 +343,7 @@ def error_of_mean(scores: Scores, anchors: Mapping[str, Callable[[float], float]
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
         anchors: functions from a mean score to the standard error that comes from its task's scale, such as
-            :meth:`Scale.standard_error <rlbench_suite.scale.Scale.standard_error>`; a task without one adds nothing.
+            :meth:`Scale.standard_error <rlbench_suite.core.scale.Scale.standard_error>`; a task without one adds nothing.
     """
     errors = [
         anchors[task](float(np.asarray(values, dtype=np.float64).mean()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from rlbench_suite.scale import NORMAL_QUANTILE, Score
+from rlbench_suite.core.scale import NORMAL_QUANTILE, Score
 
 
 def wilson_interval(scores: list[float]) -> Score:

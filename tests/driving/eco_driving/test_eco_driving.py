@@ -15,6 +15,9 @@ from scipy.integrate import quad
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import signal_plan
 from rlbench_suite.envs.driving.roads.signal_plan import TICK, Lights, Plan
 from rlbench_suite.envs.driving.tasks.eco_driving import eco_driving
@@ -22,10 +25,7 @@ from rlbench_suite.envs.driving.traffic import approach
 from rlbench_suite.envs.driving.traffic.approach import LENGTH, Traffic
 from rlbench_suite.envs.driving.traffic.car_following import Driver
 from rlbench_suite.envs.driving.vehicle import emissions
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 SEEDS = range(32)

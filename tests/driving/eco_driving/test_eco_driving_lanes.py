@@ -18,15 +18,15 @@ from plain_signals import check_places
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
+from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
 from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_lanes import LanesAdvice
 from rlbench_suite.envs.driving.traffic import approach_lanes
 from rlbench_suite.envs.driving.traffic.approach_lanes import LaneTraffic
 from rlbench_suite.envs.driving.traffic.car_following import Driver
-from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import reference_player
-from rlbench_suite.process import precision
-from rlbench_suite.registry import card
+from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 SEEDS = range(32)

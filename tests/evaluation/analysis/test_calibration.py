@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from killing import die_at_call, killed
 
-from rlbench_suite import registry
+from rlbench_suite.core import registry
+from rlbench_suite.core.task_card import Score
 from rlbench_suite.evaluation.analysis.calibration import remark, write_scores
-from rlbench_suite.task_card import Score
 
 
 def near(mean: float, half: float) -> Score:

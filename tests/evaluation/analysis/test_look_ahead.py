@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from look_ahead import LookAhead, play
 
-from rlbench_suite.episode import Draw, begin, scalar_return, seed_key
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
+from rlbench_suite.core.episode import Draw, begin, scalar_return, seed_key
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 
 SUDOKU: Any = card("Sudoku4-v0").build()
 

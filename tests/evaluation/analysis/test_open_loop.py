@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.registry import cards, suites
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.open_loop import (
     KNOTS,
     LIMIT,
@@ -20,10 +24,6 @@ from rlbench_suite.evaluation.analysis.open_loop import (
     EpisodeResults,
     next_legal,
 )
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards, suites
-from rlbench_suite.task_card import TaskCard
 
 PAGE = Path(__file__).parents[3] / "docs" / "audits" / "open_loop.md"
 ROW = re.compile(r"^\| ([\w?=&-]+) \| (-?[\d.]+) \+- ([\d.]+) \|.*\| ([\w ]+) \|$", re.MULTILINE)

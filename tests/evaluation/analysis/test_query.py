@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from made_runs import make_run
 
+from rlbench_suite.core.registry import card
 from rlbench_suite.evaluation.analysis import query
 from rlbench_suite.evaluation.analysis.query import TABLES, Database
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import cell_folder, read_run, read_runs
 from rlbench_suite.evaluation.runs.runner import in_process, plan
-from rlbench_suite.registry import card
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -10,10 +10,10 @@ import pytest
 from rules_of_thumb import PREFERRED, Thumbs
 from yardsticks import FAMILIES, OF_CHOICES, Arena
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 
 
 def test_every_family_is_audited() -> None:

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.optimize import brentq
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.cli import suite
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import reference_player
 from rlbench_suite.evaluation.analysis.step_response import (
     Tracked,
     responses,
@@ -23,7 +24,6 @@ from rlbench_suite.evaluation.analysis.step_response import (
     tracked,
 )
 from rlbench_suite.evaluation.trajectory import Trajectory, columns, play
-from rlbench_suite.policy import reference_player
 
 TIME = np.linspace(0, 8, 80_001)
 

@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines import configuration
 from rlbench_suite.cli import evaluate as program
-from rlbench_suite.cli.sweep import _read_multiples
+from rlbench_suite.cli.run_commands.sweep import _read_multiples
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import agent as find_agent
 from rlbench_suite.envs.offline.point_maze import MASS
 from rlbench_suite.evaluation.analysis import sweeps
 from rlbench_suite.evaluation.protocol import EPISODES, evaluate, evaluation_seeds
 from rlbench_suite.evaluation.runs import runner
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import Run
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import agent as find_agent
 
 DRIVE, MAZE, SHEET = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v0", "rlsuite/PMSMTorque-v0"
 

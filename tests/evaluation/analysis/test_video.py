@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from rlbench_suite.adapters.frame_rate import frame_rate, pace_in_words
 from rlbench_suite.cli.evaluate import app as evaluate
 from rlbench_suite.cli.suite import app
+from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.video import SUFFIXES, Scene, side_by_side, write
-from rlbench_suite.registry import card as find_card
-from rlbench_suite.task_card import TaskCard
 
 TASK = "DeepSeaTreasure-v0"
 

@@ -12,9 +12,9 @@ import pytest
 import yardsticks
 from yardsticks import Arena, Cheap, EpisodeResults, Factors, Law, Laws, Line
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.registry import card
+from rlbench_suite.core import registry
+from rlbench_suite.core.registry import card
 
 MAZE = card("PointMaze-v0").build(difficulty="umaze-dense")
 

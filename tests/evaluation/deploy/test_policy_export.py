@@ -18,13 +18,14 @@ import pytest
 from gymnasium import spaces
 from typer.testing import CliRunner
 
-from rlbench_suite import registry
 from rlbench_suite.baselines.networks import Moments
 from rlbench_suite.baselines.offline.offline_agent import OfflinePolicy, actor_layers
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.replay.dqn import DQN
 from rlbench_suite.baselines.replay.sac import SAC
 from rlbench_suite.cli.evaluate import app
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import View
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.deploy import c_header, policy_export
 from rlbench_suite.evaluation.deploy.network import Affine, Clip, Join, Network, NetworkPolicy, Relu, Scale
@@ -32,7 +33,6 @@ from rlbench_suite.evaluation.policy_files import shared_library
 from rlbench_suite.evaluation.policy_files.onnx_policy import OnnxPolicy
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.trajectory import play
-from rlbench_suite.policy import View
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-O1")
 OBSERVATIONS, LENGTH = 10_000, 50

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from rlbench_suite import registry
 from rlbench_suite.baselines import configuration
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, open_checkpoint, read_header
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.report_remarks import remarks

@@ -17,8 +17,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.policy_files import onnx_policy
 from rlbench_suite.evaluation.policy_files.checkpoint import open_checkpoint
 from rlbench_suite.evaluation.policy_files.onnx_policy import OnnxAgent, OnnxPolicy

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import HIDDEN, UndeclaredAccess, View, is_privileged, privileged_player, reference_player
 from rlbench_suite.evaluation.analysis.sweeps import _HeldAction
 from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.evaluation.protocol import Outcome, evaluate, run_cell
@@ -24,14 +25,6 @@ from rlbench_suite.evaluation.report.verdict_remarks import remarks
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_runs
 from rlbench_suite.evaluation.runs.runner import in_process, plan
-from rlbench_suite.policy import (
-    HIDDEN,
-    UndeclaredAccess,
-    View,
-    is_privileged,
-    privileged_player,
-    reference_player,
-)
 
 
 class Peeking:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from rlbench_suite.core.scale import Scale, Score
 from rlbench_suite.evaluation.report.learning_curves import MOST_BANDS, POINTS, charts, curve
 from rlbench_suite.evaluation.runs.run import TrainingCurve
 from rlbench_suite.evaluation.statistics.aggregates import iqm
-from rlbench_suite.scale import Scale, Score
 
 NAN = float("nan")
 

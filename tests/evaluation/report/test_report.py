@@ -14,6 +14,8 @@ import pytest
 from rich.console import Console
 from scipy.stats import trim_mean
 
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.scale import Scale, Score
 from rlbench_suite.evaluation import protocol
 from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.report.export_formats import latex, tidy_csv
@@ -28,8 +30,6 @@ from rlbench_suite.evaluation.runs.run import read_runs
 from rlbench_suite.evaluation.runs.runner import in_process, plan
 from rlbench_suite.evaluation.statistics.aggregates import mean, with_error
 from rlbench_suite.evaluation.statistics.intervals import Estimate
-from rlbench_suite.registry import card
-from rlbench_suite.scale import Scale, Score
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 import yaml
 from safetensors import safe_open
 
-from rlbench_suite import registry
 from rlbench_suite.baselines import configuration, learning_agent, mpc
 from rlbench_suite.baselines.mpc import MPC
 from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.protocol import resolve_cell
-from rlbench_suite.evaluation.runs.runner import in_pool, in_process, plan
 from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.runner import in_pool, in_process, plan
 
 DRIFT = "rlsuite/ToyDrift-v0"
 SHORT = {

@@ -10,17 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.evaluation.runs import runner
-from rlbench_suite.evaluation.runs.language_model import LanguageModel
+from rlbench_suite.core import registry
+from rlbench_suite.core.policy import reference_player
 from rlbench_suite.evaluation.protocol import EPISODES, evaluate, evaluation_seeds
+from rlbench_suite.evaluation.report.html_report import write_html
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.terminal_report import print_report
-from rlbench_suite.evaluation.report.html_report import write_html
+from rlbench_suite.evaluation.runs import runner
+from rlbench_suite.evaluation.runs.language_model import LanguageModel
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.language.chat import Endpoint
-from rlbench_suite.policy import reference_player
 
 TASK = "rlsuite/PMSMCurrent-v0"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.evaluation.runs.runner import in_process, plan
 from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.runner import in_process, plan
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 SUITE = "ToyWalk-v0,ToyDrift-v0"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rlbench_suite.evaluation.runs.machine import Machine, on_settings, simulator_versions
+from rlbench_suite.evaluation.report.html_report import write_html
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.terminal_report import print_report
-from rlbench_suite.evaluation.report.html_report import write_html
-from rlbench_suite.evaluation.runs.runner import in_process, plan
+from rlbench_suite.evaluation.runs.machine import Machine, on_settings, simulator_versions
 from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.runner import in_process, plan
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_terminal_and_the_report_say_it(toys: Path, tmp_path: Path, monkeypa
 def test_fast_mathematics_does_change_an_episode() -> None:
     """The warning is not idle: the same episode of the reference has another return."""
     code = (
-        "from rlbench_suite import registry; from rlbench_suite.policy import reference_player; "
+        "from rlbench_suite.core import registry; from rlbench_suite.core.policy import reference_player; "
         "from rlbench_suite.adapters.rollout import play; task = registry.card('PMSMTorque-v0').build(); "
         "print(play(task, reference_player(task), range(8)).total.tobytes().hex())"
     )

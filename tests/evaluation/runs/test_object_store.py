@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.evaluation.runs import object_store
+from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_runs
 from rlbench_suite.evaluation.runs.runner import in_process, plan
-from rlbench_suite.evaluation.runs.open_run import OpenRun
-from rlbench_suite.atomic_files import CannotWrite
 
 pytest.importorskip("s3fs")
 URL = "s3://bucket/runs/toys"
@@ -55,7 +55,11 @@ def bucket(server: str, toys: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def play(out: str, *, until: int = 100) -> None:
     """Run cells in this process, and stop after some."""
-    with object_store.opened(out) as place, OpenRun.open(place.path, plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
+    with (
+        object_store.opened(out) as place,
+        OpenRun.open(place.path, plan("toy", SUITE, 2, "smoke")) as run,
+        run.sitting(),
+    ):
         finished = 0
         for event in place.keeping(in_process(run), run):
             finished += event.kind == "finished"
@@ -251,7 +255,10 @@ def test_a_run_that_is_not_there_is_named_by_its_url(bucket: Any):
 def test_an_object_whose_name_leads_elsewhere_is_refused(bucket: Any, monkeypatch: pytest.MonkeyPatch):
     """Object stores take any name."""
     monkeypatch.setattr(object_store, "_Objects", Traversing)
-    with pytest.raises(OSError, match=r"has an object that no run has: '\.\./\.\./evil.json'"), object_store.fetched([URL]):
+    with (
+        pytest.raises(OSError, match=r"has an object that no run has: '\.\./\.\./evil.json'"),
+        object_store.fetched([URL]),
+    ):
         pass
 
 

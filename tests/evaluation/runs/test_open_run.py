@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import replay
-from rlbench_suite.episode import scalar_return
+from rlbench_suite.core import registry
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.evaluation.cell import Cell
+from rlbench_suite.evaluation.protocol import Outcome, evaluation_seeds, resolve_cell, run_cell
 from rlbench_suite.evaluation.runs import open_run
 from rlbench_suite.evaluation.runs.machine import Machine
-from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.runs.manifest import Manifest
-from rlbench_suite.evaluation.protocol import Outcome, evaluation_seeds, resolve_cell, run_cell
+from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_manifest
 from rlbench_suite.evaluation.runs.runner import in_process, plan
-from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.tables import EPISODES
 
 WALK, DRIFT = "rlsuite/ToyWalk-v0", "rlsuite/ToyDrift-v0"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from rlbench_suite.evaluation.runs import ray_executor
 from rlbench_suite.evaluation.cell import Cell, CellSpec
+from rlbench_suite.evaluation.runs import ray_executor
+from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.ray_executor import CRASHES, Resources, in_cluster
 from rlbench_suite.evaluation.runs.runner import Event, in_pool, in_process, plan
-from rlbench_suite.evaluation.runs.open_run import OpenRun
 
 ray = pytest.importorskip("ray")
 SUITE = "ToyWalk-v0,ToyDrift-v0"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from made_runs import fail_cell, make_run
 
-from rlbench_suite.evaluation.report.run_selection import select_runs
 from rlbench_suite.evaluation.cell import Cell, FailedCell
-from rlbench_suite.evaluation.runs.run import Run, read_run, violates
+from rlbench_suite.evaluation.report.run_selection import select_runs
 from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.run import Run, read_run, violates
 
 WALK, DRIFT = "rlsuite/ToyWalk-v0", "rlsuite/ToyDrift-v0"
 SCORES = {"a": {WALK: [0.1, 0.2], DRIFT: [0.3, 0.4]}, "b": {WALK: [0.5, 0.6]}}

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlbench_suite.evaluation.cell import Cell
-from rlbench_suite.evaluation.runs.runner import Event, in_pool, in_process, plan
 from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.runner import Event, in_pool, in_process, plan
 
 WALK = "rlsuite/ToyWalk-v0"
 
@@ -109,7 +109,7 @@ def test_an_agent_that_cannot_play_a_task_is_left_out_with_its_reason():
 
 
 def test_a_task_without_measured_scores_is_refused(monkeypatch: pytest.MonkeyPatch):
-    from rlbench_suite.registry import card
+    from rlbench_suite.core.registry import card
 
     monkeypatch.setattr(type(card(WALK)), "scores", lambda self, difficulty=None: {})
     with pytest.raises(ValueError, match="rlsuite dev calibrate rlsuite/ToyWalk-v0"):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite import registry
+from rlbench_suite.contexts.plain_yaml import LARGEST
+from rlbench_suite.core import registry
 from rlbench_suite.evaluation.runs.suite_file import read_suite_file
-from rlbench_suite.plain_yaml import LARGEST
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "drives_and_puzzles.yaml"
 GOOD = "name: mine\nbudget: smoke\nseeds: 2\ntasks: [SAT-v0]\n"

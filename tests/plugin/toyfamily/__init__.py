@@ -1,6 +1,6 @@
 """A family as a third party would ship it: two tiny tasks, and agents that behave and misbehave."""
 
-from rlbench_suite.task_card import Constraint, TaskCard
+from rlbench_suite.core.task_card import Constraint, TaskCard
 
 CARDS = (
     TaskCard(

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
+from rlbench_suite.core.agent import CannotPlay, Progress
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
 
 
 class Inclined(NamedTuple):

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.policy import View
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 
 class Wind(NamedTuple):

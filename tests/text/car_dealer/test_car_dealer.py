@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.text.car_dealer import players
 from rlbench_suite.envs.text.car_dealer import task as car_dealer
 from rlbench_suite.envs.text.car_dealer.players import Haggler, Programme, population
 from rlbench_suite.envs.text.car_dealer.task import SIZES, TEMPERS, CarDealer, Params, sizes
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

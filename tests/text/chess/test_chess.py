@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.core.episode import Role, draw_key
+from rlbench_suite.core.registry import card
 from rlbench_suite.envs.text.chess.notation import fen, members, move_name, read_move
 from rlbench_suite.envs.text.chess.players import promise
 from rlbench_suite.envs.text.chess.rules import (
@@ -28,8 +30,6 @@ from rlbench_suite.envs.text.chess.rules import (
     record_position,
 )
 from rlbench_suite.envs.text.chess.task import Params, State
-from rlbench_suite.episode import Role, draw_key
-from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 

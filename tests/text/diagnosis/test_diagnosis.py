@@ -15,11 +15,11 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.diagnosis import players
 from rlbench_suite.envs.text.diagnosis.players import BayesOptimal, values
 from rlbench_suite.envs.text.diagnosis.task import COST, DISEASES, PERCENT, Diagnosis, Params
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.guessing.twenty_questions import TURNS
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 CARD = card("TwentyQuestions-v0")
 

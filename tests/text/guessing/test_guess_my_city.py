@@ -13,13 +13,13 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.guessing.guess_my_city import CITIES, GuessMyCity
 from rlbench_suite.envs.text.guessing.knowledge import fictional_knowledge, real_knowledge, spell_actions, understand
 from rlbench_suite.envs.text.guessing.players import Solver, fewest
 from rlbench_suite.envs.text.guessing.twenty_questions import split_of
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 

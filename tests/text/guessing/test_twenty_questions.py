@@ -18,6 +18,9 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.guessing.knowledge import (
     FICTIONAL_PROPERTIES,
     NAME_ENDS,
@@ -31,9 +34,6 @@ from rlbench_suite.envs.text.guessing.knowledge import (
 )
 from rlbench_suite.envs.text.guessing.players import AnyTable, OptimalQuestions, Solver, fewest
 from rlbench_suite.envs.text.guessing.twenty_questions import TURNS, Params, TwentyQuestions, members, split_of
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 CARD = card("TwentyQuestions-v0")
 MADE_UP, EASY, REAL = "medium", "easy", "real"

@@ -13,10 +13,10 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.household.players import Planner
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 

@@ -14,11 +14,11 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.maze.players import ShortestWay
 from rlbench_suite.envs.text.maze.task import LAYOUTS, Params, TextMaze
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 

@@ -14,11 +14,11 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.recommend import players
 from rlbench_suite.envs.text.recommend.players import Elicitor, values
 from rlbench_suite.envs.text.recommend.task import ATTRIBUTES, ITEMS, PERCENT, TYPES, Params, Recommend
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.core.episode import Role, draw_key
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.survival.rules import solvable_worlds
 from rlbench_suite.envs.text.survival.task import COLOURS, INK, LOOK_COLOURS, PLAYER, TILE, UNSEEN
-from rlbench_suite.episode import Role, draw_key
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 

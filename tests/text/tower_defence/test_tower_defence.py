@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.policy import View, reference_player
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
+from rlbench_suite.core.policy import View, reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 
 pytestmark = pytest.mark.of_variants
 

@@ -17,6 +17,9 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.wordle import make_word_list
 from rlbench_suite.envs.text.wordle.players import MaximumEntropy, feedback_matrix
 from rlbench_suite.envs.text.wordle.task import (
@@ -33,9 +36,6 @@ from rlbench_suite.envs.text.wordle.task import (
     feedback,
     split_of,
 )
-from rlbench_suite.policy import View
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 WORDS_SHA256 = "0aeb14efd4508683c0609b0fd5d7e5053958b55b48ecada7e1e8af26d73089c9"
 DICTIONARY = Path("/usr/share/dict/american-english-small")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rlbench_suite.task_card import Constraint, TaskCard
+from rlbench_suite.core.task_card import Constraint, TaskCard
 
 SOURCE = "Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805"
 PENETRATIONS = {"medium": 0.5, "easy": 1.0, "hard": 0.2}  # Share of cars that are controlled

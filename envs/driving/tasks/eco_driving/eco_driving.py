@@ -59,10 +59,10 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.component import Component
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import computed_once
 
 from ....shared.alternating_bands import alternating_bands
 from ...arrays import Scalar

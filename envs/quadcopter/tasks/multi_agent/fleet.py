@@ -34,8 +34,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.component import Component
-from rlbench_suite.task import Task
+from rlbench_suite.core.component import Component
+from rlbench_suite.core.task import Task
 
 from ...physics import dynamics
 from ...physics.aerodynamics import downwash

@@ -30,9 +30,9 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import numpy as np
 
-from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
-from rlbench_suite.task_card import TaskCard
+from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.task import Task
+from rlbench_suite.core.task_card import TaskCard
 
 from ...control.geometric import GeometricControl, SetPoint
 from ...physics.dynamics import STEP

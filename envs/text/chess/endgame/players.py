@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.core.policy import View, privileged_player
 
 from .tables import BISHOP, DIRECTIONS, MAX_SLIDE, PAWN, QUEEN, RAYS, SLIDES
 from .task import Endgame, Params, State, king_steps, touch

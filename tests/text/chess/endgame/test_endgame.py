@@ -14,12 +14,12 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.registry import card
+from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.chess.endgame.tables import MATE, PAWN, QUEEN, ROOK, STALEMATE, STEPS, solve
 from rlbench_suite.envs.text.chess.endgame.task import SQUARES, Endgame, State, turn_square
 from rlbench_suite.envs.text.chess.endgame.two_bishops import DARK_SQUARES, LIGHT_SQUARES, solve_bishops
-from rlbench_suite.policy import reference_player
-from rlbench_suite.registry import card
-from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 

@@ -1,0 +1,1 @@
+"""Checks of the whole contract on one task."""

@@ -1,0 +1,1 @@
+"""Commands of ``rlsuite-eval``: runs, and what is read from finished ones."""

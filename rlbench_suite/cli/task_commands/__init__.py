@@ -1,0 +1,1 @@
+"""Commands of ``rlsuite`` that have a file of their own."""

@@ -1,0 +1,1 @@
+"""What a user writes and the suite reads: contexts, records, documents, numbers and names."""

@@ -1,0 +1,464 @@
+"""The task card: all that is known about a task before it is built.
+
+A card is plain data. Reading every card of the suite imports neither JAX nor a task's own file, so listing,
+registering and validating names is free.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from numbers import Real
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, one_of, unexpected, unknown
+from rlbench_suite.core.scale import MAX_CHANCE_SUCCESS, MAX_FAILURE_SHARE, ZERO_PLAYERS, Scale, Score, Zero
+
+if TYPE_CHECKING:
+    from rlbench_suite.contexts.context import Context
+
+SPLITS = ("train", "test")
+DTYPES = ("float32", "float64")
+SCORES_FILE = "reference_scores.json"
+ONE_SHOT_FILE = "one_shot_scores.json"
+KEYWORDS = ("split", "difficulty", "context", "view", "dtype", "render_mode", "weights")
+"""Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
+
+_BUILT: dict[tuple[Any, ...], Any] = {}
+"""Built tasks, the last used one last. Equal descriptions share one immutable object, so that its compiled programs are
+found again.
+"""
+_BUILDING = RLock()
+MOST_BUILT = 128
+"""Number of built tasks that are remembered: a difficulty may be any number, and each makes a task of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint:
+    """Limit on the cost of an episode, apart from the reward. It is set on the mean over episodes, as in safe RL."""
+
+    counts: str
+    """Meaning of the cost of a step, with its unit."""
+    limit: float
+    """Largest mean cost of an episode that keeps the constraint."""
+    reason: str
+    """Why the limit lies there."""
+
+    def __str__(self) -> str:
+        return f"an episode costs at most {self.limit:g} on average; cost: {self.counts}. Limit: {self.reason}"
+
+    def broken_by(self, cost: Any) -> Any:
+        """Return whether a cost does not keep the limit; also for arrays. A cost that is not a number does not."""
+        return (cost <= self.limit) ^ True
+
+    def broken_by_seeds(self, *mean_costs: float) -> bool:
+        """Return whether the mean cost over seeds, whose episodes cost this much on average, breaks the constraint."""
+        return bool(self.broken_by(math.fsum(mean_costs) / len(mean_costs)))
+
+    def constrained(self, score: float, mean_cost: float) -> float:
+        """Return a normalised score where the constraint holds, else 0, or the score itself if that is less."""
+        return min(score, 0.0) if self.broken_by(mean_cost) else score
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskCard:
+    """Description of a task: identity, limits, parts, and the scores of known players.
+
+    Attributes:
+        id: Gymnasium id, ``rlsuite/Name-vN``. The version changes whenever a trajectory changes.
+        family: folder of the family under ``envs/``.
+        summary: one line.
+        source: paper or book that the task is taken from.
+        entry_point: ``module:Class`` of the :class:`~rlbench_suite.core.task.Task`, or
+            ``module:function`` of one that makes it.
+        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.core.policy.Policy` with a class
+            method ``for_task(task)`` that makes it; empty for a task without one.
+        yardsticks: other known players that are measured beside it, such as ``memoryless`` or ``heuristic``, by name;
+            each is named as ``reference`` is.
+        puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.puzzle.Puzzle`; empty where it has none.
+        solvable: ``module:Class`` of the one-shot form that poses only instances with a solution; empty where every
+            instance has one, or where ``puzzle`` asks for a proof if there is none. The setting ``answers="solvable"``
+            chooses it.
+        horizon: time limit in steps.
+        settings: every keyword by which the task may vary, with its value: plain data that the task reads. Another
+            value gives another task, by two rules. A setting in ``choices`` may be changed by itself. Any other setting
+            leads to another card of the family, which must have the same ones.
+        choices: settings that may be changed by themselves, with the values they may take, the default first; the card
+            fills the defaults into ``settings``. Another value gives an id of its own,
+            ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and has no measured scores.
+        meaningless: values that other cards of the family have and this one has not, as ``setting=value``, with the
+            reason that the error gives.
+        context: constants of the user's own in place of the shipped ones; None for a shipped task.
+        listed: True if lists and suites have the card. Otherwise it is found only by its id or its settings.
+        variant: True if its family's suite has it but the suite ``all`` does not. Such a task differs from an id of
+            ``all`` only by its settings or simulator, is one of the many puzzles, or is a published problem that blind
+            play solves.
+        difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
+        contexts: True if episodes differ by a sampled context (parameters), so that train and test splits exist.
+        objectives: names of the reward's components; empty for a scalar reward.
+        weights: weights of the linear scalarisation that scores a vector reward; same length as ``objectives``.
+        hypervolume_reference: point below every return, from which hypervolume is measured.
+        agents: number of agents; more than one makes it a PettingZoo task too.
+        host: True if a simulator of the host computes it (:mod:`rlbench_suite.core.host`) instead of pure functions.
+        requires: module that computes it and that may be missing. Tests and pages then leave the task out.
+        trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
+            task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
+        partially_observed: True if an agent needs a memory, because one observation does not show all that matters.
+        optimum: best achievable expected return where it is known in closed form or by enumeration; None for a card
+            with other choices.
+        optima: the same by difficulty, where it differs; a difficulty that is not listed has none that is known.
+        replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
+            what ``benchmarks/audits/across_processors.py`` finds.
+        constraint: limit of the task's ``cost``; None for a task without one.
+        chance: why random play or doing nothing succeeds in more than 5 % of episodes at some difficulty; empty where
+            neither does.
+        hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it
+            does not.
+        open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it does not.
+        generalization: what the test split asks of an agent that has met the train split alone, and what the reference
+            knows that such an agent cannot; empty where both splits draw from interleaved bands of one distribution.
+        tags: free words for filtering.
+    """
+
+    id: str
+    family: str
+    summary: str
+    source: str
+    entry_point: str
+    reference: str
+    horizon: int
+    yardsticks: Mapping[str, str] = field(default_factory=dict)
+    puzzle: str = ""
+    solvable: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    meaningless: Mapping[str, str] = field(default_factory=dict)
+    context: Context | None = None
+    listed: bool = True
+    variant: bool = False
+    difficulties: Mapping[str, float] = field(default_factory=dict)
+    contexts: bool = True
+    objectives: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    hypervolume_reference: tuple[float, ...] = ()
+    agents: int = 1
+    host: bool = False
+    requires: str = ""
+    trained_on: str = ""
+    partially_observed: bool = False
+    optimum: float | None = None
+    optima: Mapping[str, float] = field(default_factory=dict)
+    replay_tolerance: float = 0.0
+    constraint: Constraint | None = None
+    chance: str = ""
+    hard_for_reference: str = ""
+    open_loop: str = ""
+    generalization: str = ""
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.solvable:
+            object.__setattr__(self, "choices", {**self.choices, "answers": ("any", "solvable")})
+        defaults = {name: allowed[0] for name, allowed in self.choices.items() if name not in self.settings}
+        object.__setattr__(self, "settings", {**self.settings, **defaults})
+        if self.optima:
+            object.__setattr__(self, "optimum", self.optima.get(str(self.default_difficulty)))
+
+    @property
+    def name(self) -> str:
+        """The id without its namespace: ``SAT-v0``, ``SAT-v0?difficulty=hard``."""
+        return self.id.split("/", 1)[1]
+
+    @property
+    def measuring_command(self) -> str:
+        """The command that measures the players of this card, as one types it in a shell."""
+        return f"rlsuite dev calibrate {shlex.quote(self.id)}"
+
+    @property
+    def file_name(self) -> str:
+        """The name in characters that every file system takes: ``SAT-v0,difficulty=hard``."""
+        return file_name_of(self.id)
+
+    @property
+    def registered_id(self) -> str:
+        """The id that Gymnasium knows: this one without chosen settings and without a difficulty."""
+        return self.id.partition("?")[0]
+
+    @property
+    def installed(self) -> bool:
+        """True if the module that computes it is installed. Nothing is imported to find out."""
+        return not self.requires or importlib.util.find_spec(self.requires) is not None
+
+    @property
+    def cost_tolerance(self) -> float:
+        """Allowed difference of an episode's cost that a processor with other rounding replays.
+
+        A cost may be a sum over thousands of steps, far larger than a return. So a thousandth of the limit is allowed.
+        """
+        return max(self.replay_tolerance, 1e-3 * self.constraint.limit if self.constraint else 0.0)
+
+    @cached_property
+    def fixed(self) -> dict[str, Any]:
+        """Settings that distinguish this card from others of its family: all except ``choices``."""
+        return {name: value for name, value in self.settings.items() if name not in self.choices}
+
+    def with_settings(self, **choices: Any) -> TaskCard:
+        """Return the card with these choices, or this card if they are the ones it has.
+
+        Raises:
+            ValueError: no such setting may be chosen, or the value is not allowed.
+        """
+        settings = dict(self.settings)
+        for name, value in choices.items():
+            if name not in self.choices:
+                raise unexpected(self.id, name, [*KEYWORDS, *self.settings])
+            if reason := self.meaningless.get(f"{name}={value}"):
+                raise ValueError(f"{unknown(f'{name} of {self.id}', value, self.choices[name])} {reason}")
+            settings[name] = one_of(f"{name} of {self.id}", value, self.choices[name])
+        if settings == self.settings:
+            return self
+        changed = (name for name, allowed in self.choices.items() if settings[name] != allowed[0])
+        query = "&".join(f"{name}={settings[name]}" for name in changed)
+        plain_id = self.id.partition("?")[0]
+        task_id = f"{plain_id}?{query}" if query else plain_id
+        return replace(self, id=task_id, settings=settings, optimum=None, optima={})
+
+    @property
+    def measured_id(self) -> str:
+        """The id under which files of measured scores have the task: this one without a difficulty."""
+        return re.sub(r"[?&]difficulty=[^&]*$", "", self.id)
+
+    def with_difficulty(self, tier: object) -> TaskCard:
+        """Return the card with this tier as its default, or this card if it is. The id then names the tier.
+
+        Raises:
+            ValueError: no such tier, or the task has one difficulty only.
+        """
+        if tier not in self.difficulties:
+            if self.difficulties:
+                raise ValueError(unknown(f"difficulty for {self.id}", tier, self.difficulties))
+            self.check_difficulty(str(tier))
+        if tier == self.default_difficulty:
+            return self
+        name = str(tier)
+        joint = "&" if "?" in self.id else "?"
+        return replace(
+            self,
+            id=f"{self.id}{joint}difficulty={name}",
+            difficulties={name: self.difficulties[name], **self.difficulties},
+        )
+
+    def with_context(self, context: Context) -> TaskCard:
+        """Return the card with these constants. The id then names them."""
+        joint = "&" if "?" in self.id else "?"
+        return replace(self, id=f"{self.id}{joint}context={context.label}", context=context, optimum=None, optima={})
+
+    @property
+    def default_difficulty(self) -> str | None:
+        """The first tier listed, or None where the task has one difficulty only."""
+        return next(iter(self.difficulties), None)
+
+    @property
+    def one_shot_difficulties(self) -> Sequence[float]:
+        """Numbers that ``difficulty`` may be in the one-shot form; empty without one. Imports the puzzle's file."""
+        tiers: Sequence[float] = load(self.puzzle).tiers if self.puzzle else ()
+        return tiers
+
+    def check_difficulty(self, difficulty: str | float | None) -> float | None:
+        """Return the number behind a tier name; None for a task with one difficulty.
+
+        Raises:
+            ValueError: no such tier, or the task has one difficulty only.
+        """
+        if difficulty is None:
+            difficulty = self.default_difficulty
+        if difficulty is None:
+            return None
+        if not self.difficulties:
+            raise ValueError(f"{self.id} has one difficulty only; leave difficulty out (given: {difficulty!r}).")
+        if isinstance(difficulty, str):
+            if difficulty not in self.difficulties:
+                raise ValueError(unknown(f"difficulty for {self.id}", difficulty, self.difficulties))
+            return self.difficulties[difficulty]
+        if isinstance(difficulty, bool) or not isinstance(difficulty, Real) or not abs(difficulty) < math.inf:
+            raise ValueError(
+                f"A difficulty of {self.id} is one of {', '.join(self.difficulties)}, or a finite number; "
+                f"got {str(difficulty)[:LONGEST_GIVEN]}."
+            )
+        return difficulty
+
+    def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Any:
+        """Return the ``Task`` or ``HostTask``, importing its file and JAX.
+
+        Equal arguments give the same object. The last :data:`MOST_BUILT` tasks are remembered.
+
+        Raises:
+            ValueError: unknown difficulty or dtype.
+        """
+        if dtype not in DTYPES:
+            raise ValueError(unknown("dtype", dtype, DTYPES))
+        key = (self.id, self.entry_point, number := self.check_difficulty(difficulty), dtype)
+        with _BUILDING:
+            task = _BUILT.pop(key, None)
+            if task is None:
+                task = load(self.entry_point)(self, difficulty=number, dtype=dtype)
+            _BUILT[key] = task  # the last of all
+            while len(_BUILT) > MOST_BUILT:
+                del _BUILT[next(iter(_BUILT))]
+        return task
+
+    def scores_path(self, file: str) -> Path:
+        """Return the path of a file of measured scores, which lies in the package of the task or beside its context."""
+        if self.context:
+            return self.context.scores_path
+        spec = importlib.util.find_spec(self.entry_point.split(":")[0])  # does not import the task's own file
+        return Path(spec.origin if spec and spec.origin else "").parent / file
+
+    def _tier(self, difficulty: str | float | None) -> str:
+        """Return the name of a difficulty in files of scores."""
+        if difficulty is None:
+            difficulty = self.default_difficulty or "default"
+        return next((name for name, number in self.difficulties.items() if number == difficulty), str(difficulty))
+
+    def _scores(self, file: str) -> dict[str, dict[str, Score]]:
+        path = self.scores_path(file)
+        measured = json.loads(path.read_text()).get(self.measured_id, {}) if path.exists() else {}
+        return {tier: {player: Score(**s) for player, s in players.items()} for tier, players in measured.items()}
+
+    @cached_property
+    def _measured(self) -> dict[str, dict[str, Score]]:
+        return self._scores(SCORES_FILE)
+
+    @cached_property
+    def _one_shot(self) -> dict[str, dict[str, Score]]:
+        return self._scores(ONE_SHOT_FILE)
+
+    def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
+        """Return measured returns by player, from ``rlsuite dev calibrate``.
+
+        Players are ``random``, ``noop``, ``reference`` and the yardsticks.
+
+        Empty for a difficulty that was never calibrated.
+        """
+        return self._measured.get(self._tier(difficulty), {})
+
+    def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
+        """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.analysis.one_shot`).
+
+        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite dev calibrate`` writes them; they are
+        empty if there is no one-shot form.
+        """
+        return self._one_shot.get(self._tier(difficulty), {})
+
+    def scale(self, difficulty: str | float | None = None) -> Scale:
+        """Return the scale of scores: 0 is the better of random play and doing nothing, 1 is the reference.
+
+        Raises:
+            ValueError: this difficulty was never calibrated, or the reference is no better than the zero.
+        """
+        scale = Scale.of(self.scores(difficulty))
+        if scale is None:
+            raise ValueError(f"{self.id} has no measured scores at this difficulty; run: {self.measuring_command}")
+        if scale.span <= 0:
+            raise ValueError(
+                f"{self.id}: the reference returns {scale.reference.mean} and {scale.zero_name} {scale.zero.mean}; "
+                "it cannot be normalised."
+            )
+        return scale
+
+    def zero_player(self) -> str:
+        """Return which player scores 0, in words, by difficulty where it differs; empty if nothing was measured."""
+        scales = {tier: Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
+        names = {tier: scale.zero_name for tier, scale in scales.items() if scale}
+        if len(set(names.values())) <= 1:
+            return next(iter(names.values()), "")
+        return ", ".join(f"{name} ({tier})" for tier, name in names.items())
+
+    def zeros(self) -> dict[str, Zero]:
+        """Return the zero of the scale by difficulty (``default`` if there is only one), where it was measured."""
+        scales = {tier or "default": Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
+        return {
+            tier: Zero(scale.zero_player, scale.zero.mean, scale.zero.success)
+            for tier, scale in scales.items()
+            if scale
+        }
+
+    def zero_in_words(self) -> str:
+        """Return which player scores 0, its return and its success, by difficulty; empty if nothing was measured."""
+        return "; ".join(
+            f"{ZERO_PLAYERS[zero.player]}{f' ({tier})' if self.difficulties else ''}, return {zero.mean_return:.4g}"
+            + ("" if zero.success is None else f", success {zero.success:.3g}")
+            for tier, zero in self.zeros().items()
+        )
+
+    def successes_by_chance(self) -> dict[str, dict[str, float]]:
+        """Return how often players without skill succeed, by player and difficulty, where that is above 5 %."""
+        rates: dict[str, dict[str, float]] = {}
+        for tier in self.difficulties or (None,):
+            for player, score in self.scores(tier).items():
+                if player in ZERO_PLAYERS and (score.success or 0.0) > MAX_CHANCE_SUCCESS:
+                    rates.setdefault(player, {})[tier or "default"] = score.success or 0.0
+        return rates
+
+    def chance_in_words(self) -> str:
+        """Return which players without skill succeed, how often at which difficulty, and why; empty if none does."""
+        rates = [
+            f"{ZERO_PLAYERS[player]} {self._rates_in_words(by_tier)}"
+            for player, by_tier in self.successes_by_chance().items()
+        ]
+        return ": ".join(filter(None, ["; ".join(rates), self.chance]))
+
+    def failures_in_words(self) -> str:
+        """Return how often the reference fails at which difficulty, and why, where it is above 20 %; else empty."""
+        rates: dict[str, float] = {}
+        for tier in self.difficulties or (None,):
+            reference = self.scores(tier).get("reference")
+            if reference and reference.success is not None and 1 - reference.success > MAX_FAILURE_SHARE:
+                rates[tier or "default"] = 1 - reference.success
+        return ": ".join(filter(None, [self._rates_in_words(rates), self.hard_for_reference]))
+
+    def _rates_in_words(self, by_tier: Mapping[str, float]) -> str:
+        """Return rates in per cent, each with its difficulty if the task has several."""
+        return ", ".join(
+            f"{100 * rate:.0f} %{f' ({tier})' if self.difficulties else ''}" for tier, rate in by_tier.items()
+        )
+
+    def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
+        """Return the score of a return on :meth:`scale`. Errors as there."""
+        return float(self.scale(difficulty).score(episode_return))
+
+    def violates(self, *mean_costs: float) -> bool:
+        """Return whether seeds of these mean costs break the task's constraint; False without one."""
+        return self.constraint is not None and self.constraint.broken_by_seeds(*mean_costs)
+
+    def constrained(self, score: float, mean_cost: float) -> float:
+        """Return the constrained score, see :meth:`Constraint.constrained`; the score itself without a constraint."""
+        return self.constraint.constrained(score, mean_cost) if self.constraint else score
+
+
+def file_name_of(task_id: str) -> str:
+    """Return an id without its namespace, in characters that every file system takes."""
+    return task_id.split("/", 1)[1].replace("?", ",").replace("&", ",")
+
+
+def load(entry_point: str) -> Any:
+    """Return the object named ``module:name``.
+
+    Raises:
+        ImportError: there is no such module.
+        ValueError: the module has no such name.
+    """
+    module, name = entry_point.split(":")
+    imported = importlib.import_module(module)
+    if not hasattr(imported, name):
+        raise ValueError(f"{module} has no {name!r}, which a card or an entry point names as {entry_point!r}.")
+    return getattr(imported, name)

@@ -1,0 +1,1 @@
+"""Computation in JAX with equal bits, and the limits of JAX in a process."""

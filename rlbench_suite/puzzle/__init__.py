@@ -1,0 +1,1 @@
+"""Puzzles in one-shot form: seeded instances, prompts and verifiers, and banks of instances."""
