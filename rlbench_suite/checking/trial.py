@@ -1,4 +1,4 @@
-"""A task on trial: its environment and two recorded plays, which all checks share (``checking.py``)."""
+"""A task on trial: its environment and two recorded plays, which all checks share (``checks.py``)."""
 
 from __future__ import annotations
 
