@@ -6,8 +6,10 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-LONGEST_LIST, NEAREST = 20, 5
-"""Largest number of names that an error lists in full, and the number that it lists if there are more."""
+LONGEST_LIST = 20
+"""Largest number of names that an error lists in full."""
+NEAREST = 5
+"""Number of names that it lists if there are more."""
 LONGEST_GIVEN = 80
 """Largest number of characters of a given name that an error repeats."""
 
@@ -20,38 +22,41 @@ class UnknownKeyword(TypeError, ValueError):
     """
 
 
-def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
-    """Return the error to raise for a keyword: Python's usual sentence, then the known keywords."""
-    return UnknownKeyword(f"{task_id} got an unexpected keyword argument {name!r}. {unknown('keyword', name, known)}")
+def unexpected(task_id: str, name: str, valid_names: Iterable[str]) -> UnknownKeyword:
+    """Return the error to raise for a keyword: Python's usual sentence, then the valid keywords."""
+    sentence = unknown("keyword", name, valid_names)
+    return UnknownKeyword(f"{task_id} got an unexpected keyword argument {name!r}. {sentence}")
 
 
-def unknown(kind: str, given: object, known: Iterable[str]) -> str:
-    """Return a sentence with the given value, the nearest valid name, and the allowed names (if many, the nearest)."""
-    names = sorted(known)
-    text = given if isinstance(given, str) else repr(given)
-    given = f"{text[:LONGEST_GIVEN]}..." if len(text) > LONGEST_GIVEN else given
+def unknown(kind: str, value: object, valid_names: Iterable[str]) -> str:
+    """Return a sentence with the value, the nearest valid name, and the valid names (if many, the nearest)."""
+    names = sorted(valid_names)
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) > LONGEST_GIVEN:
+        value = f"{text[:LONGEST_GIVEN]}..."
     folded = {_fold(name): name for name in names}
-    near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
+    folded_value = _fold(str(value))
+    near = difflib.get_close_matches(folded_value, folded, n=1, cutoff=0.4)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     listed = f"Known: {', '.join(names)}."
     if len(names) > LONGEST_LIST:
-        nearest = difflib.get_close_matches(_fold(str(given)), folded, n=NEAREST, cutoff=0)
+        nearest = difflib.get_close_matches(folded_value, folded, n=NEAREST, cutoff=0)
         listed = f"Nearest of {len(names)}: {', '.join(folded[name] for name in nearest)}."
-    return f"Unknown {kind} {given!r}.{hint} {listed}"
+    return f"Unknown {kind} {value!r}.{hint} {listed}"
 
 
-def one_of(kind: str, given: object, allowed: Iterable[Any]) -> Any:
-    """Return the allowed value that equals the given one or has the same text, as in a query.
+def one_of(kind: str, value: object, allowed: Iterable[Any]) -> Any:
+    """Return the allowed value that equals a value or has the same text, as in a query.
 
     Raises:
         ValueError: none is.
     """
-    written = {str(value): value for value in allowed}
-    if isinstance(given, int | float) and given in written.values():
-        return next(value for value in written.values() if value == given)
-    if str(given) not in written:
-        raise ValueError(unknown(kind, given, written))
-    return written[str(given)]
+    by_text = {str(choice): choice for choice in allowed}
+    if isinstance(value, int | float) and value in by_text.values():
+        return next(choice for choice in by_text.values() if choice == value)
+    if str(value) not in by_text:
+        raise ValueError(unknown(kind, value, by_text))
+    return by_text[str(value)]
 
 
 def _fold(name: str) -> str:
