@@ -20,8 +20,9 @@ BANDS = 20  # Number of bands of a range that keeps train and test apart in plac
 class OwnConstants:
     """Ranges of constants: those of the card's context where they differ from the shipped ones.
 
-    A range that the task marks (:attr:`~rlbench_suite.contexts.context.Constant.bands`) is cut into bands, which lie in turn in
-    train and test. If a context fixes all marked ones, its first other range does, or else the first shipped one.
+    A range that the task marks (:attr:`~rlbench_suite.contexts.context.Constant.bands`) is cut into bands, which lie in
+    turn in train and test. If a context fixes all marked ones, its first other range does, or else the first shipped
+    one.
     """
 
     def __init__(self, card: TaskCard, constants: Sequence[Constant]) -> None:

@@ -1,14 +1,16 @@
 """Contexts of one's own: constants of a data sheet, from a mapping or a file, in place of those that a task ships with.
 
-A task names its constants (:meth:`~rlbench_suite.core.task.Described.constants`). A context gives some of them other values:
-a number is fixed, a range ``[low, high]`` is drawn anew for each episode. The others stay as shipped. In YAML or JSON::
+A task names its constants (:meth:`~rlbench_suite.core.task.Described.constants`). A context gives some of them other
+values: a number is fixed, a range ``[low, high]`` is drawn anew for each episode. The others stay as shipped. In YAML
+or JSON::
 
     resistance: [0.14, 0.18]   # Ohm
     magnet_flux: 0.0098 V s
     pole_pairs: 4
 
 A context may also set the weights of the terms of a reward, and give records of the conditions over time in place of
-those that a task draws (:mod:`rlbench_suite.contexts.time_series`), or documents (:mod:`rlbench_suite.contexts.document`)::
+those that a task draws (:mod:`rlbench_suite.contexts.time_series`), or documents
+(:mod:`rlbench_suite.contexts.document`)::
 
     reward: {heat: 0.5}
     weather: my_weather.csv

@@ -1,7 +1,7 @@
 """Documents of one's own: data with a structure, such as the roads of a town, as JSON.
 
-A task names the documents that it takes beside its series (:meth:`~rlbench_suite.core.task.Described.series`). A context
-gives one by its name, as the path of a JSON file or as a mapping::
+A task names the documents that it takes beside its series (:meth:`~rlbench_suite.core.task.Described.series`). A
+context gives one by its name, as the path of a JSON file or as a mapping::
 
     scenario: my_town.json
 

@@ -1,7 +1,7 @@
 """Records of one's own: conditions over time, such as weather, prices or demand, as columns of a CSV or Parquet file.
 
-A task names the series that it takes (:meth:`~rlbench_suite.core.task.Described.series`). A context gives a record by the
-name of the series, as the path of a file or, in Python, as a mapping of columns::
+A task names the series that it takes (:meth:`~rlbench_suite.core.task.Described.series`). A context gives a record by
+the name of the series, as the path of a file or, in Python, as a mapping of columns::
 
     weather: my_weather.csv
 

@@ -1,8 +1,8 @@
 """The contract of a task, checked while its functions are traced.
 
 A function that returns another shape or dtype than promised corrupts whatever is built on it: the single env reads its
-state from one packed buffer, a reset casts, a comparison promotes. So the engine (:mod:`rlbench_suite.core.episode`) passes
-every result through this file. It compares abstract values only, so compiled programs do not get slower.
+state from one packed buffer, a reset casts, a comparison promotes. So the engine (:mod:`rlbench_suite.core.episode`)
+passes every result through this file. It compares abstract values only, so compiled programs do not get slower.
 """
 
 from __future__ import annotations

@@ -80,11 +80,12 @@ class TaskCard:
         source: paper or book that the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.core.task.Task`, or
             ``module:function`` of one that makes it.
-        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.core.policy.Policy` with a class
-            method ``for_task(task)`` that makes it; empty for a task without one.
+        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.core.policy.Policy` with a
+            class method ``for_task(task)`` that makes it; empty for a task without one.
         yardsticks: other known players that are measured beside it, such as ``memoryless`` or ``heuristic``, by name;
             each is named as ``reference`` is.
-        puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.puzzle.Puzzle`; empty where it has none.
+        puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.puzzle.Puzzle`; empty where it
+            has none.
         solvable: ``module:Class`` of the one-shot form that poses only instances with a solution; empty where every
             instance has one, or where ``puzzle`` asks for a proof if there is none. The setting ``answers="solvable"``
             chooses it.

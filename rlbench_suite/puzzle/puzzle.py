@@ -2,8 +2,8 @@
 
 A puzzle is played in two ways. In the one-shot form, a player reads :meth:`Puzzle.prompt` and writes one answer, which
 :meth:`Puzzle.verify` judges; language models train and are tested in this way. In the interactive form, it is an
-ordinary task whose contexts are instances of the same generator (:mod:`rlbench_suite.puzzle.bank`). Everything here is plain
-Python and NumPy without JAX, and nothing that a player wrote is executed.
+ordinary task whose contexts are instances of the same generator (:mod:`rlbench_suite.puzzle.bank`). Everything here is
+plain Python and NumPy without JAX, and nothing that a player wrote is executed.
 
 Every verifier keeps these laws, tested on every id:
 

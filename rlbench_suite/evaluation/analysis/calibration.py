@@ -50,7 +50,8 @@ def measure(
 
     Args:
         task: the task, at the difficulty to measure.
-        players: :data:`~rlbench_suite.core.scale.ANCHORS`, or yardsticks of the card. Those who cannot play are left out.
+        players: :data:`~rlbench_suite.core.scale.ANCHORS`, or yardsticks of the card. Those who cannot play are left
+            out.
         episodes: number of test-split episodes of each player, at least 2. No cell is evaluated on them. If None,
             players play until the ends of the scale are known well enough.
         largest_error: standard error of each end of the scale, in units of the score, at which no more is played.

@@ -343,7 +343,8 @@ def error_of_mean(scores: Scores, anchors: Mapping[str, Callable[[float], float]
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
         anchors: functions from a mean score to the standard error that comes from its task's scale, such as
-            :meth:`Scale.standard_error <rlbench_suite.core.scale.Scale.standard_error>`; a task without one adds nothing.
+            :meth:`Scale.standard_error <rlbench_suite.core.scale.Scale.standard_error>`; a task without one adds
+            nothing.
     """
     errors = [
         anchors[task](float(np.asarray(values, dtype=np.float64).mean()))

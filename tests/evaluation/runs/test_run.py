@@ -18,8 +18,8 @@ SCORES = {"a": {WALK: [0.1, 0.2], DRIFT: [0.3, 0.4]}, "b": {WALK: [0.5, 0.6]}}
 
 def test_no_command_on_results_imports_jax():
     modules = (
-        "runs.run", "runs.manifest", "runs.object_store", "statistics.power", "report.run_selection", "report.comparison",
-        "report.export_formats", "report.paired_cells", "report.verdict_remarks", "analysis.query",
+        "runs.run", "runs.manifest", "runs.object_store", "statistics.power", "report.run_selection",
+        "report.comparison", "report.export_formats", "report.paired_cells", "report.verdict_remarks", "analysis.query",
     )  # fmt: skip
     program = (
         f"import sys, importlib\nfor name in {modules!r}: importlib.import_module('rlbench_suite.evaluation.' + name)"
