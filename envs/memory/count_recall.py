@@ -123,7 +123,7 @@ class CountRecall(SymbolTask[State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the last question is answered."""
-        return state.tally.right + state.tally.wrong == self.symbols * COPIES
+        return state.tally.correct + state.tally.wrong == self.symbols * COPIES
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""

@@ -106,7 +106,7 @@ class GeometryPuzzle(Puzzle[Instance]):
             for _ in range(_TRIES):
                 kind = dice.choice(self._kinds)
                 used = self._used(CONSTRUCTIONS[kind].uses, len(points), dice)
-                point = CONSTRUCTIONS[kind].made(*(points[k] for k in used)) if self._apart(points, used) else None
+                point = CONSTRUCTIONS[kind].construct(*(points[k] for k in used)) if self._apart(points, used) else None
                 if point and point not in points and self.suits(point):
                     break
             else:
@@ -202,7 +202,7 @@ class GeometryPuzzle(Puzzle[Instance]):
     @classmethod
     def figure(cls, instance: Instance) -> list[Point]:
         """Construct all points."""
-        return cls.points_of(instance, lambda kind, used: CONSTRUCTIONS[kind].made(*used))
+        return cls.points_of(instance, lambda kind, used: CONSTRUCTIONS[kind].construct(*used))
 
     @staticmethod
     def answer_to(instance: Instance, points: Sequence[Point]) -> Point | Fraction | None:

@@ -94,9 +94,9 @@ class _Dense(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """Discrete choice: its number of values, and the place of its first logit."""
+    """Discrete choice: its number of options, and the index of its first logit."""
 
-    count: int
+    options: int
     start: int
 
 

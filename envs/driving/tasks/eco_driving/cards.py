@@ -24,7 +24,7 @@ def _eco_driving(name: str, task: str, player: str, **fields: Any) -> TaskCard:
         player: the reference player's ``module:Class`` in the family.
         fields: of the card.
     """
-    usual = {"source": SOURCE, "difficulties": PENETRATIONS, "agents": 48, "tags": FLEET}
+    usual: dict[str, Any] = {"source": SOURCE, "difficulties": PENETRATIONS, "agents": 48, "tags": FLEET}
     return TaskCard(
         id=f"rlsuite/{name}",
         family="driving",
