@@ -1,0 +1,1 @@
+"""Plan, run, store and read cells."""
