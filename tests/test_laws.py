@@ -190,7 +190,6 @@ EMPTY_WORDS_BY_FOLDER = {
     "benchmarks/coverage": 13,
     "benchmarks/peers": 28,
     "benchmarks/speed": 24,
-    "envs/driving": 110,
     "envs/puzzles": 5,
     "envs/tools": 9,
     "rlbench_suite/cli": 2,

@@ -91,7 +91,7 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
             return ring.v.shape[-1]
         if hasattr(traffic, "pose"):
             return traffic.pose.x.shape[-1]
-        if hasattr(traffic, "held"):
+        if hasattr(traffic, "stops_at_light"):
             # Vehicles wait before the entry with a negative x, and drive on behind the exit.
             on = (traffic.x[1] >= 0) & (traffic.x[1] < params.approach + EXIT)
             return on.sum()

@@ -74,6 +74,6 @@ class Foresight(eqx.Module):
 def drift(vehicles: Vehicles, time: Scalar) -> Vehicles:
     """Return the vehicles after a time (s) at their present velocities."""
     pose = vehicles.pose
-    way = pose.speed * time
-    moved = pose._replace(x=pose.x + way * jnp.cos(pose.heading), y=pose.y + way * jnp.sin(pose.heading))
+    distance = pose.speed * time
+    moved = pose._replace(x=pose.x + distance * jnp.cos(pose.heading), y=pose.y + distance * jnp.sin(pose.heading))
     return vehicles._replace(pose=moved)

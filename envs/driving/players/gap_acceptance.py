@@ -32,7 +32,7 @@ class GapAcceptance(NamedTuple):
     route: Scalar  # the ego's
     time_before: Scalar = 0.3  # s: to leave a zone before another car comes
     time_after: Scalar = 0.1  # s: to enter a zone after another car has left it
-    rest: Scalar = 2.5  # m behind the line at which its front stops at the latest
+    latest_stop: Scalar = 2.5  # m behind the line at which its front stops at the latest
     spare: Scalar = 0.3  # m: to the nearest zone, for a stop behind the line
     headway: Scalar = 1.2  # s: time gap to a car ahead
 
@@ -53,12 +53,12 @@ class GapAcceptance(NamedTuple):
         )
         levels = np.arange(3)
         reachable = jnp.abs(state.level - levels) <= 1
-        rest = paths[:3, -1] + HALF
+        stop_points = paths[:3, -1] + HALF
         line = jnp.asarray(self.layout.line, paths.dtype)[self.route]
         zone = jnp.asarray(self.layout.zones, paths.dtype)[self.route, :, 0].min()
         # The highest speed from which it can stop before the line; if none can be, before the zones; else it drives on.
-        level = jnp.where(reachable & (rest < line + self.rest), levels, 0).max()
-        late = jnp.where(reachable, rest, jnp.inf).min() > zone - self.spare
+        level = jnp.where(reachable & (stop_points < line + self.latest_stop), levels, 0).max()
+        late = jnp.where(reachable, stop_points, jnp.inf).min() > zone - self.spare
         level = jnp.where(late | self.is_free(state, paths[3]), 2, level)
         # Behind a car ahead it drives no faster than its gap and that car's speed allow.
         level = jnp.minimum(level, self.behind(state))
@@ -85,16 +85,16 @@ class GapAcceptance(NamedTuple):
         cars = state.cars
         car_routes = junction.routes_of(cars, self.layout)
         zone = jnp.asarray(self.layout.zones, cars.s.dtype)[self.route, cars.route]
-        mine, its = zone[:, :2], zone[:, 2:]
-        enters = STEP * (path[:, None] < mine[:, 0] - HALF).sum(0)
-        leaves = STEP * (path[:, None] < mine[:, 1] + HALF).sum(0)
-        comes = (its[:, 0] - HALF - cars.s) / jnp.maximum(cars.speed, junction.STARTING)
-        goes = (its[:, 1] + HALF - cars.s) / jnp.maximum(cars.speed, junction.CRAWL)
+        ego_zone, car_zone = zone[:, :2], zone[:, 2:]
+        enters = STEP * (path[:, None] < ego_zone[:, 0] - HALF).sum(0)
+        leaves = STEP * (path[:, None] < ego_zone[:, 1] + HALF).sum(0)
+        comes = (car_zone[:, 0] - HALF - cars.s) / jnp.maximum(cars.speed, junction.STARTING)
+        goes = (car_zone[:, 1] + HALF - cars.s) / jnp.maximum(cars.speed, junction.CRAWL)
         committed = junction.is_committed(cars, car_routes.line)
         # Who looks for cars in the junction waits for an ego that is behind its line.
         waits = jnp.asarray(self.layout.looks_for)[cars.route, self.route]
         first = jnp.where(committed[0], ~waits, jnp.asarray(self.layout.yields_to)[self.route, cars.route]) | committed
-        counts = cars.present & (mine[:, 0] < jnp.inf) & (goes > 0) & first
+        counts = cars.present & (ego_zone[:, 0] < jnp.inf) & (goes > 0) & first
         separated = (comes > leaves + self.time_before) | (goes + self.time_after < enters)
         return (~counts | separated).all()
 
@@ -102,8 +102,8 @@ class GapAcceptance(NamedTuple):
         """Return the highest target speed behind the next car ahead, int32."""
         cars = state.cars
         shared = jnp.asarray(self.layout.shared, cars.s.dtype)[self.route, cars.route]
-        way = cars.s + junction.offset_to(cars, shared) - cars.s[0]
-        way = jnp.where(cars.present & (way > 0), way, jnp.inf)
-        gap = way.min() - 2 * HALF - JAM_GAP
-        speed = jnp.maximum(cars.speed[way.argmin()] + (gap - self.headway * cars.speed[0]) * 0.5, 0)
+        distance = cars.s + junction.offset_to(cars, shared) - cars.s[0]
+        distance = jnp.where(cars.present & (distance > 0), distance, jnp.inf)
+        gap = distance.min() - 2 * HALF - JAM_GAP
+        speed = jnp.maximum(cars.speed[distance.argmin()] + (gap - self.headway * cars.speed[0]) * 0.5, 0)
         return jnp.clip(jnp.floor(speed * (1 / LEVELS[1]) + 0.3), 0, len(LEVELS) - 1).astype(jnp.int32)

@@ -188,9 +188,9 @@ class GapTestingPedals(NamedTuple):
         free = self.manner.free(lanes)
         lane = lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
-        settled = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
-        left = settled & free[LEFT] & (lane < LANES - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
-        right = settled & free[RIGHT] & (lane > 0) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower) & ~left
+        keeps_lane = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
+        left = keeps_lane & free[LEFT] & (lane < LANES - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+        right = keeps_lane & free[RIGHT] & (lane > 0) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower) & ~left
         target = (target + left - right).astype(jnp.int32)
         # Between two lanes it keeps its distance in both.
         offset = y - lane_centre(lane)

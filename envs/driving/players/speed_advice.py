@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
-from ..tasks.eco_driving.eco_driving import EASE, PEDAL, SLOTS, SPEED, TIME, WAY, EcoDriving, Entry
+from ..tasks.eco_driving.eco_driving import DISTANCE, EASE, PEDAL, SLOTS, SPEED, TIME, EcoDriving, Entry
 
 
 class SpeedAdvice(NamedTuple):
@@ -53,25 +53,25 @@ class SpeedAdvice(NamedTuple):
     def ease(self, observation: jax.Array) -> jax.Array:
         """Return how much each car eases off that observes a row of ``observation``."""
         speed = SPEED * observation[:, Entry.SPEED]
-        way = WAY * observation[:, Entry.WAY]
+        to_line = DISTANCE * observation[:, Entry.TO_LINE]
         driver = PEDAL * observation[:, Entry.DRIVER]
         between = SLOTS * observation[:, Entry.BETWEEN]
         to_green = TIME * observation[:, Entry.TO_GREEN]
         to_amber = TIME * observation[:, Entry.TO_AMBER]
         green = TIME * observation[:, Entry.GREEN]
-        rest = TIME * observation[:, Entry.REST]
+        not_green = TIME * observation[:, Entry.NOT_GREEN]
         limit = SPEED * observation[:, Entry.LIMIT]
 
         short = limit - speed
-        fastest = (way + self.pickup * short * short) / jnp.maximum(limit, 1)
+        fastest = (to_line + self.pickup * short * short) / jnp.maximum(limit, 1)
         queue = to_green + jnp.where(to_green > 0, self.start, 0) + self.headway * between
         crossing = jnp.maximum(fastest, queue)
         # Cars before it that this green serves do not wait for the next one.
         served = jnp.minimum(green, to_amber) / self.headway
-        later = to_amber + rest + self.start + self.headway * jnp.maximum(between - served, 0)
+        later = to_amber + not_green + self.start + self.headway * jnp.maximum(between - served, 0)
         crossing = jnp.where(crossing > to_amber + self.grace, later, crossing)
 
-        glide = jnp.maximum(way / (crossing + self.reserve), self.slowest)
+        glide = jnp.maximum(to_line / (crossing + self.reserve), self.slowest)
         acceleration = jnp.maximum(self.gain * (glide - speed), -self.braking)
-        waits = (way > 0) & (crossing > fastest + self.patience)
+        waits = (to_line > 0) & (crossing > fastest + self.patience)
         return jnp.where(waits, jnp.clip((driver - acceleration) / EASE, 0, 1), 0)

@@ -48,10 +48,10 @@ def piece_at(route: Route, s: Scalar) -> Route:
 def place_at(route: Route, s: Scalar) -> Place:
     """Return the point of the centre line at ``s``, m."""
     piece = piece_at(route, s)
-    way = s - piece.start
-    half = 0.5 * piece.curvature * way
+    into_piece = s - piece.start
+    half = 0.5 * piece.curvature * into_piece
     small = jnp.abs(half) < 1e-3
-    chord = way * jnp.where(small, 1 - half * half * (1 / 6), jnp.sin(half) / jnp.where(small, 1, half))
+    chord = into_piece * jnp.where(small, 1 - half * half * (1 / 6), jnp.sin(half) / jnp.where(small, 1, half))
     middle = piece.heading + half
     return Place(piece.x + chord * jnp.cos(middle), piece.y + chord * jnp.sin(middle), middle + half, piece.curvature)
 
@@ -68,8 +68,8 @@ def _onto(piece: Route, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     kappa = piece.curvature
     straight = kappa == 0
     a, b = kappa * ahead, 1 - kappa * left
-    way = jnp.where(straight, ahead, jnp.arctan2(a, b) / jnp.where(straight, 1, kappa))
-    return piece.start + way, (2 * left - kappa * (ahead * ahead + left * left)) / (1 + jnp.hypot(a, b))
+    into_piece = jnp.where(straight, ahead, jnp.arctan2(a, b) / jnp.where(straight, 1, kappa))
+    return piece.start + into_piece, (2 * left - kappa * (ahead * ahead + left * left)) / (1 + jnp.hypot(a, b))
 
 
 def project(route: Route, x: Scalar, y: Scalar, guess: Scalar) -> tuple[Scalar, Scalar]:

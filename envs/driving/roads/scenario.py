@@ -165,8 +165,8 @@ def _first_fault(error: ValidationError) -> str:
         for step in first["loc"][:-1]:
             if isinstance(step, str):
                 annotation = str(model.model_fields[step].annotation)
-                named = [kind for kind in StrictModel.__subclasses__() if f".{kind.__name__}" in annotation]
-                model = named[0] if named else model
+                kinds = [kind for kind in StrictModel.__subclasses__() if f".{kind.__name__}" in annotation]
+                model = kinds[0] if kinds else model
         return f"{where}: {unknown('field', str(first['loc'][-1]), model.model_fields)}"
     message = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}"
     value = first["input"]
@@ -269,13 +269,13 @@ def way_of(scenario: Scenario) -> list[str]:
     queue = [(length_of(lanes[start.lane]), [start.lane])]
     done: set[str] = set()
     while queue:
-        far, way = heapq.heappop(queue)
-        for name in lanes[way[-1]].next:
+        length, lane_names = heapq.heappop(queue)
+        for name in lanes[lane_names[-1]].next:
             if name == goal.lane:
-                return [*way, name]
+                return [*lane_names, name]
             if name not in done:
                 done.add(name)
-                heapq.heappush(queue, (far + length_of(lanes[name]), [*way, name]))
+                heapq.heappush(queue, (length + length_of(lanes[name]), [*lane_names, name]))
     raise ValueError(f"ego: no way leads from lane {start.lane!r} to {goal.s:g} m on lane {goal.lane!r}")
 
 
@@ -286,12 +286,12 @@ def route_of(scenario: Scenario) -> tuple[Route, np.ndarray, float, float]:
     rows = []
     limits = []
     begin = 0.0
-    way = way_of(scenario)
-    for name in way:
+    lane_names = way_of(scenario)
+    for name in lane_names:
         lane = lane_of(scenario, name)
         line = line_of(lane)
         rows.append(np.stack([line.start + begin, *line[1:]]))
         limits += [lane.speed_limit] * len(line.start)
         begin += length_of(lane)
-    last = begin - length_of(lane_of(scenario, way[-1]))
+    last = begin - length_of(lane_of(scenario, lane_names[-1]))
     return Route(*np.concatenate(rows, 1)), np.array(limits), scenario.ego.start.s, last + scenario.ego.goal.s

@@ -43,14 +43,14 @@ class Discs(NamedTuple):
     radius: jax.Array
 
 
-def place(car: Car, lane: Params, way: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
-    """Return x and y, in the car's frame, of places ``way`` (m) along the lane from the car and ``offset`` (m) of its
-    centre. They are stored, or each beam and each pixel would compute all of them again.
+def place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
+    """Return x and y, in the car's frame, of places ``distance`` (m) along the lane from the car and ``offset`` (m) of
+    its centre. They are stored, or each beam and each pixel would compute all of them again.
     """
-    return computed_once(_place)(car, lane, way, offset)
+    return computed_once(_place)(car, lane, distance, offset)
 
 
-def _place(car: Car, lane: Params, way: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
+def _place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
     rate = 2 * math.pi / lane.wavelength
     begin = rate * car.s + lane.phase
 
@@ -58,12 +58,12 @@ def _place(car: Car, lane: Params, way: Scalar, offset: Scalar) -> tuple[Scalar,
         """Return the lane's direction there, against that at the car (rad)."""
         return lane.sharpness / rate * (jnp.cos(begin) - jnp.cos(begin + rate * length))
 
-    ahead, aside = 0.0 * way, 0.0 * way
+    ahead, aside = 0.0 * distance, 0.0 * distance
     for node, weight in zip(NODES.tolist(), WEIGHTS.tolist(), strict=True):
-        angle = direction((0.5 + 0.5 * node) * way)
+        angle = direction((0.5 + 0.5 * node) * distance)
         ahead, aside = ahead + 0.5 * weight * jnp.cos(angle), aside + 0.5 * weight * jnp.sin(angle)
-    angle = direction(way)
-    x, y = way * ahead - offset * jnp.sin(angle), way * aside + offset * jnp.cos(angle) - car.d
+    angle = direction(distance)
+    x, y = distance * ahead - offset * jnp.sin(angle), distance * aside + offset * jnp.cos(angle) - car.d
     cosine, sine = jnp.cos(car.e), jnp.sin(car.e)
     return cosine * x + sine * y, cosine * y - sine * x
 
@@ -86,8 +86,8 @@ def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
         across = cosine * ey - sine * ex
         across = jnp.where(jnp.abs(across) < 1e-9, 1e-9, across)
         distance, share = (x * ey - y * ex) / across, (x * sine - y * cosine) / across
-        met = (distance >= 0) & (share >= 0) & (share <= 1)
-        reach = jnp.minimum(reach, jnp.where(met, distance, RANGE).min(1))
+        is_hit = (distance >= 0) & (share >= 0) & (share <= 1)
+        reach = jnp.minimum(reach, jnp.where(is_hit, distance, RANGE).min(1))
     along, beside = cosine * discs.x + sine * discs.y, cosine * discs.y - sine * discs.x
     deep = discs.radius * discs.radius - beside * beside
     distance = along - jnp.sqrt(jnp.maximum(deep, 0.0))
@@ -112,14 +112,14 @@ def picture(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
         dx, dy = px - share * ex, py - share * ey
         nearest = jnp.minimum(nearest, dx * dx + dy * dy)
     road = jnp.clip(edge + 0.5 - jnp.sqrt(nearest), 0, 1)
-    thing = jnp.zeros((ROWS, COLUMNS), dtype)
+    cover = jnp.zeros((ROWS, COLUMNS), dtype)
     for i in range(discs.x.shape[0]):
         dx, dy = ahead - discs.x[i], aside - discs.y[i]
-        thing = jnp.maximum(thing, jnp.clip(discs.radius[i] + 0.5 - jnp.sqrt(dx * dx + dy * dy), 0, 1))
+        cover = jnp.maximum(cover, jnp.clip(discs.radius[i] + 0.5 - jnp.sqrt(dx * dx + dy * dy), 0, 1))
 
     def channel(ground: float, road_: float, obstacle: float) -> jax.Array:
         under = ground + (road_ - ground) * road
-        return under + (obstacle - under) * thing
+        return under + (obstacle - under) * cover
 
     channels = [channel(*colours) for colours in zip(GROUND, ROAD, OBSTACLE, strict=True)]
     return jnp.floor(255 * jnp.stack(channels, -1) + 0.5).astype(jnp.uint8)

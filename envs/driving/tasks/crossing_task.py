@@ -162,8 +162,8 @@ class Crossing(NamedActions, Task[Params, State]):
         entered = self.may_enter(params.phase - s * (1 / USUAL), params)[self.arm, np.arange(count)]
         ego = float(self.layout.line[self.ego_route]) - self.first[1] + (self.first[1] - self.first[0]) * u[-1]
 
-        def join(ego: Any, rest: Any, dtype: Any) -> Scalar:
-            return jnp.concatenate([jnp.reshape(jnp.asarray(ego, dtype), 1), jnp.asarray(rest, dtype)])
+        def join(ego: Any, traffic: Any, dtype: Any) -> Scalar:
+            return jnp.concatenate([jnp.reshape(jnp.asarray(ego, dtype), 1), jnp.asarray(traffic, dtype)])
 
         cars = Cars(
             join(self.ego_route, self.turns * self.arm + self.draw_turn(turn, self.arm), jnp.int32),
@@ -230,9 +230,9 @@ class Crossing(NamedActions, Task[Params, State]):
     def enter(self, cars: Cars, u: Scalar, time: Scalar, params: Params) -> Cars:
         """Let cars come at the beginnings of the arms that are free there, if one of theirs is away."""
         arms = np.arange(len(self.demand), dtype=np.int32)
-        mine = self.arm == arms[:, None]
-        away = mine & ~cars.present[1:]
-        blocked = (mine & cars.present[1:] & (cars.s[1:] < ROOM)).any(1)
+        from_arm = self.arm == arms[:, None]
+        away = from_arm & ~cars.present[1:]
+        blocked = (from_arm & cars.present[1:] & (cars.s[1:] < ROOM)).any(1)
         share = np.array([arm.entering for arm in self.demand], self.dtype)
         comes = (u[: len(arms)] < share) & ~blocked & self.may_enter(time, params)
         first = away & (jnp.cumsum(away, 1) == 1)
@@ -345,8 +345,10 @@ class Crossing(NamedActions, Task[Params, State]):
         """Describe the ego and the cars that the observation shows, with units."""
         pose = self.host_poses(state)
         cars = state.cars
-        way = float(self.layout.line[self.ego_route]) - HALF - float(cars.s[0])
-        where = f"{way:.1f} m before the line of the junction" if way > 0 else f"{-way:.1f} m behind the line"
+        to_line = float(self.layout.line[self.ego_route]) - HALF - float(cars.s[0])
+        where = (
+            f"{to_line:.1f} m before the line of the junction" if to_line > 0 else f"{-to_line:.1f} m behind the line"
+        )
         lines = [
             f"You drive {float(cars.speed[0]):.1f} m/s, your front {where}, at ({pose[0, 0]:.1f}, {pose[0, 1]:.1f}). "
             f"You are to keep {LEVELS[int(state.level)]:g} m/s. {self.card.horizon - int(state.steps)} s are left. "

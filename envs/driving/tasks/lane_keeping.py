@@ -132,7 +132,7 @@ class LaneKeeping(Task[Params, State]):
         car = state.car
         entries = (
             *(car.d * (1 / LANE), car.e * 2, car.v * 0.5, car.r, params.speed * (1 / SPEED_SCALE)),
-            *(curvature(car.s + way, params) * (1 / MAX_CURVATURE) for way in AHEAD),
+            *(curvature(car.s + distance, params) * (1 / MAX_CURVATURE) for distance in AHEAD),
             state.earned * (1 / self.card.horizon),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
@@ -147,8 +147,8 @@ class LaneKeeping(Task[Params, State]):
             Component("r", "yaw rate, to the left", "rad/s"),
             Component("u", "speed along the car", f"{SPEED_SCALE:g} m/s"),
             *(
-                Component(f"curvature_{way:g}", f"of the lane {way:g} m ahead, to the left", "0.03 / m")
-                for way in AHEAD
+                Component(f"curvature_{distance:g}", f"of the lane {distance:g} m ahead, to the left", "0.03 / m")
+                for distance in AHEAD
             ),
             Component("earned", "return so far, which leaving the lane takes back", f"{self.card.horizon}"),
         )
@@ -187,7 +187,7 @@ class LaneKeeping(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the car and the lane ahead, with units."""
         car = Car(*(float(value) for value in state.car))
-        ahead = ", ".join(f"{float(curvature(car.s + way, params)):.4f}" for way in AHEAD)
+        ahead = ", ".join(f"{float(curvature(car.s + distance, params)):.4f}" for distance in AHEAD)
         side = "left" if car.d >= 0 else "right"
         return (
             f"You drive {float(params.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the lane's centre. To the "
@@ -207,8 +207,10 @@ class LaneKeeping(Task[Params, State]):
         canvas = ImageDraw.Draw(image)
         car = Car(*(float(value) for value in state.car))
         scale = 4.0
-        way = np.arange(-15.0, 75.0, 0.5)
-        bend = float(params.sharpness) * np.sin(2 * math.pi * (car.s + way) / float(params.wavelength) + params.phase)
+        distance = np.arange(-15.0, 75.0, 0.5)
+        bend = float(params.sharpness) * np.sin(
+            2 * math.pi * (car.s + distance) / float(params.wavelength) + params.phase
+        )
         angle = np.cumsum(bend) * 0.5
         angle = angle - angle[30] - car.e
         x, y = np.cumsum(np.cos(angle)) * 0.5, np.cumsum(np.sin(angle)) * 0.5

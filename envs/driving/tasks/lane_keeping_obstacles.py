@@ -102,8 +102,8 @@ def discs(car: Car, params: Params, farthest: float) -> Discs:
     """Return the obstacles as the car sees them; those further along the lane than ``farthest`` (m) are taken to be
     there.
     """
-    way = jnp.clip(params.s - car.s, -TOUCHING_WAY, farthest)
-    return Discs(*winding_lane.place(car, params.lane, way, params.d), params.radius)
+    distance = jnp.clip(params.s - car.s, -TOUCHING_WAY, farthest)
+    return Discs(*winding_lane.place(car, params.lane, distance, params.d), params.radius)
 
 
 def clearance(car: Car, params: Params) -> Scalar:
@@ -196,15 +196,15 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def true_state(self, car: Car, params: Params) -> tuple[Scalar, ...]:
         """Return what ``"state"`` shows beside the feedback."""
-        bends = (curvature(car.s + way, params.lane) * (1 / MAX_CURVATURE) for way in AHEAD)
+        bends = (curvature(car.s + distance, params.lane) * (1 / MAX_CURVATURE) for distance in AHEAD)
         behind = (params.s < car.s - TAIL - MAX_RADIUS).sum(dtype=jnp.int32)
         ahead: list[Scalar] = []
         for number in range(NUM_SHOWN):
             index = jnp.minimum(behind + number, OBSTACLES - 1)
-            way = jnp.where(behind + number < OBSTACLES, params.s[index] - car.s, RANGE)
-            is_ahead = way < RANGE
+            distance = jnp.where(behind + number < OBSTACLES, params.s[index] - car.s, RANGE)
+            is_ahead = distance < RANGE
             d, radius = params.d[index] * (1 / MAX_OFFSET), params.radius[index] / 1.5
-            ahead += [way * (1 / RANGE), d * is_ahead, radius * is_ahead]
+            ahead += [distance * (1 / RANGE), d * is_ahead, radius * is_ahead]
         return (car.v * 0.5, *bends, *ahead)
 
     def beams(self, car: Car, params: Params) -> jax.Array:
@@ -217,19 +217,19 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Any:
         """Return what the setting says; see the table."""
-        felt = self.stack(*self.feedback(state, params))
+        measured = self.stack(*self.feedback(state, params))
         if self.view == "lidar":
-            felt = jnp.concatenate([felt, self.beams(state.car, params) / RANGE])
+            measured = jnp.concatenate([measured, self.beams(state.car, params) / RANGE])
         if self.view == "state":
-            felt = jnp.concatenate([felt, self.stack(*self.true_state(state.car, params))])
-        felt = jnp.clip(felt, self.shown_space.low, self.shown_space.high)
+            measured = jnp.concatenate([measured, self.stack(*self.true_state(state.car, params))])
+        measured = jnp.clip(measured, self.shown_space.low, self.shown_space.high)
         if self.view == "camera":
-            return {"felt": felt, "picture": self.photograph(state.car, params)}
-        return felt
+            return {"felt": measured, "picture": self.photograph(state.car, params)}
+        return measured
 
     def observation_components(self) -> Components:
         """List the entries of :meth:`observation`, in order."""
-        felt = (
+        measured = (
             Component("d", "place across the lane, from its centre to the left", f"{MAX_OFFSET:g} m"),
             Component("d_integral", "integral of d over time, kept within its scale", "3 m s"),
             Component("d_change", "change of d in the last step", "3 m/s"),
@@ -241,16 +241,16 @@ class LaneKeepingObstacles(Task[Params, State]):
         )
         if self.view == "lidar":
             beams = "distance to an obstacle or an edge, from 90 degrees to the right to 90 degrees to the left"
-            return (*felt, Component("beams", beams, f"{RANGE:g} m", (BEAMS,)))
+            return (*measured, Component("beams", beams, f"{RANGE:g} m", (BEAMS,)))
         if self.view == "camera":
             words = "[row, column, channel]: the road from above, from 44 m ahead and from the left; red, green, blue"
-            return {"felt": felt, "picture": (Component("picture", words, shape=(ROWS, COLUMNS, 3)),)}
+            return {"felt": measured, "picture": (Component("picture", words, shape=(ROWS, COLUMNS, 3)),)}
         return (
-            *felt,
+            *measured,
             Component("v", "speed across the car, to the left", "2 m/s"),
             *(
-                Component(f"curvature_{way:g}", f"of the lane {way:g} m ahead, to the left", "0.03 / m")
-                for way in AHEAD
+                Component(f"curvature_{distance:g}", f"of the lane {distance:g} m ahead, to the left", "0.03 / m")
+                for distance in AHEAD
             ),
             *(
                 component
@@ -318,7 +318,7 @@ class LaneKeepingObstacles(Task[Params, State]):
             letters = np.where(red, "O", np.where(green, ".", "#"))
             rows = "\n".join("".join(row) for row in letters)
             return f"{text} From above, 1 m a letter (O obstacle, # road, . ground):\n{rows}"
-        ahead = ", ".join(f"{float(curvature(car.s + way, params.lane)):.4f}" for way in AHEAD)
+        ahead = ", ".join(f"{float(curvature(car.s + distance, params.lane)):.4f}" for distance in AHEAD)
         next_ones = [
             f"{float(s) - car.s:.1f} m ahead, {float(d):+.2f} m to the left of the centre, radius {float(r):.2f} m"
             for s, d, r in zip(params.s, params.d, params.radius, strict=True)
@@ -393,13 +393,13 @@ class StanleyAround(NamedTuple):
         side = jnp.sign(params.d)
         inner = jnp.abs(params.d) - params.radius
         shift = -side * jnp.maximum(HALF_WIDTH + self.margin - inner, 0.0)
-        way = s - params.s
+        distance = s - params.s
         ramp = self.ramp * params.lane.speed
-        share = jnp.clip((jnp.abs(way) - self.flat) / ramp, 0, 1)
-        rest = 1 - share
+        share = jnp.clip((jnp.abs(distance) - self.flat) / ramp, 0, 1)
+        unshifted = 1 - share
         height = 1 - share**3 * (10 - 15 * share + 6 * share**2)
-        slope = -30 * share**2 * rest**2 * jnp.sign(way) / ramp
-        bend = -60 * share * rest * (1 - 2 * share) / ramp**2
+        slope = -30 * share**2 * unshifted**2 * jnp.sign(distance) / ramp
+        bend = -60 * share * unshifted * (1 - 2 * share) / ramp**2
         shifted = [shift * values for values in (height, slope, bend)]
         total = [values[0] for values in shifted]
         for i in range(1, OBSTACLES):

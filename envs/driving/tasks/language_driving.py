@@ -315,7 +315,7 @@ class ObedientDriver(NamedTuple):
         lane = ego.target_lane * (LANES - 1)
         speeds = self.manner.speeds(lanes, speed)
         free = self.manner.free(lanes)
-        settled = ego.changing == 0
+        keeps_lane = ego.changing == 0
         lanes_to_go = jnp.where(lane_wanted > 0, jnp.round(wanted_lane * (LANES - 1) - lane), 0)
         side = jnp.where(lanes_to_go > 0, LEFT, RIGHT)
         ahead, behind = (speed + lanes.gain[side, place] for place in (AHEAD, BEHIND))
@@ -326,7 +326,7 @@ class ObedientDriver(NamedTuple):
             wanted_speed * TOP_SPEED,
             jnp.where(lanes_to_go != 0, self.cruise, MIN_TARGET_SPEED + LEVEL_STEP * level),
         )
-        blocked = (lanes_to_go != 0) & settled & ~free[side]
+        blocked = (lanes_to_go != 0) & keeps_lane & ~free[side]
         target_speed = jnp.where(blocked, passing_speed, cruise_speed)
         level_wanted = jnp.round((target_speed - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         max_level = jnp.floor((speeds[EGO_LANE] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
@@ -339,4 +339,4 @@ class ObedientDriver(NamedTuple):
         goes_left = jnp.where(lanes_to_go != 0, (lanes_to_go > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5))
         goes_right = jnp.where(lanes_to_go != 0, (lanes_to_go < 0) & free[RIGHT], useful[RIGHT] & (lane > 0.5))
         change = jnp.where(goes_left, LANE_LEFT, LANE_RIGHT)
-        return jnp.where(settled & (goes_left | goes_right), change, pace), memory
+        return jnp.where(keeps_lane & (goes_left | goes_right), change, pace), memory

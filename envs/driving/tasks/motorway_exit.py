@@ -178,15 +178,15 @@ class ExitingDriver(NamedTuple):
         speeds = self.manner.speeds(lanes, speed)
         free = self.manner.free(lanes)
         lane = jnp.round(ego.target_lane * MAIN_LANES)
-        settled = ego.changing == 0
+        keeps_lane = ego.changing == 0
         beside = jnp.where(free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding))
-        hurried = (place > self.aligned) & (lane > 1) & settled
+        hurried = (place > self.aligned) & (lane > 1) & keeps_lane
         max_speed = jnp.minimum(speeds[EGO_LANE], jnp.maximum(beside, MIN_TARGET_SPEED))
         max_speed = jnp.where(hurried, max_speed, speeds[EGO_LANE])
         late = jnp.maximum(place - self.relaxed, 0)
         lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * late)
-        goes_right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & settled & free[RIGHT]
-        goes_left = settled & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster) & (late == 0)
+        goes_right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & keeps_lane & free[RIGHT]
+        goes_left = keeps_lane & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster) & (late == 0)
         goes_left = goes_left & (lane < MAIN_LANES)
         drive = pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)
         return jnp.where(goes_right, LANE_RIGHT, jnp.where(goes_left, LANE_LEFT, drive)), memory

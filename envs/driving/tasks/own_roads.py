@@ -156,9 +156,9 @@ class OwnRoads(Task[Params, State]):
 
     def limiter(self, s: Scalar) -> Scalar:
         """Return the highest speed at a place of the way, m/s."""
-        way = jnp.maximum(np.asarray(self.route.start, self.dtype) - s, 0)
+        to_piece = jnp.maximum(np.asarray(self.route.start, self.dtype) - s, 0)
         limits = np.asarray(self.limits, self.dtype)
-        speeds = jnp.sqrt(limits * limits + 2 * EASING * way)
+        speeds = jnp.sqrt(limits * limits + 2 * EASING * to_piece)
         return jnp.where(s < np.asarray(self.ends, self.dtype), speeds, jnp.inf).min()
 
     def pose(self, s: Scalar, speed: Scalar) -> Pose:
@@ -236,8 +236,8 @@ class OwnRoads(Task[Params, State]):
         def from_ego(x: Scalar, y: Scalar, scale: float) -> tuple[Scalar, Scalar]:
             return (c * x + s * y) * (1 / scale), (c * y - s * x) * (1 / scale)
 
-        way = [self.pose(state.s + ahead, state.speed) for ahead in AHEAD]
-        points = [value for p in way for value in from_ego(p.x - ego.x, p.y - ego.y, AHEAD[-1])]
+        poses_ahead = [self.pose(state.s + ahead, state.speed) for ahead in AHEAD]
+        points = [value for p in poses_ahead for value in from_ego(p.x - ego.x, p.y - ego.y, AHEAD[-1])]
         ego_entries = self.stack(
             state.speed * (1 / SPEED),
             self.limiter(state.s) * (1 / SPEED),
@@ -272,7 +272,7 @@ class OwnRoads(Task[Params, State]):
             Component("goal", "way to the goal", "200 m"),
             Component("time_left", "until the time limit", f"{HORIZON * STEP:g} s"),
         )
-        way = (
+        way_components = (
             Component(
                 f"way_{ahead:g}_{name}", f"place of its way {ahead:g} m on, {meaning} the ego", f"{AHEAD[-1]:g} m"
             )
@@ -293,7 +293,7 @@ class OwnRoads(Task[Params, State]):
                 ("length", "of it", "20 m"),
             )
         )
-        return (*ego_components, *way, *vehicle_components)
+        return (*ego_components, *way_components, *vehicle_components)
 
     def action_components(self) -> tuple[Component, ...]:
         """List the pedal."""
@@ -350,12 +350,14 @@ class OwnRoads(Task[Params, State]):
                 "left" if left >= 0 else "right"
             )
 
-        way = "; ".join(f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}" for a in AHEAD)
+        way_text = "; ".join(
+            f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}" for a in AHEAD
+        )
         limit = float(self.limiter(jnp.asarray(state.s)))
         lines = [
             f"You drive {float(state.speed):.1f} m/s on your lane; the limiter allows {limit:.1f} m/s here. "
             f"{self.goal - s:.1f} m are left to the goal, and {STEP * (HORIZON - int(state.steps)):.1f} s. "
-            f"Your way {way}."
+            f"Your way {way_text}."
         ]
         rows = sorted(self.host_others(state, params), key=lambda row: math.hypot(row[0] - x, row[1] - y))
         for px, py, direction, speed, length, _ in rows[:NUM_SEEN]:

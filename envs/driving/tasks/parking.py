@@ -60,7 +60,7 @@ LENGTH, WIDTH = 5.0, 2.0  # m
 HALF_X, HALF_Y = 35.0, 21.0  # m: half of the lot
 # Spots of a row; m; m from the middle of the lot to the middle of a row.
 SPOTS, SPOT_WIDTH, ROW = 14, 4.0, 10.0
-ALONG, ACROSS, TURN, REST = 0.5, 0.3, 0.1, 0.1  # m, m, rad, m/s: tolerances of parking
+ALONG, ACROSS, TURN, SPEED_TOLERANCE = 0.5, 0.3, 0.1, 0.1  # m, m, rad, m/s: tolerances of parking
 # Largest reward of a car that is not parked; m in which it falls to 1/e; m that count as much as a
 # radian.
 NEARNESS, REACH, RADIAN = 0.05, 5.0, 2.0
@@ -113,7 +113,7 @@ def is_parked(pose: Pose, params: Params, share: float = 1.0) -> Scalar:
     c, s = jnp.cos(params.heading), jnp.sin(params.heading)
     turn = reeds_shepp.wrap(params.heading - pose.heading)
     in_place = (jnp.abs(c * dx + s * dy) <= share * ALONG) & (jnp.abs(c * dy - s * dx) <= share * ACROSS)
-    return in_place & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= REST)
+    return in_place & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= SPEED_TOLERANCE)
 
 
 def pose_components(whose: str) -> tuple[Component, ...]:
@@ -206,7 +206,7 @@ class Parking(Task[Params, State]):
         turn = jnp.abs(jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3]))
         nearness = NEARNESS * jnp.exp((jnp.hypot(dx, dy) + RADIAN * turn) * (-1 / REACH))
         in_place = (jnp.abs(c * dx + s * dy) <= ALONG) & (jnp.abs(c * dy - s * dx) <= ACROSS)
-        parked = in_place & (turn <= TURN) & (SPEED * jnp.abs(achieved[4] - desired[4]) <= REST)
+        parked = in_place & (turn <= TURN) & (SPEED * jnp.abs(achieved[4] - desired[4]) <= SPEED_TOLERANCE)
         return jnp.where(parked, 1, nearness).astype(self.dtype)
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:

@@ -116,19 +116,19 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     radius = [jnp.minimum(a / t, MAX_RADIUS) for a, t in zip(room, tangent, strict=True)]
     cut = [r * t for r, t in zip(radius, tangent, strict=True)]
     rows = []
-    way = 0.0 * radii[0]
+    s = 0.0 * radii[0]
     heading = direction[0]
-    rows.append((way, x[0] + 0.5 * dx[0], y[0] + 0.5 * dy[0], heading, 0.0 * way))
-    way = way + 0.5 * edge[0] - cut[1]
+    rows.append((s, x[0] + 0.5 * dx[0], y[0] + 0.5 * dy[0], heading, 0.0 * s))
+    s = s + 0.5 * edge[0] - cut[1]
     for i in (*range(1, CORNERS), 0):
         back = cut[i] / edge[i - 1]
-        rows.append((way, x[i] - back * dx[i - 1], y[i] - back * dy[i - 1], heading, jnp.sign(turn[i]) / radius[i]))
-        way = way + jnp.abs(turn[i]) * radius[i]
+        rows.append((s, x[i] - back * dx[i - 1], y[i] - back * dy[i - 1], heading, jnp.sign(turn[i]) / radius[i]))
+        s = s + jnp.abs(turn[i]) * radius[i]
         heading = heading + turn[i]
         on = cut[i] / edge[i]
-        rows.append((way, x[i] + on * dx[i], y[i] + on * dy[i], heading, 0.0 * way))
-        way = way + edge[i] * (0.5 if i == 0 else 1.0) - cut[i] - (0.0 if i == 0 else cut[(i + 1) % CORNERS])
-    return Route(*(jnp.stack(column) for column in zip(*rows, strict=True))), way
+        rows.append((s, x[i] + on * dx[i], y[i] + on * dy[i], heading, 0.0 * s))
+        s = s + edge[i] * (0.5 if i == 0 else 1.0) - cut[i] - (0.0 if i == 0 else cut[(i + 1) % CORNERS])
+    return Route(*(jnp.stack(column) for column in zip(*rows, strict=True))), s
 
 
 def from_lane(d: Scalar) -> Scalar:
@@ -136,9 +136,11 @@ def from_lane(d: Scalar) -> Scalar:
     return jnp.abs(jnp.abs(d) - 0.5 * LANE)
 
 
-def motion_along(track: Route, s: Scalar, d: Scalar, way: Scalar) -> tuple[Pose, Motion]:
-    """Return start and motion of a car that goes ``way`` m along the track's centre, ``d`` m to the left of it."""
-    start, middle, end = (routes.beside(routes.place_at(track, s + fraction * way), d) for fraction in (0.0, 0.5, 1.0))
+def motion_along(track: Route, s: Scalar, d: Scalar, distance: Scalar) -> tuple[Pose, Motion]:
+    """Return start and motion of a car that goes ``distance`` m along the track's centre, ``d`` m to the left of it."""
+    start, middle, end = (
+        routes.beside(routes.place_at(track, s + fraction * distance), d) for fraction in (0.0, 0.5, 1.0)
+    )
     pose, last = (Pose(p.x, p.y, p.heading, jnp.zeros_like(s)) for p in (start, end))
     return pose, Motion(last, middle.heading, jnp.cos(middle.heading), jnp.sin(middle.heading))
 
@@ -206,8 +208,8 @@ class Racetrack(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second; after a crash time stands still."""
         slip = action[0] * bicycle.slip_bound(params.speed, LENGTH)
-        way = params.pace * SUBSTEP
-        drive = jax.vmap(lambda s, d: motion_along(params.track, s, d, way))
+        distance = params.pace * SUBSTEP
+        drive = jax.vmap(lambda s, d: motion_along(params.track, s, d, distance))
 
         def substep(_: int, state: State) -> State:
             motion = bicycle.move(state.pose, 0.0, slip, LENGTH, SUBSTEP)
@@ -218,7 +220,7 @@ class Racetrack(Task[Params, State]):
             off_track = self.off_track(end, s, params)
             progress = s - state.s
             s = jnp.where(s >= params.lap, s - params.lap, s)
-            other_s = state.other_s + way
+            other_s = state.other_s + distance
             other_s = jnp.where(other_s >= params.lap, other_s - params.lap, other_s)
             next_state = state._replace(pose=end, s=s, d=d, other_s=other_s, covered=state.covered + progress)._replace(
                 crashed=hit | off_track, left_track=off_track
@@ -261,12 +263,12 @@ class Racetrack(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(12,)``; see the table."""
         gap, d = next_car(state, params)
-        ways = [state.s + way for way in AHEAD]
-        ways = [jnp.where(way >= params.lap, way - params.lap, way) for way in ways]
+        places = [state.s + distance for distance in AHEAD]
+        places = [jnp.where(s >= params.lap, s - params.lap, s) for s in places]
         visible = gap < SIGHT
         entries = (
             *(state.d * (1 / LANE), self.angle(state.pose, state.s, params), params.speed * (1 / MAX_SPEED)),
-            *(routes.place_at(params.track, way).curvature * (1 / MAX_CURVATURE) for way in ways),
+            *(routes.place_at(params.track, s).curvature * (1 / MAX_CURVATURE) for s in places),
             *(state.earned * (1 / self.card.horizon), gap * (1 / SIGHT)),
             *(jnp.where(visible, value, 0) for value in (d * (1 / LANE), params.pace * (1 / MAX_SPEED))),
         )
@@ -280,8 +282,12 @@ class Racetrack(Task[Params, State]):
             Component("angle", "of the car to the track, to the left", "rad"),
             Component("speed", "of the car", f"{MAX_SPEED:g} m/s"),
             *(
-                Component(f"curvature_{way:g}", f"of the track {way:g} m ahead, to the left", f"{MAX_CURVATURE:g} / m")
-                for way in AHEAD
+                Component(
+                    f"curvature_{distance:g}",
+                    f"of the track {distance:g} m ahead, to the left",
+                    f"{MAX_CURVATURE:g} / m",
+                )
+                for distance in AHEAD
             ),
             Component("earned", "return so far, which a crash takes back", f"{self.card.horizon}"),
             Component("gap", "way along the track to the next car, centre to centre; 1 for none", f"{SIGHT:g} m"),

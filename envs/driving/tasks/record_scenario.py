@@ -83,11 +83,11 @@ def lanes() -> list[dict[str, Any]]:
         lane(f"from_{name}", 3 * arm, 0.0, float(layout.line[3 * arm]), [f"{name}_{turn}" for turn in turns])
         out = float(layout.out[3 * arm + 1])
         lane(f"to_{arms[(arm + 2) % 4]}", 3 * arm + 1, out, out + 60.0, [])
-        for turn, way in enumerate(turns):
+        for turn, turn_name in enumerate(turns):
             route = 3 * arm + turn
             target = arms[(arm + 1 + turn) % 4]
             ends = float(layout.line[route]), float(layout.out[route])
-            lane(f"{name}_{way}", route, *ends, [f"to_{target}"])
+            lane(f"{name}_{turn_name}", route, *ends, [f"to_{target}"])
     return listed
 
 

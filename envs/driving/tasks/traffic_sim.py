@@ -272,8 +272,8 @@ class TrafficSim(Task[Params, State]):
 
     def realism(self, state: State) -> jax.Array:
         """Return the realism of speeds, gaps and accelerations, ``(3,)``."""
-        far, wide = (bins.astype(self.dtype) for bins in self.distances(state))
-        return jnp.clip(1 - 2 * far / jnp.maximum(wide, 1), 0, 1)
+        to_twin, to_constant = (bins.astype(self.dtype) for bins in self.distances(state))
+        return jnp.clip(1 - 2 * to_twin / jnp.maximum(to_constant, 1), 0, 1)
 
     def obedience(self, state: State, params: Params) -> jax.Array:
         """Return the obedience, 1 before commands count."""
@@ -304,12 +304,12 @@ class TrafficSim(Task[Params, State]):
         """Return ``success`` and the measures."""
         realism = self.realism(state)
         obedience = self.obedience(state, params)
-        far = self.distances(state)[0].astype(self.dtype) / (AGENTS * jnp.maximum(state.steps, 1))
+        to_twin = self.distances(state)[0].astype(self.dtype) / (AGENTS * jnp.maximum(state.steps, 1))
         return {
             "success": (realism >= ENOUGH).all() & (obedience >= ENOUGH) & (state.steps > GRACE),
             **{f"{name}_realism": realism[i] for i, name in enumerate(GRIDS)},
             "obedience": obedience,
-            **{f"{name}_distance": far[i] * grid.width for i, (name, grid) in enumerate(GRIDS.items())},
+            **{f"{name}_distance": to_twin[i] * grid.width for i, (name, grid) in enumerate(GRIDS.items())},
             "overruled": state.overruled,
         }
 

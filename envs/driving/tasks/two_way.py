@@ -136,7 +136,7 @@ class OvertakingDriver(NamedTuple):
         speed = ego.speed * self.top_speed
         level = ego.speed_to_keep * (LEVELS - 1)
         on_right = ego.target_lane == 0
-        settled = ego.changing == 0
+        keeps_lane = ego.changing == 0
         vehicle = jnp.where(on_right, EGO_LANE, RIGHT)
         """Lane of the vehicles that it overtakes"""
         gap = lanes.gap[vehicle, AHEAD]
@@ -144,10 +144,10 @@ class OvertakingDriver(NamedTuple):
         meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, EGO_LANE))
         enough = meets > self.time_to_pass(lanes, speed, vehicle) + self.margin
         passes = enough & lanes.occupied[vehicle, AHEAD] & (gap < self.overtaking_gap)
-        out = settled & on_right & passes & (gap > self.warning * closing)
+        out = keeps_lane & on_right & passes & (gap > self.warning * closing)
         left_behind = lanes.gap[RIGHT, BEHIND] - self.back * lanes.gain[RIGHT, BEHIND] > self.clearance
         free = left_behind & (gap > self.manner.ahead + self.manner.until * closing)
-        turn_back = settled & ~on_right & free & ~passes
+        turn_back = keeps_lane & ~on_right & free & ~passes
         # Behind a vehicle that it cannot pass yet
         wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(-lanes.gain[LEFT, AHEAD], MIN_ONCOMING_SPEED)
         leader = speed + lanes.gain[EGO_LANE, AHEAD]
@@ -167,11 +167,11 @@ class OvertakingDriver(NamedTuple):
         """Return the time (s) to be past the next vehicle in a lane, and the second one if there is no room between."""
         gap, gain = lanes.gap[lane, :2], lanes.gain[lane, :2]
         passes_both = lanes.occupied[lane, 1] & (gap[1] - gap[0] - CAR_LENGTH < self.room)
-        way = jnp.where(passes_both, gap[1], gap[0]) + 2 * CAR_LENGTH + self.clearance
+        distance = jnp.where(passes_both, gap[1], gap[0]) + 2 * CAR_LENGTH + self.clearance
         faster = -jnp.where(passes_both, gain[1], gain[0])
         # It accelerates to its fastest, and then keeps that.
         time = jnp.maximum(self.fastest - speed, 0) / self.acceleration
         ahead = (faster + 0.5 * self.acceleration * time) * time
-        accelerating = jnp.sqrt(faster * faster + 2 * self.acceleration * jnp.maximum(way, 0)) - faster
-        later = time + (way - ahead) / jnp.maximum(faster + self.acceleration * time, 1)
-        return jnp.where(way < ahead, accelerating / self.acceleration, later)
+        accelerating = jnp.sqrt(faster * faster + 2 * self.acceleration * jnp.maximum(distance, 0)) - faster
+        later = time + (distance - ahead) / jnp.maximum(faster + self.acceleration * time, 1)
+        return jnp.where(distance < ahead, accelerating / self.acceleration, later)

@@ -104,8 +104,8 @@ class UTurn(Highway):
         """Start every vehicle in the middle of a lane, in slots of equal length, in bends at their speeds there."""
         state = super().initial(key, params)
         pose = state.traffic.pose
-        way = bent_road.next_bend(pose.x, params.circumference)[0]
-        speed = jnp.minimum(pose.speed, bent_road.speed_before(way, bend_speeds(params)))
+        to_bend = bent_road.next_bend(pose.x, params.circumference)[0]
+        speed = jnp.minimum(pose.speed, bent_road.speed_before(to_bend, bend_speeds(params)))
         return state._replace(traffic=state.traffic._replace(pose=pose._replace(speed=speed)))
 
     def drive(
@@ -131,7 +131,7 @@ class UTurn(Highway):
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the next bend, and whether the ego is in it."""
         begin, end = bent_road.next_bend(state.travelled, params.circumference)
-        return [*(jnp.minimum(way * (1 / SIGHT), 1) for way in (begin, end)), begin == 0]
+        return [*(jnp.minimum(distance * (1 / SIGHT), 1) for distance in (begin, end)), begin == 0]
 
     def road_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_road`."""
@@ -150,7 +150,9 @@ class UTurn(Highway):
 
     def describe(self, state: State, params: Fleet) -> str:
         """Describe the ego, the bend, and the vehicles around it, with units."""
-        begin, end = (float(way) for way in bent_road.next_bend(jnp.asarray(state.travelled), params.circumference))
+        begin, end = (
+            float(distance) for distance in bent_road.next_bend(jnp.asarray(state.travelled), params.circumference)
+        )
         where = f"in {begin:.0f} m" if begin > 0 else "and you are in it"
         ego_line, *vehicle_lines = super().describe(state, params).split("\n")
         bend = f"The next bend is a U-turn to the left, {where}; it ends in {end:.0f} m. You drive at most 8 m/s there."
@@ -210,7 +212,7 @@ class UTurnDriver(NamedTuple):
         """Return one of the five actions."""
         state: State = view.state
         target = state.traffic.target[0]
-        settled = state.traffic.lane[0] == target
+        keeps_lane = state.traffic.lane[0] == target
         situation = situation_of(self.mind, state, view.params, target, self.politeness, self.keep_right, Rules(LANES))
         begin, end = bent_road.next_bend(state.travelled, view.params.circumference)
         hangs_back = (begin < self.hang_back_from) & (end > self.hang_back_until)
@@ -219,5 +221,5 @@ class UTurnDriver(NamedTuple):
         left_gain = jnp.where(hangs_back, -jnp.inf, situation.left)
         right_gain = jnp.where(hangs_back & (situation.right > -jnp.inf), jnp.inf, situation.right)
         side = jnp.where(left_gain >= right_gain, LANE_LEFT, LANE_RIGHT)
-        change = settled & (jnp.maximum(left_gain, right_gain) > lane_changing.THRESHOLD)
+        change = keeps_lane & (jnp.maximum(left_gain, right_gain) > lane_changing.THRESHOLD)
         return jnp.where(change, side, pace), memory

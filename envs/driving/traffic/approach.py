@@ -38,7 +38,7 @@ class Traffic(NamedTuple):
 
     x: Scalar  # m from the entry
     v: Scalar  # m/s
-    held: Scalar  # bool: stops for the light
+    stops_at_light: Scalar  # bool: stops for the light
 
 
 class Ahead(NamedTuple):
@@ -58,17 +58,17 @@ def leaders(x: Scalar, v: Scalar, front: Scalar, length: Scalar = LENGTH) -> Ahe
 
 def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
     """Return who stops for the light; its fields have the shape ``(lanes, 1)``."""
-    way = jnp.maximum(line - traffic.x, 0)
+    to_line = jnp.maximum(line - traffic.x, 0)
     braking = jnp.where(light.amber, GENTLE_STOP, TYRE_BRAKING)
     approaches = (traffic.x >= 0) & (traffic.x < line)
-    return ~light.green & (traffic.held | (approaches & (traffic.v * traffic.v <= 2 * braking * way)))
+    return ~light.green & (traffic.stops_at_light | (approaches & (traffic.v * traffic.v <= 2 * braking * to_line)))
 
 
 def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> jax.Array:
     """Return the acceleration that the drivers choose by themselves, m/s^2, unlimited, given who is held."""
     v = traffic.v
-    way = jnp.maximum(line - traffic.x, 0)
-    wall = jnp.where(traffic.held, gap_ratio(driver, v, way, 0), 0)
+    to_line = jnp.maximum(line - traffic.x, 0)
+    wall = jnp.where(traffic.stops_at_light, gap_ratio(driver, v, to_line, 0), 0)
     crowded = jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall)
     return acceleration_at_ratio(driver, v, crowded)
 
@@ -77,27 +77,27 @@ def move(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) -> 
     """Return the vehicles one tick later, of which those outside stand."""
     x, v = traffic.x, traffic.v
     room = ahead.gap + ahead.v * ahead.v * (0.5 / TYRE_BRAKING)
-    room = jnp.maximum(jnp.where(traffic.held, jnp.minimum(room, line - x), room), 0)
+    room = jnp.maximum(jnp.where(traffic.stops_at_light, jnp.minimum(room, line - x), room), 0)
     safe = safe_speed(v, room, TYRE_BRAKING, TICK)
     free_speed = v + TICK * jnp.maximum(acceleration, -TYRE_BRAKING)
     next_speed = jnp.maximum(jnp.minimum(free_speed, safe), 0)
-    way = jnp.minimum(0.5 * TICK * (v + next_speed), room)
+    distance = jnp.minimum(0.5 * TICK * (v + next_speed), room)
     on = x >= 0
-    return traffic._replace(x=jnp.where(on, x + way, x), v=jnp.where(on, next_speed, 0))
+    return traffic._replace(x=jnp.where(on, x + distance, x), v=jnp.where(on, next_speed, 0))
 
 
-def enter(traffic: Traffic, driver: Driver, due: Scalar, length: Scalar = LENGTH) -> Traffic:
-    """Return the traffic with those that are ``due`` and find room: their jam gap.
+def enter(traffic: Traffic, driver: Driver, arriving: Scalar, length: Scalar = LENGTH) -> Traffic:
+    """Return the traffic with those that are ``arriving`` and find room: their jam gap.
 
     They enter at their desired speed, or at one from which they can brake comfortably behind their leader.
     """
-    return admit(traffic, leaders(traffic.x, traffic.v, 0, length), driver, due)
+    return admit(traffic, leaders(traffic.x, traffic.v, 0, length), driver, arriving)
 
 
-def admit(traffic: Traffic, ahead: Ahead, driver: Driver, due: Scalar) -> Traffic:
-    """Return the traffic with those that are ``due`` and find room behind the leaders that are ahead of the entry."""
+def admit(traffic: Traffic, ahead: Ahead, driver: Driver, arriving: Scalar) -> Traffic:
+    """Return the traffic with those that are ``arriving`` and find room behind the leaders ahead of the entry."""
     room = ahead.gap - driver.jam_gap
-    enters = due & (traffic.x < 0) & (room >= 0)
+    enters = arriving & (traffic.x < 0) & (room >= 0)
     safe = jnp.sqrt(ahead.v * ahead.v + 2 * driver.deceleration * jnp.maximum(room, 0))
     speed = jnp.minimum(driver.desired_speed, safe)
     return traffic._replace(x=jnp.where(enters, 0, traffic.x), v=jnp.where(enters, speed, traffic.v))

@@ -67,7 +67,7 @@ class LaneTraffic(NamedTuple):
 
     x: Scalar  # m from the entry
     v: Scalar  # m/s
-    held: Scalar  # bool: stops for the light
+    stops_at_light: Scalar  # bool: stops for the light
     left: Scalar  # bool: in the left lane
 
 
@@ -81,34 +81,34 @@ class Neighbour(NamedTuple):
 # -- ways ----------------------------------------------------------------------------------------------------------
 
 
-def allowed_way(in_left: Scalar, way: Scalar) -> jax.Array:
-    """Return the way that each takes from its lane if it wants to go this ``way``."""
-    return jnp.where(way == jnp.where(in_left, RIGHT, LEFT), STRAIGHT, way)
+def allowed_way(in_left: Scalar, turn: Scalar) -> jax.Array:
+    """Return the way that each takes from its lane if it wants to ``turn`` so."""
+    return jnp.where(turn == jnp.where(in_left, RIGHT, LEFT), STRAIGHT, turn)
 
 
-def expected_way(traffic: LaneTraffic, way: Scalar, line: Scalar) -> jax.Array:
+def expected_way(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> jax.Array:
     """Return the way that each driver expects to take: before the solid line, the one it wants."""
-    return jnp.where(traffic.x < line - SOLID, way, allowed_way(traffic.left, way))
+    return jnp.where(traffic.x < line - SOLID, turn, allowed_way(traffic.left, turn))
 
 
-def misses(traffic: LaneTraffic, way: Scalar) -> jax.Array:
+def misses(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
     """Return whose lane does not lead where it wants to go."""
-    return allowed_way(traffic.left, way) != way
+    return allowed_way(traffic.left, turn) != turn
 
 
-def by_way(values: np.ndarray, way: Scalar) -> jax.Array:
+def by_way(values: np.ndarray, turn: Scalar) -> jax.Array:
     """Return the value of each one's way."""
     for_right, for_straight, for_left = values.tolist()
-    return jnp.where(way == RIGHT, for_right, jnp.where(way == LEFT, for_left, for_straight))
+    return jnp.where(turn == RIGHT, for_right, jnp.where(turn == LEFT, for_left, for_straight))
 
 
-def before_bend(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar) -> jax.Array:
+def before_bend(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar) -> jax.Array:
     """Return the largest acceleration that the bend leaves to each driver, m/s^2."""
-    way = expected_way(traffic, way, line)
-    turn = by_way(TURN_SPEEDS, way)
+    turn = expected_way(traffic, turn, line)
+    turn_speed = by_way(TURN_SPEEDS, turn)
     furthest = traffic.x + TICK * (traffic.v + TICK * driver.acceleration)
-    fastest = jnp.sqrt(turn * turn + 2 * driver.deceleration * jnp.maximum(line - furthest, 0))
-    return jnp.where(traffic.x < line + by_way(BENDS, way), (fastest - traffic.v) * (1 / TICK), jnp.inf)
+    fastest = jnp.sqrt(turn_speed * turn_speed + 2 * driver.deceleration * jnp.maximum(line - furthest, 0))
+    return jnp.where(traffic.x < line + by_way(BENDS, turn), (fastest - traffic.v) * (1 / TICK), jnp.inf)
 
 
 # -- neighbours ----------------------------------------------------------------------------------------------------
@@ -179,65 +179,65 @@ def on_lanes(traffic: LaneTraffic, line: Scalar) -> jax.Array:
     return jnp.where(on, traffic.left.astype(jnp.int32), ABSENT)
 
 
-def on_ways(traffic: LaneTraffic, way: Scalar) -> jax.Array:
+def on_ways(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
     """Return the movement of each vehicle as its group."""
-    movement = allowed_way(traffic.left, way) + jnp.where(traffic.left, 3, 0)
+    movement = allowed_way(traffic.left, turn) + jnp.where(traffic.left, 3, 0)
     return jnp.where(traffic.x >= 0, movement, ABSENT)
 
 
-def relations(traffic: LaneTraffic, way: Scalar, line: Scalar) -> tuple[jax.Array, jax.Array]:
+def relations(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> tuple[jax.Array, jax.Array]:
     """Return everyone's numbers in the lane and in the movement, ``(2, ...)``, and those with which it looks ahead."""
-    lane, movement = on_lanes(traffic, line), on_ways(traffic, way)
+    lane, movement = on_lanes(traffic, line), on_ways(traffic, turn)
     ahead_group = jnp.stack([traffic.left.astype(jnp.int32), movement])
     return order_number(jnp.stack([lane, movement]), traffic.x), order_number(ahead_group, traffic.x)
 
 
-def look_ahead(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar) -> tuple[Ahead, jax.Array]:
+def look_ahead(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar) -> tuple[Ahead, jax.Array]:
     """Return the room before each as a standing leader, and the acceleration that its driver chooses, m/s^2."""
-    ahead = as_leader(traffic, nearest(*relations(traffic, way, line), ahead=True), traffic.x)
+    ahead = as_leader(traffic, nearest(*relations(traffic, turn, line), ahead=True), traffic.x)
     room = (ahead.gap + ahead.v * ahead.v * (0.5 / TYRE_BRAKING)).min(0)
-    return Ahead(room, jnp.zeros_like(room)), intended_acceleration(traffic, ahead, way, driver, line)
+    return Ahead(room, jnp.zeros_like(room)), intended_acceleration(traffic, ahead, turn, driver, line)
 
 
-def intended_acceleration(traffic: LaneTraffic, ahead: Ahead, way: Scalar, driver: Driver, line: Scalar) -> jax.Array:
+def intended_acceleration(traffic: LaneTraffic, ahead: Ahead, turn: Scalar, driver: Driver, line: Scalar) -> jax.Array:
     """Return the acceleration that drivers choose behind their leaders, ``(2, ...)``, and before bends, m/s^2."""
     behind = intention(traffic, ahead, driver, line).min(0)  # type: ignore[arg-type]
-    return jnp.minimum(behind, before_bend(traffic, way, driver, line))
+    return jnp.minimum(behind, before_bend(traffic, turn, driver, line))
 
 
-def enter(traffic: LaneTraffic, driver: Driver, due: Scalar) -> LaneTraffic:
-    """Return the traffic with those that are ``due`` and find room in their lane; one of each lane at a time."""
+def enter(traffic: LaneTraffic, driver: Driver, arriving: Scalar) -> LaneTraffic:
+    """Return the traffic with those that are ``arriving`` and find room in their lane; one of each lane at a time."""
     lane = jnp.where(traffic.x >= 0, traffic.left.astype(jnp.int32), ABSENT)
     entry = order_number(traffic.left.astype(jnp.int32), jnp.full_like(traffic.x, OUTSIDE))
     last = nearest(order_number(lane, traffic.x), entry, ahead=True)
-    return admit(traffic, as_leader(traffic, last, 0), driver, due)  # type: ignore[arg-type,return-value]
+    return admit(traffic, as_leader(traffic, last, 0), driver, arriving)  # type: ignore[arg-type,return-value]
 
 
 # -- lane changes --------------------------------------------------------------------------------------------------
 
 
-def changes_lane(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar, to_left: Scalar) -> jax.Array:
+def changes_lane(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar, to_left: Scalar) -> jax.Array:
     """Return who changes, to the left or else to the right lane."""
     x, v = traffic.x, traffic.v
     lane = on_lanes(traffic, line)
     number = order_number(lane, x)
     current = traffic.left.astype(jnp.int32)
     in_lane, in_other_lane = order_number(current, x), order_number(1 - current, x)
-    wall = jnp.where(traffic.held, gap_ratio(driver, v, jnp.maximum(line - x, 0), 0), 0)
+    wall = jnp.where(traffic.stops_at_light, gap_ratio(driver, v, jnp.maximum(line - x, 0), 0), 0)
 
     def drives(driver: Driver, v: Scalar, wall: Scalar, ahead: Ahead) -> jax.Array:
         return acceleration_at_ratio(driver, v, jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall))
 
-    old, new = (nearest(number, mine, ahead=True) for mine in (in_lane, in_other_lane))
+    old, new = (nearest(number, numbers, ahead=True) for numbers in (in_lane, in_other_lane))
 
-    def follower(mine: jax.Array, leader: Neighbour) -> tuple[jax.Array, jax.Array]:
+    def follower(numbers: jax.Array, leader: Neighbour) -> tuple[jax.Array, jax.Array]:
         """Return the accelerations of a follower behind this vehicle and without it."""
-        is_found, slot = nearest(number, mine, ahead=False)
+        is_found, slot = nearest(number, numbers, ahead=False)
         follower_driver = Driver(*(at(values, slot) for values in driver))
-        fx, fv, held = at(x, slot), at(v, slot), at(wall, slot)
+        fx, fv, wall_ratio = at(x, slot), at(v, slot), at(wall, slot)
         behind = Ahead(x - LENGTH - fx, v)
-        with_me = drives(follower_driver, fv, held, behind)
-        without = drives(follower_driver, fv, held, as_leader(traffic, leader, fx))
+        with_me = drives(follower_driver, fv, wall_ratio, behind)
+        without = drives(follower_driver, fv, wall_ratio, as_leader(traffic, leader, fx))
         return jnp.where(is_found, with_me, 0), jnp.where(is_found, without, 0)
 
     new_with, new_without = follower(in_other_lane, new)
@@ -251,5 +251,5 @@ def changes_lane(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar
         old_without,
     )
     may = (x >= 0) & (x < line - SOLID) & (v >= CRAWL) & (traffic.left != to_left)
-    must = way == jnp.where(to_left, LEFT, RIGHT)
-    return may & jnp.where(must, is_safe(prospect), (way == STRAIGHT) & wants_to_change(prospect, POLITENESS))
+    must = turn == jnp.where(to_left, LEFT, RIGHT)
+    return may & jnp.where(must, is_safe(prospect), (turn == STRAIGHT) & wants_to_change(prospect, POLITENESS))

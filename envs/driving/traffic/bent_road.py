@@ -68,9 +68,9 @@ def next_bend(s: Scalar, circumference: Scalar) -> tuple[Scalar, Scalar]:
     return jnp.maximum(begin, 0), begin + BEND
 
 
-def speed_before(way: Scalar, bend_speed: Scalar) -> Scalar:
+def speed_before(distance: Scalar, bend_speed: Scalar) -> Scalar:
     """Return the speed (m/s) from which gentle braking reaches the bend's speed on this way (m)."""
-    return jnp.sqrt(bend_speed * bend_speed + 2 * EASING * way)
+    return jnp.sqrt(bend_speed * bend_speed + 2 * EASING * distance)
 
 
 def in_plane(route: Route, s: Scalar, pose: Pose) -> Pose:
@@ -119,9 +119,9 @@ def substep(
     slip = jnp.clip(slip + bend_slip, -bound, bound)
     start = in_plane(route, s, pose)
     motion = bicycle.move(start, acceleration, slip, fleet.length, SUBSTEP)
-    end, way = on_road(route, s, motion.end)
+    end, progress = on_road(route, s, motion.end)
     hit = ego_crashes(route, s[0], start, motion, fleet, end.heading[0])
-    next_pose = Pose(pose.x + way, *end[1:])
+    next_pose = Pose(pose.x + progress, *end[1:])
     next_pose = jax.tree.map(lambda new, old: jnp.where(crashed, old, new), next_pose, pose)
     return road._replace(pose=next_pose), crashed | hit
 

@@ -113,14 +113,14 @@ def find_zones(pieces: Route, line: np.ndarray, out: np.ndarray, end: np.ndarray
     step = 0.25
     count = len(line)
     ways = [np.arange(line[r] - 5, out[r] + step, step) for r in range(count)]
-    xy = [routes.points(Route(*(value[r] for value in pieces)), way) for r, way in enumerate(ways)]
+    xy = [routes.points(Route(*(value[r] for value in pieces)), distances) for r, distances in enumerate(ways)]
     zones = np.full((count, count, 4), np.inf)
     for r, q in np.argwhere(pairs):
-        mine = ways[r][ways[r] < end[r, q] + step]
-        touching = np.hypot(*(xy[r][: len(mine), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
+        along = ways[r][ways[r] < end[r, q] + step]
+        touching = np.hypot(*(xy[r][: len(along), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
         if touching.any():
-            mine, its = mine[touching.any(1)], ways[q][touching.any(0)]
-            zones[r, q] = mine[0], mine[-1], its[0], its[-1]
+            along, along_crossing = along[touching.any(1)], ways[q][touching.any(0)]
+            zones[r, q] = along[0], along[-1], along_crossing[0], along_crossing[-1]
     return zones
 
 
@@ -177,12 +177,12 @@ def look(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Ahead:
     count = cars.s.shape[0]
     shared = jnp.asarray(layout.shared, dtype)[cars.route[:, None], cars.route]
     offset = offset_to(cars, shared)
-    way = cars.s + offset - cars.s[:, None]
+    distance = cars.s + offset - cars.s[:, None]
     index = jnp.arange(count)
-    ahead = (way > 0) | ((way == 0) & (index > index[:, None]))
-    way = jnp.where(ahead & cars.present & (index != index[:, None]), way, jnp.inf)
-    leader = way.argmin(1).astype(jnp.int32)
-    has_leader = way.min(1) < jnp.inf
+    ahead = (distance > 0) | ((distance == 0) & (index > index[:, None]))
+    distance = jnp.where(ahead & cars.present & (index != index[:, None]), distance, jnp.inf)
+    leader = distance.argmin(1).astype(jnp.int32)
+    has_leader = distance.min(1) < jnp.inf
     stop = jnp.where(yields(cars, car_routes, layout), car_routes.line, jnp.inf)
     return Ahead(leader, jnp.where(has_leader, offset[index, leader], jnp.inf), stop)
 

@@ -57,5 +57,5 @@ def move(ring: Ring, pedal: Scalar) -> Ring:
     next_v = jnp.maximum(v + TICK * pedal, 0)
     # A car that stops within the tick covers v^2 / 2 |a|.
     stops = v + TICK * pedal < 0
-    way = jnp.where(stops, 0.5 * v * v / jnp.where(stops, -pedal, 1), 0.5 * TICK * (v + next_v))
-    return Ring(ring.gap + leader_value(way) - way, next_v)
+    distance = jnp.where(stops, 0.5 * v * v / jnp.where(stops, -pedal, 1), 0.5 * TICK * (v + next_v))
+    return Ring(ring.gap + leader_value(distance) - distance, next_v)

@@ -164,7 +164,7 @@ class Roads:
                     int(params.arrival[road, i]),
                     bool(params.controlled[road, i]),
                     left=i >= 12,
-                    wants=int(params.way[road, i]),
+                    wants=int(params.turn[road, i]),
                 )
                 for i in range(24)
                 if params.arrival[road, i] < 1_000_000

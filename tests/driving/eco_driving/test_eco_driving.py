@@ -88,7 +88,7 @@ def drive(traffic: Traffic, driver: Driver, green: np.ndarray, line: float) -> T
     """Return the traffic after each tick."""
 
     def tick(traffic: Traffic, green: Any) -> tuple[Traffic, Traffic]:
-        traffic = traffic._replace(held=approach.holds(traffic, shines(green), line))
+        traffic = traffic._replace(stops_at_light=approach.holds(traffic, shines(green), line))
         ahead = approach.leaders(traffic.x, traffic.v, traffic.x)
         traffic = approach.move(traffic, ahead, approach.intention(traffic, ahead, driver, line), line)
         return traffic, traffic
@@ -149,7 +149,9 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
 
         @jax.jit
         def tick(traffic: Traffic, a: Any, green: Any, amber: Any) -> Traffic:
-            traffic = traffic._replace(held=approach.holds(traffic, Lights(green, amber & ~green, None, None), line))
+            traffic = traffic._replace(
+                stops_at_light=approach.holds(traffic, Lights(green, amber & ~green, None, None), line)
+            )
             return approach.move(traffic, approach.leaders(traffic.x, traffic.v, traffic.x), a, line)
 
         close, stopped = np.inf, 0
@@ -161,7 +163,7 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
                     gaps = np.asarray(-np.diff(traffic.x) - LENGTH)
                     assert gaps.min() > -1e-9
                     close = min(close, gaps.min())
-                    held = np.asarray(traffic.held)
+                    held = np.asarray(traffic.stops_at_light)
                     assert (np.asarray(traffic.x)[held] <= line + 1e-9).all()
                     brakes = np.asarray(last_traffic.v - traffic.v) / TICK
                     assert brakes.max() <= 9 + 1e-6

@@ -56,7 +56,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             if seed == 1:  # a car every second on each lane, and two of three want to turn
                 arrival = np.tile(2 * np.arange(1, 13, dtype=np.int32), (2, 2))
                 way = rng.choice(3, (2, 24)).astype(np.int32)
-                crowd = episode.params._replace(arrival=arrival, way=way, cars=np.float64(48))
+                crowd = episode.params._replace(arrival=arrival, turn=way, cars=np.float64(48))
                 episode = episode._replace(params=crowd)
             params = jax.tree.map(np.asarray, episode.params)
             fleet, twin = Roads(params), Roads(params)
@@ -164,8 +164,8 @@ def trajectories() -> dict[str, Any]:
     def drive(key: jax.Array, crowded: jax.Array, actions: jax.Array) -> Any:
         params = which.sample_params(key, jnp.int32(0))
         arrival = jnp.where(crowded, np.tile(crowd.reshape(-1), (2, 1)), params.arrival)
-        way = jnp.where(crowded, jax.random.randint(key, params.way.shape, 0, 3, jnp.int32), params.way)
-        params = params._replace(arrival=arrival, way=way)
+        way = jnp.where(crowded, jax.random.randint(key, params.turn.shape, 0, 3, jnp.int32), params.turn)
+        params = params._replace(arrival=arrival, turn=way)
         state = which.initial(key, params)
 
         def second(state: Any, action: jax.Array) -> Any:
@@ -186,7 +186,7 @@ def trajectories() -> dict[str, Any]:
 def test_bodies_never_overlap_and_lanes_lead_where_cars_go(player: str) -> None:
     params, (traffic, _) = trajectories()[player]
     x, v, _, in_left = traffic
-    line, way = params.approach[:, None, None, None, None], params.way[:, None, None]
+    line, way = params.approach[:, None, None, None, None], params.turn[:, None, None]
     on, pair = x >= 0, np.triu(np.ones((24, 24), bool), 1)
     goes = np.where(way == np.where(in_left, RIGHT, LEFT), STRAIGHT, way)
     a, b = x[..., None], x[..., None, :]
@@ -212,8 +212,8 @@ def test_cars_overtake_change_lanes_and_mostly_turn_as_they_want() -> None:
     assert all((a == b).all() for a, b in zip(fleet, twin, strict=True))
     passed = x[:, -1, 0] >= params.approach[:, None, None]
     assert passed.sum() > 0.95 * (params.arrival < 1_000_000).sum()
-    turns = passed & (params.way != STRAIGHT)
-    wrong = turns & (in_left[:, -1, 0] != (params.way == LEFT))
+    turns = passed & (params.turn != STRAIGHT)
+    wrong = turns & (in_left[:, -1, 0] != (params.turn == LEFT))
     assert 0 < wrong.sum() < 0.15 * turns.sum()
     assert (in_left[:, 1:, 0] != in_left[:, :-1, 0]).sum() > 0.3 * passed.sum()
 

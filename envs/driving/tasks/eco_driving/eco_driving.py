@@ -81,11 +81,11 @@ NEVER = 1_000_000  # Tick of arrival of an empty slot
 # delay, s per car.  The share of controlled cars bounds what the fleet can save, so that a fixed
 # part of the whole would be a matter of luck where few cars are controlled.
 SAVED, DELAYED = 3.0, 1.0
-SPEED, WAY, TIME, PEDAL = 15.0, 250.0, 90.0, 4.5  # m/s, m, s and m/s^2 that are shown as 1
+SPEED, DISTANCE, TIME, PEDAL = 15.0, 250.0, 90.0, 4.5  # m/s, m, s and m/s^2 that are shown as 1
 NAMES = ("north", "south", "east", "west")
 GRAM = 1e-3  # g in a mg
 MAX_REWARD = 60.0  # g per car: no step emits more, and none saves more
-FREE_GAP = 2 * WAY  # m: gap to a follower that does not exist; shown as 1
+FREE_GAP = 2 * DISTANCE  # m: gap to a follower that does not exist; shown as 1
 
 
 class Entry(IntEnum):
@@ -93,7 +93,7 @@ class Entry(IntEnum):
 
     AGENT = 0
     SPEED = 1
-    WAY = 2
+    TO_LINE = 2
     GAP = 3
     LEADER_SPEED = 4
     LEADER_CONTROLLED = 5
@@ -107,7 +107,7 @@ class Entry(IntEnum):
     TO_GREEN = 13
     TO_AMBER = 14
     GREEN = 15
-    REST = 16
+    NOT_GREEN = 16
     APPROACH = 17
     LIMIT = 18
     PENETRATION = 19
@@ -144,7 +144,7 @@ class Around(NamedTuple):
     led: Scalar  # bool: the leader is controlled
     gap_behind: Scalar  # m to the follower; FREE_GAP without one
     follower_speed: Scalar  # m/s; 0 without one
-    chosen: Scalar  # m/s^2: acceleration that the driver chooses
+    intention: Scalar  # m/s^2: acceleration that the driver chooses
     between: Scalar  # Cars between it and the line
 
 
@@ -233,11 +233,11 @@ class EcoDriving(Task[Params, State]):
         line = params.approach
         traffic = state.traffic
         light = self.lights(params, state.tick)
-        traffic = traffic._replace(held=holds(traffic, light, line))
+        traffic = traffic._replace(stops_at_light=holds(traffic, light, line))
         ahead, intended = self.look_ahead(traffic, params)
         inside = (traffic.x >= 0) & (traffic.x < line + EXIT)
         # Who drives on at amber clears the line before red, agents too.
-        bound = (traffic.x < line) & ~traffic.held & ~light.green
+        bound = (traffic.x < line) & ~traffic.stops_at_light & ~light.green
         eased = jnp.where(inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
         next_traffic = computed_once(move)(traffic, ahead, intended - eased, line)
         return self.count_emissions(state, traffic, next_traffic, params)._replace(
@@ -288,7 +288,7 @@ class EcoDriving(Task[Params, State]):
         fleet = jax.tree.map(lambda value: value[1], state.traffic)
         light = self.lights(params, state.tick)
         line = params.approach
-        fleet = fleet._replace(held=holds(fleet, light, line))
+        fleet = fleet._replace(stops_at_light=holds(fleet, light, line))
         around = self.around(fleet, params)
         cycle = params.plan.cycle
         seconds = TICK / TIME
@@ -297,13 +297,13 @@ class EcoDriving(Task[Params, State]):
         ego_columns = (
             jnp.ones_like(agent),
             fleet.v * (1 / SPEED),
-            (line - fleet.x) * (1 / WAY),
-            jnp.minimum(around.gap * (1 / WAY), 1),
+            (line - fleet.x) * (1 / DISTANCE),
+            jnp.minimum(around.gap * (1 / DISTANCE), 1),
             around.leader_speed * (1 / SPEED),
             around.led,
-            jnp.minimum(around.gap_behind * (1 / WAY), 1),
+            jnp.minimum(around.gap_behind * (1 / DISTANCE), 1),
             around.follower_speed * (1 / SPEED),
-            around.chosen * (1 / PEDAL),
+            around.intention * (1 / PEDAL),
             around.between * (1 / SLOTS),
         )
         road_columns = (
@@ -314,7 +314,7 @@ class EcoDriving(Task[Params, State]):
             light.to_amber * seconds,
             green * seconds,
             (cycle - green) * seconds,
-            line * (1 / WAY),
+            line * (1 / DISTANCE),
             params.limit * (1 / SPEED),
             jnp.full_like(line, self.penetration),
         )
@@ -325,7 +325,7 @@ class EcoDriving(Task[Params, State]):
 
     def around(self, fleet: Traffic, params: Params) -> Around:
         """Return what is around every car."""
-        ahead, chosen = self.look_ahead(fleet, params)
+        ahead, intention = self.look_ahead(fleet, params)
         on = fleet.x >= 0
         last = jnp.arange(SLOTS) == SLOTS - 1
         follows = jnp.roll(on, -1, -1) & ~last
@@ -338,21 +338,21 @@ class EcoDriving(Task[Params, State]):
             led=jnp.roll(params.controlled & on, 1, -1) & (np.arange(SLOTS) > 0),
             gap_behind=jnp.where(follows, jnp.roll(ahead.gap, -1, -1), FREE_GAP),
             follower_speed=jnp.where(follows, jnp.roll(fleet.v, -1, -1), 0),
-            chosen=chosen,
+            intention=intention,
             between=jnp.where(approaching, np.arange(SLOTS) - first, 0),
         )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car; see the table."""
-        speed, way, time = f"{SPEED:g} m/s", f"{WAY:g} m", f"{TIME:g} s"
+        speed, distance, time = f"{SPEED:g} m/s", f"{DISTANCE:g} m", f"{TIME:g} s"
         return (
             Component("agent", "1 if the car is an agent on the road, else it and the next nine entries are 0"),
             Component("speed", "of the car", speed),
-            Component("way", "to the stop line, negative behind it", way),
-            Component("gap", "to the leader, 1 if larger or none", way),
+            Component("way", "to the stop line, negative behind it", distance),
+            Component("gap", "to the leader, 1 if larger or none", distance),
             Component("leader_speed", "speed of the leader, 0 without one", speed),
             Component("leader_controlled", "1 if the leader is controlled"),
-            Component("gap_behind", "to the follower, 1 if larger or none", way),
+            Component("gap_behind", "to the follower, 1 if larger or none", distance),
             Component("follower_speed", "speed of the follower, 0 without one", speed),
             Component("driver", "acceleration that the driver chooses", f"{PEDAL:g} m/s^2"),
             Component("between", "cars between it and the line, moving or not", f"{SLOTS} cars"),
@@ -361,7 +361,7 @@ class EcoDriving(Task[Params, State]):
             Component("to_amber", "until this green ends, or else the next one", time),
             Component("green", "duration of the lane's green", time),
             Component("rest", "duration of the cycle less that green", time),
-            Component("approach", "way from the entry to the line", way),
+            Component("approach", "way from the entry to the line", distance),
             Component("limit", "speed limit", speed),
             Component("penetration", "share of cars that are controlled"),
         )
@@ -433,8 +433,8 @@ class EcoDriving(Task[Params, State]):
             for slot in range(SLOTS):
                 if 0 <= x[lane, slot] < float(params.approach) + EXIT:
                     who = self.agent_in_words(lane, slot) if params.controlled[lane, slot] else "a human"
-                    way = float(params.approach) - x[lane, slot]
-                    lines.append(f"  {who}: {way:.1f} m before the line, {v[lane, slot]:.1f} m/s")
+                    to_line = float(params.approach) - x[lane, slot]
+                    lines.append(f"  {who}: {to_line:.1f} m before the line, {v[lane, slot]:.1f} m/s")
         return "\n".join(lines)
 
     def agents_in_words(self, x: np.ndarray, params: Params) -> str:
@@ -477,10 +477,10 @@ class EcoDriving(Task[Params, State]):
 def bounds() -> tuple[np.ndarray, np.ndarray]:
     """Return the least and largest observation of a car, each ``(20,)``."""
     low, high = np.zeros(len(Entry)), np.ones(len(Entry))
-    low[Entry.WAY] = -0.6
+    low[Entry.TO_LINE] = -0.6
     low[Entry.DRIVER] = -1
     high[[Entry.SPEED, Entry.LEADER_SPEED, Entry.FOLLOWER_SPEED, Entry.LIMIT]] = 1.2
-    high[[Entry.WAY, Entry.APPROACH]] = 1.4
+    high[[Entry.TO_LINE, Entry.APPROACH]] = 1.4
     return low, high
 
 

@@ -84,8 +84,8 @@ class EcoDrivingCar(EcoDriving):
         plan = params.plan
         max_wait = plan.cycle - plan.first - AMBER - RED_LEFT
         to_green = RED_LEFT + jnp.minimum(jnp.floor(u_wait * (max_wait + 1)).astype(jnp.int32), max_wait)
-        way = params.approach / (params.driver.desired_speed[0, driven] * TICK)
-        reaches = arrival[0, driven] + jnp.ceil(way).astype(jnp.int32)
+        ticks_to_line = params.approach / (params.driver.desired_speed[0, driven] * TICK)
+        reaches = arrival[0, driven] + jnp.ceil(ticks_to_line).astype(jnp.int32)
         return params._replace(
             plan=plan._replace(offset=-(reaches + to_green) % plan.cycle),
             arrival=arrival,

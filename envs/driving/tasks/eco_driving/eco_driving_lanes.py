@@ -71,12 +71,12 @@ from ...traffic.approach_lanes import (
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import co2
 from .eco_driving import (
+    DISTANCE,
     FREE_GAP,
     LANES,
     SLOTS,
     SPEED,
     TICKS,
-    WAY,
     Around,
     EcoDriving,
     Entry,
@@ -102,7 +102,7 @@ class LanesParams(NamedTuple):
     arrival: Scalar  # int32: tick at which the car reaches the entry, or NEVER
     controlled: Scalar  # bool
     cars: Scalar  # Cars of the episode, at least 1
-    way: Scalar  # int32: RIGHT, STRAIGHT or LEFT
+    turn: Scalar  # int32: RIGHT, STRAIGHT or LEFT
 
 
 class LanesState(NamedTuple):
@@ -147,7 +147,7 @@ class EcoDrivingLanes(EcoDriving):
             arrival=params.arrival.reshape(shape),
             controlled=params.controlled.reshape(shape),
             cars=params.cars,
-            way=jnp.where(goes < shares[0], RIGHT, jnp.where(goes > 1 - shares[1], LEFT, STRAIGHT)).astype(jnp.int32),
+            turn=jnp.where(goes < shares[0], RIGHT, jnp.where(goes > 1 - shares[1], LEFT, STRAIGHT)).astype(jnp.int32),
         )
 
     def initial(self, key: jax.Array, params: Any) -> Any:
@@ -162,9 +162,9 @@ class EcoDrivingLanes(EcoDriving):
     def transition(self, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
         """Let drivers change lanes, and drive for a second."""
         to_left = state.tick // TICKS % 2 == 0
-        held = holds(state.traffic, self.lights(params, state.tick), params.approach)
-        traffic = state.traffic._replace(held=held)
-        changes = approach_lanes.changes_lane(traffic, params.way, params.driver, params.approach, to_left)
+        stops_at_light = holds(state.traffic, self.lights(params, state.tick), params.approach)
+        traffic = state.traffic._replace(stops_at_light=stops_at_light)
+        changes = approach_lanes.changes_lane(traffic, params.turn, params.driver, params.approach, to_left)
         changed = state._replace(
             traffic=state.traffic._replace(left=state.traffic.left ^ changes),
             changes=state.changes + changes.sum((-2, -1), dtype=jnp.int32),
@@ -181,7 +181,7 @@ class EcoDrivingLanes(EcoDriving):
 
     def look_ahead(self, traffic: Any, params: Any) -> tuple[Ahead, jax.Array]:
         """Return the room before each as a standing leader, and the acceleration that its driver chooses."""
-        return approach_lanes.look_ahead(traffic, params.way, params.driver, params.approach)
+        return approach_lanes.look_ahead(traffic, params.turn, params.driver, params.approach)
 
     def admit_arrivals(self, state: Any, traffic: Any, params: Any) -> Any:
         """Return the traffic with those that enter, in each lane in the order of arrival."""
@@ -192,12 +192,12 @@ class EcoDrivingLanes(EcoDriving):
         """Return the CO2 that each will emit for its journey behind the exit, mg."""
         desired = params.driver.desired_speed
         detour = DETOUR * co2(desired, 0) / desired
-        return super().later_co2(traffic, params) + jnp.where(misses(traffic, params.way), detour, 0)
+        return super().later_co2(traffic, params) + jnp.where(misses(traffic, params.turn), detour, 0)
 
     def around(self, fleet: Any, params: Any) -> Around:
         """Return what is around every car on its way."""
-        way, line = params.way, params.approach
-        number, from_number = relations(fleet, way, line)
+        turn, line = params.turn, params.approach
+        number, from_number = relations(fleet, turn, line)
         ahead, behind = nearest(number, from_number, ahead=True), nearest(number, number, ahead=False)
         leaders = as_leader(fleet, ahead, fleet.x)
         gap, speed = leaders
@@ -212,7 +212,7 @@ class EcoDrivingLanes(EcoDriving):
             led=jnp.where(first, led[0], led[1]),
             gap_behind=gap_behind.min(0),
             follower_speed=jnp.where(last, follower_speed[0], follower_speed[1]),
-            chosen=intended_acceleration(fleet, leaders, way, params.driver, line),
+            intention=intended_acceleration(fleet, leaders, turn, params.driver, line),
             between=jnp.where(approaching, count_ahead(number[0], from_number[0], approaching), 0),
         )
 
@@ -222,24 +222,24 @@ class EcoDrivingLanes(EcoDriving):
         fleet = jax.tree.map(lambda value: value[1], state.traffic)
         line = params.approach
         approaching = (fleet.x >= 0) & (fleet.x < line)
-        number, from_number = relations(fleet, params.way, line)
-        way = expected_way(fleet, params.way, line)
-        turning = approaching & (way != STRAIGHT)
+        number, from_number = relations(fleet, params.turn, line)
+        turn = expected_way(fleet, params.turn, line)
+        turning = approaching & (turn != STRAIGHT)
         beside = order_number(1 - fleet.left.astype(jnp.int32), fleet.x)
         ahead, behind = (nearest(number[0], beside, ahead=on) for on in (True, False))
         gap, speed = as_leader(fleet, ahead, fleet.x)
         gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
         columns = (
             fleet.left,
-            way == RIGHT,
-            way == STRAIGHT,
-            way == LEFT,
-            jnp.minimum(by_way(TURN_SPEEDS, way), params.limit) * (1 / SPEED),
+            turn == RIGHT,
+            turn == STRAIGHT,
+            turn == LEFT,
+            jnp.minimum(by_way(TURN_SPEEDS, turn), params.limit) * (1 / SPEED),
             jnp.where(approaching, count_ahead(number[0], from_number[0], turning), 0) * (1 / SLOTS),
-            misses(fleet, params.way),
-            jnp.where(approaching, jnp.minimum(gap * (1 / WAY), 1), 1),
+            misses(fleet, params.turn),
+            jnp.where(approaching, jnp.minimum(gap * (1 / DISTANCE), 1), 1),
             jnp.where(approaching, speed, 0) * (1 / SPEED),
-            jnp.where(approaching, jnp.minimum(gap_behind * (1 / WAY), 1), 1),
+            jnp.where(approaching, jnp.minimum(gap_behind * (1 / DISTANCE), 1), 1),
             jnp.where(approaching & behind.exists, at(fleet.v, behind.slot), 0) * (1 / SPEED),
         )
         agent = shared_entries[:, Entry.AGENT, None] > 0
@@ -249,7 +249,7 @@ class EcoDrivingLanes(EcoDriving):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car."""
-        speed, way = f"{SPEED:g} m/s", f"{WAY:g} m"
+        speed, distance = f"{SPEED:g} m/s", f"{DISTANCE:g} m"
         return (
             *super().observation_components(),
             Component("left_lane", "1 in the left lane; this and the next entries are 0 if it is no agent on the road"),
@@ -257,16 +257,16 @@ class EcoDrivingLanes(EcoDriving):
             Component("crossing_speed", "largest speed in the junction", speed),
             Component("turning_between", "turning cars between it and the line", f"{SLOTS} cars"),
             Component("wrong_lane", "1 if its lane does not lead where it wants to go"),
-            Component("side_gap", "to the leader in the other lane until the line, 1 if larger or none", way),
+            Component("side_gap", "to the leader in the other lane until the line, 1 if larger or none", distance),
             Component("side_speed", "speed of the leader in the other lane, 0 without one", speed),
-            Component("side_gap_behind", "to the follower in the other lane, 1 if larger or none", way),
+            Component("side_gap_behind", "to the follower in the other lane, 1 if larger or none", distance),
             Component("side_follower_speed", "speed of the follower in the other lane, 0 without one", speed),
         )
 
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         passed = state.traffic.x[1] >= params.approach
-        missed = (passed & misses(state.traffic, params.way)[1]).sum(dtype=jnp.int32)
+        missed = (passed & misses(state.traffic, params.turn)[1]).sum(dtype=jnp.int32)
         return {
             **super().info(state, params),
             "changes": state.changes[1].astype(self.dtype) / params.cars,
@@ -279,7 +279,7 @@ class EcoDrivingLanes(EcoDriving):
         """Describe the lights, and every car on the road."""
         x, v, _, in_left = (np.asarray(value[1]) for value in state.traffic)
         line = float(params.approach)
-        way = np.asarray(params.way)
+        turn = np.asarray(params.turn)
         light = jax.tree.map(np.asarray, lights(params.plan, state.tick))
         lines = [
             f"Speed limit {float(params.limit):.1f} m/s; {line:.0f} m from entry to stop line, {SOLID:g} m of solid "
@@ -297,7 +297,7 @@ class EcoDrivingLanes(EcoDriving):
                     who = self.agent_in_words(2 * approach + slot // SLOTS, slot % SLOTS) if controlled else "a human"
                     lines.append(
                         f"  {who}: {line - x[approach, slot]:.1f} m before the line, {v[approach, slot]:.1f} m/s, "
-                        f"in the {'left' if in_left[approach, slot] else 'right'} lane, {WAYS[way[approach, slot]]}"
+                        f"in the {'left' if in_left[approach, slot] else 'right'} lane, {WAYS[turn[approach, slot]]}"
                     )
         return "\n".join(lines)
 
@@ -314,8 +314,8 @@ class EcoDrivingLanes(EcoDriving):
         lane_width = 18
         light = lights(params.plan, state.tick)
         x, in_left = np.asarray(state.traffic.x), np.asarray(state.traffic.left)
-        way = np.asarray(params.way)
-        goes = np.asarray(expected_way(state.traffic, params.way, line))
+        turn = np.asarray(params.turn)
+        goes = np.asarray(expected_way(state.traffic, params.turn, line))
         for approach, name in enumerate(NAMES):
             for world, top in ((1, 22 + 205 * approach), (0, 128 + 205 * approach)):
                 at_line = 20 + scale * line
@@ -344,8 +344,8 @@ class EcoDrivingLanes(EcoDriving):
                     y = top + wide * lane
                     box = (right - scale * LENGTH, y - half, right, y + half)
                     canvas.rectangle(box, fill=colour_of_car if world else "lightgray", outline="black")
-                    if way[approach, slot] != STRAIGHT and place < line + BENDS[way[approach, slot]]:
-                        side = y - half if way[approach, slot] == LEFT else y + half - 2
+                    if turn[approach, slot] != STRAIGHT and place < line + BENDS[turn[approach, slot]]:
+                        side = y - half if turn[approach, slot] == LEFT else y + half - 2
                         canvas.rectangle((box[0], side, right, side + 2), fill="orange")
             canvas.text((6, 6 + 205 * approach), f"from the {name}", fill="black")
         return np.asarray(image)
