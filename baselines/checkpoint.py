@@ -31,8 +31,8 @@ def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> Non
         task_id: id of the task's card.
         config: the agent's hyperparameters, a dataclass.
     """
-    named = {jax.tree_util.keystr(place): np.array(leaf, order="C") for place, leaf in _places(weights)}
-    write_bytes(path, save(named, metadata=header(agent, task_id, asdict(config))))
+    arrays = {jax.tree_util.keystr(place): np.array(leaf, order="C") for place, leaf in _places(weights)}
+    write_bytes(path, save(arrays, metadata=header(agent, task_id, asdict(config))))
 
 
 def header(agent: str, task_id: str, config: dict[str, Any]) -> dict[str, str]:

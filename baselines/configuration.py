@@ -73,10 +73,10 @@ def configure(
     if budget not in BUDGETS:
         raise ValueError(unknown("budget", budget, BUDGETS))
     steps = {"total_steps": training_steps(card, budget, unit)} if unit else {}
-    chosen = steps | table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}) | overrides
-    for name, value in chosen.items():
-        chosen[name] = value[budget] if isinstance(value, dict) else value
-    return _construct(kind, chosen)
+    values = steps | table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}) | overrides
+    for name, value in values.items():
+        values[name] = value[budget] if isinstance(value, dict) else value
+    return _construct(kind, values)
 
 
 def restore(kind: type[Config], hyperparameters: Mapping[str, Any]) -> Config:
@@ -97,8 +97,8 @@ def restore(kind: type[Config], hyperparameters: Mapping[str, Any]) -> Config:
 
 def _construct(kind: type[Config], values: Mapping[str, Any]) -> Config:
     """Return an instance of the dataclass. YAML and JSON have lists where it has tuples."""
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    field_names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name in values:
-        if name not in known:
-            raise ValueError(unknown("hyperparameter", name, known))
+        if name not in field_names:
+            raise ValueError(unknown("hyperparameter", name, field_names))
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})

@@ -111,11 +111,11 @@ class Planner(eqx.Module):
         """Return the action that a plan's step and noise give, as :meth:`shares` reads it."""
 
     @abc.abstractmethod
-    def env_action(self, chosen: jax.Array) -> jax.Array:
-        """Return the environment's action of a chosen one."""
+    def env_action(self, controls: jax.Array) -> jax.Array:
+        """Return the environment's action of some controls."""
 
     @abc.abstractmethod
-    def shares(self, chosen: jax.Array, weights: jax.Array) -> jax.Array:
+    def shares(self, controls: jax.Array, weights: jax.Array) -> jax.Array:
         """Return the next plan ``(horizon, ...)`` from actions ``(horizon, rows, ...)`` and weights ``(rows,)``."""
 
     def initial(self, params: Any) -> Memory:
@@ -128,13 +128,13 @@ class Planner(eqx.Module):
 
         def improve(plan: jax.Array, iteration: jax.Array) -> tuple[jax.Array, None]:
             seed = fold_in(jax.random.key_data(key), iteration)
-            chosen, returns = self.play(plan, view, memory.t, seed, 0.5**iteration)
-            return self.shares(chosen, self.weights(returns)), None
+            controls, returns = self.play(plan, view, memory.t, seed, 0.5**iteration)
+            return self.shares(controls, self.weights(returns)), None
 
         plan, _ = jax.lax.scan(improve, memory.plan, jnp.arange(self.config.iterations))
-        chosen = self.choose(plan[0], jnp.zeros_like(plan[0]), plan.dtype.type(0), view.action_mask)
+        controls = self.choose(plan[0], jnp.zeros_like(plan[0]), plan.dtype.type(0), view.action_mask)
         next_plan = jnp.concatenate([plan[1:], self.next_step(plan)[None]])
-        return self.env_action(chosen), Memory(memory.t + 1, next_plan)
+        return self.env_action(controls), Memory(memory.t + 1, next_plan)
 
     def next_step(self, plan: jax.Array) -> jax.Array:
         """Return the step that follows the last one of a plan."""
@@ -155,8 +155,8 @@ class Planner(eqx.Module):
         rows = samples * scenarios
 
         def step_row(state: Any, planned: Any, noise: Any, scenario: Any, ahead: Any) -> tuple[Any, ...]:
-            chosen = self.choose(planned, noise, scale, task.action_mask(state, params))
-            action = self.env_action(chosen)
+            controls = self.choose(planned, noise, scale, task.action_mask(state, params))
+            action = self.env_action(controls)
             next_state = task.transition(state, action, draw_key(seed, scenario, ahead, Role.TRANSITION), params)
             reward = task.reward(state, action, next_state, draw_key(seed, scenario, ahead, Role.REWARD), params)
             over = task.terminal(next_state, draw_key(seed, scenario, ahead, Role.TERMINAL), params)
@@ -164,7 +164,7 @@ class Planner(eqx.Module):
             if task.has_cost:
                 cost: Any = task.cost(state, action, next_state, params)
                 value = value - self.config.price * cost
-            return next_state, chosen, value, over
+            return next_state, controls, value, over
 
         def step(carry: Any, planned_and_ahead: Any) -> tuple[Any, jax.Array]:
             states, noise, total, running = carry
@@ -173,19 +173,19 @@ class Planner(eqx.Module):
             noise = self.sample_noise(draw_key(seed, jnp.int32(0), ahead, Role.POLICY), noise, correlation)
             row_noise = noise.at[0].set(0).repeat(scenarios, axis=0)
             row_scenarios = np.tile(np.arange(scenarios, dtype=np.int32), samples)
-            next_states, chosen, value, over = jax.vmap(step_row, in_axes=(0, None, 0, 0, None))(
+            next_states, controls, value, over = jax.vmap(step_row, in_axes=(0, None, 0, 0, None))(
                 states, planned, row_noise, row_scenarios, ahead
             )
             total = total + jnp.where(running, value, 0)
             running = running & ~over & (t + ahead + 1 < task.card.horizon)
-            return (next_states, noise, total, running), chosen
+            return (next_states, noise, total, running), controls
 
         states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows, *jnp.shape(leaf))), view.state)
         noise = jnp.zeros((samples, *plan.shape[1:]), plan.dtype)
         start = states, noise, jnp.zeros(rows, task.dtype), jnp.ones(rows, bool)
         steps = jnp.arange(self.config.horizon)
-        (_, _, total, _), chosen = jax.lax.scan(step, start, (plan, steps))
-        return chosen, total
+        (_, _, total, _), controls = jax.lax.scan(step, start, (plan, steps))
+        return controls, total
 
     def weights(self, returns: jax.Array) -> jax.Array:
         """Return the weight of every row; they sum to one."""
@@ -218,15 +218,15 @@ class BoxPlanner(Planner):
         """Return the mean with its noise, kept inside [-1, 1]."""
         return jnp.clip(planned + self.config.noise * scale * noise, -1, 1).astype(self.task.dtype)
 
-    def env_action(self, chosen: jax.Array) -> jax.Array:
+    def env_action(self, controls: jax.Array) -> jax.Array:
         """Return the action between the bounds of the space."""
         space: Any = self.task.action_space
         middle, reach = self._range()
-        return jnp.clip(middle + reach * chosen, space.low, space.high)
+        return jnp.clip(middle + reach * controls, space.low, space.high)
 
-    def shares(self, chosen: jax.Array, weights: jax.Array) -> jax.Array:
+    def shares(self, controls: jax.Array, weights: jax.Array) -> jax.Array:
         """Return the weighted means of the actions."""
-        return jnp.einsum("r,hr...->h...", weights, chosen)
+        return jnp.einsum("r,hr...->h...", weights, controls)
 
     def _range(self) -> tuple[np.ndarray, np.ndarray]:
         space: Any = self.task.action_space
@@ -254,15 +254,15 @@ class ChoicePlanner(Planner):
         scores = jnp.split(score, np.cumsum(action_sizes(self.task.action_space))[:-1])
         return jnp.stack([of_choice.argmax().astype(jnp.int32) for of_choice in scores])
 
-    def env_action(self, chosen: jax.Array) -> jax.Array:
+    def env_action(self, controls: jax.Array) -> jax.Array:
         """Return the choices in the shape of the space."""
         space: Any = self.task.action_space
-        return chosen.reshape(space.shape) + space.start.astype(np.int32)
+        return controls.reshape(space.shape) + space.start.astype(np.int32)
 
-    def shares(self, chosen: jax.Array, weights: jax.Array) -> jax.Array:
+    def shares(self, controls: jax.Array, weights: jax.Array) -> jax.Array:
         """Return the weighted share of each choice, mixed with uniform play."""
         sizes = action_sizes(self.task.action_space)
-        flat = chosen + np.cumsum([0, *sizes[:-1]])  # (horizon, rows, parts)
+        flat = controls + np.cumsum([0, *sizes[:-1]])  # (horizon, rows, parts)
 
         def count(flat: jax.Array) -> jax.Array:
             votes = jnp.broadcast_to(weights[:, None], flat.shape)

@@ -149,14 +149,14 @@ class SuiteVecEnv(VecEnv):
         Raises:
             AttributeError: there is none, or it is ``action_masks`` of a task without masks.
         """
-        chosen = list(self._get_indices(indices))
+        selected_envs = list(self._get_indices(indices))
         if attr_name in self._methods:
             if attr_name == "action_masks" and not has_masks(self.env.task):
                 raise AttributeError(f"{self.env.card.id} has no action mask: every action is legal.")
             if attr_name == "compute_reward":
                 self.env.compute_reward  # noqa: B018  (raises AttributeError for a task without goals)
-            return [partial(self._methods[attr_name], self, i) for i in chosen]
-        return [getattr(self.env, attr_name) for _ in chosen]
+            return [partial(self._methods[attr_name], self, i) for i in selected_envs]
+        return [getattr(self.env, attr_name) for _ in selected_envs]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Refuse to set an attribute, because the envs of a batch are not objects.
@@ -275,19 +275,19 @@ class SB3:
         """
         table = yaml.safe_load(HYPERPARAMETERS.read_text())[self.name]
         default = {"total_steps": training_steps(task.card, budget)} | table["default"]
-        chosen = default | self._settings_of_counterpart(task) | table.get(task.card.registered_id, {})
-        for name, value in chosen.items():
+        values = default | self._settings_of_counterpart(task) | table.get(task.card.registered_id, {})
+        for name, value in values.items():
             if name not in default:
                 raise ValueError(unknown("hyperparameter", name, default))
             if isinstance(value, dict):
-                chosen[name] = value[budget]
-        return chosen
+                values[name] = value[budget]
+        return values
 
     def _settings_of_counterpart(self, task: Task[Any, Any]) -> dict[str, Any]:
         """Return what the suite's own agent sets for the task and its family, by SB3's names."""
         table = yaml.safe_load((FOLDER / f"{self.counterpart}.yaml").read_text())
         settings = table.get(task.card.family, {}) | table.get(task.card.registered_id, {})
-        return {theirs: settings[ours] for ours, theirs in self.shared.items() if ours in settings}
+        return {sb3_name: settings[name] for name, sb3_name in self.shared.items() if name in settings}
 
     def train(
         self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
@@ -298,23 +298,26 @@ class SB3:
         """
         self.check(task)
         settings = dict(self.hyperparameters(task, budget) if hyperparameters is None else hyperparameters)
-        chosen = dict(settings)
-        total = chosen.pop("total_steps")
+        arguments = dict(settings)
+        total = arguments.pop("total_steps")
         torch.set_num_threads(1)  # a second thread gains nothing with networks this small
-        env = SuiteVecEnv(make_vec(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
-        begun = time.perf_counter()
+        env = SuiteVecEnv(make_vec(task.card.id, arguments.pop("n_envs"), autoreset_mode="SameStep"))
+        start_time = time.perf_counter()
         env.seed(seed)
         env.reset()
         env.step(np.stack([task.noop_action()] * env.num_envs))
-        compile_seconds = time.perf_counter() - begun
+        compile_seconds = time.perf_counter() - start_time
         env._returns[:] = 0
         env.finished.clear()
 
-        begun = time.perf_counter()
-        normalize = {"norm_obs": chosen.pop("normalize_observations"), "norm_reward": chosen.pop("normalize_rewards")}
-        normalized = VecNormalize(env, **normalize, clip_obs=CLIP, epsilon=EPSILON, gamma=chosen["gamma"])
-        model = self.build(normalized, total, chosen, seed)
-        steps_per_round = env.num_envs * chosen.get("train_freq", chosen.get("n_steps", 1))
+        start_time = time.perf_counter()
+        normalize = {
+            "norm_obs": arguments.pop("normalize_observations"),
+            "norm_reward": arguments.pop("normalize_rewards"),
+        }
+        normalized = VecNormalize(env, **normalize, clip_obs=CLIP, epsilon=EPSILON, gamma=arguments["gamma"])
+        model = self.build(normalized, total, arguments, seed)
+        steps_per_round = env.num_envs * arguments.get("train_freq", arguments.get("n_steps", 1))
         rounds = -(-total // steps_per_round)
         reports = max(REPORTS, total // MAX_STEPS_PER_REPORT)
         for report in range(1, reports + 1):
@@ -325,7 +328,7 @@ class SB3:
             yield Progress(
                 steps=model.num_timesteps,
                 total_steps=rounds * steps_per_round,
-                seconds=time.perf_counter() - begun,
+                seconds=time.perf_counter() - start_time,
                 compile_seconds=compile_seconds,
                 episode_return=float(np.mean(returns)) if returns else float("nan"),
             )
@@ -335,15 +338,15 @@ class SB3:
             normalization = Normalization(moments.mean.copy(), moments.var.copy())
         yield SB3Policy(model, task.card.id, settings, normalization)
 
-    def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
-        """Return a new model. ``chosen`` holds its arguments by SB3's names; ``net_arch`` and the noise are wrapped."""
-        chosen = dict(chosen)
-        chosen["policy_kwargs"] = {"net_arch": chosen.pop("net_arch")}
-        if "action_noise" in chosen:
+    def build(self, env: VecEnv, total: int, arguments: dict[str, Any], seed: int) -> Any:
+        """Return a new model. ``arguments`` has SB3's names; ``net_arch`` and the noise are wrapped."""
+        arguments = dict(arguments)
+        arguments["policy_kwargs"] = {"net_arch": arguments.pop("net_arch")}
+        if "action_noise" in arguments:
             shape = env.action_space.shape or ()
-            size = chosen.pop("action_noise")
-            chosen["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, size))
-        return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **chosen)
+            size = arguments.pop("action_noise")
+            arguments["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, size))
+        return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **arguments)
 
     def save(self, policy: SB3Policy, path: str) -> None:
         """Write weights and normalisation as safetensors; the header names agent, task, hyperparameters and spaces."""
@@ -419,10 +422,10 @@ class OnPolicy(SB3):
     }  # fmt: skip
     plays = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
 
-    def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+    def build(self, env: VecEnv, total: int, arguments: dict[str, Any], seed: int) -> Any:
         """Return a new model whose learning rate falls over the whole run, not over each call of ``learn()``."""
-        model = super().build(env, total, chosen, seed)
-        rate = chosen["learning_rate"]
+        model = super().build(env, total, arguments, seed)
+        rate = arguments["learning_rate"]
         model.lr_schedule = lambda _: rate * max(0.0, 1 - model.num_timesteps / total)
         return model
 
@@ -450,9 +453,9 @@ class SB3DQN(SB3):
     counterpart = "dqn"
     plays = (spaces.Discrete,)
 
-    def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+    def build(self, env: VecEnv, total: int, arguments: dict[str, Any], seed: int) -> Any:
         """Return a new model whose exploration falls over the whole run, not over each call of ``learn()``."""
-        model = super().build(env, total, chosen, seed)
+        model = super().build(env, total, arguments, seed)
         initial = model.exploration_initial_eps
         final = model.exploration_final_eps
         steps = model.exploration_fraction * total

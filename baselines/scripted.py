@@ -38,12 +38,12 @@ class Uniform(eqx.Module):
         sizes = action_sizes(space)
         shares = uniform(jax.random.key_data(key), len(sizes))
         if view.action_mask is None:
-            chosen = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
+            action = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
         else:
             masks = jnp.split(view.action_mask, np.cumsum(sizes)[:-1])
             choice = computed_once(nth_legal)  # otherwise XLA repeats the choice for every entry that reads the action
-            chosen = jnp.stack([choice(mask, share) for mask, share in zip(masks, shares, strict=True)])
-        return chosen.reshape(space.shape), memory
+            action = jnp.stack([choice(mask, share) for mask, share in zip(masks, shares, strict=True)])
+        return action.reshape(space.shape), memory
 
 
 def nth_legal(mask: jax.Array, share: jax.Array) -> jax.Array:

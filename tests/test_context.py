@@ -35,7 +35,7 @@ link_voltage: 48
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
 
 
 def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Path:
@@ -59,11 +59,11 @@ def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     path = written(tmp_path, SERVO)
     found = card(ID, context=path)
     path.unlink()
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     assert card(found.id) == found == pickle.loads(pickle.dumps(found))
     (kept,) = (tmp_path / "cache" / "contexts").iterdir()
     kept.write_text(kept.read_text().replace("48", "49"))
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
         card(found.id)
 
@@ -90,7 +90,7 @@ def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monke
 
     with_context = card(ID, context=written(tmp_path, SERVO))
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="nor known by this name"):
         card(with_context.id)
     manifest: Any = None

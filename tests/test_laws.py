@@ -184,16 +184,10 @@ EMPTY_WORDS = frozenset(
 """Words that tell the grammar of a value and not what it is: ``found`` of what, ``other`` than which."""
 
 EMPTY_WORDS_BY_FOLDER = {
-    "baselines": 26,
-    "baselines/offline": 1,
     "benchmarks/audits": 137,
     "benchmarks/coverage": 13,
     "benchmarks/peers": 28,
     "benchmarks/speed": 24,
-    "envs/puzzles": 5,
-    "envs/tools": 9,
-    "rlbench_suite/cli": 2,
-    "rlbench_suite/contexts": 1,
     "tests": 8,
     "tests/baselines": 9,
     "tests/bridges": 26,

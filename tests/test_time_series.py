@@ -26,7 +26,7 @@ DEMAND = np.random.default_rng(0).poisson(6, (400, 3))
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
 
 
 def demand_file(folder: Path, demand: np.ndarray = DEMAND) -> Path:
@@ -96,11 +96,11 @@ def test_a_record_is_a_part_of_the_id(tmp_path: Path, monkeypatch: pytest.Monkey
     changed = DEMAND.copy()
     changed[7, 1] += 1
     assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != found.id
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     assert card(found.id).context == found.context
     for kept in (tmp_path / "cache" / "contexts").glob("*.record"):
         kept.write_bytes(b"\0" * 8 + kept.read_bytes()[8:])
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
         card(found.id)
 

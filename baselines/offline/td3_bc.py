@@ -141,7 +141,7 @@ class TD3WithCloning:
                 actor=actor, actor_optimiser=actor_state, target_actor=target_actor, target_critics=target_critics
             )
 
-        return jax.lax.cond(learning.steps % config.actor_every == 0, improve, lambda same: same, learning)
+        return jax.lax.cond(learning.steps % config.actor_every == 0, improve, lambda unchanged: unchanged, learning)
 
 
 class TD3BC(OfflineAgent):

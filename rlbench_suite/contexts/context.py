@@ -46,7 +46,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,47}")
 _LABEL = re.compile(rf"{_NAME.pattern}-[0-9a-f]{{12}}")
 _QUANTITY = re.compile(r"\s*(\S+)(?:\s+(\S.*?))?\s*")
-_KNOWN: dict[str, Context] = {}
+_CONTEXTS: dict[str, Context] = {}
 """Contexts that this process has read, by label."""
 
 
@@ -307,8 +307,8 @@ def _from_label(label: str, settable: _Settable) -> Context:
     Raises:
         ValueError: there is none, or the copy in the cache is damaged.
     """
-    if label in _KNOWN:  # perhaps as a context of another task
-        earlier = _KNOWN[label]
+    if label in _CONTEXTS:  # perhaps as a context of another task
+        earlier = _CONTEXTS[label]
         return _from_mapping(earlier.mapping(), settable, name=earlier.name, file=earlier.file)
     if not _LABEL.fullmatch(label) or not _cached_file(label).is_file():
         raise ValueError(f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by this name")
@@ -322,7 +322,7 @@ def _from_label(label: str, settable: _Settable) -> Context:
         raise ValueError(f"its copy in the cache is damaged ({error})") from None
     if context.label != label or any(record.sha256 != sha256_of(record.data) for record in context.records):
         raise ValueError("its copy in the cache was changed")
-    _KNOWN[label] = context
+    _CONTEXTS[label] = context
     return context
 
 
@@ -394,7 +394,7 @@ def _number(constant: Constant, value: Any) -> float:
 
 def keep(context: Context) -> None:
     """Remember a context in this process and, where the cache can be written, for later ones."""
-    _KNOWN[context.label] = context
+    _CONTEXTS[context.label] = context
     records = [(record.name, record.columns, record.sha256, record.step) for record in context.records]
     text = json.dumps({"name": context.name, "file": context.file, "values": context.values, "records": records})
     with suppress(OSError):

@@ -281,7 +281,7 @@ def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: p
     np.testing.assert_allclose(own.info["torque"], 2 * same.info["torque"], rtol=1e-2, atol=0.1)
 
     # The cache has it too. Where another constant changes the period, the record is not played at a wrong pace.
-    monkeypatch.setattr("rlbench_suite.contexts.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     assert card(found.id) == found
     constants = {constant.name: constant for constant in shipped.constants()}
     card(one.id, context=times(found.context, constants["inertia"], 1.2)).build()

@@ -130,11 +130,11 @@ def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
             for turn in one.turns.tolist():
                 seen = view @ MATRICES[TURNS[turn]] @ view.T
                 turns.append(next(k for k, name in enumerate(TURNS) if (MATRICES[name] == seen).all()))
-            asked = SIDES.index(moved(view, SIDES[int(one.asked)]))
+            asked = SIDES.index(moved(view, SIDES[int(one.side)]))
             colours = rng.permutation(6).astype(np.int8)
             other = Instance(colours, np.array(turns, np.int8), np.int8(asked), one.element)
             assert puzzle.canonical(other) == puzzle.canonical(one)
-        others = [one._replace(asked=np.int8(side)) for side in range(6)]
+        others = [one._replace(side=np.int8(side)) for side in range(6)]
         assert len({puzzle.canonical(other) for other in others}) > 1
 
 

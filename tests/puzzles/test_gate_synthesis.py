@@ -289,8 +289,8 @@ def test_conjugation_and_inversion_do_not_matter() -> None:
             instance = original._replace(target=_rounded(np.array([w, x, y, z])))
             assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
-        assert puzzle.canonical(original._replace(wanted=original.wanted + 1)) != puzzle.canonical(original)
-        if original.wanted != 100:
+        assert puzzle.canonical(original._replace(tolerance=original.tolerance + 1)) != puzzle.canonical(original)
+        if original.tolerance != 100:
             forms.add(puzzle.canonical(original))
     assert len(forms) >= 129, "random targets never meet"
 
@@ -317,8 +317,8 @@ def test_renumbering_conjugation_and_inversion_do_not_matter() -> None:
             instance = original._replace(target=disguise)
             assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
-        assert puzzle.canonical(original._replace(wanted=original.wanted + 1)) != puzzle.canonical(original)
-        if original.wanted != 100:
+        assert puzzle.canonical(original._replace(tolerance=original.tolerance + 1)) != puzzle.canonical(original)
+        if original.tolerance != 100:
             forms.add(puzzle.canonical(original))
     assert len(forms) >= 52, "targets that are no products never meet"
 
@@ -418,7 +418,7 @@ def test_the_words_of_the_task(name: str) -> None:
         assert "Gates left: 0" not in task.describe(state, params)
         state = task.transition(state, task.parse(f" {gate}\n", state, params), key, params)
     assert "Gates left: 0" in task.describe(state, params)
-    assert f"at most {int(instance.wanted) / FINE:.4f} is wanted" in task.describe(state, params)
+    assert f"at most {int(instance.tolerance) / FINE:.4f} is wanted" in task.describe(state, params)
     assert task.why_over(state, params, task.info(state, params)) == "the circuit is near enough"
     assert "not near enough" in task.why_over(
         begin._replace(used=state.used), params, task.info(begin._replace(used=state.used), params)

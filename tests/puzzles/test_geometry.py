@@ -171,7 +171,7 @@ def test_figures_and_answers_are_what_the_prompt_says(constructions: int, compar
         else:
             assert Fraction(answer) == right
         made = [[(v.numerator, v.denominator) for v in figure[name]] for name in "EFGH"[:constructions]]
-        assert instance.made.tolist() == np.array(made).tolist()
+        assert instance.constructed.tolist() == np.array(made).tolist()
         compared(puzzle, instance)
     assert len(asked) == len(ANSWERS)
     assert len(constructed) == {1: 5, 2: 8, 3: 10, 4: 10}[constructions]
@@ -268,7 +268,7 @@ def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance
     steps = [line(CONSTRUCTIONS, kind, used) for kind, *used in instance.steps.tolist()]
     kind, *used = instance.question.tolist()
     question = line(QUESTIONS, kind, used)
-    return Instance(points.astype(np.int8), np.array(steps, np.int8), np.array(question, np.int8), instance.made)
+    return Instance(points.astype(np.int8), np.array(steps, np.int8), np.array(question, np.int8), instance.constructed)
 
 
 @pytest.mark.parametrize("constructions", TIERS.values())

@@ -15,7 +15,7 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
 from rlbench_suite.envs.tools.office.apps.column_api import Error, api
-from rlbench_suite.envs.tools.office.apps.kinds import KINDS, Part
+from rlbench_suite.envs.tools.office.apps.kinds import KINDS, ActionPart
 from rlbench_suite.envs.tools.office.calls import parse_call
 from rlbench_suite.envs.tools.office.documentation import as_tool, call_text, reference_text
 from rlbench_suite.envs.tools.office.templates.column_template import sight_of
@@ -30,7 +30,7 @@ def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
         office = Office.of(at(record.params.start, i))
         for t in range(record.actions.shape[1]):
             action, after = record.actions[i, t], at(record.states, i, t)
-            called_api = COLUMN_APIS[action[Part.API]]
+            called_api = COLUMN_APIS[action[ActionPart.API]]
             arguments = {name: int(action[kind.action_part]) for name, kind in called_api.arguments.items()}
             if not record.legal[i, t]:
                 continue
@@ -39,7 +39,7 @@ def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
                 error = office.call(called_api.name, **arguments) or "none"
             assert Error(int(after.error)).name.lower() == error, (called_api.name, arguments)
             assert office.sheet() == Office.of(after.world).sheet(), (called_api.name, arguments)
-            successes[action[Part.API]] += error == "none"
+            successes[action[ActionPart.API]] += error == "none"
             failed.add((called_api.name, error))
     assert (successes[4:] > 0).all(), [
         called_api.name for called_api, n in zip(COLUMN_APIS, successes, strict=True) if not n

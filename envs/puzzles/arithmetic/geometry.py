@@ -64,7 +64,7 @@ class Instance(NamedTuple):
     """int8 ``(constructions, 5)``: an index of :data:`CONSTRUCTIONS`, and the points it uses, then ``NONE``."""
     question: np.ndarray
     """int8 ``(5,)``: an index of :data:`QUESTIONS`, and the points it is about, then ``NONE``."""
-    made: np.ndarray
+    constructed: np.ndarray
     """int16 ``(constructions, 2, 2)``: numerator and denominator of x and of y of those constructed. Verifier and
     solver do not read it."""
 
@@ -366,14 +366,14 @@ class Geometry(WritingTask):
     def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the coordinate that is due."""
         here = np.arange(2 * self.puzzle.constructions) == written
-        return jnp.where(here, instance.made[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
+        return jnp.where(here, instance.constructed[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
         """Return the construction, the points it uses, x, whether y is due, and the number of the construction."""
         puzzle = self.puzzle
         now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
         kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
-        constructed = instance.made[..., 0].astype(jnp.int8)
+        constructed = instance.constructed[..., 0].astype(jnp.int8)
         points = jnp.concatenate([instance.points, constructed])
         is_used = jnp.stack(used)[:, None] == np.arange(len(points), dtype=np.int8)
         coordinates_used = jnp.where(is_used[..., None], points + np.int8(1), 0).sum(
@@ -420,11 +420,10 @@ class Geometry(WritingTask):
         """Show the figure up to the next point, and the known coordinates of that point."""
         instance, num_constructed, half = self._progress(state, params)
         lines = [self.puzzle.words(instance, num_constructed + 1)]
-        lines += [
-            f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(instance.made[:num_constructed, :, 0].tolist())
-        ]
+        constructed = instance.constructed[:num_constructed, :, 0].tolist()
+        lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(constructed)]
         next_coordinate = (
-            f"y of {NAMES[FREE + num_constructed]}; its x is {int(instance.made[num_constructed, 0, 0])}"
+            f"y of {NAMES[FREE + num_constructed]}; its x is {int(instance.constructed[num_constructed, 0, 0])}"
             if half
             else f"x of {NAMES[FREE + num_constructed]}"
         )
@@ -456,7 +455,7 @@ class Geometry(WritingTask):
             board.line(line + 0.5, 0.5, line + 0.5, side - 0.5, "#b8bec7", 1)
             board.line(0.5, line + 0.5, side - 0.5, line + 0.5, "#b8bec7", 1)
         given_points = instance.points[: _num_given(instance)].tolist()
-        constructed = instance.made[: int(state.written) // 2, :, 0].tolist()
+        constructed = instance.constructed[: int(state.written) // 2, :, 0].tolist()
         for k, (x, y) in [*enumerate(given_points), *enumerate(constructed, FREE)]:
             board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
         return with_caption(board.picture(), self.describe(state, params), self.picture_shape)

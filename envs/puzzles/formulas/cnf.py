@@ -37,7 +37,7 @@ class MaxCNF(NamedTuple):
     """Number of variables."""
     clauses: np.ndarray
     """Clauses, as in :class:`CNF`."""
-    least: np.int32
+    min_unsatisfied: np.int32
     """Least number of clauses that an assignment leaves unsatisfied."""
 
 
@@ -166,7 +166,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         Each flip is in a clause that is unsatisfied at that step. The plan ends early if an equally good assignment
         lies on the way.
         """
-        min_unsatisfied = int(instance.least) if isinstance(instance, MaxCNF) else 0
+        min_unsatisfied = int(instance.min_unsatisfied) if isinstance(instance, MaxCNF) else 0
         flips = set(np.flatnonzero(self.assignment(instance, self.solve(instance))).tolist())
         true = np.zeros(int(instance.variables), bool)
         plan: list[int] = []

@@ -275,7 +275,7 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 def _instance_bits(instance: SomeCNF) -> InstanceBits:
     """Return an instance as bits."""
     clauses, variables = clause_list(instance), int(instance.variables)
-    min_unsatisfied = int(instance.least) if isinstance(instance, MaxCNF) else 0
+    min_unsatisfied = int(instance.min_unsatisfied) if isinstance(instance, MaxCNF) else 0
 
     def misses(true: set[int]) -> int:
         return sum(not any((abs(x) in true) == (x > 0) for x in clause) for clause in clauses)

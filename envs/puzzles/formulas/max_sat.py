@@ -50,7 +50,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
     def judge(self, instance: MaxCNF, answer: str) -> Verdict:
         """Accept any best assignment."""
         num_unsatisfied = len(unsatisfied(instance, self.assignment(instance, answer)))
-        if num_unsatisfied == instance.least:
+        if num_unsatisfied == instance.min_unsatisfied:
             return RIGHT
         reason = f"{num_unsatisfied} clauses are not satisfied; it can be fewer"
         return Verdict(valid=True, solved=True, optimal=False, score=0.0, reason=reason)
@@ -59,7 +59,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         """Return the number of satisfied clauses, as a share of the greatest possible number."""
         count = len(instance.clauses)
         num_unsatisfied = len(unsatisfied(instance, self.assignment(instance, answer)))
-        return (count - num_unsatisfied) / (count - int(instance.least))
+        return (count - num_unsatisfied) / (count - int(instance.min_unsatisfied))
 
     def solve(self, instance: MaxCNF) -> str:
         """Return the first of the best assignments."""

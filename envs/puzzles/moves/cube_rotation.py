@@ -93,7 +93,7 @@ class Instance(NamedTuple):
     """int8 ``(6,)``: colour of each side at first, an index of :data:`COLOURS`."""
     turns: np.ndarray
     """int8 ``(difficulty,)``: indices of :data:`TURNS`."""
-    asked: np.int8
+    side: np.int8
     """The side in question."""
     element: np.int8
     """int8: orientation of the cube after the turns, numbered as in :data:`CUBE`; never 0."""
@@ -130,7 +130,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form of the turns and the side under all views; colours are only names."""
-        form = instance.turns.tobytes() + bytes((6 + int(instance.asked),))
+        form = instance.turns.tobytes() + bytes((6 + int(instance.side),))
         return min([form.translate(view) for view in _VIEWS[form[0]]])
 
     def question(self, instance: Instance) -> str:
@@ -140,7 +140,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
         return (
             f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
-            f"Which colour is now on the {SIDES[instance.asked]} side? Answer with the name of the colour."
+            f"Which colour is now on the {SIDES[instance.side]} side? Answer with the name of the colour."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -171,7 +171,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def difficulty(self, instance: Instance) -> float:
         """Follow the colour back from the side in question."""
-        side, moves = int(instance.asked), 0
+        side, moves = int(instance.side), 0
         for turn in reversed(instance.turns.tolist()):
             before = _SOURCES[turn][side]
             moves += before != side
@@ -185,7 +185,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
     def heuristic(self, instance: Instance) -> str:
         """Make only the last two turns, from the colours named in the question."""
         orientation = CUBE.elements[self._after(instance.turns[-2:].tobytes())]
-        return COLOURS[instance.colours[orientation[instance.asked]]]
+        return COLOURS[instance.colours[orientation[instance.side]]]
 
     def constants(self) -> Sequence[str]:
         """Return each colour."""
@@ -194,7 +194,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
     def _colour(self, instance: Instance) -> int:
         """Return the colour at the side in question, after the turns."""
         orientation = CUBE.elements[self._after(instance.turns.tobytes())]
-        return int(instance.colours[orientation[instance.asked]])
+        return int(instance.colours[orientation[instance.side]])
 
     @staticmethod
     def _after(turns: Iterable[int]) -> int:

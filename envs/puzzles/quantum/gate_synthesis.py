@@ -68,7 +68,7 @@ class Instance(NamedTuple):
 
     target: np.ndarray
     """int32: a unitary in the puzzle's own coordinates."""
-    wanted: np.int32
+    tolerance: np.int32
     """int32: distance that is near enough, in units of 10**-4."""
 
 
@@ -130,7 +130,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
             "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
             f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the conjugate transpose of U; "
             f"a global phase does not matter. Find a circuit of at most {self.gates} gates with a distance of at most "
-            f"{float(instance.wanted / FINE):.4f}.\n"
+            f"{float(instance.tolerance / FINE):.4f}.\n"
             f"Answer with gates in the order in which they are applied, among {' '.join(self.names)}, separated by "
             "single spaces."
         )
@@ -148,12 +148,12 @@ class SynthesisPuzzle(Puzzle[Instance]):
         gates = [parsing.word(word, self.names) for word in words]
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
-        gap, tolerance = self.distance(instance, gates), instance.wanted / FINE
+        gap, tolerance = self.distance(instance, gates), instance.tolerance / FINE
         return RIGHT if gap <= tolerance else wrong(f"the distance is {gap:.6f}, more than {tolerance:.4f}")
 
     def _near(self, instance: Instance) -> np.ndarray:
         """Return the circuits that are near enough."""
-        return np.flatnonzero(self.distances(instance.target) <= instance.wanted / FINE)
+        return np.flatnonzero(self.distances(instance.target) <= instance.tolerance / FINE)
 
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return the first circuit that is near enough."""
@@ -182,7 +182,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         while len(gates) < self.gates:
             gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
             gates.append(gaps.index(min(gaps)))
-            if min(gaps) * FINE <= instance.wanted:
+            if min(gaps) * FINE <= instance.tolerance:
                 break
         return self._written(gates)
 
@@ -286,7 +286,7 @@ class SynthesisTask(PuzzleTask[State]):
         return {"success": self._excess(state, params) == 0, "distance": self.gap(state)}
 
     def _tolerance(self, params: Params) -> jax.Array:
-        tolerance: jax.Array = params.instance.wanted.astype(self.dtype) / FINE
+        tolerance: jax.Array = params.instance.tolerance.astype(self.dtype) / FINE
         return tolerance
 
     def _excess(self, state: State, params: Params) -> jax.Array:

@@ -161,7 +161,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         w, x, y, z = instance.target.tolist()
         forms = ((w, x, y, z), (w, -x, y, -z), (w, -x, -y, -z), (w, x, -y, z))
         signed = (tuple(sign * value for value in form) for form in forms for sign in (1, -1))
-        return np.array([*min(signed), instance.wanted], "<i4").tobytes()
+        return np.array([*min(signed), instance.tolerance], "<i4").tobytes()
 
     def question(self, instance: Instance) -> str:
         """State the gates, the target, the distance and the format."""

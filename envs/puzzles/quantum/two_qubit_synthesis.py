@@ -234,7 +234,7 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         forms += [(real[swap][:, swap], imaginary[swap][:, swap]) for real, imaginary in forms]
         forms += [(-imaginary, real) for real, imaginary in forms]
         smallest = min((sign * np.stack(form)).tobytes() for form in forms for sign in (1, -1))
-        return smallest + instance.wanted.astype("<i4").tobytes()
+        return smallest + instance.tolerance.astype("<i4").tobytes()
 
     def question(self, instance: Instance) -> str:
         """State the gates, the target, the distance and the format."""

@@ -48,7 +48,7 @@ class Instance(NamedTuple):
     """A room."""
     shortest: np.int16
     """Moves of a shortest way."""
-    far: np.ndarray
+    moves_left: np.ndarray
     """int16 ``(side**2,)``: moves of a shortest way from every room."""
 
 
@@ -164,7 +164,7 @@ class Maze(RouteTask[MazeState]):
 
     def distance_left(self, place: jax.Array, params: Params) -> jax.Array:
         """Return the moves of a shortest way."""
-        return params.instance.far[place].astype(jnp.int32)
+        return params.instance.moves_left[place].astype(jnp.int32)
 
     def describe(self, state: MazeState, params: Params) -> str:
         """Show the map, with marks."""

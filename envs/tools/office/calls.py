@@ -16,7 +16,7 @@ import numpy as np
 
 from ..shared.calls import nearest, read_arguments, read_call, short
 from .apps.column_api import Api
-from .apps.kinds import DAY, PHONE, TIME, Kind, Part
+from .apps.kinds import DAY, PHONE, TIME, ActionPart, Kind
 from .documentation import tool_name
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -76,8 +76,8 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     for argument, kind in api.arguments.items():
         if argument not in arguments:
             raise ValueError(f"{api.name} needs the argument {argument!r} ({kind.meaning})")
-    action = np.zeros(len(Part), np.int64)
-    action[Part.API] = numbers[api.name]
+    action = np.zeros(len(ActionPart), np.int64)
+    action[ActionPart.API] = numbers[api.name]
     for argument, kind in api.arguments.items():
         action[kind.action_part] = _number_of(api.name, argument, kind, arguments[argument])
     return action

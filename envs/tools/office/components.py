@@ -9,14 +9,14 @@ from rlbench_suite.core.component import Component
 from . import columns
 from .apps.apis import COLUMN_APIS
 from .apps.column_api import Error
-from .apps.kinds import KINDS, Part
+from .apps.kinds import KINDS, ActionPart
 
-_ONES = "one-hot, zeros for none"
+_ONE_HOT = "one-hot, zeros for none"
 MEANINGS = {
     "template": "which of the tier's templates the instruction is made from, one-hot",
     "ask_limit": "most euros that may be spent on it",
-    "last_api": f"API of the last call, in the order of the action, {_ONES}",
-    "last_error": f"error of the last call, {_ONES}: {', '.join(error.name.lower() for error in Error if error)}",
+    "last_api": f"API of the last call, in the order of the action, {_ONE_HOT}",
+    "last_error": f"error of the last call, {_ONE_HOT}: {', '.join(error.name.lower() for error in Error if error)}",
     "known_contacts": "whether each contact was shown",
     "known_relations": "whether the relation to each contact was shown",
     "known_events": "whether each event was shown",
@@ -44,7 +44,7 @@ def _general(name: str) -> str:
     kind, _, block = name.partition("_")
     what = block.replace("_", " ")
     return {
-        "ask": f"the {what} that the instruction names, {_ONES}",
+        "ask": f"the {what} that the instruction names, {_ONE_HOT}",
         "last": f"which {what} the last call returned",
         "note": f"{what} of each row that is known, in parts of its largest number; 0 where not known",
         "asked": f"which {what} were searched for",
@@ -55,8 +55,8 @@ def action_parts() -> tuple[Component, ...]:
     """List the parts of a call; 0 is not given."""
     apis = ", ".join(f"{number} {api.name}" for number, api in enumerate(COLUMN_APIS))
     components = [Component("api", f"which API to call: {apis}")]
-    for action_part in Part:
-        if action_part != Part.API:
+    for action_part in ActionPart:
+        if action_part != ActionPart.API:
             kinds = ", ".join(f"{kind.name} ({kind.meaning})" for kind in KINDS if kind.action_part == action_part)
             meaning = f"0 for none, or from 1 on the argument of its kind: {kinds}"
             components.append(Component(action_part.name.lower(), meaning))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..shared.tool import Tool
 from .apps.column_api import Api
-from .apps.kinds import KINDS, Kind, Part
+from .apps.kinds import KINDS, ActionPart, Kind
 
 
 def value_of(kind: Kind, number: int) -> int | str | None:
@@ -60,7 +60,7 @@ def call_text(apis: Sequence[Api], action: np.ndarray) -> str:
     Raises:
         ValueError: an argument is not given, or has no meaning.
     """
-    api = apis[int(action[Part.API])]
+    api = apis[int(action[ActionPart.API])]
     for name, kind in api.arguments.items():
         if not 1 <= int(action[kind.action_part]) <= kind.size:
             raise ValueError(f"{api.name}: the action gives no {name} (1 to {kind.size}): {action}")

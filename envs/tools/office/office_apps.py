@@ -54,7 +54,7 @@ from ..shared.reward_modes import SENTENCES, Tally, likeness, progress_reward, t
 from . import columns, components, sentences
 from .apps.apis import COLUMN_APIS, part_sizes
 from .apps.column_api import Api, Ending, Error, Notebook, Result, State, carry_out
-from .apps.kinds import KINDS, Part, Reason
+from .apps.kinds import KINDS, ActionPart, Reason
 from .calls import parse_call
 from .columns import World, bit, distance, equal_worlds, flags_of
 from .documentation import as_tool, call_text, reference_text
@@ -75,11 +75,11 @@ MAX_CALLS = 20
 """Calls of a template's program, and rows of an episode's list of them."""
 
 
-def _has_effect(api: Api, action_part: Part) -> bool:
-    return action_part == Part.API or any(kind.action_part == action_part for kind in api.arguments.values())
+def _has_effect(api: Api, action_part: ActionPart) -> bool:
+    return action_part == ActionPart.API or any(kind.action_part == action_part for kind in api.arguments.values())
 
 
-HAS_EFFECT = np.array([[_has_effect(api, action_part) for action_part in Part] for api in COLUMN_APIS])
+HAS_EFFECT = np.array([[_has_effect(api, action_part) for action_part in ActionPart] for api in COLUMN_APIS])
 """Whether a part of an action has an effect on a call, by API and part."""
 MAX_MONEY = 128.0
 """Euros; no account ever holds as much: nothing comes in, and there are 130 in all."""
@@ -180,7 +180,7 @@ class OfficeApps(Task[Params, State]):
         next_state = carry_out(COLUMN_APIS, state, action)
         if state.tally is None:
             return next_state
-        call = jnp.where(jnp.asarray(HAS_EFFECT)[action[Part.API]], action, 0)
+        call = jnp.where(jnp.asarray(HAS_EFFECT)[action[ActionPart.API]], action, 0)
         return next_state._replace(tally=state.tally.with_call(call, params.solution))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -262,8 +262,8 @@ class OfficeApps(Task[Params, State]):
         return jnp.concatenate([
             apis,
             no_id, contact_flags,
-            no_id, flags_of(records, sizes[Part.RECORD] - 1),
-            jnp.ones(sizes[Part.WORD] + sizes[Part.NUMBER], bool),
+            no_id, flags_of(records, sizes[ActionPart.RECORD] - 1),
+            jnp.ones(sizes[ActionPart.WORD] + sizes[ActionPart.NUMBER], bool),
         ])  # fmt: skip
 
     # -- observation ---------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class OfficeApps(Task[Params, State]):
     def oracle_call(self, see: Sight) -> jax.Array:
         """Return the next call of the template's own program, from what was shown: int32 ``(5,)``."""
         calls = [first_call_of(option.plan(see)) for option in self.templates]
-        return choose(see.ask.template, calls, jnp.zeros(len(Part), jnp.int32))
+        return choose(see.ask.template, calls, jnp.zeros(len(ActionPart), jnp.int32))
 
     # -- host side: the text and pixel views ---------------------------------------------------------------------------
 
@@ -358,10 +358,10 @@ class OfficeApps(Task[Params, State]):
         """Say which part of the call is not allowed yet."""
         mask = np.asarray(self._mask(state, params))
         call = [int(number) for number in action]
-        if not mask[call[Part.API]]:
-            return f"{COLUMN_APIS[call[Part.API]].name}: the app has no room for more"
+        if not mask[call[ActionPart.API]]:
+            return f"{COLUMN_APIS[call[ActionPart.API]].name}: the app has no room for more"
         offset = len(COLUMN_APIS)
-        for id_part, noun in ((Part.CONTACT, "contact"), (Part.RECORD, "event or request")):
+        for id_part, noun in ((ActionPart.CONTACT, "contact"), (ActionPart.RECORD, "event or request")):
             if not mask[offset + call[id_part]]:
                 return f"id {call[id_part]} of {noun} has not been shown by the instruction or an answer"
             offset += self._part_sizes[id_part]
@@ -397,7 +397,7 @@ SLOTS = {
     "place": len(columns.PLACES),
     "number": columns.LARGEST,
 }
-ASKED = {
+QUESTION_COUNTS = {
     "asked_names": len(columns.NAMES),
     "asked_cities": len(columns.CITIES),
     "asked_relations": len(columns.RELATIONS),
@@ -449,7 +449,7 @@ BLOCKS: dict[str, int] = {
     "note_guests": columns.EVENTS * columns.CONTACTS,
     "note_hours": len(columns.TIMES),
     "note_accounts": 3,
-    **ASKED,
+    **QUESTION_COUNTS,
 }
 """Blocks of the observation in their order, with their lengths."""
 OBSERVATION_SIZE = sum(BLOCKS.values())
@@ -488,8 +488,8 @@ def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
         "note_guests": jnp.where(flags_of(notebook.guests, columns.EVENTS)[:, None], guests, 0),
         "note_hours": jnp.where(flags_of(notebook.times, len(columns.TIMES)), hours, 0),
         "note_accounts": money,
-        **{name: flags_of(getattr(notebook, name), count) for name, count in ASKED.items()},
+        **{name: flags_of(getattr(notebook, name), count) for name, count in QUESTION_COUNTS.items()},
     }
 
 
-assert {kind.action_part for kind in KINDS} == set(Part) - {Part.API}
+assert {kind.action_part for kind in KINDS} == set(ActionPart) - {ActionPart.API}

@@ -17,7 +17,7 @@ from rlbench_suite.core.policy import View, privileged_player
 
 from .apps import assistant
 from .apps.apis import COLUMN_API_NUMBERS, ROW_API_NUMBERS
-from .apps.kinds import Part
+from .apps.kinds import ActionPart
 from .office_apps import OfficeApps
 from .office_apps_large import MAX_CALLS, OfficeAppsLarge, Params, as_action
 from .templates.column_template import call, choose, first_call_of, sight_of
@@ -51,11 +51,13 @@ class Hasty(Oracle):
         see = sight_of(view.state, view.params.ask)
         refusal = COLUMN_API_NUMBERS[assistant.refuse.name]
         calls = [
-            first_call_of([(holds & (action[Part.API] != refusal), action) for holds, action in template.plan(see)])
+            first_call_of(
+                [(holds & (action[ActionPart.API] != refusal), action) for holds, action in template.plan(see)]
+            )
             for template in self.task.templates
         ]
-        next_call = choose(see.ask.template, calls, jnp.zeros(len(Part), jnp.int32))
-        return jnp.where(next_call[Part.API] == see.api, call(assistant.finish), next_call), memory
+        next_call = choose(see.ask.template, calls, jnp.zeros(len(ActionPart), jnp.int32))
+        return jnp.where(next_call[ActionPart.API] == see.api, call(assistant.finish), next_call), memory
 
 
 @privileged_player

@@ -49,10 +49,10 @@ from ..shared.tool import Argument, Tool, read_tool_call
 from .database import CITIES, LONGEST, THEMES, YEARS, database
 from .questions import Instance, agree, instance
 
-LENGTH, SHOWN, ROWS = 128, 160, 20
+LENGTH, VISIBLE, ROWS = 128, 160, 20
 """Tokens of a query, of a question or result in the observation, and rows of a result that are shown."""
 TOOLS = ("schema", "run", "answer")
-LEAST = 2
+LEAST_CALLS = 2
 """Calls of a player who knows nothing: the schema, and the answer."""
 _STREAM = stream_of("SQL context")
 _SQL = (
@@ -150,7 +150,7 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
     def __init__(self, tier: int, thrifty: bool) -> None:
         self.tier = tier
         self.thrifty = thrifty
-        self.observation_space = spaces.Box(0.0, 1.0, (8 + 2 * SHOWN,), np.float32)
+        self.observation_space = spaces.Box(0.0, 1.0, (8 + 2 * VISIBLE,), np.float32)
         self.action_space = spaces.MultiDiscrete([len(TOOLS)] + [SIZE] * LENGTH)
 
     @property
@@ -167,7 +167,7 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Seed the generator that Gymnasium asks for; nothing draws from it."""
         super().reset(seed=seed)
-        return np.zeros(8 + 2 * SHOWN, np.float32), {}
+        return np.zeros(8 + 2 * VISIBLE, np.float32), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Make one call."""
@@ -180,7 +180,7 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
         self.state = State(action.copy(), calls, int(self.state.errors) + failed, verdict)
         reward = float(verdict == 1)
         if self.thrifty and verdict == 1:
-            reward = thrift(calls, LEAST, math.sin)
+            reward = thrift(calls, LEAST_CALLS, math.sin)
         return self._observe(text, failed), reward, verdict > 0, False, {}
 
     def _observe(self, text: str, failed: bool) -> np.ndarray:
@@ -194,9 +194,9 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
 
 @lru_cache(maxsize=1024)
 def _shown_tokens(text: str) -> np.ndarray:
-    """Return the first tokens of a text as shares of the vocabulary, float32 ``(SHOWN,)``; a line ends with ``;``."""
-    start = text[: 16 * SHOWN].replace("\n", ";")
-    return to_tokens(start, SHOWN).astype(np.float32) / SIZE
+    """Return the first tokens of a text as shares of the vocabulary, float32 ``(VISIBLE,)``; a line ends with ``;``."""
+    start = text[: 16 * VISIBLE].replace("\n", ";")
+    return to_tokens(start, VISIBLE).astype(np.float32) / SIZE
 
 
 def outcome(exercise: Instance, action: np.ndarray) -> tuple[str, bool]:
@@ -263,7 +263,7 @@ class SQL(HostTask[State]):
             Tool("run", f"Run a query and read up to {ROWS} rows of its result.", query),
             Tool("answer", "Answer the question with a query. One that can be run ends the episode.", query),
         )
-        self.observation_space = self.box(0.0, 1.0, (8 + 2 * SHOWN,))
+        self.observation_space = self.box(0.0, 1.0, (8 + 2 * VISIBLE,))
         self.action_space = spaces.MultiDiscrete([len(TOOLS)] + [SIZE] * LENGTH)
         self.reward_space = self.box(0.0, 1.0, ())
 
@@ -274,8 +274,8 @@ class SQL(HostTask[State]):
             Component("tool", f"last tool, one-hot: {', '.join(TOOLS)}", shape=(len(TOOLS),)),
             Component("failed", "whether the last call failed"),
             Component("theme", f"schema, one-hot: {themes}", shape=(len(THEMES),)),
-            Component("question", "question in tokens", f"token {SIZE}", (SHOWN,), SIZE),
-            Component("result", "result of the last call in tokens", f"token {SIZE}", (SHOWN,), SIZE),
+            Component("question", "question in tokens", f"token {SIZE}", (VISIBLE,), SIZE),
+            Component("result", "result of the last call in tokens", f"token {SIZE}", (VISIBLE,), SIZE),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -501,10 +501,10 @@ class Keywords(Expert):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer."""
-        question = jnp.rint(view.observation[8 : 8 + SHOWN] * SIZE).astype(jnp.int32)
+        question = jnp.rint(view.observation[8 : 8 + VISIBLE] * SIZE).astype(jnp.int32)
 
         def says(text: str) -> jax.Array:
-            last = SHOWN - len(text) + 1
+            last = VISIBLE - len(text) + 1
             return (
                 jnp.stack([question[at : last + at] == _NUMBER[character] for at, character in enumerate(text)])
                 .all(0)

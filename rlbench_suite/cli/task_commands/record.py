@@ -1,5 +1,6 @@
 """``rlsuite record``: episodes as tables in physical units, and how well set points were followed."""
 
+import itertools
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,28 +65,29 @@ def record(
     players = {name: policy}
     if card.reference and name != recording.REFERENCE:
         players[recording.REFERENCE] = recording.policy_of_agent(task, recording.REFERENCE)
-    played = recording.record(task, players, range(seed, seed + episodes), split)
+    trajectories_by_player = recording.record(task, players, range(seed, seed + episodes), split)
     if out:
-        recording.write(out, recording.table(task, played))
-        steps = sum(len(trajectory.actions) for trajectories in played.values() for trajectory in trajectories)
+        recording.write(out, recording.table(task, trajectories_by_player))
+        trajectories = itertools.chain.from_iterable(trajectories_by_player.values())
+        steps = sum(len(trajectory.actions) for trajectory in trajectories)
         print(f"{out}: {steps:,} steps of {episodes} episodes")
-    followed = recording.tracked_by_player(task, played)
+    followed = recording.tracked_by_player(task, trajectories_by_player)
     if plot:
         recording.plot(plot, card.name, followed)
         print(f"{plot}: the first episode")
     console = output_console()
     tracks = any(quantities for episodes_of_player in followed.values() for quantities in episodes_of_player)
-    console.print(_players(task, played, tracks=tracks))
+    console.print(_players(task, trajectories_by_player, tracks=tracks))
     if tracks:
         console.print(_responses(followed))
 
 
-def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
+def _players(task: "Task[Any, Any]", trajectories_by_player: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
     from rlbench_suite.core.episode import scalar_return
     from rlbench_suite.evaluation.analysis.recording import energies, trips
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    energies_by_player = {name: energies(task, trajectories) for name, trajectories in played.items()}
+    energies_by_player = {name: energies(task, trajectories) for name, trajectories in trajectories_by_player.items()}
     columns = ["player", "mean return", "mean cost", "success"]
     if tracks:
         columns.append("trips")
@@ -94,7 +96,7 @@ def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, t
     for column in columns:
         table.add_column(column, justify="left" if column == "player" else "right")
     constraint = task.card.constraint
-    for name, trajectories in played.items():
+    for name, trajectories in trajectories_by_player.items():
         episodes = len(trajectories)
         if task.card.objectives:
             returns = [float(scalar_return(task, trajectory.rewards.sum(0))) for trajectory in trajectories]

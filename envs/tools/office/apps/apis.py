@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import assistant, calendar, contacts, mail, messages, music, notes, payments, row_api, shop, tasks
 from .column_api import Api
-from .kinds import Part
+from .kinds import ActionPart
 
 COLUMN_APIS: tuple[Api, ...] = (
     *assistant.COLUMN_APIS,
@@ -15,9 +15,9 @@ COLUMN_APIS: tuple[Api, ...] = (
 COLUMN_API_NUMBERS = {api.name: number for number, api in enumerate(COLUMN_APIS)}
 
 
-def part_sizes() -> dict[Part, int]:
+def part_sizes() -> dict[ActionPart, int]:
     """Count the choices of each part of an action of the compiled office: the largest of its kinds, and 0 for none."""
-    sizes = {Part.API: len(COLUMN_APIS)}
+    sizes = {ActionPart.API: len(COLUMN_APIS)}
     for api in COLUMN_APIS:
         for kind in api.arguments.values():
             sizes[kind.action_part] = max(sizes.get(kind.action_part, 0), kind.size + 1)

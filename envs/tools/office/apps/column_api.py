@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from ...shared.reward_modes import Tally
 from ..columns import World
-from .kinds import Kind, Part
+from .kinds import ActionPart, Kind
 
 
 class Error(IntEnum):
@@ -160,7 +160,7 @@ def api(
 def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
     """Return the state after one call. ``action``: int32 ``(5,)``."""
     before = state._replace(result=Result(*(jnp.uint32(0) for _ in Result._fields)))
-    before = before._replace(api=action[Part.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
+    before = before._replace(api=action[ActionPart.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
     treedef: Any = jax.tree.structure(before)
     leaves = jax.tree.leaves(before)
     next_leaves = list(leaves)

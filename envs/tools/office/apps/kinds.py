@@ -10,7 +10,7 @@ from ...shared.tool import Argument
 from .. import columns
 
 
-class Part(IntEnum):
+class ActionPart(IntEnum):
     """Parts of an action. In every part 0 means: not given."""
 
     API = 0
@@ -37,7 +37,7 @@ class Kind:
     """Kind of argument: its name, the part of an action that carries it, and what it is in texts."""
 
     name: str
-    action_part: Part
+    action_part: ActionPart
     argument: Argument
 
     @property
@@ -56,17 +56,17 @@ class Kind:
         return len(self.words) or self.argument.high or 0
 
 
-def _word(name: str, meaning: str, words: Sequence[str], action_part: Part = Part.WORD) -> Kind:
+def _word(name: str, meaning: str, words: Sequence[str], action_part: ActionPart = ActionPart.WORD) -> Kind:
     return Kind(name, action_part, Argument(meaning, tuple(words)))
 
 
-def _number(name: str, action_part: Part, meaning: str, high: int) -> Kind:
+def _number(name: str, action_part: ActionPart, meaning: str, high: int) -> Kind:
     return Kind(name, action_part, Argument(meaning, low=1, high=high))
 
 
-CONTACT = _number("contact", Part.CONTACT, "id of a contact", columns.CONTACTS)
-EVENT = _number("event", Part.RECORD, "id of an event", columns.EVENTS)
-REQUEST = _number("request", Part.RECORD, "id of a request for money", columns.REQUESTS)
+CONTACT = _number("contact", ActionPart.CONTACT, "id of a contact", columns.CONTACTS)
+EVENT = _number("event", ActionPart.RECORD, "id of an event", columns.EVENTS)
+REQUEST = _number("request", ActionPart.RECORD, "id of a request for money", columns.REQUESTS)
 NAME = _word("name", "first name", columns.NAMES)
 CITY = _word("city", "city", columns.CITIES)
 RELATION = _word("relation", "what a contact is to the user", columns.RELATIONS)
@@ -74,8 +74,8 @@ DAY = _word("day", "day", columns.DAYS)
 TITLE = _word("title", "title of an event", columns.TITLES)
 PLACE = _word("place", "place", columns.PLACES)
 REASON = _word("reason", "why the instruction cannot be carried out", [r.name.lower() for r in Reason if r])
-AMOUNT = _number("amount", Part.NUMBER, "whole euros", columns.LARGEST)
-NUMBER = _number("number", Part.NUMBER, "whole number", columns.LARGEST)
-TIME = _word("time", "day and hour", columns.TIMES, Part.NUMBER)
-PHONE = _word("phone", "phone number", columns.PHONES, Part.NUMBER)
+AMOUNT = _number("amount", ActionPart.NUMBER, "whole euros", columns.LARGEST)
+NUMBER = _number("number", ActionPart.NUMBER, "whole number", columns.LARGEST)
+TIME = _word("time", "day and hour", columns.TIMES, ActionPart.NUMBER)
+PHONE = _word("phone", "phone number", columns.PHONES, ActionPart.NUMBER)
 KINDS = (CONTACT, EVENT, REQUEST, NAME, CITY, RELATION, DAY, TITLE, PLACE, REASON, AMOUNT, NUMBER, TIME, PHONE)

@@ -6,7 +6,7 @@ from .. import words
 from ..population import Tables
 from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Refused, Scene, call, find_person, template
 
-_NAMED = "{name} {last}"
+_FULL_NAME = "{name} {last}"
 
 
 def _cancel_event(a: Ask) -> Plan:
@@ -139,9 +139,9 @@ def _schedule(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _schedule, f"Plan a {{title}} with {_NAMED} on {{day}} in the {{place}}, at the last free hour.",
-    f"{_NAMED} and I have a {{title}} on {{day}} in the {{place}}; take the latest hour that is free, and invite.",
-    f"Put a {{title}} into the last free hour of {{day}}, place {{place}}, and invite {_NAMED}.",
+    HARD, _schedule, f"Plan a {{title}} with {_FULL_NAME} on {{day}} in the {{place}}, at the last free hour.",
+    f"{_FULL_NAME} and I have a {{title}} on {{day}} in the {{place}}; take the latest hour that is free, and invite.",
+    f"Put a {{title}} into the last free hour of {{day}}, place {{place}}, and invite {_FULL_NAME}.",
     reasons=(*UNCLEAR, "no_free_time"), test=True,
 )  # fmt: skip
 def schedule(s: Scene) -> Tables:
@@ -197,8 +197,9 @@ def _uninvite_ill(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _uninvite_ill, f"{_NAMED} is ill on {{day}}; take the name off all guest lists of that day.",
-    f"On {{day}}, {_NAMED} cannot come to anything. Uninvite.", f"Uninvite {_NAMED} from every event on {{day}}.",
+    HARD, _uninvite_ill, f"{_FULL_NAME} is ill on {{day}}; take the name off all guest lists of that day.",
+    f"On {{day}}, {_FULL_NAME} cannot come to anything. Uninvite.",
+    f"Uninvite {_FULL_NAME} from every event on {{day}}.",
     reasons=UNCLEAR,
 )  # fmt: skip
 def uninvite_ill(s: Scene) -> Tables:

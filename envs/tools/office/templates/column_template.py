@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from ..apps import assistant, contacts
 from ..apps.apis import COLUMN_API_NUMBERS
 from ..apps.column_api import Api, Error, Notebook, Result, State
-from ..apps.kinds import Part, Reason
+from ..apps.kinds import ActionPart, Reason
 from ..columns import (
     Status,
     World,
@@ -172,8 +172,8 @@ def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
 
 def call(api: Api, /, **arguments: Any) -> jax.Array:
     """Return the action that calls an API, int32 ``(5,)``."""
-    action: list[Any] = [0] * len(Part)
-    action[Part.API] = COLUMN_API_NUMBERS[api.name]
+    action: list[Any] = [0] * len(ActionPart)
+    action[ActionPart.API] = COLUMN_API_NUMBERS[api.name]
     for name, value in arguments.items():
         action[api.arguments[name].action_part] = value
     return jnp.stack([jnp.asarray(number, jnp.int32) for number in action])

@@ -21,7 +21,7 @@ from .row_template import (
 )
 
 FUNDS = ("insufficient_funds",)
-_NAMED = "{name} {last}"
+_FULL_NAME = "{name} {last}"
 
 
 def _amount(s: Scene, gap: str = "amount") -> int:
@@ -208,8 +208,8 @@ def _settle_debts(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _settle_debts, f"Pay all open requests of {_NAMED}.", f"Settle everything that {_NAMED} asks for.",
-    f"I owe {_NAMED}; pay each request, or none if there is too little money for all.", reasons=(*UNCLEAR, *FUNDS),
+    HARD, _settle_debts, f"Pay all open requests of {_FULL_NAME}.", f"Settle everything that {_FULL_NAME} asks for.",
+    f"I owe {_FULL_NAME}; pay each request, or none if there is too little money for all.", reasons=(*UNCLEAR, *FUNDS),
 )  # fmt: skip
 def settle_debts(s: Scene) -> Tables:
     """All open incoming requests of the contact are paid; none is if the balance does not cover all."""
@@ -238,9 +238,9 @@ def _return_money(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _return_money, f"Send back to {_NAMED}, in one transfer, all the money that came from there.",
-    f"Return to {_NAMED} the sum of what I got from there, at once.",
-    f"One transfer to {_NAMED} gives back everything that came from there.", reasons=(*UNCLEAR, *FUNDS),
+    HARD, _return_money, f"Send back to {_FULL_NAME}, in one transfer, all the money that came from there.",
+    f"Return to {_FULL_NAME} the sum of what I got from there, at once.",
+    f"One transfer to {_FULL_NAME} gives back everything that came from there.", reasons=(*UNCLEAR, *FUNDS),
 )  # fmt: skip
 def return_money(s: Scene) -> Tables:
     """One transfer to the contact is sent, of the sum of all transfers from the contact."""
@@ -272,9 +272,9 @@ def _pay_with_savings(a: Ask) -> Plan:
 
 @template(
     HARD, _pay_with_savings,
-    f"Send {_NAMED} {{amount}} euros. Take what the balance lacks from the savings, not more.",
-    f"{_NAMED} gets {{amount}} euros; use no more of the savings than needed.",
-    f"Transfer {{amount}} euros to {_NAMED}, and fill the gap from my savings.", reasons=(*UNCLEAR, *FUNDS),
+    f"Send {_FULL_NAME} {{amount}} euros. Take what the balance lacks from the savings, not more.",
+    f"{_FULL_NAME} gets {{amount}} euros; use no more of the savings than needed.",
+    f"Transfer {{amount}} euros to {_FULL_NAME}, and fill the gap from my savings.", reasons=(*UNCLEAR, *FUNDS),
     test=True,
 )  # fmt: skip
 def pay_with_savings(s: Scene) -> Tables:
@@ -299,9 +299,9 @@ def _total_owed(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _total_owed, f"How many euros does {_NAMED} owe me by open requests?",
-    f"What do my open requests to {_NAMED} add up to, in euros?",
-    f"Tell me the sum of what I have asked {_NAMED} for.", reasons=UNCLEAR,
+    HARD, _total_owed, f"How many euros does {_FULL_NAME} owe me by open requests?",
+    f"What do my open requests to {_FULL_NAME} add up to, in euros?",
+    f"Tell me the sum of what I have asked {_FULL_NAME} for.", reasons=UNCLEAR,
 )  # fmt: skip
 def total_owed(s: Scene) -> tuple[Tables, int]:
     """Nothing changes; the answer is the sum of the open outgoing requests to the contact."""
