@@ -186,10 +186,6 @@ EMPTY_WORDS = frozenset(
 EMPTY_WORDS_BY_FOLDER = {
     "baselines": 26,
     "baselines/offline": 1,
-    "benchmarks/audits": 137,
-    "benchmarks/coverage": 13,
-    "benchmarks/peers": 28,
-    "benchmarks/speed": 24,
     "envs/driving": 110,
     "envs/puzzles": 5,
     "envs/tools": 9,
