@@ -51,12 +51,12 @@ class TimeLeft:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.begun = self.last_line = time.monotonic()
+        self.start = self.last_line = time.monotonic()
         self.done, self.total = 0, 0
 
     @pytest.hookimpl(tryfirst=True)  # before xdist's, which runs all tests
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        self.begun = self.last_line = time.monotonic()
+        self.start = self.last_line = time.monotonic()
         self.session = session
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -69,7 +69,7 @@ class TimeLeft:
             return
         self.last_line = now
         total = max(self.session.testscollected, self.done)
-        minutes = (now - self.begun) / self.done * (total - self.done) / 60
+        minutes = (now - self.start) / self.done * (total - self.done) / 60
         reporter.ensure_newline()
         reporter.write_line(f"{self.done} of {total} tests have run, about {minutes:.0f} min left")
 
@@ -132,8 +132,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
             folder = Path(file).parent.name
-            if named := [card.name for card in cards().values() if card.name in test]:
-                return max(named, key=len)
+            if card_names := [card.name for card in cards().values() if card.name in test]:
+                return max(card_names, key=len)
             if folder == "baselines":
                 return nodeid
             if folder in ("datasets", "leaderboard"):  # what their tests share is made once a process

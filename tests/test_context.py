@@ -57,15 +57,15 @@ def test_a_file_a_mapping_and_json_are_one_task(tmp_path: Path) -> None:
 
 def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, SERVO)
-    found = card(ID, context=path)
+    servo_card = card(ID, context=path)
     path.unlink()
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
-    assert card(found.id) == found == pickle.loads(pickle.dumps(found))
-    (kept,) = (tmp_path / "cache" / "contexts").iterdir()
-    kept.write_text(kept.read_text().replace("48", "49"))
+    assert card(servo_card.id) == servo_card == pickle.loads(pickle.dumps(servo_card))
+    (stored_copy,) = (tmp_path / "cache" / "contexts").iterdir()
+    stored_copy.write_text(stored_copy.read_text().replace("48", "49"))
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
-        card(found.id)
+        card(servo_card.id)
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

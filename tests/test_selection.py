@@ -178,8 +178,8 @@ def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
     assert str(FIXED).endswith("pytest --every runs the others too")
     pytest_here = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
     command = [*pytest_here, "--collect-only", "-p", "no:cacheprovider", str(TESTS / "plugin")]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
-    assert shown.startswith("selection: ")
+    output = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    assert output.startswith("selection: ")
 
 
 def test_the_docs_say_the_shares() -> None:

@@ -92,17 +92,17 @@ def test_demand_is_that_of_the_record(tmp_path: Path) -> None:
 
 
 def test_a_record_is_a_part_of_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = card("Inventory-v0", context=demand_file(tmp_path))
+    inventory_card = card("Inventory-v0", context=demand_file(tmp_path))
     changed = DEMAND.copy()
     changed[7, 1] += 1
-    assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != found.id
+    assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != inventory_card.id
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
-    assert card(found.id).context == found.context
-    for kept in (tmp_path / "cache" / "contexts").glob("*.record"):
-        kept.write_bytes(b"\0" * 8 + kept.read_bytes()[8:])
+    assert card(inventory_card.id).context == inventory_card.context
+    for stored_copy in (tmp_path / "cache" / "contexts").glob("*.record"):
+        stored_copy.write_bytes(b"\0" * 8 + stored_copy.read_bytes()[8:])
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
-        card(found.id)
+        card(inventory_card.id)
 
 
 def test_weather_and_prices_are_those_of_the_records() -> None:

@@ -29,7 +29,7 @@ SETS = ("AVX2", "AVX", "SSE4_2")
 EPISODES = range(2**32, 2**32 + 256)
 
 
-def played(task_id: str) -> dict[str, Any]:
+def record_both_players(task_id: str) -> dict[str, Any]:
     """Play the episodes with both players; return their records by player."""
     from rlbench_suite.adapters.rollout import play
     from rlbench_suite.core.policy import reference_player
@@ -57,8 +57,8 @@ def main() -> None:
         path.write_bytes(pickle.dumps((task_id, replayed(task_id, records))))
         return
     print(f"{'id':32}{'player':11}{'return':>10}  " + "".join(f"{name:>22}" for name in SETS), flush=True)
-    for task_id in sys.argv[1:] or [one.id for one in cards().values() if not one.host]:
-        records = played(task_id)
+    for task_id in sys.argv[1:] or [task_card.id for task_card in cards().values() if not task_card.host]:
+        records = record_both_players(task_id)
         columns: dict[str, list[str]] = {name: [] for name in records}
         for instructions in SETS:
             with tempfile.TemporaryDirectory() as folder:
@@ -67,16 +67,16 @@ def main() -> None:
                 flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa={instructions}"
                 command = [sys.executable, __file__, "--replay", str(path)]
                 subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}, check=True)
-                _, others = pickle.loads(path.read_bytes())
+                _, replays = pickle.loads(path.read_bytes())
             for name, record in records.items():
-                other = others[name]
-                largest = np.abs(record.total.astype(np.float64) - other.total).max()
-                otherwise = (record.length != other.length) | (record.terminated != other.terminated)
-                otherwise |= record.info["success"] != other.info["success"]
+                replay = replays[name]
+                largest = np.abs(record.total.astype(np.float64) - replay.total).max()
+                otherwise = (record.length != replay.length) | (record.terminated != replay.terminated)
+                otherwise |= record.info["success"] != replay.info["success"]
                 columns[name].append(f"{largest:12.3g}, {int(otherwise.sum()):3} ends")
         for name, record in records.items():
-            shown = f"{record.total.mean():10.2f}  " + "".join(f"{column:>22}" for column in columns[name])
-            print(f"{task_id:32}{name:11}{shown}", flush=True)
+            cells = f"{record.total.mean():10.2f}  " + "".join(f"{column:>22}" for column in columns[name])
+            print(f"{task_id:32}{name:11}{cells}", flush=True)
 
 
 if __name__ == "__main__":

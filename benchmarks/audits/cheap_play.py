@@ -51,17 +51,17 @@ class Cheap(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action of the chosen player."""
-        drawn, _ = Uniform(self.space).act((), view, key)
+        sampled, _ = Uniform(self.space).act((), view, key)
         masked = self.noop if view.action_mask is None else self._masked(view.action_mask)
-        junk, masked = (jnp.asarray(action, drawn.dtype) for action in (self.noop, masked))
-        return jnp.stack([drawn, junk, masked])[self.player], memory
+        junk, masked = (jnp.asarray(action, sampled.dtype) for action in (self.noop, masked))
+        return jnp.stack([sampled, junk, masked])[self.player], memory
 
     def _masked(self, mask: jax.Array) -> jax.Array:
         """Return the no-op action with the first masked choice in each part that has one."""
         sizes = action_sizes(self.space)
-        parts = jnp.split(mask, np.cumsum(sizes)[:-1])
+        masks = jnp.split(mask, np.cumsum(sizes)[:-1])
         noop = jnp.asarray(self.noop).reshape(len(sizes))
-        first = [jnp.where(part.all(), noop[k], jnp.argmin(part)) for k, part in enumerate(parts)]
+        first = [jnp.where(choices.all(), noop[k], jnp.argmin(choices)) for k, choices in enumerate(masks)]
         return jnp.stack(first).reshape(self.space.shape or ())
 
 
@@ -71,11 +71,11 @@ def main() -> None:
     parser.add_argument("--ids", help="names of tasks, separated by commas; all by default")
     parser.add_argument("--episodes", type=int, default=200, help="number of test episodes for each player")
     options = parser.parse_args()
-    known = [card for card in cards().values() if card.installed]
-    wanted = options.ids.split(",") if options.ids else [card.name for card in known]
+    installed = [card for card in cards().values() if card.installed]
+    selected_names = options.ids.split(",") if options.ids else [card.name for card in installed]
     print(f"{'task':34s}" + "".join(f"{column:>10s}" for column in ("success", "junk", "masked", "bound")))
-    for card in known:
-        if card.name in wanted:
+    for card in installed:
+        if card.name in selected_names:
             print(line(card, options.episodes), flush=True)
 
 
@@ -84,20 +84,20 @@ def line(card: TaskCard, episodes: int) -> str:
     task = card.build()
     seeds = range(SEED, SEED + episodes)
     bound = max(card.normalise(card.scores()[player].high) for player in ("random", "noop"))
-    shown = f"{card.name:34s}"
+    row = f"{card.name:34s}"
     for player in (RANDOM, JUNK, MASKED):
         if player == MASKED and (isinstance(task, HostTask) or type(task).action_mask is Task.action_mask):
-            shown += f"{'-':>10s}"
+            row += f"{'-':>10s}"
             continue
         record = play(task, Cheap(np.int32(player), task.noop_action(), task.action_space), seeds)
         if player == RANDOM:
-            shown += f"{record.info['success'].mean():10.3f}"
+            row += f"{record.info['success'].mean():10.3f}"
         else:
             totals = np.asarray(scalar_return(task, record.total.astype(np.float64)))
             scores = np.array([card.normalise(total) for total in totals])
-            least = scores.mean() - 1.96 * scores.std(ddof=1) / episodes**0.5
-            shown += f"{scores.mean():9.3f}{'!' if least > bound + 1e-6 else ' '}"
-    return f"{shown}{bound:10.3f}"
+            low_end = scores.mean() - 1.96 * scores.std(ddof=1) / episodes**0.5
+            row += f"{scores.mean():9.3f}{'!' if low_end > bound + 1e-6 else ' '}"
+    return f"{row}{bound:10.3f}"
 
 
 if __name__ == "__main__":

@@ -58,12 +58,12 @@ def drift(task_id: str) -> dict[str, tuple[float, float]]:
     single, double = (
         measured(card(task_id).build(dtype=dtype), starts, record.actions) for dtype in ("float32", "float64")
     )
-    played = np.arange(record.actions.shape[1]) < record.length[:, None]
+    is_played = np.arange(record.actions.shape[1]) < record.length[:, None]
     names = [name for name in task.measures if not name.startswith(RANDOM)]
     return {
         name: (
-            float(np.abs(double[name][played]).max()),
-            float(np.abs(single[name][played] - double[name][played]).max()),
+            float(np.abs(double[name][is_played]).max()),
+            float(np.abs(single[name][is_played] - double[name][is_played]).max()),
         )
         for name in names
     }
@@ -71,12 +71,12 @@ def drift(task_id: str) -> dict[str, tuple[float, float]]:
 
 def main() -> None:
     print(f"{'id':34}{'measure':28}{'largest':>12}{'difference':>12}")
-    for one in resolve_suite(",".join(sys.argv[1:]) or "motor,quadcopter"):
-        if one.host or "disturbance" in one.tags:
+    for task_card in resolve_suite(",".join(sys.argv[1:]) or "motor,quadcopter"):
+        if task_card.host or "disturbance" in task_card.tags:
             continue
-        measures = one.build().measures
-        for name, (largest, difference) in drift(one.id).items():
-            print(f"{one.id:34}{f'{name}, {measures[name]}':28.28}{largest:12.4g}{difference:12.2g}", flush=True)
+        measures = task_card.build().measures
+        for name, (largest, difference) in drift(task_card.id).items():
+            print(f"{task_card.id:34}{f'{name}, {measures[name]}':28.28}{largest:12.4g}{difference:12.2g}", flush=True)
 
 
 if __name__ == "__main__":

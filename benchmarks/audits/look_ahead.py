@@ -106,7 +106,7 @@ def play(task: Task[Any, Any], players: list[Policy], first: int, split: str) ->
     with precision(task):
         run = jax.jit(jax.vmap(partial(whole_episode, task), (None, 0, None)))
         results = [run(player, keys, Draw.parse(split, task)) for player in players]
-        return [EpisodeResults(*(np.asarray(part, np.float64) for part in played)) for played in results]
+        return [EpisodeResults(*(np.asarray(values, np.float64) for values in result)) for result in results]
 
 
 def line(card: TaskCard) -> str:
@@ -121,12 +121,12 @@ def line(card: TaskCard) -> str:
     task = card.build()
     players: list[Any] = [LookAhead.for_task(task, ties) for ties in TIES]
     trials = play(task, players, TRAINING_SEEDS, "train")
-    best = int(np.argmax([played.total.mean() for played in trials]))
+    best = int(np.argmax([results.total.mean() for results in trials]))
     (greedy,) = play(task, [players[best]], TEST_SEEDS, "test")
     (reference,) = play(task, [reference_player(task)], TEST_SEEDS, "test")
 
-    def score(played: EpisodeResults) -> str:
-        mean, half = interval(np.array([card.normalise(total) for total in played.total]))
+    def score(results: EpisodeResults) -> str:
+        mean, half = interval(np.array([card.normalise(total) for total in results.total]))
         return f"{mean:.3f} +- {half:.3f}"
 
     successes = f"{reference.success.mean():.3g} / {greedy.success.mean():.3g}"
@@ -143,10 +143,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=np.inf, help="time after which no other task is begun")
     options = parser.parse_args()
     families = options.families.split(",")
-    chosen = [card for card in cards().values() if card.family in families and not card.host]
+    default_cards = [card for card in cards().values() if card.family in families and not card.host]
     start = time.monotonic()
     print(HEADER, flush=True)
-    for card in [find_card(name) for name in options.ids.split(",")] if options.ids else chosen:
+    for card in [find_card(name) for name in options.ids.split(",")] if options.ids else default_cards:
         if time.monotonic() - start > options.seconds:
             print(f"{card.id} was not begun: the time is over.", file=sys.stderr)
             continue

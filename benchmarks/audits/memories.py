@@ -22,13 +22,15 @@ MEMORIES = ("none", "gru", "lstm", "mingru", "gtrxl")
 
 def scores(name: str, memory: str, budget: str, seeds: int) -> list[float]:
     """Return the normalised score of each seed."""
-    one, found = card(name), []
-    task, agent = one.build(), PPO(recurrent=memory)
+    task_card = card(name)
+    task = task_card.build()
+    agent = PPO(recurrent=memory)
+    values = []
     for seed in range(seeds):
         *_, outcome = run_cell(agent, task, resolve_cell(agent, task, seed, budget))
         assert isinstance(outcome, Outcome)
-        found.append(one.normalise(float(outcome.record.total.mean())))
-    return found
+        values.append(task_card.normalise(float(outcome.record.total.mean())))
+    return values
 
 
 def main() -> None:
@@ -36,15 +38,16 @@ def main() -> None:
     parser.add_argument("--ids", help="names of tasks, separated by commas; default: the suite memory")
     parser.add_argument("--budget", default="quick", help="smoke, quick or full")
     parser.add_argument("--seeds", type=int, default=5, help="training runs for each number")
-    chosen = parser.parse_args()
-    names = chosen.ids.split(",") if chosen.ids else [one.name for one in resolve_suite("memory")]
+    options = parser.parse_args()
+    names = options.ids.split(",") if options.ids else [task_card.name for task_card in resolve_suite("memory")]
     print(f"| id | ceiling | {' | '.join(MEMORIES)} | seconds |\n| --- |{' --- |' * (len(MEMORIES) + 2)}")
     for name in names:
-        began, one = time.perf_counter(), card(name)
-        ceiling = one.build().memoryless_ceiling
-        row = ["" if ceiling is None else f"{one.normalise(ceiling):.2f}"]
+        began = time.perf_counter()
+        task_card = card(name)
+        ceiling = task_card.build().memoryless_ceiling
+        row = ["" if ceiling is None else f"{task_card.normalise(ceiling):.2f}"]
         for memory in MEMORIES:
-            score = mean({name: scores(name, memory, chosen.budget, chosen.seeds)})
+            score = mean({name: scores(name, memory, options.budget, options.seeds)})
             row.append(f"{score.point:.2f} [{score.low:.2f}, {score.high:.2f}]")
         print(f"| `{name}` | {' | '.join(row)} | {time.perf_counter() - began:.0f} |", flush=True)
 

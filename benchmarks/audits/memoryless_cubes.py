@@ -38,15 +38,15 @@ def value(table: Table, moves: float) -> jax.Array:
 
     def step(later: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], None]:
         """Return values by the own and the wanted cell, unseen and seen, with one more step left."""
-        unseen, seen = later
-        waits = (1 - moves) * unseen + moves * seen
-        taken = 1 + (seen.sum(1) - seen.diagonal()) / (CELLS - 1)
-        worth = waits[NEXT].swapaxes(1, 2).at[:, :, TAKE].set(jnp.where(BESIDE, taken[:, None], waits))
+        hidden, visible = later
+        waits = (1 - moves) * hidden + moves * visible
+        take_value = 1 + (visible.sum(1) - visible.diagonal()) / (CELLS - 1)
+        worth = waits[NEXT].swapaxes(1, 2).at[:, :, TAKE].set(jnp.where(BESIDE, take_value[:, None], waits))
         return ((blind * worth).sum(2), (seeing * worth).sum(2)), None
 
     nothing = jnp.zeros((CELLS, CELLS))
-    (_, seen), _ = jax.lax.scan(step, (nothing, nothing), length=STEPS)
-    return seen.mean()
+    (_, visible), _ = jax.lax.scan(step, (nothing, nothing), length=STEPS)
+    return visible.mean()
 
 
 def best_found(moves: float, starts: int, rounds: int) -> float:

@@ -23,11 +23,11 @@ def main() -> None:
     parser.add_argument("--id", default="EcoDriving-v0", help="of the task")
     parser.add_argument("--shares", default="0,0.1,0.2,0.3,0.5,0.75,1", help="of controlled cars, separated by commas")
     parser.add_argument("--episodes", type=int, default=512, help="test episodes of each share")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     print("| controlled | CO2 saved, % | fuel saved, % | delay, s | success |\n| --- | --- | --- | --- | --- |")
-    for share in map(float, chosen.shares.split(",")):
-        task = card(chosen.id).build(difficulty=share)
-        info = play(task, reference_player(task), range(TEST_SEEDS, TEST_SEEDS + chosen.episodes)).info
+    for share in map(float, options.shares.split(",")):
+        task = card(options.id).build(difficulty=share)
+        info = play(task, reference_player(task), range(TEST_SEEDS, TEST_SEEDS + options.episodes)).info
         savings = (interval(info[name]) for name in ("saving", "fuel_saving"))
         saved = " | ".join(f"{mean:.1f} +- {half:.1f}" for mean, half in savings)
         delay, success = info["delay"].mean(), info["success"].mean()

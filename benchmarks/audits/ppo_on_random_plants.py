@@ -64,35 +64,37 @@ def plants(kind: str, goal: str, count: int, folder: Path) -> Iterator[Task[Any,
 
 def judged(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
     """Print how PPO does on a plant; return its score, and whether it keeps the constraint."""
-    own = task.card
+    task_card = task.card
     scale = Scale.of(measure(task, ANCHORS, episodes=EPISODES))
     assert scale is not None  # all three players play every task
     *_, policy = PPO().train(task, seed=0, budget=budget)
-    record = evaluate(task, policy, evaluation_seeds(own, 0, budget))
+    record = evaluate(task, policy, evaluation_seeds(task_card, 0, budget))
     reached, cost = float(record.total.mean()), float(record.cost.mean())
     score = float(scale.score(reached))
-    told = f", cost {cost:.3g} of {own.constraint.limit:g}" if own.constraint else ""
+    cost_note = f", cost {cost:.3g} of {task_card.constraint.limit:g}" if task_card.constraint else ""
     ends = f"{scale.zero_player} {scale.zero.mean:.4g}, reference {scale.reference.mean:.4g}"
-    print(f"{own.id}: {ends}, ppo {reached:.4g}, score {score:.3f}{told}", flush=True)
-    return score, not own.violates(cost)
+    print(f"{task_card.id}: {ends}, ppo {reached:.4g}, score {score:.3f}{cost_note}", flush=True)
+    return score, not task_card.violates(cost)
 
 
 def main() -> None:
     """Print a line for each plant, and a summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = [*DRAWS, QUADCOPTER]
-    parser.add_argument("kinds", nargs="*", default=known, help=f"of {', '.join(known)}")
+    all_kinds = [*DRAWS, QUADCOPTER]
+    parser.add_argument("kinds", nargs="*", default=all_kinds, help=f"of {', '.join(all_kinds)}")
     parser.add_argument("--plants", type=int, help="of each kind [default: 2, and 10 quadcopters]")
     parser.add_argument("--goal", default="Speed", help="of motors: Speed, Torque or Current")
     parser.add_argument("--budget", default="smoke", help="smoke, quick or full")
-    given = parser.parse_args()
-    found = []
+    options = parser.parse_args()
+    results = []
     with tempfile.TemporaryDirectory() as folder:
-        for kind in given.kinds:
-            count = given.plants or (10 if kind == QUADCOPTER else 2)
-            found += [judged(task, given.budget) for task in plants(kind, given.goal, count, Path(folder))]
-    good = [kept for score, kept in found if score >= GOOD]
-    print(f"{len(good)} of {len(found)} plants at {GOOD} or more, {sum(good)} of these keep the constraint", flush=True)
+        for kind in options.kinds:
+            count = options.plants or (10 if kind == QUADCOPTER else 2)
+            results += [judged(task, options.budget) for task in plants(kind, options.goal, count, Path(folder))]
+    good = [keeps_constraint for score, keeps_constraint in results if score >= GOOD]
+    print(
+        f"{len(good)} of {len(results)} plants at {GOOD} or more, {sum(good)} of these keep the constraint", flush=True
+    )
 
 
 if __name__ == "__main__":

@@ -34,19 +34,21 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000, help="instances to solve")
     parser.add_argument("--compared", type=int, default=100_000, help="instances of both splits together")
     options = parser.parse_args()
-    known = [card for card in cards().values() if card.puzzle]
-    wanted = options.ids.split(",") if options.ids else [card.name for card in known]
+    puzzle_cards = [card for card in cards().values() if card.puzzle]
+    selected_names = options.ids.split(",") if options.ids else [card.name for card in puzzle_cards]
     columns = ("instances", "solved", "distinct", "of splits", "overlap", "seconds", "estimate", "space")
     print(f"{'puzzle':26s}{'tier':8s}" + "".join(f"{column:>11s}" for column in columns))
     failed = []
-    for card, tier in itertools.product((card for card in known if card.name in wanted), options.tiers.split(",")):
-        begun = time.process_time()
+    for card, tier in itertools.product(
+        (card for card in puzzle_cards if card.name in selected_names), options.tiers.split(",")
+    ):
+        start = time.process_time()
         solved, distinct, sizes, overlap = check(card.id, tier, options.count, options.compared // 2, options.seconds)
-        size, seconds = min(options.count, sizes[0]), time.process_time() - begun
+        size, seconds = min(options.count, sizes[0]), time.process_time() - start
         shares = f"{size:11,d}{solved / size:11.2%}{distinct / size:11.2%}"
         space = puzzle_of(card.id, tier).space
-        rest = f"{sum(sizes):11,d}{overlap:11,d}{seconds:11.1f}{2 * estimated(size, distinct):11.3g}{space:11.3g}"
-        print(f"{card.name:26s}{tier:8s}{shares}{rest}", flush=True)
+        counts = f"{sum(sizes):11,d}{overlap:11,d}{seconds:11.1f}{2 * estimated(size, distinct):11.3g}{space:11.3g}"
+        print(f"{card.name:26s}{tier:8s}{shares}{counts}", flush=True)
         if solved < size or overlap or (math.isinf(space) and distinct < 0.99 * size):
             failed.append(f"{card.name} {tier}")
     if failed:
@@ -62,36 +64,36 @@ def check(task_id: str, tier: str, count: int, compared: int, seconds: float) ->
     """
     puzzle = puzzle_of(task_id, tier)
     solved, first, sizes = 0, set(), []
-    seen: list[set[bytes | int]] = []
+    forms: list[set[bytes | int]] = []
     """Canonical forms and hashes of questions, for each split."""
     for split in SPLITS:
-        met: set[bytes | int] = set()
-        most = max(compared, count) if split == "train" else compared
-        begun, seed = time.process_time(), 0
-        while seed < most and time.process_time() - begun < seconds:
+        split_forms: set[bytes | int] = set()
+        limit = max(compared, count) if split == "train" else compared
+        start, seed = time.process_time(), 0
+        while seed < limit and time.process_time() - start < seconds:
             instance = puzzle.generate(seed, split)
             form = puzzle.canonical(instance)
-            met |= {form, hash(puzzle.question(instance))}
+            split_forms |= {form, hash(puzzle.question(instance))}
             if split == "train" and seed < count:
                 solved += puzzle.verify(instance, puzzle.solve(instance)).solved
                 first.add(form)
             seed += 1
-        seen.append(met)
+        forms.append(split_forms)
         sizes.append(seed)
-    return solved, len(first), sizes, len(set.intersection(*seen))
+    return solved, len(first), sizes, len(set.intersection(*forms))
 
 
-def estimated(drawn: int, distinct: int) -> float:
-    """Estimate the number N of equally likely instances from the number of distinct ones among ``drawn``.
+def estimated(sample_size: int, distinct: int) -> float:
+    """Estimate the number N of equally likely instances from the number of distinct ones among ``sample_size``.
 
-    N solves N (1 - exp(-drawn / N)) = distinct, here by bisection.
+    N solves N (1 - exp(-sample_size / N)) = distinct, here by bisection.
     """
-    if distinct == drawn:
+    if distinct == sample_size:
         return math.inf
-    low, high = float(distinct), float(drawn) ** 2
+    low, high = float(distinct), float(sample_size) ** 2
     while high - low > 1e-4 * low:
         middle = (low + high) / 2
-        low, high = (low, middle) if middle * -math.expm1(-drawn / middle) > distinct else (middle, high)
+        low, high = (low, middle) if middle * -math.expm1(-sample_size / middle) > distinct else (middle, high)
     return low
 
 

@@ -30,9 +30,9 @@ def main() -> None:
         task = registry.card(name).build(difficulty=options.difficulty)
         seeds = evaluation_seeds(task.card, options.seed, "full")
         chance = success(task, policy_of("random", task), seeds)
-        begun = time.process_time()
+        start = time.process_time()
         policy: Any = list(agent.train(task, seed=options.seed, budget="quick"))[-1]
-        minutes = (time.process_time() - begun) / 60
+        minutes = (time.process_time() - start) / 60
         s = success(task, policy, seeds)
         print(f"{name:26s}{s.mean:9.3f}   [{s.low:.3f}, {s.high:.3f}]{chance.mean:9.3f}{minutes:28.1f}", flush=True)
 

@@ -154,9 +154,9 @@ def judged(machine: str, seed: int, goal: str = "Speed") -> tuple[float, float] 
     return float(record.terminated.mean()), float(record.total.mean()) / task.card.horizon
 
 
-def stable(found: tuple[float, float] | str) -> bool:
+def stable(result: tuple[float, float] | str) -> bool:
     """Tell whether the reference player controls the machine."""
-    return not isinstance(found, str) and found[0] == 0 and found[1] >= 0.5
+    return not isinstance(result, str) and result[0] == 0 and result[1] >= 0.5
 
 
 def main() -> None:
@@ -165,14 +165,14 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*", default=list(DRAWS), help=f"of {', '.join(DRAWS)}")
     parser.add_argument("--machines", type=int, default=20, help="of each kind")
     parser.add_argument("--goal", default="Speed", help="Speed, Torque or Current")
-    given = parser.parse_args()
-    for machine in given.kinds:
-        found = []
-        for seed in range(given.machines):
-            found.append(judged(machine, seed, given.goal))
-            print(machine, seed, *(found[-1:] if isinstance(found[-1], str) else found[-1]), flush=True)
-        refused = sum(isinstance(one, str) for one in found)
-        print(f"{machine}: {sum(map(stable, found))} stable, {refused} refused, of {len(found)}", flush=True)
+    options = parser.parse_args()
+    for machine in options.kinds:
+        results = []
+        for seed in range(options.machines):
+            results.append(judged(machine, seed, options.goal))
+            print(machine, seed, *(results[-1:] if isinstance(results[-1], str) else results[-1]), flush=True)
+        refused = sum(isinstance(result, str) for result in results)
+        print(f"{machine}: {sum(map(stable, results))} stable, {refused} refused, of {len(results)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from rlbench_suite.envs.quadcopter.tasks.hover import arena
 EPISODES = 64
 
 
-class Flown(NamedTuple):
+class Flights(NamedTuple):
     """Results of the vehicles that were not refused."""
 
     sheets: list[DataSheet]
@@ -57,8 +57,8 @@ def random_vehicle(rng: np.random.Generator) -> Context:
     }
     ranges = []
     for name, value in middles.items():
-        part = float(rng.uniform(0.0, 0.2))
-        ranges.append((name, (1 - part) * value, (1 + part) * value))
+        spread = float(rng.uniform(0.0, 0.2))
+        ranges.append((name, (1 - spread) * value, (1 + spread) * value))
     single = {"arm_length": arm, "rotor_speed_limit": speed, "propeller_radius": propeller}
     fixed = [(name, value, value) for name, value in single.items()]
     return Context("random", tuple(sorted([*ranges, *fixed])))
@@ -66,12 +66,12 @@ def random_vehicle(rng: np.random.Generator) -> Context:
 
 def changed(task: Any, **attributes: Any) -> Any:
     """Return another task with some attributes changed; ``copy.copy`` would return the one that all share."""
-    other = object.__new__(type(task))
-    other.__dict__.update(task.__dict__ | attributes)
-    return other
+    changed_task = object.__new__(type(task))
+    changed_task.__dict__.update(task.__dict__ | attributes)
+    return changed_task
 
 
-def fly(count: int, seed: int = 0) -> Flown:
+def fly(count: int, seed: int = 0) -> Flights:
     """Fly this many random vehicles."""
     rng, sheets, refused = np.random.default_rng(seed), [], []
     for _ in range(count):
@@ -104,22 +104,22 @@ def fly(count: int, seed: int = 0) -> Flown:
     for sheet in sheets:
         control = GeometricControl.of(changed(hover, sheet=sheet))
         designs.append((control.position, control.tilt, control.yaw, control.lean, control.least_thrust))
-    stacked = jax.tree.map(lambda *parts: np.array(parts, np.float32), *sheets)
+    stacked = jax.tree.map(lambda *leaves: np.array(leaves, np.float32), *sheets)
     gains = tuple(np.array(designs, np.float32).T)
     reach = np.array([arena(sheet) for sheet in sheets], np.float32)
     with warnings.catch_warnings(action="ignore"):  # the data sheet is traced, so that all share one program
         shares = np.asarray(jax.jit(jax.vmap(succeeded))(stacked, gains, reach))
-    return Flown(sheets, shares, refused)
+    return Flights(sheets, shares, refused)
 
 
 def main(count: int) -> None:
     """Print how many vehicles are stable, and what the others are like."""
-    flown = fly(count)
-    stable = flown.succeeded >= 0.95
-    print(f"{count} vehicles: {len(flown.refused)} refused, {len(stable)} flown, {stable.sum()} stable")
-    for reason, number in Counter(" ".join(reason.split()[:3]) for reason in flown.refused).most_common():
+    flights = fly(count)
+    stable = flights.succeeded >= 0.95
+    print(f"{count} vehicles: {len(flights.refused)} refused, {len(stable)} flown, {stable.sum()} stable")
+    for reason, number in Counter(" ".join(reason.split()[:3]) for reason in flights.refused).most_common():
         print(f"  refused {number}: {reason}")
-    for sheet, share in zip(flown.sheets, flown.succeeded, strict=True):
+    for sheet, share in zip(flights.sheets, flights.succeeded, strict=True):
         if share < 0.95:
             print(
                 f"  {share:.2f} of the episodes: mass {sheet.nominal.inertia.mass:.3g} kg, thrust "

@@ -65,17 +65,17 @@ class ByThumb(eqx.Module):
 
     def act(self, memory: tuple[jax.Array, jax.Array], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the action of the rule."""
-        rule, (step, played) = self.rule, memory
-        seen = view.observation.reshape(-1).astype(jnp.float32)
-        value = rule.table[step % rule.period] + (rule.weights * seen[rule.entries]).sum(-1) - rule.again * played
+        rule, (step, uses) = self.rule, memory
+        observation = view.observation.reshape(-1).astype(jnp.float32)
+        value = rule.table[step % rule.period] + (rule.weights * observation[rule.entries]).sum(-1) - rule.again * uses
         value = value + rule.temperature * jax.random.gumbel(key, value.shape, jnp.float32)
         if view.action_mask is not None:
             value = jnp.where(view.action_mask, value, -jnp.inf)
         ends = np.cumsum(self.sizes)
         best = jnp.stack([jnp.argmax(value[end - size : end]) for end, size in zip(ends, self.sizes, strict=True)])
-        chosen = best + np.asarray(ends - self.sizes)
+        choices = best + np.asarray(ends - self.sizes)
         action = (best + np.asarray(self.starts)).reshape(self.shape)
-        return action, (step + 1, played.at[chosen].add(1))
+        return action, (step + 1, uses.at[choices].add(1))
 
 
 class Thumbs:
@@ -87,14 +87,14 @@ class Thumbs:
         Raises:
             ValueError: its observation is no array, its actions are not choices, or it has several agents.
         """
-        seen, space = task.observation_space, task.action_space
-        if not isinstance(seen, spaces.Box):
+        observation_space, space = task.observation_space, task.action_space
+        if not isinstance(observation_space, spaces.Box):
             raise ValueError("its observation is no array")
         if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete) or task.card.agents > 1:
             raise ValueError("its actions are not choices of one agent")
         self.sizes = tuple(int(size) for size in action_sizes(space))
         starts = np.atleast_1d(np.asarray(space.start, np.int64))
-        self.n, self.entries = sum(self.sizes), math.prod(seen.shape)
+        self.n, self.entries = sum(self.sizes), math.prod(observation_space.shape)
         self.blocks = self._blocks(task)
         self.tried = 0
         self.player = ByThumb(self._zeros(), self.sizes, tuple(map(int, starts.ravel())), space.shape or ())
@@ -104,10 +104,10 @@ class Thumbs:
         """Return first entries of the parts of an observation that have one entry for each choice."""
         starts, place = [], 0
         components = task.observation_components()
-        for part in components if isinstance(components, tuple) else ():
-            if part.size == self.n:
+        for component in components if isinstance(components, tuple) else ():
+            if component.size == self.n:
                 starts.append(place)
-            place += part.size
+            place += component.size
         return starts
 
     def _zeros(self) -> Thumb:

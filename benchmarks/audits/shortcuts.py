@@ -41,7 +41,7 @@ from rlbench_suite.puzzle.puzzle import Puzzle
 
 FEW = 100
 """Largest number of different answers that are predicted as a whole."""
-LEAST = 4
+MIN_KIND_LETTERS = 4
 """Number of letters from which the first word of an answer is its kind."""
 KINDS = 3
 """Largest number of kinds of answers."""
@@ -63,7 +63,7 @@ class Examples(NamedTuple):
     answers: list[str]
 
 
-class Found(NamedTuple):
+class TierResult(NamedTuple):
     """Result at one tier."""
 
     entry: str
@@ -82,59 +82,62 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=1000, help="test instances")
     parser.add_argument("--dry", action="store_true", help="store nothing")
     options = parser.parse_args()
-    known = [card for card in cards().values() if card.puzzle]
-    wanted = options.ids.split(",") if options.ids else [card.name for card in known]
+    puzzle_cards = [card for card in cards().values() if card.puzzle]
+    selected_names = options.ids.split(",") if options.ids else [card.name for card in puzzle_cards]
     print("| puzzle | tier | predicted | most frequent | best on the card | classifier | interval |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for card in (card for card in known if card.name in wanted):
+    for card in (card for card in puzzle_cards if card.name in selected_names):
         for tier in options.tiers.split(","):
-            if found := measure(puzzle_of(card.id, tier), options.train, options.test):
-                print(row(card, tier, found), flush=True)
+            if result := measure(puzzle_of(card.id, tier), options.train, options.test):
+                print(row(card, tier, result), flush=True)
                 if not options.dry:
-                    write_scores(card, tier, {found.entry: found.score}, ONE_SHOT_FILE)
+                    write_scores(card, tier, {result.entry: result.score}, ONE_SHOT_FILE)
 
 
-def row(card: TaskCard, tier: str, found: Found) -> str:
+def row(card: TaskCard, tier: str, result: TierResult) -> str:
     """Return a line of the table."""
     measured = card.one_shot_scores(tier)
     best = max((measured[name].mean for name in ("guess", "constant", "heuristic") if name in measured), default=0.0)
-    what, s = {"classifier": "answer", "kind": "kind"}[found.entry], found.score
-    numbers = f"{found.commonest:.2f} | {best:.2f} | {s.mean:.2f} | [{s.low:.2f}, {s.high:.2f}]"
+    what, s = {"classifier": "answer", "kind": "kind"}[result.entry], result.score
+    numbers = f"{result.commonest:.2f} | {best:.2f} | {s.mean:.2f} | [{s.low:.2f}, {s.high:.2f}]"
     return f"| {card.name} | {tier} | {what} | {numbers} |"
 
 
-def measure(puzzle: Puzzle[Any], train: int, test: int) -> Found | None:
+def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
     """Return the score of the best cheap classifier; None if the puzzle has too many answers at this tier."""
     probe = [puzzle.solve(puzzle.generate(seed, "train")) for seed in range(PROBE)]
     kinds = 1 < len(set(map(kind, probe))) <= KINDS
     if len(set(probe)) > FEW and not kinds:
         return None
-    learned, asked = examples(puzzle, "train", train), examples(puzzle, "test", test)
+    learned, test_examples = examples(puzzle, "train", train), examples(puzzle, "test", test)
     if puzzle.name == "TicTacToe":
-        return found_of(puzzle, asked, by_cells(puzzle, learned, asked))
-    classes, truth = learned.answers, asked.answers
-    if not (whole := len(set(classes)) <= (KINDS if kinds else FEW)):
+        return score_answers(puzzle, test_examples, by_cells(puzzle, learned, test_examples))
+    classes, truth = learned.answers, test_examples.answers
+    if not (predicts_answers := len(set(classes)) <= (KINDS if kinds else FEW)):
         if not kinds:
             return None
         classes, truth = ([kind(answer) for answer in answers] for answers in (classes, truth))
     reader = Reader(learned.questions)
-    predicted = fitted(reader(learned.questions), classes, reader(asked.questions))
-    if whole:
-        return found_of(puzzle, asked, predicted)
-    score = wilson_interval([float(one == other) for one, other in zip(predicted, truth, strict=True)])
-    return Found("kind", score, share(truth))
+    predicted = fitted(reader(learned.questions), classes, reader(test_examples.questions))
+    if predicts_answers:
+        return score_answers(puzzle, test_examples, predicted)
+    score = wilson_interval([float(guess == label) for guess, label in zip(predicted, truth, strict=True)])
+    return TierResult("kind", score, share(truth))
 
 
 def kind(answer: str) -> str:
     """Return the word with which an answer begins; empty if it begins with a number or a short name."""
     word = answer.split(" ", 1)[0]
-    return word if word.isalpha() and len(word) >= LEAST else ""
+    return word if word.isalpha() and len(word) >= MIN_KIND_LETTERS else ""
 
 
-def found_of(puzzle: Puzzle[Any], asked: Examples, predicted: Sequence[str]) -> Found:
+def score_answers(puzzle: Puzzle[Any], test_examples: Examples, predicted: Sequence[str]) -> TierResult:
     """Score whole predicted answers by the puzzle's own rules."""
-    scores = [puzzle.verify(one, answer).score for one, answer in zip(asked.instances, predicted, strict=True)]
-    return Found("classifier", wilson_interval(scores), share(asked.answers))
+    scores = [
+        puzzle.verify(instance, answer).score
+        for instance, answer in zip(test_examples.instances, predicted, strict=True)
+    ]
+    return TierResult("classifier", wilson_interval(scores), share(test_examples.answers))
 
 
 def share(classes: Sequence[str]) -> float:
@@ -145,8 +148,8 @@ def share(classes: Sequence[str]) -> float:
 def examples(puzzle: Puzzle[Any], split: str, count: int) -> Examples:
     """Make instances of seeds from 0."""
     instances = [puzzle.generate(seed, split) for seed in range(count)]
-    questions = [re.findall(r"(?<!\w)-?\w+|[^\w\s]", puzzle.question(one)) for one in instances]
-    return Examples(instances, questions, [puzzle.solve(one) for one in instances])
+    questions = [re.findall(r"(?<!\w)-?\w+|[^\w\s]", puzzle.question(instance)) for instance in instances]
+    return Examples(instances, questions, [puzzle.solve(instance) for instance in instances])
 
 
 class Reader:
@@ -166,12 +169,12 @@ class Reader:
 
     def _read(self, words: list[str]) -> list[float]:
         counts = Counter(words)
-        told = words[self.start : self.start + PLACES]
+        window = words[self.start : self.start + PLACES]
         order: dict[str, int] = {}
-        met = [order.setdefault(word, len(order) + 1) for word in told]
-        numbers = [self.number.get(word, 0) for word in told]
+        ranks = [order.setdefault(word, len(order) + 1) for word in window]
+        numbers = [self.number.get(word, 0) for word in window]
         varying = sorted((counts[word] for word in self.words), reverse=True)
-        padding = [0] * (PLACES - len(told))
+        padding = [0] * (PLACES - len(window))
         return [
             len(words),
             sum(map(len, words)),
@@ -180,8 +183,8 @@ class Reader:
             *varying,
             *(varying.count(k) for k in range(12)),
             *(numbers + padding),
-            *(met + padding),
-            *graph(told),
+            *(ranks + padding),
+            *graph(window),
         ]
 
 
@@ -190,9 +193,9 @@ def graph(words: Sequence[str]) -> list[int]:
     edges = [(words[k - 1], words[k + 1]) for k in range(1, len(words) - 1) if words[k] == "-"]
     degree = Counter(vertex for edge in edges for vertex in edge)
     joined = Counter(tuple(sorted(degree[vertex] for vertex in edge)) for edge in edges)
-    narrow = Counter(other for edge in edges for one, other in (edge, edge[::-1]) if degree[one] == 2)
+    narrow = Counter(end for edge in edges for start, end in (edge, edge[::-1]) if degree[start] == 2)
     degrees = sorted(degree.values())[:VERTICES]
-    pairs = [joined[one, other] for other in range(6) for one in range(other + 1)]
+    pairs = [joined[low, high] for high in range(6) for low in range(high + 1)]
     return [*degrees, *[0] * (VERTICES - len(degrees)), *pairs, *(sorted([*narrow.values(), 0, 0, 0])[-3:])]
 
 
@@ -201,18 +204,18 @@ def _varies(word: str) -> bool:
     return len(word) < 4
 
 
-def fitted(features: np.ndarray, classes: Sequence[str], asked: np.ndarray) -> list[str]:
+def fitted(features: np.ndarray, classes: Sequence[str], test_features: np.ndarray) -> list[str]:
     """Fit the classifiers, and return the predictions of the one that is best on training instances it left out."""
-    kept = features.std(axis=0) > 0
-    features, asked, held = features[:, kept], asked[:, kept], len(features) * 4 // 5
+    varying = features.std(axis=0) > 0
+    features, test_features, cut = features[:, varying], test_features[:, varying], len(features) * 4 // 5
     labels = np.array(classes)
 
     def accuracy(make: Callable[[], Any]) -> float:
-        return float((make().fit(features[:held], labels[:held]).predict(features[held:]) == labels[held:]).mean())
+        return float((make().fit(features[:cut], labels[:cut]).predict(features[cut:]) == labels[cut:]).mean())
 
     tried = (_forest, _regression, *(() if len(set(classes)) > BOOSTED else (_boosting,)))
     best = max(tried, key=accuracy)
-    predicted: list[str] = best().fit(features, labels).predict(asked).tolist()
+    predicted: list[str] = best().fit(features, labels).predict(test_features).tolist()
     return predicted
 
 
@@ -228,7 +231,7 @@ def _regression() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(C=0.03, max_iter=300))
 
 
-def by_cells(puzzle: Any, learned: Examples, asked: Examples) -> list[str]:
+def by_cells(puzzle: Any, learned: Examples, test_examples: Examples) -> list[str]:
     """Score every empty cell of a TicTacToe position by how many X and O its lines have, and answer with the best."""
 
     def cells(instance: Any) -> tuple[list[str], list[list[float]]]:
@@ -239,20 +242,22 @@ def by_cells(puzzle: Any, learned: Examples, asked: Examples) -> list[str]:
         kinds = Counter(tuple(sorted(int(board[at]) for at in line)) for line in lines)
         shapes = [tuple(sorted(shape)) for shape in _SHAPES]
         for row, column in zip(*np.nonzero(board == 0), strict=True):
-            own = Counter(tuple(sorted(int(board[at]) for at in line)) for line in lines if (row, column) in line)
-            look[f"{row + 1} {column + 1}"] = [float(c[shape]) for c in (own, kinds) for shape in shapes]
+            cell_kinds = Counter(
+                tuple(sorted(int(board[at]) for at in line)) for line in lines if (row, column) in line
+            )
+            look[f"{row + 1} {column + 1}"] = [float(c[shape]) for c in (cell_kinds, kinds) for shape in shapes]
         return list(look), list(look.values())
 
     features, right = [], []
     for instance in learned.instances:
-        named, looks = cells(instance)
+        cell_names, looks = cells(instance)
         features += looks
-        right += [puzzle.verify(instance, name).score for name in named]
+        right += [puzzle.verify(instance, name).score for name in cell_names]
     forest = _forest().fit(np.array(features), np.array(right) == 1)
     answers = []
-    for instance in asked.instances:
-        named, looks = cells(instance)
-        answers.append(named[int(forest.predict_proba(np.array(looks))[:, -1].argmax())])
+    for instance in test_examples.instances:
+        cell_names, looks = cells(instance)
+        answers.append(cell_names[int(forest.predict_proba(np.array(looks))[:, -1].argmax())])
     return answers
 
 

@@ -48,12 +48,12 @@ def main() -> None:
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
     parser.add_argument("--count", type=int, default=300, help="test instances of each tier")
     options = parser.parse_args()
-    known = sorted((card for card in cards().values() if card.puzzle), key=lambda card: card.name)
-    wanted = options.ids.split(",") if options.ids else [card.name for card in known]
+    puzzle_cards = sorted((card for card in cards().values() if card.puzzle), key=lambda card: card.name)
+    selected_names = options.ids.split(",") if options.ids else [card.name for card in puzzle_cards]
     print("| puzzle | easy<medium | medium<hard | heuristic | why not |")
     print("| --- | --- | --- | --- | --- |")
     failed = []
-    for card in (card for card in known if card.name in wanted):
+    for card in (card for card in puzzle_cards if card.name in selected_names):
         low, high = separation(card.id, options.count)
         scores = [card.one_shot_scores(tier)["heuristic"] for tier in TIERS]
         fine = min(low, high) >= LEAST_AUC and falls(scores)

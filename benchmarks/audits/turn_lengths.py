@@ -33,13 +33,15 @@ def reference(view: TextEnv) -> Callable[[], np.ndarray]:
     """Return a function that acts as the reference player."""
     policy, key = view.reference(), jax.random.key(0)
     memory = policy.initial(view.params)
-    act = jax.jit(lambda *given: policy.act(*given))  # noqa: PLW0108  # bound methods of equinox have no hash
+    act = jax.jit(lambda *arguments: policy.act(*arguments))  # noqa: PLW0108  # bound methods of equinox have no hash
 
     def choose() -> np.ndarray:
         nonlocal memory
         state, params = view.episode.state, view.params
-        seen = View(view.task.observation(state, key, params), view.task.action_mask(state, params), state, params)
-        action, memory = act(memory, seen, key)
+        policy_view = View(
+            view.task.observation(state, key, params), view.task.action_mask(state, params), state, params
+        )
+        action, memory = act(memory, policy_view, key)
         return np.asarray(action)
 
     return choose
@@ -75,12 +77,12 @@ def main() -> None:
         # Most random calls of OfficeApps have arguments that mean nothing, and so no text.
         for player in (reference,) if name == "OfficeApps-v0" else (reference, random):
             for history in get_args(History):
-                played = []
+                episodes = []
                 for seed in range(EPISODES):
                     session = begin(name, seed=seed, history=history)
                     assert isinstance(session, EpisodeSession)
-                    played.append(play(session, player(session.view)))
-                turns, conversation, sent = np.mean(played, 0)
+                    episodes.append(play(session, player(session.view)))
+                turns, conversation, sent = np.mean(episodes, 0)
                 figures = f"{turns:.1f} | {conversation:,.0f} | {sent:,.0f}"
                 print(f"| {name} | {player.__name__} | {history} | {figures} |", flush=True)
 

@@ -79,7 +79,7 @@ class Law(NamedTuple):
 
     weights: Any
     """``(values, entries + 1)``: weights of the observation's entries, then the constant part."""
-    other: Any
+    alternate: Any
     """``(values,)``: values in every second period."""
     period: Any
     """Steps; infinite for policies that do not alternate."""
@@ -101,9 +101,9 @@ class Cheap(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the action of the law."""
         law, space = self.law, self.space
-        seen = view.observation.reshape(self.agents, -1)
-        value = seen @ law.weights[:, :-1].T + law.weights[:, -1]
-        value = jnp.where(jnp.floor(memory / law.period) % 2 == 1, law.other, value)
+        observation = view.observation.reshape(self.agents, -1)
+        value = observation @ law.weights[:, :-1].T + law.weights[:, -1]
+        value = jnp.where(jnp.floor(memory / law.period) % 2 == 1, law.alternate, value)
         if isinstance(space, spaces.Discrete):
             value = value[0]
             if view.action_mask is not None:
@@ -177,11 +177,11 @@ class Laws:
         Raises:
             ValueError: observations are no arrays of numbers, or actions are not bounded.
         """
-        seen, space = task.observation_space, task.action_space
+        observation_space, space = task.observation_space, task.action_space
         agents = task.card.agents
-        if not isinstance(seen, spaces.Box) or len(seen.shape) > 1 + (agents > 1):
+        if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) > 1 + (agents > 1):
             raise ValueError("its observation is not a flat array")
-        self.entries = math.prod(seen.shape) // agents
+        self.entries = math.prod(observation_space.shape) // agents
         if isinstance(space, spaces.Discrete):
             self.values = int(space.n)
         else:
@@ -189,21 +189,21 @@ class Laws:
                 raise ValueError("its actions have no bounds")
             self.values = math.prod(space.shape or ()) // agents
         self.discrete = isinstance(space, spaces.Discrete)
-        self.parts: list[int] = []
+        self.blocks: list[int] = []
         """First entries of the parts of an observation that have one entry for each value."""
         place = 0
         components = task.observation_components()
-        for part in components if isinstance(components, tuple) else ():
-            if part.size == self.values:
-                self.parts.append(place)
-            place += part.size
+        for component in components if isinstance(components, tuple) else ():
+            if component.size == self.values:
+                self.blocks.append(place)
+            place += component.size
         zeros = Law(*(np.zeros_like(leaf) for leaf in self.draw(np.random.default_rng(0))[0]))
         self.player = Cheap(zeros, space, agents)
         self.axes = 0
 
     def draw(self, rng: np.random.Generator) -> tuple[Law, str]:
         """Draw a law of one of five forms."""
-        kinds = ["constant", "two constants", "linear", "linear", *["gains of parts"] * (3 * bool(self.parts))]
+        kinds = ["constant", "two constants", "linear", "linear", *["gains of parts"] * (3 * bool(self.blocks))]
         kind = str(rng.choice(kinds))
         weights = np.zeros((self.values, self.entries + 1), np.float32)
         weights[:, -1] = rng.uniform(-1, 1, self.values) * (kind in ("constant", "two constants") or rng.random() < 0.3)
@@ -212,19 +212,19 @@ class Laws:
                 count = rng.integers(1, 5)
                 row[rng.integers(0, self.entries, count)] = self._gains(rng, count)
         if kind == "gains of parts":
-            count = rng.integers(1, min(4, len(self.parts)) + 1)
-            chosen = rng.choice(self.parts, count, replace=False)
+            count = rng.integers(1, min(4, len(self.blocks)) + 1)
+            selected = rng.choice(self.blocks, count, replace=False)
             gains = self._gains(rng, count)
             if count > 1 and rng.random() < 0.5:
                 gains[1] = -gains[0]  # the difference of two places or speeds
-            for place, gain in zip(chosen, gains, strict=True):
+            for place, gain in zip(selected, gains, strict=True):
                 weights[np.arange(self.values), place + np.arange(self.values)] = gain
         if kind in ("constant", "two constants") and rng.random() < 0.3:
             weights[:, -1] = np.sign(weights[:, -1])
         period = 2 ** rng.uniform(0, 10) if kind == "two constants" else np.inf
         bang = kind in ("linear", "gains of parts") and not self.discrete and rng.random() < 0.2
-        other = rng.uniform(-1, 1, self.values).astype(np.float32)
-        return Law(weights, other, np.float32(period), np.bool_(bang)), f"bang-bang {kind}" if bang else kind
+        alternate = rng.uniform(-1, 1, self.values).astype(np.float32)
+        return Law(weights, alternate, np.float32(period), np.bool_(bang)), f"bang-bang {kind}" if bang else kind
 
     @staticmethod
     def _gains(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -234,14 +234,14 @@ class Laws:
         """Change every number that is not zero by some 20 %, and sometimes use another entry."""
         weights = numbers.weights * np.exp(rng.normal(0, 0.2, numbers.weights.shape))
         weights[:, -1] += rng.normal(0, 0.1, self.values) * (numbers.weights[:, -1] != 0)
-        if rng.random() < 0.2 and self.parts:
-            place = rng.choice(self.parts) + np.arange(self.values)
+        if rng.random() < 0.2 and self.blocks:
+            place = rng.choice(self.blocks) + np.arange(self.values)
             weights[np.arange(self.values), place] += self._gains(rng, 1)
         elif rng.random() < 0.3:
             weights[rng.integers(self.values), rng.integers(self.entries + 1)] += rng.normal()
-        other = numbers.other + rng.normal(0, 0.1, self.values)
+        alternate = numbers.alternate + rng.normal(0, 0.1, self.values)
         period = numbers.period * np.exp(rng.normal(0, 0.2))
-        return Law(weights.astype(np.float32), other.astype(np.float32), np.float32(period), numbers.bang)
+        return Law(weights.astype(np.float32), alternate.astype(np.float32), np.float32(period), numbers.bang)
 
     def players(self, numbers: list[Law]) -> Cheap:
         """Stack laws."""
@@ -268,8 +268,8 @@ class Factors:
 
     @staticmethod
     def _change(factors: np.ndarray, spread: float, rng: np.random.Generator) -> np.ndarray:
-        chosen = rng.random(len(factors)) < max(0.3, 2 / max(len(factors), 1))
-        return (factors * np.exp(chosen * rng.normal(0, spread, len(factors)))).astype(np.float32)
+        is_changed = rng.random(len(factors)) < max(0.3, 2 / max(len(factors), 1))
+        return (factors * np.exp(is_changed * rng.normal(0, spread, len(factors)))).astype(np.float32)
 
     def players(self, numbers: list[np.ndarray]) -> Retuned:
         """Stack factors."""
@@ -295,15 +295,15 @@ class Arena:
 
     def __init__(self, task: Task[Any, Any], search: Search) -> None:
         self.task, self.search = task, search
-        one = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
-        self.run = jax.jit(jax.vmap(one, (search.axes, 0, None)))
+        run_episodes = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
+        self.run = jax.jit(jax.vmap(run_episodes, (search.axes, 0, None)))
 
     def play(self, numbers: list[Any], seeds: np.ndarray, split: str) -> EpisodeResults:
         """Play ``(LANES, EPISODES)`` seeds by a policy a row."""
         keys = np.array([[seed_key(int(seed)) for seed in row] for row in seeds])
         with precision(self.task):
-            played = self.run(self.search.players(numbers), keys, Draw.parse(split, self.task))
-            return EpisodeResults(*(np.asarray(part, np.float64) for part in played))
+            results = self.run(self.search.players(numbers), keys, Draw.parse(split, self.task))
+            return EpisodeResults(*(np.asarray(values, np.float64) for values in results))
 
     def all_alike(self, numbers: Any, first: int, episodes: int, split: str) -> EpisodeResults:
         """Play episodes of consecutive seeds by one policy."""
@@ -313,7 +313,7 @@ class Arena:
             for start in range(0, episodes, each)
         ]
         return EpisodeResults(
-            *(np.concatenate([part.ravel() for part in parts]) for parts in zip(*rounds, strict=True))
+            *(np.concatenate([batch.ravel() for batch in batches]) for batches in zip(*rounds, strict=True))
         )
 
     def best(self, seconds: float, allowed: float, rng: np.random.Generator) -> Candidate:
@@ -322,31 +322,31 @@ class Arena:
         seeds = self._seeds()
         first = Candidate(*self.search.draw(rng))
         self.play([first.numbers] * LANES, np.tile(next(seeds), (LANES, 1)), "train")  # compile
-        begun = time.monotonic()
-        while (gone := time.monotonic() - begun) < seconds or len(tried) < LANES:
+        start = time.monotonic()
+        while (gone := time.monotonic() - start) < seconds or len(tried) < LANES:
             if gone < 0.4 * seconds or not tried:
                 now = [Candidate(*self.search.draw(rng)) for _ in range(LANES)]
             else:
-                tried = sorted(tried, key=lambda one: one.merit(allowed), reverse=True)[: 4 * FINALISTS]
+                tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)[: 4 * FINALISTS]
                 elite = [tried[i] for i in rng.integers(0, ELITE, LANES)]
-                now = [Candidate(self.search.near(one.numbers, rng), one.kind) for one in elite]
+                now = [Candidate(self.search.near(candidate.numbers, rng), candidate.kind) for candidate in elite]
             self._judge(now, next(seeds))
             tried += now
-        tried = sorted(tried, key=lambda one: one.merit(allowed), reverse=True)
+        tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)
         for count, rounds in ((FINALISTS, 2), (ELITE, 8)):
             tried = tried[:count]
             rows = [tried[i % len(tried)] for i in range(LANES)]
             for _ in range(rounds):
                 self._judge(rows, next(seeds))
-            tried = sorted(tried, key=lambda one: one.merit(allowed), reverse=True)
+            tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)
         return tried[0]
 
     def _judge(self, candidates: list[Candidate], seeds: np.ndarray) -> None:
         """Let each candidate play the same training episodes."""
-        played = self.play([one.numbers for one in candidates], np.tile(seeds, (LANES, 1)), "train")
-        for i, one in enumerate(candidates):
-            one.totals += played.total[i].tolist()
-            one.costs += played.cost[i].tolist()
+        results = self.play([candidate.numbers for candidate in candidates], np.tile(seeds, (LANES, 1)), "train")
+        for i, candidate in enumerate(candidates):
+            candidate.totals += results.total[i].tolist()
+            candidate.costs += results.cost[i].tolist()
 
     @staticmethod
     def _seeds() -> Iterator[np.ndarray]:
@@ -380,13 +380,13 @@ class Line(NamedTuple):
         return "beaten" if mean - half > MARGIN else "beaten?"
 
     def __str__(self) -> str:
-        def score(played: EpisodeResults) -> str:
-            mean, half = interval(played.total)
+        def score(results: EpisodeResults) -> str:
+            mean, half = interval(results.total)
             return f"{mean:.3f} +- {half:.3f}"
 
         costs, successes = (
-            [f"{np.mean(getattr(played, part)):.3g}" for played in (self.reference, self.tuned)]
-            for part in ("cost", "success")
+            [f"{np.mean(getattr(results, measure)):.3g}" for results in (self.reference, self.tuned)]
+            for measure in ("cost", "success")
         )
         cells = (
             self.task_id.removeprefix("rlsuite/"),
@@ -421,15 +421,17 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     rng = np.random.default_rng(seed)
     reference = Arena(task, Factors(task))
     unchanged = reference.search.player.factors
-    least, half = interval(reference.all_alike(unchanged, TRAINING_SEEDS, LANES * EPISODES, "train").cost)
-    allowed = max(least + half, card.constraint.limit if card.constraint else 0.0)
+    reference_cost, half = interval(reference.all_alike(unchanged, TRAINING_SEEDS, LANES * EPISODES, "train").cost)
+    allowed = max(reference_cost + half, card.constraint.limit if card.constraint else 0.0)
     cheap = Thumbs(task) if card.family in OF_CHOICES else Laws(task)
     arenas = [Arena(task, cheap), *[reference] * bool(len(unchanged))]
     rivals = [(arena, arena.best(seconds / len(arenas), allowed, rng)) for arena in arenas]
     arena, best = max(rivals, key=lambda rival: rival[1].merit(allowed))
 
-    def scored(played: EpisodeResults) -> EpisodeResults:
-        return EpisodeResults(np.array([card.normalise(total) for total in played.total]), played.cost, played.success)
+    def scored(results: EpisodeResults) -> EpisodeResults:
+        return EpisodeResults(
+            np.array([card.normalise(total) for total in results.total]), results.cost, results.success
+        )
 
     return Line(
         card.id,
@@ -449,15 +451,15 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=512, help="number of test episodes")
     options = parser.parse_args()
     families = options.families.split(",") if options.families else FAMILIES
-    chosen = [
+    default_cards = [
         card
         for card in cards().values()
         if card.family in families and not card.host and (options.families or not card.variant)
     ]
-    wanted = [find_card(name) for name in options.ids.split(",")] if options.ids else chosen
+    selected_cards = [find_card(name) for name in options.ids.split(",")] if options.ids else default_cards
     print(HEADER, flush=True)
     beaten = False
-    for card in wanted:
+    for card in selected_cards:
         try:
             line = audit(card, options.seconds, options.episodes)
         except ValueError as why:

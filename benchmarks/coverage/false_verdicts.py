@@ -106,7 +106,7 @@ class MadeRun(Run):
         return self._made_results
 
 
-def made(x: dict[str, np.ndarray], y: dict[str, np.ndarray]) -> Run:
+def simulated_run(x: dict[str, np.ndarray], y: dict[str, np.ndarray]) -> Run:
     """Return a finished run with these scores of two agents by task and seed."""
     agents = {"x": x, "y": y}
     manifest = Manifest(
@@ -133,7 +133,7 @@ def verdict_rate(first: Draw, second: Draw, tasks: int, seeds: int, draws: int) 
         x, y = ({f"rlsuite/T{j}-v0": draw(rng, seeds) for j in range(tasks)} for draw in (first, second))
         if sign_flip_test({task: scores - y[task] for task, scores in x.items()}) >= LEVEL:
             continue  # the rest of the rule only takes verdicts away
-        (verdict,) = verdicts([made(x, y)])
+        (verdict,) = verdicts([simulated_run(x, y)])
         decided += verdict.better is not None
     return decided / draws
 
@@ -156,8 +156,8 @@ def main() -> None:
             print(f"\n| {what}, {tasks} task{'s' * (tasks > 1)} | {heads} |\n| --- {'| --- ' * len(numbers)}|")
             for name, (first, second) in cases.items():
                 rates = [verdict_rate(first, second, tasks, seeds, share) for seeds in numbers]
-                shown = " | ".join(f"{rate:.3f}".removeprefix("0") for rate in rates)
-                print(f"| {name} | {shown} |", flush=True)
+                cells = " | ".join(f"{rate:.3f}".removeprefix("0") for rate in rates)
+                print(f"| {name} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -99,14 +99,14 @@ def main() -> None:
         "--statistic", choices=STATISTICS, action="append", help="may be repeated; mean and IQM if not given"
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    given = parser.parse_args()
-    statistics = given.statistic or ["mean", "IQM"]
+    options = parser.parse_args()
+    statistics = options.statistic or ["mean", "IQM"]
     cases = [(name, statistic, tasks) for name in DISTRIBUTIONS for statistic in statistics for tasks in (1, 10)]
     cases += [(APART, statistic, 10) for statistic in statistics]
     outcomes = {}
-    with ProcessPoolExecutor(given.processes) as pool:
+    with ProcessPoolExecutor(options.processes) as pool:
         pending = {
-            (cell, method): pool.submit(measure, cell, method, given.draws, given.replicates)
+            (cell, method): pool.submit(measure, cell, method, options.draws, options.replicates)
             for case in cases
             for seeds in SEEDS
             for cell in (Cell(*case, seeds),)
@@ -114,8 +114,8 @@ def main() -> None:
         }
         outcomes = {key: future.result() for key, future in pending.items()}
 
-    error = math.sqrt(0.95 * 0.05 / given.draws)
-    print(f"Coverage at 3 / 5 / 10 / 20 seeds, {given.draws:,} draws, standard error {error:.3f} at .95:\n")
+    error = math.sqrt(0.95 * 0.05 / options.draws)
+    print(f"Coverage at 3 / 5 / 10 / 20 seeds, {options.draws:,} draws, standard error {error:.3f} at .95:\n")
     print("| scores | statistic | tasks | percentile | studentised | median width, studentised over percentile |")
     print("| --- | --- | --- | --- | --- | --- |")
     for case in cases:
@@ -124,7 +124,7 @@ def main() -> None:
             name: " / ".join(f"{o.coverage:.3f}".removeprefix("0") for o in them) for name, them in by_method.items()
         }
         pairs = zip(by_method["studentised"], by_method["percentile"], strict=True)
-        ratios = " / ".join(f"{ours.width / theirs.width:.1f}" for ours, theirs in pairs)
+        ratios = " / ".join(f"{studentised.width / percentile.width:.1f}" for studentised, percentile in pairs)
         scores, statistic, tasks = case
         print(f"| {scores} | {statistic} | {tasks} | {covered['percentile']} | {covered['studentised']} | {ratios} |")
     if "IQM" in statistics:

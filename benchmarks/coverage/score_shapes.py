@@ -89,7 +89,7 @@ UNEQUAL = "normal, unequal seeds: three tasks have 1, 3, 3"
 def scores_of(values: np.ndarray, unequal: bool) -> dict[str, np.ndarray]:
     """Return scores by task; of unequal seeds the first tasks lack some."""
     sizes = {0: 1, 1: 3, 2: 3} if unequal else {}
-    return {f"task{j:02}": own[: sizes.get(j, len(own))] for j, own in enumerate(values)}
+    return {f"task{j:02}": task_scores[: sizes.get(j, len(task_scores))] for j, task_scores in enumerate(values)}
 
 
 def allowed(low: float, high: float, values: np.ndarray, runs: int) -> tuple[float, float]:
@@ -102,7 +102,7 @@ def allowed(low: float, high: float, values: np.ndarray, runs: int) -> tuple[flo
 def hold(rows: list[tuple[float, float]], values: list[np.ndarray], runs: int, truth: float) -> str:
     """Return the three numbers of a cell."""
     ends = np.array(rows)
-    wide = np.array([allowed(*row, own, runs) for row, own in zip(rows, values, strict=True)])
+    wide = np.array([allowed(*row, sample, runs) for row, sample in zip(rows, values, strict=True)])
     covered = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()
     with_words = ((wide[:, 0] <= truth) & (truth <= wide[:, 1])).mean()
     return f"{short(covered)}, {short(with_words)}, {short((ends[:, 1] <= ends[:, 0]).mean())}"
@@ -124,7 +124,7 @@ def print_means(draws: int) -> None:
         for seeds in SEEDS:
             rng = np.random.default_rng([tasks, seeds, *name.encode()])
             values = draw(rng, draws, tasks, seeds)
-            estimates = means([scores_of(own, name == UNEQUAL) for own in values], replicates=1_000)
+            estimates = means([scores_of(sample, name == UNEQUAL) for sample in values], replicates=1_000)
             together = name in ACROSS
             runs = seeds if together else min(seeds, 1 if name == UNEQUAL else seeds) * tasks
             cells.append(hold([(e.low, e.high) for e in estimates], list(values), runs, truth))
@@ -143,7 +143,7 @@ def print_iqm(draws: int) -> None:
             for seeds in SEEDS:
                 rng = np.random.default_rng([tasks, seeds, *name.encode()])
                 values = draw(rng, draws, tasks, seeds)
-                estimates = [iqm(scores_of(own, False), replicates=1_000) for own in values]
+                estimates = [iqm(scores_of(sample, False), replicates=1_000) for sample in values]
                 cells.append(hold([(e.low, e.high) for e in estimates], list(values), seeds * tasks, truth))
             print(f"| {name} | {tasks} | {' | '.join(cells)} |", flush=True)
 
@@ -172,10 +172,10 @@ def print_shares(draws: int) -> None:
             cells = []
             for seeds in SEEDS:
                 rng = np.random.default_rng([tasks, seeds, *name.encode()])
-                both = first(rng, draws, tasks, seeds), second(rng, draws, tasks, seeds)
+                samples = first(rng, draws, tasks, seeds), second(rng, draws, tasks, seeds)
                 estimates = [
-                    probability_of_improvement(*(scores_of(own, False) for own in pair))
-                    for pair in zip(*both, strict=True)
+                    probability_of_improvement(*(scores_of(sample, False) for sample in pair))
+                    for pair in zip(*samples, strict=True)
                 ]
                 cells.append(two_numbers([(e.low, e.high) for e in estimates], truth))
             print(f"| {name} | {truth:.3f} | {tasks} | {' | '.join(cells)} |", flush=True)
@@ -185,7 +185,8 @@ def print_shares(draws: int) -> None:
             for seeds in SEEDS:
                 rng = np.random.default_rng([tasks, seeds, int(100 * truth)])
                 profiles = [
-                    performance_profile(scores_of(own, False), [1 - truth]) for own in rng.random((draws, tasks, seeds))
+                    performance_profile(scores_of(sample, False), [1 - truth])
+                    for sample in rng.random((draws, tasks, seeds))
                 ]
                 cells.append(two_numbers([(p.low[0], p.high[0]) for p in profiles], truth))
             print(f"| profile | {truth} | {tasks} | {' | '.join(cells)} |", flush=True)
@@ -208,14 +209,14 @@ def main() -> None:
     parser.add_argument(
         "--draws", type=int, default=200, help="draws of each cell of means; half of it for iqm, twice for shares"
     )
-    given = parser.parse_args()
-    parts = given.part or ["means", "iqm", "shares"]
-    if "means" in parts:
-        print_means(given.draws)
-    if "iqm" in parts:
-        print_iqm(given.draws // 2)
-    if "shares" in parts:
-        print_shares(2 * given.draws)
+    options = parser.parse_args()
+    tables = options.part or ["means", "iqm", "shares"]
+    if "means" in tables:
+        print_means(options.draws)
+    if "iqm" in tables:
+        print_iqm(options.draws // 2)
+    if "shares" in tables:
+        print_shares(2 * options.draws)
 
 
 if __name__ == "__main__":

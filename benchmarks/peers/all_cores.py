@@ -33,9 +33,12 @@ def main() -> None:
     arguments = parser.parse_args()
     cores = Cores()
     print(f"{jax.devices()[0]}, {cores.count} processes of {arguments.envs} environments, steps a second")
-    for one in resolve_suite(arguments.tasks):
-        if not one.host:
-            print(f"{one.name:24} {cores.sums(steps_per_second, one.id, arguments.envs)[0]:12,.0f}", flush=True)
+    for task_card in resolve_suite(arguments.tasks):
+        if not task_card.host:
+            print(
+                f"{task_card.name:24} {cores.sums(steps_per_second, task_card.id, arguments.envs)[0]:12,.0f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

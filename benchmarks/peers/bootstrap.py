@@ -84,23 +84,23 @@ def main() -> None:
     print(f"{AGENTS} agents x {TASKS} tasks x {SEEDS} seeds, {len(PAIRS)} pairs, {os.cpu_count()} CPUs")
     print(f"{'':28}{'replicates':>11}{'ours':>10}{'rliable':>10}{'(timed on)':>12}{'ratio':>8}")
 
-    def show(name: str, replicates: str, ours: float, theirs: float | None, timed: str) -> None:
-        end = f"{theirs:9.1f}s{timed:>12}{theirs / ours:7.0f}x" if theirs is not None else ""
+    def show(name: str, replicates: str, ours: float, rliable_seconds: float | None, timed: str) -> None:
+        end = f"{rliable_seconds:9.1f}s{timed:>12}{rliable_seconds / ours:7.0f}x" if rliable_seconds is not None else ""
         print(f"{name:28}{replicates:>11}{ours:9.2f}s{end}")
 
     def extrapolated(call: Callable[[int], object], replicates: int, timed: int) -> float | None:
         return None if rly is None else seconds(lambda: call(timed), 1) * replicates / timed
 
     separate: list[float | None] = []
-    for name, ours, theirs, replicates, timed in rows:
-        whole = extrapolated(theirs, replicates, timed)
-        separate.append(whole)
-        show(name, f"{replicates}", seconds(ours, 3), whole, f"({timed})")
+    for name, ours, call_rliable, replicates, timed in rows:
+        full_seconds = extrapolated(call_rliable, replicates, timed)
+        separate.append(full_seconds)
+        show(name, f"{replicates}", seconds(ours, 3), full_seconds, f"({timed})")
     aggregates = extrapolated(
         lambda reps: rly.get_interval_estimates(matrices, four, reps=reps), AGGREGATE_REPLICATES, 1_000
     )
-    parts = [aggregates, *separate[1:]]
-    full = None if rly is None else sum(part for part in parts if part is not None)
+    all_seconds = [aggregates, *separate[1:]]
+    full = None if rly is None else sum(value for value in all_seconds if value is not None)
     show("everything (compare)", "all", seconds(everything, 3), full, "(sum)")
 
 

@@ -63,26 +63,26 @@ def peer_name(task_id: str) -> tuple[str, str] | None:
 def peer(python: str, name: str, arguments: list[str]) -> list[float]:
     """Measure a peer's steps per second for each argument."""
     run = [python, str(PEERS), str(SECONDS), name, *arguments]
-    shown = subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
-    return [float(word) for word in shown[-len(arguments) :]]  # PyBullet prints other text first
+    words = subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
+    return [float(word) for word in words[-len(arguments) :]]  # PyBullet prints other text first
 
 
 def single_environments(python: str | None) -> None:
     """Print a line for each id that a peer has."""
     pairs = {task_id: names for task_id in cards() if (names := peer_name(task_id))}
-    theirs: dict[tuple[str, str], float] = {}
+    peer_rates: dict[tuple[str, str], float] = {}
     for name in dict.fromkeys(name for name, _ in pairs.values()) if python else ():
-        arguments = [argument for other, argument in pairs.values() if other == name]
+        arguments = [argument for owner, argument in pairs.values() if owner == name]
         figures = peer(str(python), name, arguments)
-        theirs |= {(name, argument): figure for argument, figure in zip(arguments, figures, strict=True)}
+        peer_rates |= {(name, argument): figure for argument, figure in zip(arguments, figures, strict=True)}
     print(f"\n{'one environment':32s}{'ours':>12s}{'peer':>12s}{'ratio':>8s}")
     ratios = []
     for task_id, names in pairs.items():
         ours = speed.single(card(task_id), SECONDS)
         line = f"{task_id:32s}{ours:12,.0f}"
-        if names in theirs:
-            ratios.append(ours / theirs[names])
-            line += f"{theirs[names]:12,.0f}{ratios[-1]:8.1f}  {' '.join(names)}"
+        if names in peer_rates:
+            ratios.append(ours / peer_rates[names])
+            line += f"{peer_rates[names]:12,.0f}{ratios[-1]:8.1f}  {' '.join(names)}"
         print(line, flush=True)
     if ratios:
         print(f"{'median':56s}{statistics.median(ratios):8.1f}")
@@ -119,10 +119,10 @@ def swarm(cores: Cores) -> None:
 
 def swarm_figures(size: int) -> list[float]:
     """Measure the columns of a swarm in this process."""
-    known = card("rlsuite/QuadcopterSwarm32-v0")
-    radius = known.settings["radius"] * math.sqrt(SWARM / known.agents)
+    swarm_card = card("rlsuite/QuadcopterSwarm32-v0")
+    radius = swarm_card.settings["radius"] * math.sqrt(SWARM / swarm_card.agents)
     task = replace(
-        known, id=f"QuadcopterSwarm{SWARM}", agents=SWARM, settings={"vehicles": SWARM, "radius": radius}
+        swarm_card, id=f"QuadcopterSwarm{SWARM}", agents=SWARM, settings={"vehicles": SWARM, "radius": radius}
     ).build()
     return physics.figures(task, size)
 

@@ -19,23 +19,23 @@ def single(env: Any, seconds: float) -> float:
     env.reset(seed=0)
     env.action_space.seed(0)
     actions = itertools.cycle([env.action_space.sample() for _ in range(1000)])
-    steps, begun = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begun) < seconds:
+    steps, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
         *_, terminated, truncated, _ = env.step(next(actions))
         if terminated or truncated:
             env.reset()
         steps += 1
-    return steps / spent
+    return steps / elapsed
 
 
 def repeated(run: Callable[[], Any], steps: int, seconds: float) -> float:
     """Measure steps per second of a call that makes ``steps`` steps."""
     run()  # compiles
-    calls, begun = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begun) < seconds:
+    calls, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
         run()
         calls += 1
-    return calls * steps / spent
+    return calls * steps / elapsed
 
 
 def motor(seconds: float, task_id: str) -> float:

@@ -101,8 +101,8 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
         first, _ = begin(task, key, 0, Draw.parse("test", task))
 
         def step(now: Any, _: None) -> Any:
-            after, made = advance(task, now, task.noop_action(), jnp.int32(horizon))
-            return after, (count(now.state, now.params), made.terminated | made.truncated)
+            after, result = advance(task, now, task.noop_action(), jnp.int32(horizon))
+            return after, (count(now.state, now.params), result.terminated | result.truncated)
 
         _, (counts, over) = jax.lax.scan(step, first, None, length=horizon)
         before = jnp.cumsum(over) - over == 0  # later steps do not count
@@ -114,35 +114,35 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
 
 def measured(task_id: str, road: Road) -> dict[str, float]:
     """Measure steps per second in every way."""
-    one = card(task_id)
+    task_card = card(task_id)
     beside = road.peer and find_spec("highway_env")
     return {
         **({f"highway-env, {road.peer}": peer(road)} if beside else {}),
-        f"{task_id}, one environment": speed.single(one, SECONDS),
-        f"{task_id}, batch of {road.envs}": speed.batched(one, road.envs, SECONDS),
-        f"{task_id}, {road.envs} fused": speed.fused(one, road.envs, SECONDS),
+        f"{task_id}, one environment": speed.single(task_card, SECONDS),
+        f"{task_id}, batch of {road.envs}": speed.batched(task_card, road.envs, SECONDS),
+        f"{task_id}, {road.envs} fused": speed.fused(task_card, road.envs, SECONDS),
     }
 
 
 def main() -> None:
-    asked = sys.argv[1:] or list(ROADS)
-    if unknown := [name for name in asked if name not in ROADS]:
+    task_ids = sys.argv[1:] or list(ROADS)
+    if unknown := [name for name in task_ids if name not in ROADS]:
         raise SystemExit(f"{unknown[0]} is none of the roads: {', '.join(ROADS)}")
     print(
         f"{jax.devices()[0]}, steps per second, median of {ROUNDS} rounds, ratio to the peer, vehicle-steps per second"
     )
-    for task_id in asked:
-        road, one = ROADS[task_id], card(task_id)
+    for task_id in task_ids:
+        road, task_card = ROADS[task_id], card(task_id)
         rounds = [measured(task_id, road) for _ in range(ROUNDS)]
-        figures = {way: statistics.median(figure[way] for figure in rounds) for way in rounds[0]}
+        figures = {method: statistics.median(figure[method] for figure in rounds) for method in rounds[0]}
         base = figures.get(f"highway-env, {road.peer}", 0.0)
         if road.peer and not base:
             print(f"{f'highway-env, {road.peer}, cited':48s}{road.cited:12,.1f}")
-        number = vehicles(one.build(), one.horizon)
-        for way, figure in figures.items():
+        number = vehicles(task_card.build(), task_card.horizon)
+        for method, figure in figures.items():
             ratio = f"{figure / base:10,.1f} x" if base else ""
-            moved = f"{figure * number:16,.0f}" if number and way.startswith(task_id) else ""
-            print(f"{way:48s}{figure:12,.1f}{ratio:>12s}{moved}", flush=True)
+            moved = f"{figure * number:16,.0f}" if number and method.startswith(task_id) else ""
+            print(f"{method:48s}{figure:12,.1f}{ratio:>12s}{moved}", flush=True)
 
 
 if __name__ == "__main__":

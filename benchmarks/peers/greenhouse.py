@@ -45,15 +45,15 @@ def measured(cores: Cores, task_id: str) -> dict[str, float]:
     beside = PEERS[task_id][0] == LETTUCE and find_spec("lettuce_greenhouse_gym")
     figures = {LETTUCE: peer()} if beside else {}
     figures |= {f"{task_id}, one environment": speed.single(card(task_id), SECONDS)}
-    for name, way in ((f"batches of {size}", "batched"), (f"{size} fused", "fused")):
-        figures[f"{task_id}, {name}"] = cores.sums(on_every_core, way, task_id, size)[0]
+    for name, method in ((f"batches of {size}", "batched"), (f"{size} fused", "fused")):
+        figures[f"{task_id}, {name}"] = cores.sums(on_every_core, method, task_id, size)[0]
     return figures
 
 
-def on_every_core(way: str, task_id: str, size: int) -> list[float]:
+def on_every_core(method: str, task_id: str, size: int) -> list[float]:
     """Measure steps per second of this process while the others do the same."""
     wait_for_all()
-    return [getattr(speed, way)(card(task_id), size, SECONDS)]
+    return [getattr(speed, method)(card(task_id), size, SECONDS)]
 
 
 def main() -> None:
@@ -61,12 +61,12 @@ def main() -> None:
     print(f"{jax.devices()[0]}, {cores.count} processes, steps per second, median of {ROUNDS} rounds")
     for task_id, (name, cited) in PEERS.items():
         rounds = [measured(cores, task_id) for _ in range(ROUNDS)]
-        figures = {way: statistics.median(one[way] for one in rounds) for way in rounds[0]}
+        figures = {method: statistics.median(measurement[method] for measurement in rounds) for method in rounds[0]}
         if name not in figures:
             figures = {f"{name}, cited": cited} | figures
         base = next(iter(figures.values()))
-        for way, figure in figures.items():
-            print(f"{way:44s}{figure:12,.0f}{figure / base:10,.1f} x", flush=True)
+        for method, figure in figures.items():
+            print(f"{method:44s}{figure:12,.0f}{figure / base:10,.1f} x", flush=True)
 
 
 if __name__ == "__main__":

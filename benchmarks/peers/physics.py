@@ -124,8 +124,8 @@ def figures(task: Any, size: int) -> list[float]:
     def closed_loop(carry: Any, fixed: Any, t: jax.Array) -> Any:
         stream, memory, earned = carry
         view = View(stream.last.observation, None, stream.episodes.state, stream.episodes.params)
-        chosen, memory = jax.vmap(player.act)(memory, view, keys(fixed[1], t))
-        stream, step, _ = step_stream(task, stream, chosen, limit, DRAW)
+        policy_actions, memory = jax.vmap(player.act)(memory, view, keys(fixed[1], t))
+        stream, step, _ = step_stream(task, stream, policy_actions, limit, DRAW)
         fresh = jax.vmap(player.initial)(stream.episodes.params)
 
         def anew(new: jax.Array, old: jax.Array) -> jax.Array:
@@ -133,11 +133,11 @@ def figures(task: Any, size: int) -> list[float]:
 
         return stream, jax.tree.map(anew, fresh, memory), pay(earned, step)
 
-    shown = stream.episodes.state, stream.last.observation
+    observed_start = stream.episodes.state, stream.last.observation
     runs: list[tuple[Callable[[Any, Any, jax.Array], Any], Any]] = [
-        (observed(partial(equations, task)), shown),
+        (observed(partial(equations, task)), observed_start),
         (physics, stream.episodes.state),
-        (observed(task.transition), shown),
+        (observed(task.transition), observed_start),
         (constant, (stream, earned)),
         (closed_loop, (stream, memory, earned)),
     ]

@@ -8,9 +8,9 @@ def rate(work: Callable[[], None], seconds: float, rounds: int) -> float:
     """Return calls of ``work`` per second of processor time in the best of ``rounds`` rounds that share ``seconds``."""
     best = 0.0
     for _ in range(rounds):
-        count, begun = 0, time.process_time()
-        while (spent := time.process_time() - begun) < seconds / rounds:
+        count, start = 0, time.process_time()
+        while (elapsed := time.process_time() - start) < seconds / rounds:
             work()
             count += 1
-        best = max(best, count / spent)
+        best = max(best, count / elapsed)
     return best

@@ -56,8 +56,8 @@ int main(void)
 
 def microseconds(header: str, discrete: bool) -> float:
     """Return the microseconds of a step, the best of seven runs."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         (folder / "timed.h").write_text(header)
         (folder / "driver.c").write_text(DRIVER)
         kind = ["-DRESULT=int", "-DGIVEN=0,"] if discrete else ["-DRESULT=float", "-DGIVEN="]
@@ -80,8 +80,13 @@ def main() -> None:
             export = policy_export.Export(task, "ppo", used, episodes, 0.0, loss)
             times.append(microseconds(policy_export.c(export, "timed"), bool(network.choices)))
         numbers, (products, _) = parameters(network), multiply_adds(network)
-        whole, outputs = weights(network)
-        row = [f"{times[0]:.2f}", f"{times[1]:.2f}", f"{4 * numbers:,}", f"{4 * (numbers + outputs) - 3 * whole:,}"]
+        int8_weights, outputs = weights(network)
+        row = [
+            f"{times[0]:.2f}",
+            f"{times[1]:.2f}",
+            f"{4 * numbers:,}",
+            f"{4 * (numbers + outputs) - 3 * int8_weights:,}",
+        ]
         print(f"{task_id:36}" + "".join(f"{cell:>15}" for cell in [*row, f"{products:,}"]), flush=True)
 
 

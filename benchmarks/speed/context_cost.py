@@ -34,11 +34,11 @@ CONSTANTS = {
 
 def cost(task_id: str, **keywords: Any) -> tuple[int, float]:
     """Return the number of programs compiled for the first episode of an environment, and the CPU seconds it took."""
-    before, begun = len(list(CACHE.glob("*-cache"))), time.process_time()
+    before, start = len(list(CACHE.glob("*-cache"))), time.process_time()
     env: Any = gymnasium.make(f"rlsuite/{task_id}", **keywords)
     env.reset(seed=0)
     env.step(env.action_space.sample())
-    return len(list(CACHE.glob("*-cache"))) - before, time.process_time() - begun
+    return len(list(CACHE.glob("*-cache"))) - before, time.process_time() - start
 
 
 def main() -> None:

@@ -60,8 +60,8 @@ def tagged(answer: str) -> str:
 
 def rates(rows: Sequence[Row]) -> list[float]:
     """Measure replies per second, a number for each of :data:`COLUMNS`."""
-    found = [instance_of(row) for row in rows]
-    guesses = [puzzle.guess(instance, Dice(0, seed)) for seed, (puzzle, instance) in enumerate(found)]
+    instances = [instance_of(row) for row in rows]
+    guesses = [puzzle.guess(instance, Dice(0, seed)) for seed, (puzzle, instance) in enumerate(instances)]
     answers = [row["answer"] for row in rows]
     kinds: list[tuple[list[str], dict[str, bool]]] = [
         ([f"Let me think.\n{tagged(answer)}\nDone." for answer in answers], {}),
@@ -90,9 +90,9 @@ def slowest(row: Row) -> tuple[float, str]:
     times = []
     for name, reply in HOSTILE.items():
         for reading in ({}, {"lenient": True}, {"partial": True}, {"lenient": True, "outside_thoughts": True}):
-            begun = time.process_time()
+            start = time.process_time()
             score(row, reply, **reading)
-            times.append((time.process_time() - begun, f"{name} {' '.join(reading)}"))
+            times.append((time.process_time() - start, f"{name} {' '.join(reading)}"))
     return max(times)
 
 

@@ -28,7 +28,7 @@ PORT = 8765
 WORDS = ["crane", "moist", "bulky", "fudge", "whelp", "vixen"]
 TURNS = 6
 
-Told = list[tuple[str, float | None, bool]]
+Transcript = list[tuple[str, float | None, bool]]
 
 
 def replies(session: Session, seed: int) -> Iterator[str]:
@@ -40,40 +40,40 @@ def replies(session: Session, seed: int) -> Iterator[str]:
             yield f"<action>{WORDS[(turn + seed) % len(WORDS)]}</action>"
 
 
-def alone(task_id: str, seed: int) -> tuple[list[str], Told]:
+def alone(task_id: str, seed: int) -> tuple[list[str], Transcript]:
     """Play an episode in this process; return the replies, and what the player was told."""
     session = begin(task_id, seed=seed)
-    said, told = [], [(session.opening, None, False)]
+    sent, transcript = [], [(session.opening, None, False)]
     for reply in replies(session, seed):
         if not session.done:
-            said.append(reply)
-            told.append(tuple(session.reply(reply)))
-    return said, told
+            sent.append(reply)
+            transcript.append(tuple(session.reply(reply)))
+    return sent, transcript
 
 
-async def play(seed: int, said: list[str], together: asyncio.Barrier, waits: list[float]) -> Told:
+async def play(seed: int, sent: list[str], together: asyncio.Barrier, waits: list[float]) -> Transcript:
     """Play an episode on the server, and note how long each answer took."""
     async with connect(f"ws://127.0.0.1:{PORT}/ws", open_timeout=60, ping_timeout=None) as connection:
 
         async def ask(kind: str, data: dict[str, object]) -> tuple[str, float | None, bool]:
-            asked = time.perf_counter()
+            start = time.perf_counter()
             await connection.send(json.dumps({"type": kind, "data": data}))
             answer = json.loads(await connection.recv())
-            waits.append(time.perf_counter() - asked)
+            waits.append(time.perf_counter() - start)
             if answer["type"] == "error":
                 raise RuntimeError(answer["data"]["message"])
             return answer["data"]["observation"]["text"], answer["data"]["reward"], answer["data"]["done"]
 
-        told = [await ask("reset", {"seed": seed})]
+        transcript = [await ask("reset", {"seed": seed})]
         await together.wait()
-        return told + [await ask("step", {"text": reply}) for reply in said]
+        return transcript + [await ask("step", {"text": reply}) for reply in sent]
 
 
-async def play_all(scripts: list[list[str]]) -> tuple[list[Told], list[float]]:
+async def play_all(scripts: list[list[str]]) -> tuple[list[Transcript], list[float]]:
     """Play all episodes at once."""
     together, waits = asyncio.Barrier(len(scripts)), list[float]()
-    told = await asyncio.gather(*(play(seed, said, together, waits) for seed, said in enumerate(scripts)))
-    return told, sorted(waits)
+    transcripts = await asyncio.gather(*(play(seed, sent, together, waits) for seed, sent in enumerate(scripts)))
+    return transcripts, sorted(waits)
 
 
 def measure(task_id: str, clients: int) -> None:
@@ -91,15 +91,17 @@ def measure(task_id: str, clients: int) -> None:
                 break
             except ConnectionRefusedError:
                 time.sleep(0.05)
-        begun = time.perf_counter()
-        told, waits = asyncio.run(play_all([said for said, _ in expected]))
-        took = time.perf_counter() - begun
+        start = time.perf_counter()
+        transcripts, waits = asyncio.run(play_all([sent for sent, _ in expected]))
+        took = time.perf_counter() - start
         with open(f"/proc/{server.pid}/status") as status:
             memory = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
     finally:
         server.terminate()
         server.wait()
-    right = sum(heard == wanted for heard, (_, wanted) in zip(told, expected, strict=True))
+    right = sum(
+        heard == expected_transcript for heard, (_, expected_transcript) in zip(transcripts, expected, strict=True)
+    )
     print(
         f"{task_id}: {right} of {clients} episodes as alone, {took:.1f} s, {len(waits) / took:,.0f} answers/s, "
         f"answer median {1e3 * waits[len(waits) // 2]:.0f} ms, 99 % {1e3 * waits[int(0.99 * len(waits))]:.0f} ms, "
@@ -113,8 +115,8 @@ def main() -> None:
     parser.add_argument("ids", nargs="*", default=["Game24-v0", "Wordle-v0"])
     parser.add_argument("--clients", type=int, default=1000)
     arguments = parser.parse_args()
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the server inherits it
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # the server inherits it
     for task_id in arguments.ids:
         measure(task_id, arguments.clients)
 

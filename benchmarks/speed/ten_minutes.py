@@ -48,10 +48,10 @@ def seconds(words: list[str], folder: Path) -> tuple[float, float]:
     """Run a command in a folder; return its seconds, and its CPU seconds."""
     caches = {"XDG_CACHE_HOME": str(folder / "cache")}
     environment = {name: value for name, value in os.environ.items() if name != "RLSUITE_CACHE"} | caches
-    told, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(words, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
-    spent, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - clock
-    return clock, spent.ru_utime + spent.ru_stime - told.ru_utime - told.ru_stime
+    after, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - clock
+    return clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
@@ -59,20 +59,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", nargs="?", default="your_motor", choices=("your_motor", "your_drone"))
     parser.add_argument("--seeds", type=int, default=1)
-    given = parser.parse_args()
-    page, found = (DOCS / f"{given.page}.md").read_text(), []
+    options = parser.parse_args()
+    page = (DOCS / f"{options.page}.md").read_text()
+    times = []
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     print(f"{'seconds':>8}{'CPU':>8}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for words in commands(re.sub(r"--seeds \d+", f"--seeds {given.seeds}", page)):
+        for words in commands(re.sub(r"--seeds \d+", f"--seeds {options.seeds}", page)):
             if words[:2] == ["rlsuite", "context"]:
-                found.append(seconds(words[:3], folder))
+                times.append(seconds(words[:3], folder))
                 (folder / words[-1]).write_text(data_sheet(page))
             else:
-                found.append(seconds(with_files(words, folder), folder))
-            print(f"{found[-1][0]:8.1f}{found[-1][1]:8.1f}  {shlex.join(words)}", flush=True)
-    clock, cpu = (sum(column) for column in zip(*found, strict=True))
+                times.append(seconds(with_files(words, folder), folder))
+            print(f"{times[-1][0]:8.1f}{times[-1][1]:8.1f}  {shlex.join(words)}", flush=True)
+    clock, cpu = (sum(column) for column in zip(*times, strict=True))
     print(f"{clock:8.1f}{cpu:8.1f}  together")
 
 

@@ -71,7 +71,7 @@ def trained(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
     return policy
 
 
-def chosen(policy: Any, observation: float) -> np.ndarray:
+def choose_action(policy: Any, observation: float) -> np.ndarray:
     x, _ = policy.flat.observe(jnp.array([observation], jnp.float32))
     return np.asarray(policy.flat.env_action(act(policy.actor, policy.moments.normalise(x))))
 
@@ -89,33 +89,35 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cloning_gives_the_mean_action_of_each_state(noisy: None) -> None:
     policy = trained(BC(total_steps=3_000, hidden=(32,)), Room())
-    np.testing.assert_allclose(chosen(policy, 0), [2, 0], atol=0.08)  # the mean of 2,000 such draws is within 0.03
-    np.testing.assert_allclose(chosen(policy, 1), [1, 1], atol=0.08)
+    np.testing.assert_allclose(
+        choose_action(policy, 0), [2, 0], atol=0.08
+    )  # the mean of 2,000 such draws is within 0.03
+    np.testing.assert_allclose(choose_action(policy, 1), [1, 1], atol=0.08)
 
 
 def test_values_draw_the_policy_from_what_was_done_to_what_pays(noisy: None) -> None:
     policy = trained(TD3BC(total_steps=6_000, hidden=(32, 32)), Room())  # the paper's alpha
     for observation, done, best in ((0, [2, 0], [2.5, -0.5]), (1, [1, 1], [1.5, 0.5])):
-        action = chosen(policy, observation)
+        action = choose_action(policy, observation)
         assert np.linalg.norm(action - best) < 0.35 < np.linalg.norm(action - done)
 
 
 def test_without_weight_on_values_it_is_cloning(noisy: None) -> None:
     policy = trained(TD3BC(total_steps=6_000, hidden=(32,), alpha=0.0), Room())
-    np.testing.assert_allclose(chosen(policy, 0), [2, 0], atol=0.08)
+    np.testing.assert_allclose(choose_action(policy, 0), [2, 0], atol=0.08)
 
 
 def test_a_time_limit_does_not_end_the_value() -> None:
     """A reward of 1 for ever is worth 1 / (1 - gamma), scaled to 1; at an end, the reward alone."""
     config = td3_bc.Config(total_steps=100, policy_noise=0.0, reward_scale=0.01)
-    ones = np.ones((5, 1), np.float32)
+    units = np.ones((5, 1), np.float32)
     algorithm = TD3WithCloning()
     learning: LearnerState = algorithm.start(_flat(), config, 0)
     flat = jax.tree.map(np.zeros_like, learning.target_critics)
     constant_critics = tuple((*critic[:-1], critic[-1]._replace(bias=np.ones(1, np.float32))) for critic in flat)
     learning = learning._replace(target_critics=constant_critics)
     for over, expected in ((False, 1.0), (True, 0.01)):
-        batch = Batch(ones, ones, ones[:, 0], ones, np.full(5, over))
+        batch = Batch(units, units, units[:, 0], units, np.full(5, over))
         target = td3_bc.target(config, learning, batch, jax.random.key(0))
         np.testing.assert_allclose(target, expected, rtol=1e-6)
 
@@ -128,8 +130,8 @@ def _flat() -> Any:
 
 def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
     config, algorithm = td3_bc.Config(total_steps=100, hidden=(4,)), TD3WithCloning()
-    learning, ones = algorithm.start(_flat(), config, 0), np.ones((8, 1), np.float32)
-    batch = Batch(ones, ones, ones[:, 0], ones, np.zeros(8, bool))
+    learning, units = algorithm.start(_flat(), config, 0), np.ones((8, 1), np.float32)
+    batch = Batch(units, units, units[:, 0], units, np.zeros(8, bool))
     for step in range(1, 5):
         previous, learning = learning, algorithm.step(config, learning, batch, jax.random.key(step))
         moved = [

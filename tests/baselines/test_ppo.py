@@ -157,8 +157,8 @@ def test_a_feature_that_never_changed_in_training_may_change_a_little_afterwards
     varied = np.random.default_rng(0).normal(size=(20, 64)).astype(np.float32)
     for row in varied:
         moments = moments.update(jnp.stack([jnp.full(64, value), row], 1))
-    same, changed = (moments.normalise(jnp.array([[value + by, 0.5]])) for by in (0.0, 0.25))
-    assert abs(float(same[0, 0])) < 1e-4
+    unchanged, changed = (moments.normalise(jnp.array([[value + by, 0.5]])) for by in (0.0, 0.25))
+    assert abs(float(unchanged[0, 0])) < 1e-4
     assert float(changed[0, 0]) == pytest.approx(0.25, abs=1e-3)
     assert float(changed[0, 1]) == pytest.approx((0.5 - varied.mean()) / varied.std(), rel=1e-4)
     scale, _ = normalise(moments)

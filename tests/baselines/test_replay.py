@@ -242,8 +242,8 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
     x, mask = jnp.ones((8_000, 1, 1)), jnp.broadcast_to(jnp.arange(5) < 4, (8_000, 1, 5))
 
     def counts(steps: int) -> np.ndarray:
-        chosen = algorithm.explore(algorithm.networks(0), x, mask, jax.random.key(steps), jnp.int32(steps))
-        return np.bincount(np.ravel(chosen), minlength=5)
+        actions = algorithm.explore(algorithm.networks(0), x, mask, jax.random.key(steps), jnp.int32(steps))
+        return np.bincount(np.ravel(actions), minlength=5)
 
     early, late = counts(0), counts(4_000)
     assert early[4] == late[4] == 0

@@ -151,8 +151,12 @@ def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
     for name in SIX:
         if name != "sb3-dqn":
             assert registry.agent(name).hyperparameters(current, "smoke")["gamma"] == 0.9
-    chosen = registry.agent("sb3-ppo").hyperparameters(speed, "quick")
-    assert (chosen["gamma"], chosen["gae_lambda"], chosen["ent_coef"]) == (0.998, 0.98, 0.005)
+    hyperparameters = registry.agent("sb3-ppo").hyperparameters(speed, "quick")
+    assert (hyperparameters["gamma"], hyperparameters["gae_lambda"], hyperparameters["ent_coef"]) == (
+        0.998,
+        0.98,
+        0.005,
+    )
     wordle = registry.card("Wordle-v0").build()
     assert registry.agent("sb3-dqn").hyperparameters(wordle, "smoke")["gamma"] == 0.0
     assert registry.agent("sb3-dqn").hyperparameters(wordle, "full")["net_arch"] == [32]
@@ -196,8 +200,8 @@ def test_a_saved_policy_normalises_as_the_trained_one(
     moments = policy.normalization
     assert np.abs(moments.mean).max() > 0
     observations = np.stack([task.observation_space.sample() for _ in range(16)])
-    theirs = policy.model.get_vec_normalize_env().normalize_obs(observations)
-    expected = policy.model.predict(theirs, deterministic=True)[0]
+    normalised = policy.model.get_vec_normalize_env().normalize_obs(observations)
+    expected = policy.model.predict(normalised, deterministic=True)[0]
     np.testing.assert_array_equal(policy.act(observations, None), expected)
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)
@@ -267,10 +271,10 @@ def test_every_sb3_agent_trains_plays_inside_the_space_and_is_saved(
 def test_sb3s_exploration_falls_over_the_run_and_not_over_each_report() -> None:
     env = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 2, autoreset_mode="SameStep"))
     agent = sb3.SB3DQN()
-    chosen = agent.hyperparameters(registry.card("DeepSeaTreasure-v0").build(), "smoke")
+    hyperparameters = agent.hyperparameters(registry.card("DeepSeaTreasure-v0").build(), "smoke")
     for name in ("total_steps", "n_envs", "normalize_observations", "normalize_rewards"):
-        del chosen[name]
-    model = agent.build(env, 400, chosen | {"exploration_fraction": 0.5, "exploration_final_eps": 0.1}, seed=0)
+        del hyperparameters[name]
+    model = agent.build(env, 400, hyperparameters | {"exploration_fraction": 0.5, "exploration_final_eps": 0.1}, seed=0)
     for goal, epsilon in ((100, 0.55), (200, 0.1), (300, 0.1)):
         model.learn(goal - model.num_timesteps, reset_num_timesteps=goal == 100)
         assert model.exploration_rate == pytest.approx(epsilon)

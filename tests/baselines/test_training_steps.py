@@ -19,8 +19,8 @@ LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "
 
 def hyperparameters(agent: Any, task_id: str, budget: str) -> dict[str, Any]:
     """Return the steps of an agent on a task that is not built."""
-    chosen: dict[str, Any] = agent.hyperparameters(SimpleNamespace(card=registry.card(task_id)), budget)
-    return chosen
+    values: dict[str, Any] = agent.hyperparameters(SimpleNamespace(card=registry.card(task_id)), budget)
+    return values
 
 
 @pytest.mark.parametrize("name", LEARNERS)

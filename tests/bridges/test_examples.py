@@ -41,19 +41,19 @@ def test_the_client_of_openenv_plays_on_the_command() -> None:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
-        told = output("play_openenv.py", f"http://127.0.0.1:{port}")
+        text = output("play_openenv.py", f"http://127.0.0.1:{port}")
     finally:
         server.terminate()
         server.wait()
-    assert "crane: reward" in told
-    assert float(told.rsplit("score:", 1)[1]) < 1
+    assert "crane: reward" in text
+    assert float(text.rsplit("score:", 1)[1]) < 1
 
 
 def test_the_client_of_mcp_solves_a_puzzle() -> None:
     pytest.importorskip("mcp", reason="MCP is not installed")
-    told = output("play_mcp.py")
-    assert "['submit_answer']" in told
-    assert "'score': 1.0" in told
+    text = output("play_mcp.py")
+    assert "['submit_answer']" in text
+    assert "'score': 1.0" in text
 
 
 def test_the_command_of_the_page_evaluates_the_scripted_model_with_verifiers(tmp_path: Path) -> None:

@@ -31,10 +31,11 @@ def test_the_client_sees_the_task_and_the_tools() -> None:
             prompt = await client.get_prompt("task")
             assert prompt.messages[0].content.text == client.instructions
             tools = (await client.list_tools()).tools
-            seen = [
-                {"name": one.name, "description": one.description, "input_schema": one.input_schema} for one in tools
+            schemas = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+                for tool in tools
             ]
-            assert seen == listed(session.tools)
+            assert schemas == listed(session.tools)
 
     asyncio.run(look())
 
@@ -62,20 +63,20 @@ def test_calls_play_the_episode_and_metadata_tell_its_score() -> None:
 
 
 def test_calls_are_those_of_the_session() -> None:
-    theirs, ours = (begin("OfficeApps-v0", seed=4) for _ in range(2))
+    served, ours = (begin("OfficeApps-v0", seed=4) for _ in range(2))
     name = ours.tools[0]["function"]["name"]
     required = ours.tools[0]["function"]["parameters"].get("required", [])
     calls = [(name, dict.fromkeys(required, "x")), (name, {"no such": 1}), ("nothing", {}), (name, {"text": [[]]})]
 
     async def play() -> list[tuple[str, bool]]:
-        async with Client(server(theirs)) as client:
+        async with Client(server(served)) as client:
             results = [await client.call_tool(*call) for call in calls]
             return [(result.content[0].text, result.is_error) for result in results]
 
-    seen = asyncio.run(play())
+    answers = asyncio.run(play())
     turns = [ours.call(*call).text for call in calls]
-    assert [text for text, _ in seen] == turns
-    assert [error for _, error in seen][1:] == [True] * 3
+    assert [text for text, _ in answers] == turns
+    assert [error for _, error in answers][1:] == [True] * 3
 
 
 def test_calls_at_once_are_played_one_after_another() -> None:

@@ -91,8 +91,8 @@ def test_turns_are_those_of_the_session(words: str) -> None:
         first = client.reset(seed=5, split="test")
         assert (first.observation["system"], first.observation["text"]) == (session.system, session.opening)
         for reply in ("<action>crane</action>", "no word", "I try <action>moist</action>"):
-            theirs, ours = client.step({"text": reply}), session.reply(reply)
-            assert (theirs.observation["text"], theirs.reward, theirs.done) == ours
+            served, ours = client.step({"text": reply}), session.reply(reply)
+            assert (served.observation["text"], served.reward, served.done) == ours
         state = client.state()
         assert (state["step_count"], state["seed"], state["split"], state["done"]) == (3, 5, "test", False)
 
@@ -100,15 +100,15 @@ def test_turns_are_those_of_the_session(words: str) -> None:
 def test_state_and_observations_keep_the_answer() -> None:
     offer = Offer("Wordle-v0")
     connection = Connection(offer, [], Semaphore(1))
-    told = connection.answer('{"type": "reset", "data": {"seed": 1}}')
-    told = json.dumps([told, connection.answer('{"type": "state"}')])
+    answers = connection.answer('{"type": "reset", "data": {"seed": 1}}')
+    answers = json.dumps([answers, connection.answer('{"type": "state"}')])
     session = offer.begin(1)
     secret = (
         session.task.describe_solution(session.view.episode.state)
         if hasattr(session.task, "describe_solution")
         else None
     )
-    assert secret is None or secret not in told
+    assert secret is None or secret not in answers
     assert set(connection.state.model_dump()) == {
         "id", "episode_id", "split", "difficulty", "seed", "step_count", "done", "total_reward",
     }  # fmt: skip
@@ -164,11 +164,11 @@ def test_their_client_of_tools_lists_and_calls() -> None:
     ],
 )
 def test_a_wrong_frame_gets_a_clear_error(frame: str, code: str, says: str) -> None:
-    told = Connection(Offer("Game24-v0"), [], Semaphore(1)).answer(frame)
-    assert told is not None
-    assert told["type"] == "error"
-    assert told["data"]["code"] == code
-    assert says in told["data"]["message"]
+    answer = Connection(Offer("Game24-v0"), [], Semaphore(1)).answer(frame)
+    assert answer is not None
+    assert answer["type"] == "error"
+    assert answer["data"]["code"] == code
+    assert says in answer["data"]["message"]
 
 
 def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
@@ -188,11 +188,11 @@ def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
                 "x" * (LONGEST_FRAME + 1),
             ):
                 assert (await ask(wrong))["type"] == "error"
-            told = await ask(json.dumps({"type": "step", "data": {"text": "\ud800" + "?" * 10**6 + answer(8)}}))
-            assert (told["data"]["reward"], told["data"]["done"]) == (1.0, True)
-            told = await ask(json.dumps({"type": "step", "data": {"text": answer(8)}}))
-            assert told["data"]["code"] == "SESSION_ERROR"
-            assert "is over" in told["data"]["message"]
+            reply = await ask(json.dumps({"type": "step", "data": {"text": "\ud800" + "?" * 10**6 + answer(8)}}))
+            assert (reply["data"]["reward"], reply["data"]["done"]) == (1.0, True)
+            reply = await ask(json.dumps({"type": "step", "data": {"text": answer(8)}}))
+            assert reply["data"]["code"] == "SESSION_ERROR"
+            assert "is over" in reply["data"]["message"]
             await socket.send("x" * (LONGEST_MESSAGE + 1))
             with pytest.raises(ConnectionClosedError, match="1009"):
                 await socket.recv()
@@ -202,10 +202,10 @@ def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
 
 def test_a_full_server_says_so_and_has_room_again_when_a_client_leaves(words: str) -> None:
     third = GenericEnvClient(base_url=words).sync()
-    with third, GenericEnvClient(base_url=words).sync() as one:
-        with GenericEnvClient(base_url=words).sync() as two:
-            one.reset()
-            two.reset()
+    with third, GenericEnvClient(base_url=words).sync() as first:
+        with GenericEnvClient(base_url=words).sync() as second:
+            first.reset()
+            second.reset()
             with pytest.raises(RuntimeError, match=r"All sessions .* CAPACITY_REACHED"):
                 third.reset()
         for _ in range(1000):  # until the server has seen that the client left
@@ -389,8 +389,8 @@ def test_the_command_serves_six_clients_on_one_database() -> None:
     async def play(url: str) -> int:
         turns = 0
         async with GenericEnvClient(base_url=url) as client:
-            shown = json.dumps((await client.reset(seed=1)).observation)
-            assert "database" in shown
+            opening = json.dumps((await client.reset(seed=1)).observation)
+            assert "database" in opening
             for number in range(60):
                 query = queries[number % 3].format("orders")
                 result = await client.step({"text": f"run {query}"})
@@ -416,9 +416,9 @@ def test_the_command_draws_a_token_for_other_machines() -> None:
     beyond = subprocess.run([*arguments, "0.0.0.0"], capture_output=True, text=True, timeout=120, check=True)
     assert "who has the token" in beyond.stderr
     assert len(beyond.stderr.partition("ws://0.0.0.0:8000/")[2].partition("/ws")[0]) >= 16
-    own = subprocess.run([*arguments, "127.0.0.1"], capture_output=True, text=True, timeout=120, check=True)
-    assert "token" not in own.stderr
-    assert "ws://127.0.0.1:8000/ws" in own.stderr
+    local = subprocess.run([*arguments, "127.0.0.1"], capture_output=True, text=True, timeout=120, check=True)
+    assert "token" not in local.stderr
+    assert "ws://127.0.0.1:8000/ws" in local.stderr
 
 
 @contextmanager

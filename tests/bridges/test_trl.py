@@ -114,16 +114,18 @@ def test_tools_have_typed_signatures_and_descriptions() -> None:
     """Trainers make schemas of them, which need a type and a description for each argument."""
     for task_id in ("Sudoku4-v0", "Wordle-v0", "OfficeApps-v0"):
         env = environment_factory(task_id)()
-        own = {schema["function"]["name"].replace(".", "_"): schema for schema in begin(task_id).tools}
-        assert {name.removesuffix("_") for name in tools_of(env)} == set(own)
+        schemas = {schema["function"]["name"].replace(".", "_"): schema for schema in begin(task_id).tools}
+        assert {name.removesuffix("_") for name in tools_of(env)} == set(schemas)
         for name in tools_of(env):
             method = getattr(env, name)
-            wanted = own[name.removesuffix("_")]["function"]["parameters"]
-            found = inspect.signature(method).parameters
-            assert list(found) == sorted(wanted["properties"], key=lambda key: key not in wanted.get("required", ()))
-            for key, one in found.items():
-                assert one.annotation is not inspect.Parameter.empty
-                assert (one.default is inspect.Parameter.empty) == (key in wanted.get("required", ()))
+            expected = schemas[name.removesuffix("_")]["function"]["parameters"]
+            arguments = inspect.signature(method).parameters
+            assert list(arguments) == sorted(
+                expected["properties"], key=lambda key: key not in expected.get("required", ())
+            )
+            for key, argument in arguments.items():
+                assert argument.annotation is not inspect.Parameter.empty
+                assert (argument.default is inspect.Parameter.empty) == (key in expected.get("required", ()))
                 assert f"    {key}: " in inspect.getdoc(method)
 
 
@@ -171,7 +173,7 @@ def test_rewards_are_scores() -> None:
     without = {**columns, "answer": None}
     assert puzzle_reward(completions=right, **without) == [1.0] * 6 + [None]
     assert puzzle_reward(completions=["<answer></answer>"] * 7, **columns) == [0.0] * 6 + [None]
-    texts = {**columns, "metadata": [json.dumps(one) if one else None for one in columns["metadata"]]}
+    texts = {**columns, "metadata": [json.dumps(entry) if entry else None for entry in columns["metadata"]]}
     assert puzzle_reward(completions=right, **texts) == [1.0] * 6 + [None]
 
 
@@ -233,20 +235,20 @@ def test_a_model_that_calls_the_right_tool_earns_the_reward(example: dict[str, A
     (row,) = PuzzleDataset("Sudoku4-v0", size=1)
     call = json.dumps({"name": "submit_answer", "arguments": {"answer": row["answer"]}})
     tokenizer = example["make_tokenizer"]()
-    said = tokenizer(f"<tool_call>\n{call}\n</tool_call><|im_end|>")["input_ids"]
-    then = tokenizer("Done.<|im_end|>")["input_ids"]
+    call_tokens = tokenizer(f"<tool_call>\n{call}\n</tool_call><|im_end|>")["input_ids"]
+    end_tokens = tokenizer("Done.<|im_end|>")["input_ids"]
     model = example["make_model"](tokenizer)
     prompts: list[str] = []
 
     def generate(input_ids: Any, **_: Any) -> Any:
         prompts.append(tokenizer.decode(input_ids[0]))
-        turn = said if "<tool_response>" not in prompts[-1] else then
+        turn = call_tokens if "<tool_response>" not in prompts[-1] else end_tokens
         return torch.cat([input_ids, torch.tensor([turn] * len(input_ids))], dim=1)
 
     model.generate = generate
     args = example["settings"](str(tmp_path), max_steps=1, max_completion_length=400, per_device_train_batch_size=2)
-    one = {"ROWS": 1}
-    example["environment"].__globals__.update(one)
+    constants = {"ROWS": 1}
+    example["environment"].__globals__.update(constants)
     trainer = example["environment"](model, tokenizer, ["Sudoku4-v0"], args)
     log = trainer.state.log_history[0]
     assert log["rewards/Sudoku4Environment/mean"] == 1
@@ -282,6 +284,6 @@ def test_the_tiny_model_trains(capsys: pytest.CaptureFixture[str]) -> None:
     before, after = tiny["main"](steps=2, warm_up_steps=2)
     assert 0 <= before.low <= before.mean <= before.high <= 1
     assert after.episodes == 20
-    said = capsys.readouterr().out
-    assert "random answers: 0.000 [0.000, " in said
-    assert "end of GRPO, 2 steps" in said
+    output = capsys.readouterr().out
+    assert "random answers: 0.000 [0.000, " in output
+    assert "end of GRPO, 2 steps" in output

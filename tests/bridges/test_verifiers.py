@@ -27,17 +27,17 @@ def chat_server(reply: Replier) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            message = {"role": "assistant", "content": reply(asked["messages"])}
-            told = {
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            message = {"role": "assistant", "content": reply(request["messages"])}
+            answer = {
                 "id": "1",
                 "object": "chat.completion",
                 "created": 0,
-                "model": asked["model"],
+                "model": request["model"],
                 "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
                 "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
             }
-            body = json.dumps(told).encode()
+            body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -117,8 +117,8 @@ def test_episodes_are_played_turn_by_turn(tmp_path: Path) -> None:
     assert len(traces) == 6
     for trace in traces:
         turns = sum(node["message"]["role"] == "assistant" for node in trace["nodes"])
-        played = trace["rewards"]["episode_score"]["score"], trace["metrics"]["success"], turns
-        assert played == pytest.approx(expected[trace["task"]["data"]["seed"]])
+        result = trace["rewards"]["episode_score"]["score"], trace["metrics"]["success"], turns
+        assert result == pytest.approx(expected[trace["task"]["data"]["seed"]])
 
 
 def test_tasksets_are_made_on_request_and_have_stable_keys() -> None:

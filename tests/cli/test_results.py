@@ -272,8 +272,8 @@ def test_an_exported_policy_is_named_with_its_seed(
 ):
     network = SimpleNamespace(choices=True)
     cell = Cell("ppo", "rlsuite/SAT-v0", 0)
-    found = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
-    monkeypatch.setattr(policy_export, "read_export", lambda *_, **__: found)
+    exported = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
+    monkeypatch.setattr(policy_export, "read_export", lambda *_, **__: exported)
     monkeypatch.setattr(policy_export, "onnx", lambda _: b"policy")
     monkeypatch.setattr(export, "prepare_jax", lambda: None)
     file = tmp_path / "p.onnx"

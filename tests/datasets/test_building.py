@@ -149,11 +149,11 @@ def test_a_build_says_that_it_differs_from_the_catalogue(
 def test_a_new_fingerprint_leaves_no_hash_that_is_out_of_date(
     copy: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: bool
 ) -> None:
-    here, known = recipe.arithmetic(), entry.fingerprint
-    before = {here: "0" * 64 if changed else known.sha256[here], "vax": "1" * 64}
-    monkeypatch.setattr(Entry, "fingerprint", replace(known, sha256=before))
+    here, fingerprint = recipe.arithmetic(), entry.fingerprint
+    before = {here: "0" * 64 if changed else fingerprint.sha256[here], "vax": "1" * 64}
+    monkeypatch.setattr(Entry, "fingerprint", replace(fingerprint, sha256=before))
     monkeypatch.setattr(building, "FINGERPRINTS", tmp_path / "fingerprints.json")
-    assert access.fingerprint(entry).sha256 == {here: known.sha256[here]} | ({} if changed else {"vax": "1" * 64})
+    assert access.fingerprint(entry).sha256 == {here: fingerprint.sha256[here]} | ({} if changed else {"vax": "1" * 64})
 
 
 def damage_value(data: Path) -> None:
@@ -247,8 +247,8 @@ def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeyp
         yield from make(entry)
         raise KeyboardInterrupt
 
-    made = recipe.episodes
-    make = lambda entry: (episode for episode, _ in zip(made(entry), range(3), strict=False))  # noqa: E731
+    original_episodes = recipe.episodes
+    make = lambda entry: (episode for episode, _ in zip(original_episodes(entry), range(3), strict=False))  # noqa: E731
     monkeypatch.setattr("rlbench_suite.datasets.building.episodes", broken)
     with pytest.raises(KeyboardInterrupt):
         access.build(entry)
@@ -260,14 +260,14 @@ def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeyp
 def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
     place: str, root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, here = list(recipe.episodes(entry)), recipe.arithmetic()
-    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", lambda _: iter(made))
+    recorded, here = list(recipe.episodes(entry)), recipe.arithmetic()
+    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", lambda _: iter(recorded))
     monkeypatch.setattr("rlbench_suite.datasets.building.arithmetic", lambda: here)
 
     def build() -> None:
         with pytest.MonkeyPatch.context() as patch:
             if place == "in an episode":
-                moving = iter(made)
+                moving = iter(recorded)
                 patch.setattr(
                     "rlbench_suite.datasets.building.episodes",
                     lambda _: (episode if number < 100 else die() for number, episode in enumerate(moving)),
@@ -364,8 +364,8 @@ def test_a_weak_hand_goes_part_of_the_way_and_at_times_astray() -> None:
     task = access.find("pmsm-current/medium").card.build()
     full = np.array([0.8, -0.4], np.float32)
     hand = recipe.Weakened(Constant(full), task.action_space, np.zeros(2, np.float32), np.float32(0.5), np.float32(0.2))
-    played = play(task, hand, range(400), split="train", limit=5)
-    actions = np.concatenate([row[:length] for row, length in zip(played.actions, played.length, strict=True)])
+    record = play(task, hand, range(400), split="train", limit=5)
+    actions = np.concatenate([row[:length] for row, length in zip(record.actions, record.length, strict=True)])
     straight = np.isclose(actions, [0.4, -0.2]).all(1)
     assert abs(straight.mean() - 0.8) < 0.03  # three standard deviations of some 2,000 draws
     assert np.abs(actions[~straight]).max() > 0.9
@@ -376,9 +376,9 @@ def test_one_of_two_players_plays_a_whole_episode() -> None:
     from rlbench_suite.baselines.scripted import Constant
 
     task = access.find("pmsm-current/medium").card.build()
-    one, other = np.zeros(2, np.float32), np.full(2, 0.01, np.float32)
-    both = recipe.Mixed((Constant(one), Constant(other)), np.float32(0.25))
-    actions = play(task, both, range(1_000), split="train", limit=4).actions
+    still, nudge = np.zeros(2, np.float32), np.full(2, 0.01, np.float32)
+    player = recipe.Mixed((Constant(still), Constant(nudge)), np.float32(0.25))
+    actions = play(task, player, range(1_000), split="train", limit=4).actions
     assert (actions == actions[:, :1]).all()
     assert abs((actions[:, 0, 0] != 0).mean() - 0.25) < 0.042  # three standard deviations
 
@@ -390,5 +390,5 @@ def test_only_boxes_can_be_weakened() -> None:
 
 
 def test_reference_scores_are_the_cards(entry: Entry) -> None:
-    said, scale = storage.metadata(entry), entry.card.scale()
-    assert (said["ref_min_score"], said["ref_max_score"]) == (scale.zero.mean, scale.reference.mean)
+    metadata, scale = storage.metadata(entry), entry.card.scale()
+    assert (metadata["ref_min_score"], metadata["ref_max_score"]) == (scale.zero.mean, scale.reference.mean)

@@ -30,12 +30,12 @@ def test_every_task_of_the_catalogue_has_three_qualities() -> None:
 
 @every_entry
 def test_quality_is_what_its_name_says(entry: access.Entry) -> None:
-    known = entry.fingerprint
-    assert known is not None
+    fingerprint = entry.fingerprint
+    assert fingerprint is not None
     low, high = {"random": (-0.25, 0.1), "medium": (0.3, 0.7), "expert": (0.95, 1.05)}[entry.quality]
     assert entry.score is not None
     assert low <= entry.score <= high
-    assert {"x86_64", "x86_64 fma"} <= known.sha256.keys()
+    assert {"x86_64", "x86_64 fma"} <= fingerprint.sha256.keys()
 
 
 def test_no_two_datasets_of_a_task_share_an_episode_and_none_is_an_evaluation() -> None:

@@ -14,53 +14,53 @@ import pytest
 from rlbench_suite.datasets.storage import array_paths
 
 
-def external_link(file: h5py.File, other: Path) -> None:
-    with h5py.File(other, "w") as secret:
+def external_link(file: h5py.File, target: Path) -> None:
+    with h5py.File(target, "w") as secret:
         secret["rewards"] = np.zeros(2**20)
-    file["episode_0/more"] = h5py.ExternalLink(str(other), "/rewards")
+    file["episode_0/more"] = h5py.ExternalLink(str(target), "/rewards")
 
 
-def soft_link(file: h5py.File, other: Path) -> None:
+def soft_link(file: h5py.File, target: Path) -> None:
     file["episode_1"] = h5py.SoftLink("/")
 
 
-def loop(file: h5py.File, other: Path) -> None:
+def loop(file: h5py.File, target: Path) -> None:
     file["episode_0/again"] = file["/"]
 
 
-def raw_storage(file: h5py.File, other: Path) -> None:
-    other.write_bytes(b"secret!!")
-    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(other), 0, h5py.h5f.UNLIMITED)])
+def raw_storage(file: h5py.File, target: Path) -> None:
+    target.write_bytes(b"secret!!")
+    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(target), 0, h5py.h5f.UNLIMITED)])
 
 
-def pipe(file: h5py.File, other: Path) -> None:
-    os.mkfifo(other)
-    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(other), 0, h5py.h5f.UNLIMITED)])
+def pipe(file: h5py.File, target: Path) -> None:
+    os.mkfifo(target)
+    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(target), 0, h5py.h5f.UNLIMITED)])
 
 
-def virtual(file: h5py.File, other: Path) -> None:
+def virtual(file: h5py.File, target: Path) -> None:
     layout = h5py.VirtualLayout((2,), "f8")
-    layout[:] = h5py.VirtualSource(str(other), "x", (2,))
+    layout[:] = h5py.VirtualSource(str(target), "x", (2,))
     file.create_virtual_dataset("episode_0/virtual", layout)
 
 
-def hundred_links(file: h5py.File, other: Path) -> None:
+def hundred_links(file: h5py.File, target: Path) -> None:
     file.create_dataset("episode_0/large", (2**25,), "f8", chunks=(2**16,))
     for number in range(100):
         file[f"episode_0/large{number}"] = file["episode_0/large"]
 
 
-def large_chunk(file: h5py.File, other: Path) -> None:
+def large_chunk(file: h5py.File, target: Path) -> None:
     file.create_dataset("episode_0/chunk", (1,), "f8", maxshape=(None,), chunks=(2**28 + 1,))
 
 
-def bomb(file: h5py.File, other: Path, inflated: int = 2**25) -> None:
+def bomb(file: h5py.File, target: Path, inflated: int = 2**25) -> None:
     """A chunk of 32 bytes whose stream inflates to 32 MiB: HDF5 would inflate all of it and drop the rest."""
     array = file.create_dataset("episode_0/bomb", (4,), "f8", chunks=(4,), compression="gzip", shuffle=True)
     array.id.write_direct_chunk((0,), zlib.compress(bytes(inflated)))
 
 
-def nested_bomb(file: h5py.File, other: Path) -> None:
+def nested_bomb(file: h5py.File, target: Path) -> None:
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_chunk((4,))
     settings.set_deflate(9)
@@ -68,20 +68,20 @@ def nested_bomb(file: h5py.File, other: Path) -> None:
     h5py.h5d.create(file["episode_0"].id, b"nested", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((4,)), settings)
 
 
-def no_stream(file: h5py.File, other: Path) -> None:
+def no_stream(file: h5py.File, target: Path) -> None:
     array = file.create_dataset("episode_0/broken", (4,), "f8", chunks=(4,), compression="gzip")
     array.id.write_direct_chunk((0,), b"no stream")
 
 
-def named_type(file: h5py.File, other: Path) -> None:
+def named_type(file: h5py.File, target: Path) -> None:
     file["episode_0/type"] = np.dtype("f8")
 
 
-def texts(file: h5py.File, other: Path) -> None:
+def texts(file: h5py.File, target: Path) -> None:
     file["episode_0/texts"] = ["a", "b"]
 
 
-def empty_group(file: h5py.File, other: Path) -> None:
+def empty_group(file: h5py.File, target: Path) -> None:
     file.create_group("beside")
 
 

@@ -94,7 +94,7 @@ def published(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own(published: Path, tmp_path: Path) -> Path:
+def changed_remote(published: Path, tmp_path: Path) -> Path:
     """A copy of the remote, to be changed."""
     return Path(shutil.copytree(published, tmp_path / "remote"))
 
@@ -109,9 +109,9 @@ def reindex(folder: Path, **changes: Any) -> None:
 
 
 def installed(root: Path, entry: Entry) -> bool:
-    found = (root / entry.id / "data" / "main_data.hdf5").exists()
+    is_there = (root / entry.id / "data" / "main_data.hdf5").exists()
     assert not list(root.glob(".rlsuite-*"))
-    return found and minari.load_dataset(entry.id).total_episodes == entry.episodes
+    return is_there and minari.load_dataset(entry.id).total_episodes == entry.episodes
 
 
 def test_a_folder_over_file(call: Callable[..., tuple], published: Path, root: Path, entry: Entry) -> None:
@@ -180,8 +180,8 @@ def test_what_is_published_lies_where_minaris_own_remote_looks(
     """Minari maps ``rlsuite/hover/random-v0`` to repository ``ORG/rlsuite``, path ``hover/random-v0/data``."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     access.publish([entry], tmp_path / "r", "hf")
-    said = json.loads((tmp_path / "r" / "hover" / "random-v0" / "data" / "metadata.json").read_text())
-    assert said["dataset_id"] == entry.id
+    metadata = json.loads((tmp_path / "r" / "hover" / "random-v0" / "data" / "metadata.json").read_text())
+    assert metadata["dataset_id"] == entry.id
 
 
 class Hub:
@@ -343,16 +343,16 @@ def other_data(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
 
 def other_environment(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
     """Metadata that name other code to make the environment with."""
-    said = json.loads(members["data/metadata.json"])
-    spec = json.loads(said["env_spec"]) | {"entry_point": "os:system"}
-    write_all(new, members | {"data/metadata.json": json.dumps(said | {"env_spec": json.dumps(spec)}).encode()})
+    metadata = json.loads(members["data/metadata.json"])
+    spec = json.loads(metadata["env_spec"]) | {"entry_point": "os:system"}
+    write_all(new, members | {"data/metadata.json": json.dumps(metadata | {"env_spec": json.dumps(spec)}).encode()})
 
 
 def no_spaces(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
     """Without spaces Minari would make the environment on opening."""
-    said = json.loads(members["data/metadata.json"])
-    del said["observation_space"]
-    write_all(new, members | {"data/metadata.json": json.dumps(said).encode()})
+    metadata = json.loads(members["data/metadata.json"])
+    del metadata["observation_space"]
+    write_all(new, members | {"data/metadata.json": json.dumps(metadata).encode()})
 
 
 def nested_metadata(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
@@ -414,10 +414,10 @@ def broken_deflate(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(
-    call: Callable[..., tuple], own: Path, root: Path, damage: Callable[[Path], None], words: str
+    call: Callable[..., tuple], changed_remote: Path, root: Path, damage: Callable[[Path], None], words: str
 ) -> None:
-    damage(own)
-    with serving(own) as address:
+    damage(changed_remote)
+    with serving(changed_remote) as address:
         code, _, err = call("download", "hover/random", "--remote", address)
     assert code == 2
     assert words in err
@@ -438,12 +438,12 @@ def test_a_server_that_dies_half_way(call: Callable[..., tuple], published: Path
 
 
 def test_a_failed_replacement_leaves_what_was_there(
-    call: Callable[..., tuple], own: Path, root: Path, entry: Entry
+    call: Callable[..., tuple], changed_remote: Path, root: Path, entry: Entry
 ) -> None:
-    assert call("download", "hover/random", "--remote", own.as_uri())[0] == 0
+    assert call("download", "hover/random", "--remote", changed_remote.as_uri())[0] == 0
     before = visible(root)
-    one_bit(own)
-    assert call("download", "hover/random", "--force", "--remote", own.as_uri())[0] == 2
+    one_bit(changed_remote)
+    assert call("download", "hover/random", "--force", "--remote", changed_remote.as_uri())[0] == 2
     assert visible(root) == before
     assert installed(root, entry)
 
@@ -494,13 +494,13 @@ def test_without_a_remote_the_recipe_is_followed(call: Callable[..., tuple], roo
 
 
 def test_two_layouts_do_not_share_a_folder(
-    own: Path, shelf: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+    changed_remote: Path, shelf: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     with pytest.raises(ValueError, match="another layout"):
-        access.publish([entry], own, "hf")
+        access.publish([entry], changed_remote, "hf")
     with pytest.raises(ValueError, match="Did you mean 'folder'"):
-        access.publish([entry], own, "foldr")
+        access.publish([entry], changed_remote, "foldr")
 
 
 def test_publishing_twice_gives_the_same_archive(

@@ -53,14 +53,14 @@ def test_key_changes_with_the_task_with_what_it_imports_and_with_its_card_only(
 
 
 def test_an_animation_is_drawn_once(drawing: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    drawn = drawing.animations([MAZE])
-    (kept,) = tmp_path.rglob("*.gif")
+    animations = drawing.animations([MAZE])
+    (file,) = tmp_path.rglob("*.gif")
     monkeypatch.setattr(drawing, "_draw_all", lambda task_ids: iter(()) if not task_ids else pytest.fail("drawn again"))
-    assert drawing.animations([MAZE]) == drawn == {MAZE.id: kept.read_bytes()}
+    assert drawing.animations([MAZE]) == animations == {MAZE.id: file.read_bytes()}
 
     with (
-        Image.open(io.BytesIO(drawn[MAZE.id])) as moving,
-        Image.open(io.BytesIO(drawing.still(kept.read_bytes()))) as last,
+        Image.open(io.BytesIO(animations[MAZE.id])) as moving,
+        Image.open(io.BytesIO(drawing.still(file.read_bytes()))) as last,
     ):
         assert moving.n_frames > 1
         moving.seek(moving.n_frames - 1)

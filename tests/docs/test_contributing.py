@@ -38,8 +38,8 @@ def pendulum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskCard:
     for module in ("classic", "classic.cards", "classic.pendulum"):
         monkeypatch.delitem(sys.modules, f"rlbench_suite.envs.{module}", raising=False)
     (card,) = importlib.import_module("rlbench_suite.envs.classic.cards").CARDS
-    known = registry.all_cards()
-    monkeypatch.setattr(registry, "all_cards", lambda: {**known, card.id: card})
+    original_cards = registry.all_cards()
+    monkeypatch.setattr(registry, "all_cards", lambda: {**original_cards, card.id: card})
     return card
 
 
@@ -49,11 +49,11 @@ def test_the_task_keeps_the_contract(pendulum: TaskCard) -> None:
 
 def test_the_player_swings_up_and_doing_nothing_does_not(pendulum: TaskCard) -> None:
     task = pendulum.build()
-    played = play(task, reference_player(task), range(64), split="test")
-    assert played.info["success"].all()
+    record = play(task, reference_player(task), range(64), split="test")
+    assert record.info["success"].all()
     idle = play(task, NoopAgent().policy(task), range(64), split="test")
     assert not idle.info["success"].any()
-    assert idle.total.mean() < 0.5 * played.total.mean()
+    assert idle.total.mean() < 0.5 * record.total.mean()
 
 
 def test_the_test_of_the_page_passes(pendulum: TaskCard) -> None:

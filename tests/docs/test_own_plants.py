@@ -52,7 +52,7 @@ def test_every_command_of_the_page_runs(
     monkeypatch.setenv(shared_library.TRUSTED, "")
     monkeypatch.setitem(protocol.EPISODES, "smoke", 4)
     config = PPO.config
-    monkeypatch.setattr(PPO, "config", lambda self, *given: replace(config(self, *given), total_steps=1, reports=1))
+    monkeypatch.setattr(PPO, "config", lambda self, *inputs: replace(config(self, *inputs), total_steps=1, reports=1))
     text, done = (DOCS / page).read_text(), []
     for program, *words in commands(text):
         arguments = with_files(words, tmp_path)

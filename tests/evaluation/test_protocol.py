@@ -67,15 +67,15 @@ def test_a_transfer_is_judged_on_the_episodes_of_the_task_that_was_trained_on():
 def test_tasks_that_sample_the_same_contexts_do_not_share_their_luck(tasks: tuple[str, ...]):
     """The means of the reference's cells correlate .98 between these tasks if both play the same seeds."""
     built = [registry.card(name).build() for name in tasks]
-    own, shared = [], []
+    separate, shared = [], []
     for task in built:
-        for means, block_of in ((own, task.card), (shared, built[0].card)):
+        for means, block_of in ((separate, task.card), (shared, built[0].card)):
             seeds = [evaluation_seeds(block_of, seed, "smoke")[i] for seed in range(CELLS) for i in range(4)]
             returns = play(task, reference_player(task), seeds).total.reshape(CELLS, 4)
             means.append(returns.mean(1))
     assert np.corrcoef(shared)[0, 1] > 0.9
     # Of independent cells, a correlation lies beyond four standard errors once in 15,000 draws; these seeds are fixed.
-    assert abs(np.corrcoef(own)[0, 1]) < 4 / CELLS**0.5
+    assert abs(np.corrcoef(separate)[0, 1]) < 4 / CELLS**0.5
 
 
 def test_a_larger_budget_only_adds_episodes():
@@ -125,8 +125,8 @@ def test_a_cell_is_what_stepping_by_hand_gives_and_replays_to_the_bit(toys: Path
             assert left.tobytes() == right.tobytes()
 
 
-def leaves(part: Any) -> list[np.ndarray]:
-    return [part[name] for name in sorted(part)] if isinstance(part, dict) else [part]
+def leaves(tree: Any) -> list[np.ndarray]:
+    return [tree[name] for name in sorted(tree)] if isinstance(tree, dict) else [tree]
 
 
 def test_a_changed_action_changes_the_replayed_return(toys: Path):

@@ -61,8 +61,8 @@ def honest(toy_run: Path, shelf: Path, tmp_path: Path) -> Path:
 def packed(wide_run: Path, tmp_path: Path) -> Callable[..., Path]:
     """Pack an agent of the wide run under a name."""
 
-    def packed(agent: str = "toy", **known: Any) -> Path:
-        entry = Entry(**{"name": agent, "agent": agent} | known)
+    def packed(agent: str = "toy", **fields: Any) -> Path:
+        entry = Entry(**{"name": agent, "agent": agent} | fields)
         pack(wide_run, entry, tmp_path / "packed" / f"{entry.title}.zip")
         return tmp_path / "packed" / f"{entry.title}.zip"
 

@@ -113,11 +113,11 @@ def by_hand(path: Path, behind: bytes = b"", comment: bytes = b"", wrong: int = 
     """
     members = directory = b""
     contents = Forgery(path).members
-    for said, data in contents.items():
+    for member, data in contents.items():
         odd = not members
         packed = zlib.compress(data, wbits=-15) + behind * odd
         numbers = (20, 0, 8, 0, 33, zlib.crc32(data), len(packed))
-        true, local = said.encode(), name if odd and name else said.encode()
+        true, local = member.encode(), name if odd and name else member.encode()
         note, size, place = comment * odd, len(data) + wrong * odd, len(members)
         members += struct.pack("<4s5H3L2H", b"PK\3\4", *numbers, size, len(local), 0) + local + packed
         lengths = (len(true), 0, len(note), 0, 0, 0o100644 << 16, place)

@@ -83,9 +83,9 @@ def test_what_is_no_plain_file_is_refused_by_name_and_the_others_are_judged(
     monkeypatch.setattr(program, "_prepare", lambda: None)
     with pytest.raises(SystemExit):
         program.app(["build", str(folder), str(tmp_path / "site")])
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == len(names)
-    assert all(line.isprintable() for line in said)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(names)
+    assert all(line.isprintable() for line in lines)
 
 
 def test_a_file_too_large_for_an_archive_is_not_opened(

@@ -48,15 +48,15 @@ def test_a_byte_that_ends_the_process_rejects_one_archive_and_no_more(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(SystemExit) as left:
         leaderboard.app(["build", str(tmp_path), str(tmp_path / "site")])
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert not left.value.code
-    assert said.err.splitlines() == [
+    assert output.err.splitlines() == [
         "refused: killer-v1.zip: The judge's process ended with signal 6 (SIGABRT) while reading "
         "actions/ToyWalk-v0.parquet."
     ]
-    assert "1 entry" in said.out
-    kept = [path.read_text() for path in (tmp_path / "cache").rglob("verdicts/*.json")]
-    assert not [text for text in kept if "SIGABRT" in text]  # the process may live on next time
+    assert "1 entry" in output.out
+    verdicts = [path.read_text() for path in (tmp_path / "cache").rglob("verdicts/*.json")]
+    assert not [text for text in verdicts if "SIGABRT" in text]  # the process may live on next time
 
 
 def test_a_judge_in_a_process_of_its_own_finds_what_one_here_finds(honest: Path, toys: Path) -> None:

@@ -59,7 +59,7 @@ def test_what_is_rejected_leaves_nothing_behind(honest: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("known", "words"),
+    ("fields", "words"),
     [
         ({"name": "toy"}, "toy-v1 is already in"),
         ({"name": "TOY"}, "TOY-v1 is already in"),
@@ -67,13 +67,13 @@ def test_what_is_rejected_leaves_nothing_behind(honest: Path, tmp_path: Path):
         ({"name": "toy", "version": 2, "confirm_authors": True}, "toy-v2 takes the same actions"),
     ],
 )
-def test_nothing_is_submitted_twice(known: dict, words: str, packed: Callable[..., Path], tmp_path: Path):
+def test_nothing_is_submitted_twice(fields: dict, words: str, packed: Callable[..., Path], tmp_path: Path):
     submit(packed(authors=("Ada",)), tmp_path / "subs")
     before = (tmp_path / "subs" / "toy-v1.zip").read_bytes()
-    known = known.copy()
-    confirmed = known.pop("confirm_authors", False)
+    fields = fields.copy()
+    confirmed = fields.pop("confirm_authors", False)
     with pytest.raises(ValueError, match=words):
-        submit(packed(authors=("Ada",), **known), tmp_path / "subs", confirm_authors=confirmed)
+        submit(packed(authors=("Ada",), **fields), tmp_path / "subs", confirm_authors=confirmed)
     assert sorted(os.listdir(tmp_path / "subs")) == ["log.jsonl", "toy-v1.zip"]
     assert (tmp_path / "subs" / "toy-v1.zip").read_bytes() == before
     assert [arrival.archive for arrival in read_log(tmp_path / "subs")] == ["toy-v1.zip"]
@@ -290,9 +290,9 @@ def test_rankings_are_of_replayed_scores_on_whole_suites(built: tuple[Site, Path
         "twin-v1": "takes the same actions as toy-v1, which arrived earlier, at every step of 500 of 500 episodes",
     }
     results = json.loads((folder / "results.json").read_text())
-    (same,) = [b for b in results["boards"] if b["suite"] == "toys"]
-    assert [row["entry"] for row in same["ranking"]] == ["toy-v1", "dice-v2"]
-    assert same["ranking"][0]["iqm"][0] == board.ranking[0].summary.iqm.point
+    (stored_board,) = [b for b in results["boards"] if b["suite"] == "toys"]
+    assert [row["entry"] for row in stored_board["ranking"]] == ["toy-v1", "dice-v2"]
+    assert stored_board["ranking"][0]["iqm"][0] == board.ranking[0].summary.iqm.point
 
 
 def test_success_rates_have_bounds_over_seeds(built: tuple[Site, Path]):
@@ -321,27 +321,27 @@ def test_an_entry_that_violates_a_constraint_ranks_below_one_that_keeps_it(
     submit(packed("random"), folder)
     limit = registry.card("ToyDrift-v0").constraint
     assert limit
-    for most, order in ((10.0, ["toy-v1", "random-v1"]), (6.0, ["random-v1", "toy-v1"])):
-        monkeypatch.setitem(vars(limit), "limit", most)
+    for max_cost, order in ((10.0, ["toy-v1", "random-v1"]), (6.0, ["random-v1", "toy-v1"])):
+        monkeypatch.setitem(vars(limit), "limit", max_cost)
         (board,) = [board for board in build(folder, tmp_path / "site").boards if board.suite == "toys"]
         assert [(place.rank, place.standing.title) for place in board.ranking] == [*enumerate(order, 1)]
         toy = next(place for place in board.ranking if place.standing.title == "toy-v1")
         cells = [cell for cell in toy.standing.verdict.cells if cell.task == DRIFT]
-        assert [card.id for card in toy.violated] == [DRIFT] * (most == 6.0)
-        kept = [0 if cell.mean_cost > most else cell.score for cell in cells]
-        assert toy.standing.constrained[DRIFT] == kept
-        assert toy.constrained.point == pytest.approx(trim_mean([*toy.standing.verdict.scores[WALK], *kept], 0.25))
+        assert [card.id for card in toy.violated] == [DRIFT] * (max_cost == 6.0)
+        scores = [0 if cell.mean_cost > max_cost else cell.score for cell in cells]
+        assert toy.standing.constrained[DRIFT] == scores
+        assert toy.constrained.point == pytest.approx(trim_mean([*toy.standing.verdict.scores[WALK], *scores], 0.25))
         page = (tmp_path / "site" / "boards" / f"{board.name}.html").read_text()
-        assert page.count(">violates ToyDrift-v0</span>") == (most == 6.0)
+        assert page.count(">violates ToyDrift-v0</span>") == (max_cost == 6.0)
         entry = " ".join((tmp_path / "site" / "entries" / "toy-v1.html").read_text().split())
-        assert ("It violates the constraint of ToyDrift-v0" in entry) == (most == 6.0)
+        assert ("It violates the constraint of ToyDrift-v0" in entry) == (max_cost == 6.0)
         (row,) = [
             row
             for each in json.loads((tmp_path / "site" / "results.json").read_text())["boards"]
             for row in each["ranking"]
             if (each["suite"], row["entry"]) == ("toys", "toy-v1")
         ]
-        assert (row["violated"], row["constrained_iqm"][0]) == ([DRIFT] * (most == 6.0), toy.constrained.point)
+        assert (row["violated"], row["constrained_iqm"][0]) == ([DRIFT] * (max_cost == 6.0), toy.constrained.point)
 
 
 def test_what_does_not_stand_up_is_named_and_in_no_ranking(built: tuple[Site, Path]):
@@ -500,9 +500,9 @@ def test_the_first_page_says_what_replay_does_not_prove(tmp_path: Path):
     (tmp_path / "none").mkdir()
     build(tmp_path / "none", tmp_path / "site")
     text = Elements((tmp_path / "site" / "index.html").read_text()).text
-    said = text.split("What replay does not prove")[1]
+    section = text.split("What replay does not prove")[1]
     for words in ("trained at all", "steps, seconds", "search\nfor good actions on the evaluation seeds", "who made"):
-        assert words in said
+        assert words in section
 
 
 def test_a_directory_that_is_no_site_is_left_alone(submissions: Path, tmp_path: Path):
@@ -529,7 +529,7 @@ def test_an_archive_is_judged_once_until_it_or_the_judge_changes(
     monkeypatch.setattr(sites.Machine, "this", lambda: here.model_copy(update=revision))
     judged: list[Path] = []
 
-    def counting(path: Path, **known: object) -> object:
+    def counting(path: Path, **keywords: object) -> object:
         judged.append(path)
         return verify(path)
 

@@ -348,9 +348,9 @@ def table(f: Forgery, kind: str = "episodes", schema: pa.Schema | None = None, *
     groups = f.groups(kind)
     names = list(groups[0])
     fields = [pa.field(name, pa.from_numpy_dtype(groups[0][name].dtype), nullable=False) for name in names]
-    known = {"compression": "none", "use_dictionary": False, "store_schema": False} | options
+    settings = {"compression": "none", "use_dictionary": False, "store_schema": False} | options
     file = io.BytesIO()
-    with pq.ParquetWriter(file, schema or pa.schema(fields), **known) as writer:
+    with pq.ParquetWriter(file, schema or pa.schema(fields), **settings) as writer:
         for group in groups:
             columns = [pa.array(v) for v in group.values()]
             writer.write_table(pa.table(columns, pa.schema(fields)).cast(schema or pa.schema(fields)))
@@ -395,8 +395,8 @@ put_table("a huge table", "at most", lambda _: b"\0" * 10_000_000)
 
 @forgery("one row group", "has 1 row groups; by its claims it has one for each of 2")
 def _(f: Forgery) -> None:
-    one, two = f.groups("episodes")
-    f.put("episodes", [{name: np.append(one[name], two[name]) for name in one}])
+    first, second = f.groups("episodes")
+    f.put("episodes", [{name: np.append(first[name], second[name]) for name in first}])
 
 
 @forgery("column of another name", "has other columns than")

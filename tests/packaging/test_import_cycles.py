@@ -20,16 +20,16 @@ WINGS = ("envs", "baselines", "datasets", "leaderboard")
 
 def modules(root: Path) -> dict[str, Path]:
     """Return the file of every module by its name, as installed."""
-    found = {}
+    files = {}
     for folder in (PACKAGE, *WINGS):
         for file in sorted((root / folder).rglob("*.py")):
-            parts = file.relative_to(root).with_suffix("").parts
-            name = ".".join(part for part in parts if part != "__init__")
-            found[name if folder == PACKAGE else f"{PACKAGE}.{name}"] = file
-    return found
+            segments = file.relative_to(root).with_suffix("").parts
+            name = ".".join(segment for segment in segments if segment != "__init__")
+            files[name if folder == PACKAGE else f"{PACKAGE}.{name}"] = file
+    return files
 
 
-def imports(module: str, file: Path, known: dict[str, Path]) -> set[str]:
+def imports(module: str, file: Path, files: dict[str, Path]) -> set[str]:
     """Return the modules of the package that this one imports, in functions too, but for type checkers."""
 
     def nodes(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
@@ -47,15 +47,15 @@ def imports(module: str, file: Path, known: dict[str, Path]) -> set[str]:
             names |= {alias.name for alias in node.names}
         else:
             start = resolve_name("." * node.level + (node.module or ""), package)
-            names |= {f"{start}.{alias.name}" if f"{start}.{alias.name}" in known else start for alias in node.names}
-    return {name for name in names if name in known and name != module}
+            names |= {f"{start}.{alias.name}" if f"{start}.{alias.name}" in files else start for alias in node.names}
+    return {name for name in names if name in files and name != module}
 
 
 def cycle(root: Path) -> list[str]:
     """Return one cycle of imports, its first module last again; empty where there is none."""
-    known = modules(root)
+    files = modules(root)
     try:
-        TopologicalSorter({name: imports(name, file, known) for name, file in known.items()}).prepare()
+        TopologicalSorter({name: imports(name, file, files) for name, file in files.items()}).prepare()
     except CycleError as error:
         return list(error.args[1])
     return []
@@ -63,7 +63,7 @@ def cycle(root: Path) -> list[str]:
 
 def test_no_import_goes_in_a_circle() -> None:
     assert len(modules(ROOT)) > 200
-    assert not (found := cycle(ROOT)), " <- ".join(found)
+    assert not (circle := cycle(ROOT)), " <- ".join(circle)
 
 
 @pytest.mark.parametrize(

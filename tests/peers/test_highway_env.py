@@ -44,14 +44,14 @@ def network(env_class: Any) -> Any:
 
 def points(lane: AbstractLane) -> tuple[np.ndarray, np.ndarray]:
     """Ways along a lane, and x, y and heading there, in our axes."""
-    way = np.linspace(0, lane.length, 20)
-    there = np.array([[*lane.position(one, 0), lane.heading_at(one)] for one in way])
-    return way, there * [1, -1, -1]
+    distances = np.linspace(0, lane.length, 20)
+    there = np.array([[*lane.position(distance, 0), lane.heading_at(distance)] for distance in distances])
+    return distances, there * [1, -1, -1]
 
 
-def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
-    np.testing.assert_allclose(ours[:, :2], theirs[:, :2], rtol=0, atol=TOLERANCE)
-    np.testing.assert_allclose(np.exp(1j * ours[:, 2]), np.exp(1j * theirs[:, 2]), rtol=0, atol=TOLERANCE)
+def assert_same(ours: np.ndarray, peer_points: np.ndarray) -> None:
+    np.testing.assert_allclose(ours[:, :2], peer_points[:, :2], rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(np.exp(1j * ours[:, 2]), np.exp(1j * peer_points[:, 2]), rtol=0, atol=TOLERANCE)
 
 
 # -- intersection-v0 -----------------------------------------------------------------------------------------------
@@ -67,8 +67,8 @@ def test_lanes_of_the_intersection(arm: int, turn: int) -> None:
     begin = 0.0
     for k in range(3):
         lane = net.get_lane((nodes[k], nodes[k + 1], 0))
-        way, theirs = points(lane)
-        assert_same(routes.points(layout.route(route), begin + way), theirs)
+        distances, peer_points = points(lane)
+        assert_same(routes.points(layout.route(route), begin + distances), peer_points)
         assert lane.width_at(0) == 4
         begin += lane.length
         if k < 2:
@@ -108,9 +108,9 @@ def test_ring_of_the_roundabout(route: int) -> None:
     outer = int(turn == 0)
     for k in range(2 * arm, 2 * arm + 2 * turn + 1):
         lane = net.get_lane((NODES[k % 8], NODES[(k + 1) % 8], outer))
-        way, theirs = points(lane)
+        distances, peer_points = points(lane)
         assert lane.radius == roundabout.RADII[outer] == 1 / layout.pieces.curvature[route, 2]
-        assert_same(routes.points(layout.route(route), begin + way), theirs)
+        assert_same(routes.points(layout.route(route), begin + distances), peer_points)
         assert lane.width_at(0) == 4
         begin += lane.length
     assert begin == pytest.approx(end, abs=TOLERANCE)
@@ -158,13 +158,13 @@ def test_lanes_of_the_u_turn(lane: int) -> None:
     begin, d = 0.0, 2 - 4.0 * lane
     shift = np.array([0, -net.get_lane(("b", "c", 0)).center[1], 0])
     for nodes, radius in ((("a", "b"), math.inf), (("b", "c"), bent_road.RADII[lane]), (("c", "d"), math.inf)):
-        theirs = net.get_lane((*nodes, lane))
-        way, there = points(theirs)
-        assert getattr(theirs, "radius", math.inf) == radius
+        peer_lane = net.get_lane((*nodes, lane))
+        distances, peer_points = points(peer_lane)
+        assert getattr(peer_lane, "radius", math.inf) == radius
         # They are told along each lane, ours along the line between both.
-        along = begin + way * (1 if math.isinf(radius) else bent_road.RADIUS / radius)
-        assert_same(routes.points(route, along, d) + shift, there)
-        assert theirs.width_at(0) == traffic.LANE_WIDTH
+        along = begin + distances * (1 if math.isinf(radius) else bent_road.RADIUS / radius)
+        assert_same(routes.points(route, along, d) + shift, peer_points)
+        assert peer_lane.width_at(0) == traffic.LANE_WIDTH
         begin = along[-1]
     assert begin == pytest.approx(256 + bent_road.BEND, abs=TOLERANCE)
 
@@ -191,12 +191,14 @@ def test_drivers_follow_by_the_same_equation() -> None:
     driver = Driver(15.0, IDMVehicle.TIME_WANTED, IDMVehicle.DISTANCE_WANTED, *limits)
     negative = 0
     with precision(card("Roundabout-v0").build(dtype="float64")):
-        for speed, other in np.random.default_rng(0).uniform(0, 40, (200, 2)):
-            cars = [IDMVehicle(env.road, lane.position(x, 0), lane.heading, v) for x, v in ((0, speed), (40, other))]
+        for speed, leader_speed in np.random.default_rng(0).uniform(0, 40, (200, 2)):
+            cars = [
+                IDMVehicle(env.road, lane.position(x, 0), lane.heading, v) for x, v in ((0, speed), (40, leader_speed))
+            ]
             cars[0].target_speed, cars[0].DELTA = driver.desired_speed, 4.0
             free = car_following.acceleration_at_ratio(driver, speed, 0.0)
             assert cars[0].acceleration(cars[0]) == pytest.approx(float(free), abs=TOLERANCE)
-            theirs, ours = cars[0].desired_gap(*cars), float(car_following.desired_gap(driver, speed, other))
-            assert max(theirs, driver.jam_gap) == pytest.approx(ours, abs=TOLERANCE)
-            negative += theirs < 0
+            peer_gap, ours = cars[0].desired_gap(*cars), float(car_following.desired_gap(driver, speed, leader_speed))
+            assert max(peer_gap, driver.jam_gap) == pytest.approx(ours, abs=TOLERANCE)
+            negative += peer_gap < 0
     assert negative > 0

@@ -16,27 +16,27 @@ if not hasattr(datasets, "load_dataset"):
 
 
 def scores(rows: Any) -> list[float]:
-    found = []
+    results = []
     for row in rows:
         puzzle, instance = instance_of(row)
         for answer in (row["answer"], puzzle.heuristic(instance), "junk"):
-            found.append(score(row, [{"role": "assistant", "content": f"<answer>{answer}</answer>"}]))
-            found.append(score(row, f"<answer>{answer}</answer>", partial=True))
-    return found
+            results.append(score(row, [{"role": "assistant", "content": f"<answer>{answer}</answer>"}]))
+            results.append(score(row, f"<answer>{answer}</answer>", partial=True))
+    return results
 
 
 def test_a_mixed_dataset_of_all_puzzles_survives(tmp_path: Path) -> None:
     ids = [card.id for card in cards().values() if card.puzzle]
-    parts = [(PuzzleDataset(task_id, difficulty="easy", split="test", size=2), 1) for task_id in ids]
-    data = CompositeDataset(parts, size=2 * len(ids))
+    weighted = [(PuzzleDataset(task_id, difficulty="easy", split="test", size=2), 1) for task_id in ids]
+    data = CompositeDataset(weighted, size=2 * len(ids))
     rows = data[:]
-    made = data.to_hugging_face()
-    assert made.column_names == ["prompt", "question", "answer", "metadata"]
-    assert scores(made) == scores(rows)
-    made.to_parquet(str(tmp_path / "theirs.parquet"))
+    table = data.to_hugging_face()
+    assert table.column_names == ["prompt", "question", "answer", "metadata"]
+    assert scores(table) == scores(rows)
+    table.to_parquet(str(tmp_path / "theirs.parquet"))
     for again in (
         datasets.Dataset.from_parquet(str(tmp_path / "theirs.parquet"), cache_dir=str(tmp_path / "cache")),
-        datasets.concatenate_datasets([made, PuzzleDataset("SAT-v0", size=1).to_hugging_face()]).select(
+        datasets.concatenate_datasets([table, PuzzleDataset("SAT-v0", size=1).to_hugging_face()]).select(
             range(len(rows))
         ),
         datasets.Dataset.from_list(rows),  # a user's way: rows of many puzzles in one list

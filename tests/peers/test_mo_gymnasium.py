@@ -17,30 +17,30 @@ def task() -> DeepSeaTreasure:
 
 @pytest.mark.parametrize("gamma", [1.0, 0.99, 0.9])
 def test_front_equals_mo_gymnasium(task: DeepSeaTreasure, gamma: float) -> None:
-    theirs = mo_gymnasium.make("deep-sea-treasure-v0").unwrapped.pareto_front(gamma)
+    peer_front = mo_gymnasium.make("deep-sea-treasure-v0").unwrapped.pareto_front(gamma)
     # Same ten points; theirs keeps those that a small gamma lets others dominate, 0.9 does.
     ours = task.pareto_front(gamma)
-    kept = [p for p in theirs if not any((q >= p).all() and (q > p).any() for q in theirs)]
-    np.testing.assert_allclose(ours, kept, rtol=1e-12)
-    assert len(ours) == (10 if gamma > 0.95 else len(kept))
+    undominated = [p for p in peer_front if not any((q >= p).all() and (q > p).any() for q in peer_front)]
+    np.testing.assert_allclose(ours, undominated, rtol=1e-12)
+    assert len(ours) == (10 if gamma > 0.95 else len(undominated))
 
 
 def test_every_step_equals_mo_gymnasium(task: DeepSeaTreasure) -> None:
-    theirs, ours = mo_gymnasium.make("deep-sea-treasure-v0", float_state=True).unwrapped, TaskEnv(task)
+    peer, ours = mo_gymnasium.make("deep-sea-treasure-v0", float_state=True).unwrapped, TaskEnv(task)
     random = np.random.default_rng(0)
-    found = set()
+    treasures = set()
     for episode in range(150):
-        expected, _ = theirs.reset(seed=episode)
+        expected, _ = peer.reset(seed=episode)
         observation, _ = ours.reset(seed=episode)
         np.testing.assert_array_equal(observation, expected)
         # Biased walks, or the far treasures would not be reached.
         preference = random.dirichlet([1, 2, 1, 2])
         for _ in range(100):
             action = random.choice(4, p=preference)
-            expected, reward, terminated, _, _ = theirs.step(action)
+            expected, reward, terminated, _, _ = peer.step(action)
             observation, own_reward, own_terminated, _, info = ours.step(action)
             np.testing.assert_array_equal(
-                (int(ours.episode.state.row), int(ours.episode.state.column)), theirs.current_state
+                (int(ours.episode.state.row), int(ours.episode.state.column)), peer.current_state
             )
             np.testing.assert_array_equal(observation, expected)
             np.testing.assert_array_equal(own_reward, reward)  # both float32: equal to the bit
@@ -48,6 +48,6 @@ def test_every_step_equals_mo_gymnasium(task: DeepSeaTreasure) -> None:
             assert own_terminated == terminated == (info["treasure"] > 0)
             assert terminated or not info["success"]
             if terminated:
-                found.add(float(reward[0]))
+                treasures.add(float(reward[0]))
                 break
-    assert len(found) >= 8
+    assert len(treasures) >= 8

@@ -16,6 +16,6 @@ def test_huggingface_hub_reads_the_results(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path / "run", {"ppo": {"rlsuite/A-v0": [0.1, 0.3], "rlsuite/B-v0": [0.5]}}))
     (model,) = yaml.safe_load(huggingface(run))["model-index"]
     card = hub.ModelCardData(**{"model-index": [model]}, ignore_metadata_errors=False)
-    found = {(result.dataset_type, result.metric_type): result.metric_value for result in card.eval_results}
-    assert len(found) == 2 * 4
-    assert found["rlsuite/A-v0", "normalised_score"] == pytest.approx(0.2)
+    metrics = {(result.dataset_type, result.metric_type): result.metric_value for result in card.eval_results}
+    assert len(metrics) == 2 * 4
+    assert metrics["rlsuite/A-v0", "normalised_score"] == pytest.approx(0.2)

@@ -84,7 +84,7 @@ def check_replay(names: Names) -> None:
 
 def check_memory(names: Names) -> None:
     trained(names.model, 512)
-    assert all(np.abs(part).max() > 0 for part in names.memory)
+    assert all(np.abs(values).max() > 0 for values in names.memory)
     assert "success" in names.info
 
 
@@ -102,8 +102,8 @@ def check_torchrl(names: Names) -> None:
     assert episodes.shape == (4, 100)
     over = episodes["next", "done"][:, :-1, 0]
     assert over.any()
-    same = (episodes["next", "observation"][:, :-1] == episodes["observation"][:, 1:]).all(-1)
-    assert torch.equal(same, ~over)  # an episode's last observation is not the first one of the next
+    continues = (episodes["next", "observation"][:, :-1] == episodes["observation"][:, 1:]).all(-1)
+    assert torch.equal(continues, ~over)  # an episode's last observation is not the first one of the next
     assert names.joint.rollout(3)["next", "reward"].shape == (3, 1)
     assert names.flight["next", "agent", "reward"].shape == (100, 16, 1)
     assert names.flight["next", "agent", "reward"].std(dim=1).max() > 0  # one's own, not the mean
@@ -133,10 +133,10 @@ def check_supersuit(names: Names) -> None:
 
 def check_d3rlpy(names: Names) -> None:
     assert names.dataset.size() == len(names.episodes)
-    for ours, theirs in zip(names.dataset.episodes, names.episodes, strict=True):
-        np.testing.assert_array_equal(ours.observations, theirs.observations[:-1])
-        np.testing.assert_array_equal(ours.actions, theirs.actions)
-        np.testing.assert_array_equal(ours.rewards[:, 0], theirs.rewards)
+    for ours, recorded in zip(names.dataset.episodes, names.episodes, strict=True):
+        np.testing.assert_array_equal(ours.observations, recorded.observations[:-1])
+        np.testing.assert_array_equal(ours.actions, recorded.actions)
+        np.testing.assert_array_equal(ours.rewards[:, 0], recorded.rewards)
     assert names.mean > 3 * names.test.unwrapped.task.scores["random"].mean
 
 
@@ -148,9 +148,9 @@ def check_mo_gymnasium(names: Names) -> None:
 
 def check_morl_baselines(names: Names) -> None:
     exact = {tuple(np.round(point, 3)) for point in names.front}
-    found = {tuple(np.round(point, 3)) for point in names.found}
-    assert len(found) >= 4
-    assert found <= exact
+    points = {tuple(np.round(point, 3)) for point in names.found}
+    assert len(points) >= 4
+    assert points <= exact
 
 
 def check_processes(names: Names) -> None:

@@ -13,5 +13,5 @@ def test_equals_pymoo(objectives: int) -> None:
     random = np.random.default_rng(objectives)
     for _ in range(10):
         points, reference = random.uniform(size=(30, objectives)), random.uniform(0, 0.3, objectives)
-        theirs = indicator.HV(ref_point=-reference)(-points)  # pymoo minimises
-        assert hypervolume(points, reference) == pytest.approx(theirs, rel=1e-12)
+        expected = indicator.HV(ref_point=-reference)(-points)  # pymoo minimises
+        assert hypervolume(points, reference) == pytest.approx(expected, rel=1e-12)

@@ -43,32 +43,34 @@ AGGREGATES = [
 TAUS = np.array([0.3, 0.6, 0.9, 1.2])
 
 
-def assert_same_ends(ours: np.ndarray, theirs: np.ndarray) -> None:
+def assert_same_ends(ours: np.ndarray, peer_ends: np.ndarray) -> None:
     """Mean ends over REPEATS bootstraps a side, shape (REPEATS, n_ends), differ by less than their noise explains.
 
     The standard error of the difference of two means is estimated from the repeats themselves, a t statistic with about
     18 degrees of freedom: 5 standard errors are exceeded by chance once in 10,000 ends. An end that never moves, as
     discrete statistics have them, must agree to rounding.
     """
-    difference = ours.mean(axis=0) - theirs.mean(axis=0)
-    error = np.sqrt((ours.var(axis=0, ddof=1) + theirs.var(axis=0, ddof=1)) / REPEATS)
+    difference = ours.mean(axis=0) - peer_ends.mean(axis=0)
+    error = np.sqrt((ours.var(axis=0, ddof=1) + peer_ends.var(axis=0, ddof=1)) / REPEATS)
     assert (np.abs(difference) <= 5 * error + 1e-12).all(), (difference, error)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), AGGREGATES, ids=["iqm", "mean", "median", "optimality_gap"])
+@pytest.mark.parametrize(("ours", "peer_statistic"), AGGREGATES, ids=["iqm", "mean", "median", "optimality_gap"])
 def test_aggregates(
-    ours: Callable[..., Estimate], theirs: Callable[..., float], matrices: tuple[np.ndarray, np.ndarray]
+    ours: Callable[..., Estimate], peer_statistic: Callable[..., float], matrices: tuple[np.ndarray, np.ndarray]
 ) -> None:
     x = matrices[0]
-    assert ours(scores(x), replicates=1).point == pytest.approx(theirs(x), abs=1e-12)
-    mine, their = [], []
+    assert ours(scores(x), replicates=1).point == pytest.approx(peer_statistic(x), abs=1e-12)
+    our_ends, peer_ends = [], []
     for repeat in range(REPEATS):
         np.random.seed(repeat)  # noqa: NPY002 - rliable ignores its random_state and draws from the global generator
-        interval = rly.get_interval_estimates({"x": x}, lambda a: np.array([theirs(a)]), reps=REPLICATES)[1]["x"]
-        their.append(interval[:, 0])
+        interval = rly.get_interval_estimates({"x": x}, lambda a: np.array([peer_statistic(a)]), reps=REPLICATES)[1][
+            "x"
+        ]
+        peer_ends.append(interval[:, 0])
         estimate = ours(scores(x), replicates=REPLICATES, seed=repeat, method="percentile")
-        mine.append([estimate.low, estimate.high])
-    assert_same_ends(np.array(mine), np.array(their))
+        our_ends.append([estimate.low, estimate.high])
+    assert_same_ends(np.array(our_ends), np.array(peer_ends))
 
 
 def test_performance_profile(matrices: tuple[np.ndarray, np.ndarray]) -> None:
@@ -93,14 +95,14 @@ def test_sample_efficiency() -> None:
     def iqm_at_each(a: np.ndarray) -> np.ndarray:
         return np.array([metrics.aggregate_iqm(a[..., k]) for k in range(a.shape[2])])
 
-    mine, their = [], []
+    our_ends, peer_ends = [], []
     for repeat in range(REPEATS):
         np.random.seed(repeat)  # noqa: NPY002
         points, intervals = rly.get_interval_estimates({"x": curves}, iqm_at_each, reps=REPLICATES)
-        their.append(np.ravel(intervals["x"]))
+        peer_ends.append(np.ravel(intervals["x"]))
         curve = aggregates.sample_efficiency(
             {f"task{j}": curves[:, j] for j in range(4)}, replicates=REPLICATES, seed=repeat, method="percentile"
         )
         np.testing.assert_allclose(curve.iqm, points["x"], rtol=0, atol=1e-12)
-        mine.append(np.concatenate([curve.low, curve.high]))
-    assert_same_ends(np.array(mine), np.array(their))
+        our_ends.append(np.concatenate([curve.low, curve.high]))
+    assert_same_ends(np.array(our_ends), np.array(peer_ends))

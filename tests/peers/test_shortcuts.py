@@ -13,29 +13,29 @@ def questions(count: int, seed: int) -> list[list[str]]:
 
 
 def test_a_planted_shortcut_is_found() -> None:
-    learned, asked = questions(400, 0), questions(200, 1)
+    learned, test_questions = questions(400, 0), questions(200, 1)
 
     def kinds(words: list[list[str]]) -> list[str]:
         return ["none" if each.count("3") > 2 else "some" for each in words]
 
     reader = shortcuts.Reader(learned)
-    predicted = shortcuts.fitted(reader(learned), kinds(learned), reader(asked))
-    assert np.mean([one == other for one, other in zip(predicted, kinds(asked), strict=True)]) > 0.95
+    predicted = shortcuts.fitted(reader(learned), kinds(learned), reader(test_questions))
+    assert np.mean([guess == label for guess, label in zip(predicted, kinds(test_questions), strict=True)]) > 0.95
 
 
 def test_nothing_is_found_in_random_labels() -> None:
-    learned, asked = questions(400, 0), questions(400, 1)
+    learned, test_questions = questions(400, 0), questions(400, 1)
     random = np.random.default_rng(2)
     labels, truth = (random.choice(["none", "some"], 400).tolist() for _ in range(2))
     reader = shortcuts.Reader(learned)
-    predicted = shortcuts.fitted(reader(learned), labels, reader(asked))
-    assert abs(np.mean([one == other for one, other in zip(predicted, truth, strict=True)]) - 0.5) < 0.1
+    predicted = shortcuts.fitted(reader(learned), labels, reader(test_questions))
+    assert abs(np.mean([guess == label for guess, label in zip(predicted, truth, strict=True)]) - 0.5) < 0.1
 
 
 def test_degrees_of_a_graph() -> None:
     """The path 1-2-3 with the edge 3-4: degrees 1, 2, 2, 1."""
-    told = ["The", "edges", ":", "1", "-", "2", "2", "-", "3", "3", "-", "4"]
-    features = shortcuts.graph(told)
+    words = ["The", "edges", ":", "1", "-", "2", "2", "-", "3", "3", "-", "4"]
+    features = shortcuts.graph(words)
     assert features[:5] == [1, 1, 2, 2, 0]
     assert sum(features[shortcuts.VERTICES : -3]) == 3
 

@@ -89,9 +89,9 @@ def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPa
 
 def test_every_id_of_all_is_in_the_table_and_low_or_explained() -> None:
     """Read what ``benchmarks/audits/open_loop.py`` measured, and which ids the page says were not measured."""
-    table, _, rest = PAGE.read_text().partition("## Not measured yet")
+    table, _, unmeasured_text = PAGE.read_text().partition("## Not measured yet")
     rows = {name: (float(score), float(half)) for name, score, half, _ in ROW.findall(table)}
-    unmeasured = set(re.findall(r"`([\w?=&-]+)`", rest))
+    unmeasured = set(re.findall(r"`([\w?=&-]+)`", unmeasured_text))
     names = {find_card(task_id).name for task_id in suites()["all"]}
     assert names - rows.keys() == unmeasured & names
     high = {name for name, (score, half) in rows.items() if score - half > LIMIT}

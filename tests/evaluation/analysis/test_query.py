@@ -38,10 +38,10 @@ def paths(toys: Path, tmp_path: Path) -> list[Path]:
 def test_cells_of_ids_with_keywords_are_found(tmp_path: Path):
     """Where the store puts them, which is no path with a question mark."""
     task = "rlsuite/ToyWalk-v0"
-    made = make_run(tmp_path / "run", {"toy": {f"{task}?difficulty=hard": [0.5]}})
-    (wrong,) = (made / "cells" / "toy").iterdir()
+    run_path = make_run(tmp_path / "run", {"toy": {f"{task}?difficulty=hard": [0.5]}})
+    (wrong,) = (run_path / "cells" / "toy").iterdir()
     wrong.rename(wrong.with_name("ToyWalk-v0,difficulty=hard"))
-    (cell,) = read_run(made).results()
+    (cell,) = read_run(run_path).results()
     assert cell.task == f"{task}?difficulty=hard"
     with OpenRun.open(tmp_path / "real", plan("noop", "SAT-v0?difficulty=hard", 1, "smoke")) as run:
         real = Cell("noop", card("SAT-v0?difficulty=hard").id, 0)
@@ -174,7 +174,7 @@ def test_queries(paths: list[Path], monkeypatch: pytest.MonkeyPatch):
         Database(read_runs(paths))
 
 
-def made(path: Path, columns: list[dict], changed: list[dict]) -> Path:
+def write_tables(path: Path, columns: list[dict], changed: list[dict]) -> Path:
     """Write a run with a cell for each of these tables, and results with these changes."""
     make_run(path, {"toy": {"rlsuite/ToyWalk-v0": [0.5] * len(columns)}})
     for seed, (table, change) in enumerate(zip(columns, changed, strict=True)):
@@ -188,15 +188,15 @@ def made(path: Path, columns: list[dict], changed: list[dict]) -> Path:
 
 def test_columns_that_only_later_cells_have_are_kept(tmp_path: Path):
     runs = [
-        made(tmp_path / "old", [{"seed": [0]}, {"seed": [1], "new": [3.0]}], [{}, {"train_score": 0.25}]),
-        made(tmp_path / "new", [{"seed": [0], "newer": ["text"]}], [{"later": "x"}]),
+        write_tables(tmp_path / "old", [{"seed": [0]}, {"seed": [1], "new": [3.0]}], [{}, {"train_score": 0.25}]),
+        write_tables(tmp_path / "new", [{"seed": [0], "newer": ["text"]}], [{"later": "x"}]),
     ]
     database = Database(read_runs(runs))
     answer = database.ask("SELECT run, seed, train_score, later FROM cells ORDER BY run, seed")
     assert answer.rows == (("new", 0, None, "x"), ("old", 0, None, None), ("old", 1, 0.25, None))
     answer = database.ask('SELECT run, seed, "new", newer FROM episodes ORDER BY run, seed')
     assert answer.rows == (("new", 0, None, "text"), ("old", 0, None, None), ("old", 1, 3.0, None))
-    made(tmp_path / "odd", [{"seed": [0]}] * 2, [{"later": 1}, {"later": [1]}])
+    write_tables(tmp_path / "odd", [{"seed": [0]}] * 2, [{"later": 1}, {"later": [1]}])
     with pytest.raises(ValueError, match="The results of cells do not make one table"):
         Database([read_run(tmp_path / "odd")])
 
@@ -209,7 +209,7 @@ def test_without_duckdb_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyP
 
 def test_a_small_file_with_a_large_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(query, "MEMORY_LIMIT", "40MB")
-    bomb = made(tmp_path / "bomb", [{"seed": np.arange(10_000_000) % 7}], [{}])
+    bomb = write_tables(tmp_path / "bomb", [{"seed": np.arange(10_000_000) % 7}], [{}])
     assert (bomb / "cells/toy/ToyWalk-v0/0/episodes.parquet").stat().st_size < 5e6
     with pytest.raises(ValueError, match="The tables of the runs do not fit into 40MB"):
         Database([read_run(bomb)])

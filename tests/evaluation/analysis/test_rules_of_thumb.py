@@ -34,14 +34,14 @@ def test_the_first_rules_play_the_first_the_last_and_a_random_legal_choice(name:
     entries = task.observation_space.shape[0]
     view = View(np.zeros(entries, np.float32), mask, None, None)
 
-    def chosen(kind: str, seed: int = 0) -> Any:
+    def choose_action(kind: str, seed: int = 0) -> Any:
         player = search.players([rules[kind]])
         rule = jax.tree.map(lambda leaf: leaf[0], player)
         return np.atleast_1d(rule.act(rule.initial(None), view, jax.random.key(seed))[0])
 
-    assert chosen("first legal").tolist() == [choices[0] for choices in legal]
-    assert chosen("last legal").tolist() == [choices[-1] for choices in legal]
-    actions = [chosen("random legal", seed) for seed in range(20)]
+    assert choose_action("first legal").tolist() == [choices[0] for choices in legal]
+    assert choose_action("last legal").tolist() == [choices[-1] for choices in legal]
+    actions = [choose_action("random legal", seed) for seed in range(20)]
     assert all(action[number] in choices for action in actions for number, choices in enumerate(legal))
     assert len({tuple(action) for action in actions}) > 3
 

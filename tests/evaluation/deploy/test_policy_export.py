@@ -112,20 +112,24 @@ def observations_of(task: Any, rng: np.random.Generator) -> tuple[Any, np.ndarra
     """Return 10,000 observations in 200 sequences, and masks that leave at least one action."""
     sequences = OBSERVATIONS // LENGTH
 
-    def drawn(space: Any) -> np.ndarray:
+    def sample(space: Any) -> np.ndarray:
         low, high = (np.clip(bound, -2, 2) for bound in (space.low, space.high))
         return rng.uniform(low, high, (LENGTH, sequences, *space.shape)).astype(np.float32)
 
     space = task.observation_space
-    seen = {name: drawn(part) for name, part in space.items()} if isinstance(space, spaces.Dict) else drawn(space)
+    observations = (
+        {name: sample(component) for name, component in space.items()}
+        if isinstance(space, spaces.Dict)
+        else sample(space)
+    )
     if task.card.name != "SAT-v0":
-        return seen, None
+        return observations, None
     masks = rng.random((LENGTH, sequences, int(task.action_space.n))) < 0.5
     masks[..., 0] |= ~masks.any(-1)
-    return seen, masks
+    return observations, masks
 
 
-def acted_in_jax(policy: Any, seen: Any, masks: Any) -> np.ndarray:
+def acted_in_jax(policy: Any, observations: Any, masks: Any) -> np.ndarray:
     """Return the actions for sequences of observations, with the memory carried along."""
 
     def step(memory: Any, now: Any) -> Any:
@@ -135,7 +139,7 @@ def acted_in_jax(policy: Any, seen: Any, masks: Any) -> np.ndarray:
 
     count = OBSERVATIONS // LENGTH
     memory = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape)), policy.initial(None))
-    return np.asarray(jax.jit(lambda m, now: jax.lax.scan(step, m, now)[1])(memory, (seen, masks)))
+    return np.asarray(jax.jit(lambda m, now: jax.lax.scan(step, m, now)[1])(memory, (observations, masks)))
 
 
 @needs_cc
@@ -146,20 +150,20 @@ def test_onnx_and_c_act_as_jax_does(exported: Any, tmp_path: Path, monkeypatch: 
     library = compiled(export, tmp_path)
     monkeypatch.setenv(shared_library.TRUSTED, shared_library.sha256(library))
     players = [OnnxPolicy(tmp_path / "policy.onnx", task), shared_library.Controller(library, task)]
-    seen, masks = observations_of(task, np.random.default_rng(1))
-    wanted = acted_in_jax(policy, seen, masks)
-    assert len(np.unique(wanted)) > 1
+    observations, masks = observations_of(task, np.random.default_rng(1))
+    expected = acted_in_jax(policy, observations, masks)
+    assert len(np.unique(expected)) > 1
     for player in [NetworkPolicy(export.network, task), *players]:
         player.reset()
-        found = np.stack([
-            player.act(jax.tree.map(lambda leaf, t=t: leaf[t], seen), None if masks is None else masks[t])
+        actions = np.stack([
+            player.act(jax.tree.map(lambda leaf, t=t: leaf[t], observations), None if masks is None else masks[t])
             for t in range(LENGTH)
         ])  # fmt: skip
         if export.network.choices:
-            assert (found != wanted).mean() <= 1e-4  # two logits that are equal to the last bits
+            assert (actions != expected).mean() <= 1e-4  # two logits that are equal to the last bits
         else:
             span = task.action_space.high - task.action_space.low
-            np.testing.assert_allclose(found / span, wanted / span, rtol=0, atol=1e-5)
+            np.testing.assert_allclose(actions / span, expected / span, rtol=0, atol=1e-5)
     # In closed loop. A network's last bits differ, so a chaotic task would drift; none of these does in an episode.
     seeds = evaluation_seeds(task.card, 0, "smoke")[:4]
     there = evaluate(task, policy, seeds)
@@ -187,8 +191,8 @@ def test_layers_that_few_policies_have(tmp_path: Path) -> None:
     def dense(n: int, m: int) -> Affine:
         return Affine(*(rng.normal(size=size).astype(np.float32) for size in ((n, m), m)))
 
-    zero, one = np.zeros(6, np.float32), np.ones(6, np.float32)
-    layers = (Scale(zero, one, one), Clip(-2 * one, 2 * one), dense(6, 8), Relu(), Join(), dense(14, 5))
+    zero, unit = np.zeros(6, np.float32), np.ones(6, np.float32)
+    layers = (Scale(zero, unit, unit), Clip(-2 * unit, 2 * unit), dense(6, 8), Relu(), Join(), dense(14, 5))
     network = Network(layers, choices=(3, 2))
     x, mask = rng.normal(size=(32, 6)).astype(np.float32), rng.random((32, 5)) < 0.5
     vectors = c_header.Vectors(x, mask, network.run(x, mask, np.zeros((32, 0)))[0])

@@ -25,7 +25,7 @@ from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
 from rlbench_suite.evaluation.runs.runner import in_pool, in_process, plan
 
-TASK, OTHER = "rlsuite/PMSMCurrent-v0", "rlsuite/DeepSeaTreasure-v0"
+TASK, DISCRETE_TASK = "rlsuite/PMSMCurrent-v0", "rlsuite/DeepSeaTreasure-v0"
 AGENTS = ("ppo", "sac", "sb3-ppo")
 
 
@@ -96,9 +96,9 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
     report = Report.of(run)
     row = next(row for row in report.rows if row.agent == checkpoint.label)
     assert (row.step_unit, row.steps_per_second) == ("", None)
-    said = " ".join(remarks(report))
-    assert f"{checkpoint.label} is one saved policy of ppo, not trained here" in said
-    assert "Unequal" not in said
+    text = " ".join(remarks(report))
+    assert f"{checkpoint.label} is one saved policy of ppo, not trained here" in text
+    assert "Unequal" not in text
 
 
 def test_a_changed_copy_is_not_judged(toys: Path, tmp_path: Path):
@@ -131,7 +131,7 @@ def refused(file: Path, agent: str | None = None, task: str = TASK) -> str:
 
 def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path, tmp_path: Path):
     file = policy_of(trained, "ppo")
-    assert f"holds a policy of ppo for {TASK}, not of ppo for {OTHER}" in refused(file, task=OTHER)
+    assert f"holds a policy of ppo for {TASK}, not of ppo for {DISCRETE_TASK}" in refused(file, task=DISCRETE_TASK)
     assert "holds a policy of ppo, not of sac" in refused(file, "sac")
     (tmp_path / "junk").write_bytes(os.urandom(100))
     assert "does not say which agent made it" in refused(tmp_path / "junk")
@@ -199,12 +199,12 @@ def test_a_zip_of_sb3_plays_as_sb3_says(zipped: Path, tmp_path: Path):
     agent: Any = registry.agent("sb3-ppo")
     policy = agent.load(str(zipped), task)
     observations = np.stack([task.observation_space.sample() for _ in range(50)])
-    theirs = stable_baselines3.PPO.load(zipped, device="cpu").predict(observations, deterministic=True)[0]
-    assert (policy.act(observations, None) == theirs).all()
+    expected = stable_baselines3.PPO.load(zipped, device="cpu").predict(observations, deterministic=True)[0]
+    assert (policy.act(observations, None) == expected).all()
     assert "does not say which agent made it (it is not a safetensors file)" in refused(zipped)
     run = judge(open_checkpoint(zipped, "sb3-ppo"), tmp_path / "run", seeds=1)
     again = agent.load(str(next(run.path.glob("cells/*/*/0/policy.safetensors"))), task)
-    assert (again.act(observations, None) == theirs).all()
+    assert (again.act(observations, None) == expected).all()
 
 
 @pytest.mark.parametrize("name", ["DQN", "SAC", "TD3", "DDPG", "A2C"])
@@ -212,11 +212,11 @@ def test_zips_of_every_algorithm_are_read(name: str, tmp_path: Path):
     sb3 = pytest.importorskip("stable_baselines3")
     import gymnasium
 
-    env = gymnasium.make(OTHER if name == "DQN" else TASK)
+    env = gymnasium.make(DISCRETE_TASK if name == "DQN" else TASK)
     room = {} if name == "A2C" else {"buffer_size": 1}
     model = getattr(sb3, name)("MlpPolicy", env, seed=0, device="cpu", **room)
     model.save(tmp_path / "model.zip")
-    task = registry.card(OTHER if name == "DQN" else TASK).build()
+    task = registry.card(DISCRETE_TASK if name == "DQN" else TASK).build()
     policy = registry.agent(f"sb3-{name.lower()}").load(str(tmp_path / "model.zip"), task)  # type: ignore[attr-defined]
     observations = np.stack([task.observation_space.sample() for _ in range(20)])
     assert (policy.act(observations, None) == model.predict(observations, deterministic=True)[0]).all()
@@ -266,24 +266,24 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
     with zipfile.ZipFile(zipped) as source:
         data = json.loads(source.read("data"))
 
-    def said(task: str = TASK, **changes: Any) -> str:
+    def refusal(task: str = TASK, **changes: Any) -> str:
         return refused(changed(zipped, tmp_path / "m.zip", data=json.dumps(data | changes).encode()), "sb3-ppo", task)
 
     kwargs = {name: value for name, value in data["policy_kwargs"].items() if name[0] != ":"}
     assert "activation_fn" in kwargs
-    assert "Unknown activation" in said(policy_kwargs=kwargs | {"activation_fn": "<class 'mine.Sine'>"})
-    assert "features_extractor_class=" in said(
+    assert "Unknown activation" in refusal(policy_kwargs=kwargs | {"activation_fn": "<class 'mine.Sine'>"})
+    assert "features_extractor_class=" in refusal(
         policy_kwargs=kwargs | {"features_extractor_class": "<class 'mine.CNN'>"}
     )
-    assert "net_arch=wide" in said(policy_kwargs=kwargs | {"net_arch": "wide"})
-    assert "too few for layers" in said(policy_kwargs=kwargs | {"net_arch": [10**6, 10**6]})
-    assert "too few for layers" in said(policy_kwargs=kwargs | {"net_arch": [8] * 100_000})  # each fits, all do not
-    assert "has shape" in said(policy_kwargs=kwargs | {"net_arch": [16]})
-    assert "has shape" in said(task=OTHER)
-    assert "gSDE" in said(use_sde=True)
-    assert "not a JSON object with policy_kwargs" in said(policy_kwargs=3)
-    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as other:
-        other.writestr("photo.jpg", b"")
+    assert "net_arch=wide" in refusal(policy_kwargs=kwargs | {"net_arch": "wide"})
+    assert "too few for layers" in refusal(policy_kwargs=kwargs | {"net_arch": [10**6, 10**6]})
+    assert "too few for layers" in refusal(policy_kwargs=kwargs | {"net_arch": [8] * 100_000})  # each fits, all do not
+    assert "has shape" in refusal(policy_kwargs=kwargs | {"net_arch": [16]})
+    assert "has shape" in refusal(task=DISCRETE_TASK)
+    assert "gSDE" in refusal(use_sde=True)
+    assert "not a JSON object with policy_kwargs" in refusal(policy_kwargs=3)
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        archive.writestr("photo.jpg", b"")
     assert "is not a zip that stable-baselines3's model.save() wrote" in refused(tmp_path / "photos.zip", "sb3-ppo")
 
 
@@ -292,15 +292,15 @@ def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(zip
     with zipfile.ZipFile(zipped) as source:
         policy = source.read("policy.pth")
     packed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(policy)) as stored, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as other:
+    with zipfile.ZipFile(io.BytesIO(policy)) as stored, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in stored.namelist():
-            other.writestr(name, bytes(2**24) if "/data/" in name else stored.read(name))
+            archive.writestr(name, bytes(2**24) if "/data/" in name else stored.read(name))
     file = changed(zipped, tmp_path / "bomb.zip", policy_pth=packed.getvalue())
     assert "and would inflate to" in refused(file, "sb3-ppo")
 
-    with zipfile.ZipFile(tmp_path / "deflated.zip", "w", zipfile.ZIP_DEFLATED) as other:
-        other.writestr("data", "{}" * 1000)
-        other.writestr("policy.pth", policy)
+    with zipfile.ZipFile(tmp_path / "deflated.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", "{}" * 1000)
+        archive.writestr("policy.pth", policy)
     deflated = bytearray((tmp_path / "deflated.zip").read_bytes())
     encrypted = deflated.copy()
     start = deflated.index(b"policy.pth") + len("policy.pth")

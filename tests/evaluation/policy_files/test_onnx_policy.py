@@ -101,7 +101,7 @@ def test_a_linear_policy_returns_what_it_returns_in_jax(tmp_path: Path, task_id:
     task: Any = registry.card(task_id).build()
     agents = task.card.agents
     low, high = (bound.reshape(agents, -1) for bound in (task.action_space.low, task.action_space.high))
-    features = sum(int(np.prod(part.shape)) for part in parts(task)) // agents
+    features = sum(int(np.prod(component.shape)) for component in components(task)) // agents
     file, weights, bias = linear(tmp_path / "policy.onnx", features, low.shape[1])
     seeds = evaluation_seeds(task.card, 0, "smoke")[:8]
     here = evaluate(task, OnnxPolicy(file, task), seeds)
@@ -112,9 +112,9 @@ def test_a_linear_policy_returns_what_it_returns_in_jax(tmp_path: Path, task_id:
     assert np.ptp(here.total) > 0
 
 
-def parts(task: Any) -> list[Any]:
-    shown = task.observation_space
-    return [shown[name] for name in shown] if hasattr(shown, "keys") else [shown]
+def components(task: Any) -> list[Any]:
+    space = task.observation_space
+    return [space[name] for name in space] if hasattr(space, "keys") else [space]
 
 
 class Counter:
@@ -133,7 +133,7 @@ class Counter:
 @pytest.mark.parametrize("task_id", [TREASURE, "rlsuite/SAT-v0"])
 def test_a_memory_and_a_mask_are_used(tmp_path: Path, task_id: str):
     task: Any = registry.card(task_id).build()
-    actions, features = int(task.action_space.n), sum(int(np.prod(part.shape)) for part in parts(task))
+    actions, features = int(task.action_space.n), sum(int(np.prod(component.shape)) for component in components(task))
     masked = task_id != TREASURE
     file = saved(
         tmp_path / "counter.onnx",
@@ -154,12 +154,12 @@ def test_a_memory_and_a_mask_are_used(tmp_path: Path, task_id: str):
         },
     )
     seeds, policy = evaluation_seeds(task.card, 0, "smoke")[:6], OnnxPolicy(file, task)
-    wanted = evaluate(task, Counter(actions), seeds)
+    expected = evaluate(task, Counter(actions), seeds)
     for _ in range(2):  # the second time begins with a fresh memory
-        found = evaluate(task, policy, seeds)
-        np.testing.assert_array_equal(found.actions, wanted.actions)
-        np.testing.assert_array_equal(found.total, wanted.total)
-    assert len(np.unique(found.actions)) > 1
+        record = evaluate(task, policy, seeds)
+        np.testing.assert_array_equal(record.actions, expected.actions)
+        np.testing.assert_array_equal(record.total, expected.total)
+    assert len(np.unique(record.actions)) > 1
 
 
 def test_it_is_judged_like_any_saved_policy(tmp_path: Path):
@@ -175,9 +175,9 @@ def test_it_is_judged_like_any_saved_policy(tmp_path: Path):
                 assert event.kind != "failed", event.value
             run.merge()
         runs.append(run)
-    one, two = (run.read_episodes(run.results()[0].cell).to_pylist() for run in runs)
-    assert one == two
-    assert len(one) == 50
+    first, second = (run.read_episodes(run.results()[0].cell).to_pylist() for run in runs)
+    assert first == second
+    assert len(first) == 50
     assert f"{checkpoint.label} is one saved policy of onnx" in " ".join(remarks(Report.of(runs[0])))
     # A board replays actions. It neither has the file nor needs it.
     pack(runs[0].path, Entry(name="mine", agent=checkpoint.label), tmp_path / "a.zip")
@@ -202,7 +202,7 @@ IDENTITY = [helper.make_node("Identity", ["observation"], ["mean"])]
 
 
 @pytest.mark.parametrize(
-    ("inputs", "outputs", "said"),
+    ("inputs", "outputs", "words"),
     [
         ({"obs": (FLOAT, ["n", 9])}, None, "Unknown input 'obs'. Did you mean 'observation'?"),
         ({"state": (FLOAT, ["n", 2])}, None, "it has no input 'observation'"),
@@ -219,7 +219,7 @@ IDENTITY = [helper.make_node("Identity", ["observation"], ["mean"])]
         ({"observation": (FLOAT, ["n", "d"]), "state": (FLOAT, ["n", 2])}, None, "needs the output 'next_state'"),
     ],
 )  # fmt: skip
-def test_a_file_with_another_signature_is_refused(tmp_path: Path, inputs: Any, outputs: Any, said: str):
+def test_a_file_with_another_signature_is_refused(tmp_path: Path, inputs: Any, outputs: Any, words: str):
     task: Any = registry.card(DRIVE).build()
     (d,) = task.observation_space.shape
     inputs = inputs or {"observation": (FLOAT, ["n", "d"])}
@@ -243,7 +243,7 @@ def test_a_file_with_another_signature_is_refused(tmp_path: Path, inputs: Any, o
         nodes,
         {"start": np.array([0]), "stop": np.array([2]), "axis": np.array([1])},
     )
-    with pytest.raises(ValueError, match=said.replace("{d}", str(d))) as caught:
+    with pytest.raises(ValueError, match=words.replace("{d}", str(d))) as caught:
         OnnxPolicy(file, task)
     assert "\n" not in str(caught.value)
 

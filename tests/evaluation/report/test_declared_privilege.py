@@ -121,8 +121,8 @@ def test_a_wrapped_policy_is_as_privileged_as_the_one_inside() -> None:
 
 
 def test_an_undeclared_agent_fails_and_a_declared_one_is_marked_in_every_table(toys: Path, tmp_path: Path) -> None:
-    wanted = plan("toy,toy-peek,toy-oracle", "ToyWalk-v0,ToyDrift-v0", 3, "smoke")
-    with OpenRun.open(tmp_path / "run", wanted) as run, run.sitting():
+    manifest = plan("toy,toy-peek,toy-oracle", "ToyWalk-v0,ToyDrift-v0", 3, "smoke")
+    with OpenRun.open(tmp_path / "run", manifest) as run, run.sitting():
         failed = [event for event in in_process(run) if event.kind == "failed"]
         assert {event.cell.agent for event in failed} == {"toy-peek"}
         assert all("privileged = True" in str(event.value) for event in failed)
@@ -144,7 +144,7 @@ def test_an_undeclared_agent_fails_and_a_declared_one_is_marked_in_every_table(t
     runs = read_runs([tmp_path / "run"])
     (verdict,) = verdicts(runs)
     assert {task.privileged for task in verdict.tasks} == {("toy-oracle",)}
-    assert any(sentence in said for said in remarks(runs, [verdict]))
+    assert any(sentence in remark for remark in remarks(runs, [verdict]))
     rows = export_formats.tidy_csv(runs[0]).splitlines()
     assert rows[0].endswith("privileged,failed")
     assert {row.split(",")[1]: row.split(",")[-2] for row in rows[1:]} == {

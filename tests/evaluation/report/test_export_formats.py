@@ -57,7 +57,8 @@ def test_latex_has_bold_where_somebody_can_be_told_from_the_best(tmp_path: Path)
         SPEED: {"x": 0.5, "y": 0.7, "z": 0.9},  # z violates the constraint
     }
     scores = {
-        agent: {task: (own[agent] + rng.normal(0, 0.02, 10)).tolist() for task, own in means.items()} for agent in "xyz"
+        agent: {task: (agent_means[agent] + rng.normal(0, 0.02, 10)).tolist() for task, agent_means in means.items()}
+        for agent in "xyz"
     }
     text = latex(read_run(make_run(tmp_path / "run", scores, {"z": 129.0})))
     rows = {line.split(" & ")[0]: line.split(" & ")[1:] for line in text.splitlines() if line.endswith(r"\\")}
@@ -108,14 +109,14 @@ def test_huggingface_has_the_required_keys(run: Run):
     index = yaml.safe_load(huggingface(run))["model-index"]
     assert [model["name"] for model in index] == list(SCORES)
     for model in index:
-        own = SCORES[model["name"]]
-        assert [result["dataset"]["type"] for result in model["results"]] == list(own)
+        agent_scores = SCORES[model["name"]]
+        assert [result["dataset"]["type"] for result in model["results"]] == list(agent_scores)
         for result in model["results"]:
             assert result["task"]["type"] == "reinforcement-learning"
             assert result["dataset"]["name"]
             assert result["dataset"]["args"]["seeds"] == 3
             values = {metric["type"]: metric["value"] for metric in result["metrics"]}
-            assert values["normalised_score"] == pytest.approx(np.mean(own[result["dataset"]["type"]]))
+            assert values["normalised_score"] == pytest.approx(np.mean(agent_scores[result["dataset"]["type"]]))
             assert values["mean_reward"] == pytest.approx(2 * values["normalised_score"])
             assert (values["success_rate"], values["mean_cost"]) == (0.5, 0.25)
 
@@ -127,8 +128,8 @@ def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path)
     rows = {
         (row["agent"], row["task"]): row for row in csv.DictReader(io.StringIO(tidy_csv(run))) if row["seed"] == "1"
     }
-    told = {key: (row["limit"], row["violates"], row["constrained_score"]) for key, row in rows.items()}
-    assert told == {
+    constraint_columns = {key: (row["limit"], row["violates"], row["constrained_score"]) for key, row in rows.items()}
+    assert constraint_columns == {
         ("reckless", SPEED): ("20.0", "True", "0.0"),
         ("careful", SPEED): ("20.0", "False", "0.8"),
         ("reckless", "rlsuite/A-v0"): ("", "False", "0.5"),
@@ -165,8 +166,8 @@ def test_exports_need_neither_jax_nor_huggingface_hub(run: Run):
         f"for export in FORMATS.values(): export(read_run(Path({str(run.path)!r})))\n"
         "print({'jax', 'huggingface_hub', 'datasets'} & set(sys.modules))"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout == "set()\n"
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert completed.stdout == "set()\n"
     assert list(FORMATS) == ["latex", "csv", "huggingface"]
 
 

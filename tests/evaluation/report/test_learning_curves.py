@@ -14,9 +14,9 @@ NAN = float("nan")
 def test_a_curve_holds_the_last_known_score():
     fast = np.array([10.0, 20.0, 40.0]), np.array([NAN, 0.2, 0.4])
     slow = np.array([10.0, 50.0, 100.0]), np.array([0.1, NAN, 1.0])
-    found = curve({"a": {0: fast, 1: slow}}, relative=False)
-    assert found is not None
-    times, values = found
+    result = curve({"a": {0: fast, 1: slow}}, relative=False)
+    assert result is not None
+    times, values = result
     assert times.tolist() == [20 + 8 * i for i in range(POINTS)]  # from the first time at which both are known
     expected = [[0.2 if t < 40 else 0.4, 0.1 if t < 100 else 1.0] for t in times]
     assert values.iqm == pytest.approx([iqm({"a": scores}, replicates=1).point for scores in expected])
@@ -27,9 +27,9 @@ def test_a_curve_holds_the_last_known_score():
 def test_shares_of_training_make_tasks_of_unequal_length_comparable():
     short = np.array([1.0, 2.0]), np.array([0.0, 1.0])
     long = np.array([1000.0, 2000.0]), np.array([0.0, 1.0])
-    found = curve({"a": {0: short}, "b": {0: long}}, relative=True)
-    assert found is not None
-    times, values = found
+    result = curve({"a": {0: short}, "b": {0: long}}, relative=True)
+    assert result is not None
+    times, values = result
     assert times == pytest.approx(np.linspace(0.5, 1, POINTS))
     assert values.iqm.tolist() == [0.0] * (POINTS - 1) + [1.0]
 
@@ -51,9 +51,9 @@ def test_no_curve_without_scores():
     assert curve({}, relative=True) is None
     empty = np.array([]), np.array([])
     unknown = np.array([1.0, 2.0]), np.array([NAN, NAN])
-    known = np.array([1.0]), np.array([0.5])
-    for other in (empty, unknown):
-        assert curve({"a": {0: known, 1: other}}, relative=True) is None
+    scored = np.array([1.0]), np.array([0.5])
+    for unscored in (empty, unknown):
+        assert curve({"a": {0: scored, 1: unscored}}, relative=True) is None
 
 
 def test_charts_normalise_and_leave_out_agents_without_curves():
@@ -67,10 +67,10 @@ def test_charts_normalise_and_leave_out_agents_without_curves():
     over_steps, over_seconds = charts(curves, scales, ["t"], {"x": 0, "y": 1, "z": 2})
     assert "share of the training steps" in over_steps
     assert "seconds of training" in over_seconds
-    for drawn in (over_steps, over_seconds):
-        assert all(f"<title>{agent}</title>" in drawn for agent in "xy")
-        assert "<title>z</title>" not in drawn
-        assert drawn.count("<polygon") == 2
+    for chart in (over_steps, over_seconds):
+        assert all(f"<title>{agent}</title>" in chart for agent in "xy")
+        assert "<title>z</title>" not in chart
+        assert chart.count("<polygon") == 2
     assert list(charts({("z", "t"): nothing}, scales, ["t"], {"z": 0})) == []
     assert list(charts(curves, scales, ["other"], {"x": 0})) == []
     many = {(str(i), "t"): trained(15.0) for i in range(MOST_BANDS + 1)}

@@ -47,7 +47,7 @@ def report(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repor
         return Report.of(run)
 
 
-def shown(report: Report, width: int) -> str:
+def print_to_text(report: Report, width: int) -> str:
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=width))
     return stream.getvalue()
@@ -56,8 +56,8 @@ def shown(report: Report, width: int) -> str:
 def check_worst_tenths(report: Report) -> None:
     for row in report.rows:
         cells = [r for r in report.run.results() if (r.agent, r.task) == (row.agent, row.card.id)]
-        own = mean({row.card.id: [r.worst_tenth for r in cells]})
-        assert row.worst_tenth == with_error(own, row.scale.standard_error(own.point))
+        expected = mean({row.card.id: [r.worst_tenth for r in cells]})
+        assert row.worst_tenth == with_error(expected, row.scale.standard_error(expected.point))
         assert row.worst_tenth.point <= row.score.point
 
 
@@ -92,8 +92,8 @@ def test_report(report: Report):
         costs = [r.mean_cost for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
         assert row.mean_cost == pytest.approx(np.mean(costs))
         assert row.score.point == pytest.approx(np.mean(scores))
-        own = mean({"rlsuite/ToyWalk-v0": scores})
-        assert row.score == with_error(own, row.scale.standard_error(own.point))
+        expected = mean({"rlsuite/ToyWalk-v0": scores})
+        assert row.score == with_error(expected, row.scale.standard_error(expected.point))
         assert report.above_zero[agent].point == np.mean(np.array(scores) > 0)
     assert [(r.card.name, r.agent) for r in report.rows][:2] == [("ToyWalk-v0", "toy"), ("ToyWalk-v0", "toy-host")]
     assert [r.steps_per_second for r in report.rows] == [1000.0, None, 1000.0, 1000.0, None]
@@ -104,10 +104,12 @@ def test_report(report: Report):
     ]  # fmt: skip
 
     # Terminal: everything in a wide one, what matters most in a narrow one, no line too long.
-    wide, narrow = shown(report, 160), shown(report, 80)
+    wide, narrow = print_to_text(report, 160), print_to_text(report, 80)
     assert "toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me" in wide
     assert "reference" in wide
-    assert ["total time with compilation" in " ".join(text.split()) for text in (shown(report, 250), narrow)] == [
+    assert [
+        "total time with compilation" in " ".join(text.split()) for text in (print_to_text(report, 250), narrow)
+    ] == [
         True,
         False,
     ]
@@ -129,10 +131,10 @@ def test_report(report: Report):
     reader = Balanced()
     reader.feed(page)
     assert reader.open == []
-    assert reader.seen["svg"] == 4 + 1 + 2 + 2  # aggregates, profile, efficiency (steps, seconds), curves
+    assert reader.counts["svg"] == 4 + 1 + 2 + 2  # aggregates, profile, efficiency (steps, seconds), curves
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
-        assert all(f"<b>{shown.point:.3f}</b>" in page for shown in (row.score, row.worst_tenth))
+        assert all(f"<b>{estimate.point:.3f}</b>" in page for estimate in (row.score, row.worst_tenth))
         assert f">{row.cost_text}</td><td>{row.seeds}</td>" in page
     assert page.count("<td>1,000</td><td>1.0</td>") == 3
     assert "1k training steps in 1.0 s, means of a seed over these tasks" in page
@@ -159,7 +161,7 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
         next(r for r in report.rows if (r.agent, r.card.name) == ("toy", n)) for n in ("ToyWalk-v0", "ToyDrift-v0")
     )
     assert (walk.violates, drift.violates, drift.constrained.point) == (False, True, 0.0)
-    wide, narrow = shown(report, 200), shown(report, 80)
+    wide, narrow = print_to_text(report, 200), print_to_text(report, 80)
     for text in (wide, narrow):
         assert re.search(r"ToyDrift-v0 +toy .*\d ?\] !", text)
         assert not re.search(r"ToyWalk-v0 +toy .* !", text)
@@ -173,7 +175,7 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
     assert drift_cells[column].startswith("0.000")
     with OpenRun.open(tmp_path / "alone", plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as alone, alone.sitting():
         list(in_process(alone))
-        together = shown(Report.of(alone), 200).split("Together")[1]
+        together = print_to_text(Report.of(alone), 200).split("Together")[1]
     (row,) = (line for line in together.splitlines() if line.startswith(" toy "))
     assert row.count("] !") == 2  # IQM and mean, not the constrained IQM
     assert f"{drift.mean_cost:.3g} of 6" in wide
@@ -189,10 +191,10 @@ class Balanced(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.seen: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.seen[tag] = self.seen.get(tag, 0) + 1
+        self.counts[tag] = self.counts.get(tag, 0) + 1
         if tag not in ("meta", "br"):
             self.open.append(tag)
 
@@ -249,7 +251,7 @@ def test_time_and_energy_of_a_solved_episode(toys: Path):
 
 def test_unequal_training_is_said(toys: Path):
     zero = Estimate(0.5, 0.4, 0.6)
-    one = Row(
+    row = Row(
         agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, worst_tenth=zero,
         success_rate=0.0, mean_cost=0.0, constrained=zero, violating=0,
         scale=Scale("noop", Score(10, 9, 11, 100), Score(20, 19, 21, 100)),
@@ -257,19 +259,19 @@ def test_unequal_training_is_said(toys: Path):
         seeds=5,
     )  # fmt: skip
 
-    def said(*changes: dict[str, Any]) -> list[str]:
-        report: Any = SimpleNamespace(rows=[one, *(replace(one, agent="b", **change) for change in changes)])
+    def warn_of(*changes: dict[str, Any]) -> list[str]:
+        report: Any = SimpleNamespace(rows=[row, *(replace(row, agent="b", **change) for change in changes)])
         return list(_unequal_training(report))
 
-    (warning,) = said({"training_steps": 500_000})
+    (warning,) = warn_of({"training_steps": 500_000})
     assert "Unequal training on ToyWalk-v0" in warning
     assert "a 50,000, b 500,000 steps" in warning
-    assert said({"training_steps": 52_000}) == []  # rounded up to whole updates
-    assert said({"training_steps": 500_000, "card": card("ToyDrift-v0")}) == []  # another task
-    assert said({"training_steps": 0, "step_unit": ""}) == []  # a player that learns nothing
-    (offline,) = said({"training_steps": 5_000, "step_unit": "gradient"})
+    assert warn_of({"training_steps": 52_000}) == []  # rounded up to whole updates
+    assert warn_of({"training_steps": 500_000, "card": card("ToyDrift-v0")}) == []  # another task
+    assert warn_of({"training_steps": 0, "step_unit": ""}) == []  # a player that learns nothing
+    (offline,) = warn_of({"training_steps": 5_000, "step_unit": "gradient"})
     assert offline.startswith("b learns from a recorded dataset: its training steps are gradient steps")
-    unequal, _ = said(*({"training_steps": steps, "step_unit": "gradient"} for steps in (5_000, 9_000)))
+    unequal, _ = warn_of(*({"training_steps": steps, "step_unit": "gradient"} for steps in (5_000, 9_000)))
     assert "b 5,000 gradient, b 9,000 gradient steps" in unequal
 
 
@@ -279,12 +281,12 @@ def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
         assert [event.kind for event in in_process(run)].count("failed") == 1
         assert [str(cell) for cell in run.failures()] == ["toy-crash on rlsuite/ToyWalk-v0, seed 1"]
         report = Report.of(run)
-        text = " ".join(shown(report, 160).split())
+        text = " ".join(print_to_text(report, 160).split())
         write_html(report)
     row = next(row for row in report.rows if row.agent == "toy-crash")
     assert (row.failed, row.beats_zero, row.failed_text) == (1, "failed", "1 of 3 failed")
     assert "1 of 3 failed" in text
-    (line,) = [line for line in shown(report, 160).splitlines() if re.match(r" *ToyWalk-v0 +toy-crash", line)]
+    (line,) = [line for line in print_to_text(report, 160).splitlines() if re.match(r" *ToyWalk-v0 +toy-crash", line)]
     assert not re.search(r"0\.\d\d\d", line.partition("failed")[0][-40:])
     assert "toy-crash failed on ToyWalk-v0, seed 1. It has no summary until these cells are done" in text
     assert "Missing, and not in any number here: toy-crash on rlsuite/ToyWalk-v0, seed 1." in text
@@ -325,7 +327,7 @@ def test_returns_that_are_not_finite_count_as_the_floor(toys: Path, tmp_path: Pa
     assert result.floored == 10
     np.testing.assert_array_equal(returns[:10], floor)
     assert report.rows[0].floored == 20
-    text = " ".join(shown(report, 160).split())
+    text = " ".join(print_to_text(report, 160).split())
     assert "] ~" in text
     assert "count as the worse of random play and doing nothing: toy on ToyWalk-v0: 20." in text
 
@@ -342,13 +344,15 @@ def test_numbers_of_ticks():
     assert [chart.number(x) for x in (0, 0.25, 999, 20_000, 1.5e6, 2e9)] == ["0", "0.25", "999", "20k", "1.5M", "2G"]
 
 
-@pytest.mark.parametrize(("seeds", "said"), [(1, "One seed has no"), (2, "only 2 seeds"), (4, "only 4 seeds"), (5, "")])
-def test_intervals_of_fewer_than_five_seeds_are_not_to_be_trusted(seeds: int, said: str):
+@pytest.mark.parametrize(
+    ("seeds", "words"), [(1, "One seed has no"), (2, "only 2 seeds"), (4, "only 4 seeds"), (5, "")]
+)
+def test_intervals_of_fewer_than_five_seeds_are_not_to_be_trusted(seeds: int, words: str):
     score = Estimate(0.5, 0.4, 0.6)
     row = SimpleNamespace(seeds=seeds, score=score)
     report: Any = SimpleNamespace(rows=[row], method="studentised", comparison=None)
     assert (
-        said in " ".join(_on_intervals(report)) if said else len(list(_on_intervals(report))) == 1
+        words in " ".join(_on_intervals(report)) if words else len(list(_on_intervals(report))) == 1
     )  # on runs that were not seen
 
 

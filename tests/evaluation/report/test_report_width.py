@@ -47,14 +47,14 @@ def measured(page: str, width: int, folder: Path) -> dict[str, float]:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
 def test_no_table_of_a_report_is_wider_than_the_page(report: str, tmp_path: Path) -> None:
-    seen = measured(report, 1280, tmp_path)
-    assert seen["wide"] == 0
-    assert seen["body"] <= 1280
-    assert seen["letters"] >= 9
+    sizes = measured(report, 1280, tmp_path)
+    assert sizes["wide"] == 0
+    assert sizes["body"] <= 1280
+    assert sizes["letters"] >= 9
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
 def test_letters_of_charts_can_be_read_on_a_telephone(report: str, tmp_path: Path) -> None:
-    seen = measured(report, 500, tmp_path)  # the least width of a window of Chromium
-    assert seen["body"] <= 500
-    assert seen["letters"] >= 9
+    sizes = measured(report, 500, tmp_path)  # the least width of a window of Chromium
+    assert sizes["body"] <= 500
+    assert sizes["letters"] >= 9

@@ -109,6 +109,6 @@ def test_a_planner_plays_with_the_settings_of_the_plan(toys: Path, settings: Pat
 )
 def test_incomplete_and_unknown_settings_are_refused(toys: Path, change: dict[str, Any] | None, words: str):
     task = registry.card(DRIFT).build()
-    chosen = {} if change is None else PPO().hyperparameters(task, "smoke") | change
+    hyperparameters = {} if change is None else PPO().hyperparameters(task, "smoke") | change
     with pytest.raises(ValueError, match=words):
-        next(iter(PPO().train(task, seed=0, budget="smoke", hyperparameters=chosen)))
+        next(iter(PPO().train(task, seed=0, budget="smoke", hyperparameters=hyperparameters)))

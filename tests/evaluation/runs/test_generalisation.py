@@ -87,8 +87,8 @@ def test_policies_of_the_host_are_played_on_the_split_that_is_asked_for():
     seeds = evaluation_seeds(task.card, 0, "smoke")[:4]
     train, test = (evaluate(task, Still(), seeds, split=split).total for split in ("train", "test"))
     zeros = np.zeros((4, task.card.horizon, 2), np.float32)
-    for split, found in (("train", train), ("test", test)):
-        np.testing.assert_array_equal(found, replay(task, zeros, seeds, split=split).total)
+    for split, totals in (("train", train), ("test", test)):
+        np.testing.assert_array_equal(totals, replay(task, zeros, seeds, split=split).total)
     assert (train != test).any()
 
 

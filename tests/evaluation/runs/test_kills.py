@@ -31,7 +31,7 @@ FIRST_WAIT = 6.0
 
 def children(kind: str, path: str) -> list[int]:
     """Return the processes of a kind that belong to a run."""
-    found = []
+    process_ids = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().decode(errors="replace")
@@ -39,8 +39,8 @@ def children(kind: str, path: str) -> list[int]:
         except OSError:
             continue
         if any(sign in words for sign in SIGNS[kind]) and f"TOY_MARKS={path}" in environment:
-            found.append(int(folder.name))
-    return found
+            process_ids.append(int(folder.name))
+    return process_ids
 
 
 def snapshot(path: Path) -> dict[Path, bytes]:
@@ -66,7 +66,7 @@ def torture(
     chance = random.Random(seed)
     environment = os.environ | {"TOY_PAUSE": "0.4", "TOY_MARKS": str(path)}
     command = [PROGRAM, verb, *ARGUMENTS, "--out", str(path)]
-    kept: dict[Path, bytes] = {}
+    finished_files: dict[Path, bytes] = {}
     killed: list[tuple[str, int]] = []
     longest = FIRST_WAIT
     for _ in range(5 * kills):
@@ -93,21 +93,21 @@ def torture(
             program.kill()
         program.communicate()
         now = snapshot(path)
-        assert kept.items() <= now.items(), "a finished cell was lost or written again"
+        assert finished_files.items() <= now.items(), "a finished cell was lost or written again"
         assert len(now) % 5 == 0, "a part of a cell is there"
-        longest *= 1.25 if candidates and now == kept else 1.0 if candidates else 0.8
+        longest *= 1.25 if candidates and now == finished_files else 1.0 if candidates else 0.8
         if candidates:
             killed.append((kind, len(now) // 5))
             print(f"kill {len(killed)}: {kind}, {len(now) // 5} cells done")
-        kept = now
-        if len(kept) == 5 * 2 * SEEDS:  # all are done: run some again
-            cells = sorted({file.parent for file in kept})
+        finished_files = now
+        if len(finished_files) == 5 * 2 * SEEDS:  # all are done: run some again
+            cells = sorted({file.parent for file in finished_files})
             for cell in chance.sample(cells, chance.randint(1, len(cells))):
                 shutil.rmtree(cell)
-            kept = snapshot(path)
+            finished_files = snapshot(path)
     assert len(killed) == kills, f"{5 * kills} attempts found only {len(killed)} processes to kill"
     subprocess.run(command, env=environment | {"TOY_PAUSE": "0"}, check=True, capture_output=True)
-    assert kept.items() <= snapshot(path).items()
+    assert finished_files.items() <= snapshot(path).items()
     assert (path / "episodes.parquet").read_bytes() == alone
     assert not list(path.glob("cells/*/*/.*"))
     deadline = time.monotonic() + 20
@@ -130,5 +130,5 @@ def test_thirty_kills_lose_and_double_nothing(verb: str, alone: bytes, tmp_path:
         pytest.importorskip("ray")
     victims = ("main", "worker") if verb == "run" else ("worker", "node", "main")
     killed = torture(tmp_path / "run", 15, victims, verb, alone, seed=22)
-    assert {found for found, _ in killed} == set(victims)
+    assert {victim for victim, _ in killed} == set(victims)
     assert len({cells for _, cells in killed}) > 2, "the kills did not find the run in different states"

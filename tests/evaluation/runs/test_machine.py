@@ -37,13 +37,13 @@ from rlbench_suite.evaluation.runs.runner import in_process, plan
 def test_settings_that_change_numbers_are_said(
     name: str, value: str, numbers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for known in [known for known in os.environ if known.startswith(("JAX_", "XLA_"))]:
-        monkeypatch.delenv(known)
+    for variable in [variable for variable in os.environ if variable.startswith(("JAX_", "XLA_"))]:
+        monkeypatch.delenv(variable)
     assert list(on_settings([Machine.this()])) == []
     monkeypatch.setenv(name, value)
-    said = list(on_settings([Machine.this(), Machine.this()]))
-    assert len(said) == bool(numbers)
-    for sentence in said:
+    sentences = list(on_settings([Machine.this(), Machine.this()]))
+    assert len(sentences) == bool(numbers)
+    for sentence in sentences:
         assert sentence.startswith(f"{name}={value.partition(' --xla_dump')[0]} is set. It may change {numbers}: ")
 
 

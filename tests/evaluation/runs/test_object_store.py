@@ -79,14 +79,14 @@ def test_a_run_in_a_bucket_has_the_files_and_bytes_of_a_local_one(bucket: Any, t
 
 def test_an_interrupted_run_goes_on_where_it_was(bucket: Any, tmp_path: Path):
     play(URL, until=3)
-    kept = {name: bucket.info(name)["LastModified"] for name in bucket.find(f"{URL}/cells")}
-    assert len(kept) == 3 * 5
+    before = {name: bucket.info(name)["LastModified"] for name in bucket.find(f"{URL}/cells")}
+    assert len(before) == 3 * 5
     bucket.rm_file(f"{URL}/cells/toy/ToyWalk-v0/0/result.json")  # the last file of a cell: its upload was cut off
     time.sleep(1.1)  # times of objects are in whole seconds
     play(URL)
     now = {name: bucket.info(name)["LastModified"] for name in bucket.find(f"{URL}/cells")}
     assert len(now) == 4 * 5
-    again = {name.split("/")[-3:-1][0] + name.split("/")[-2] for name in now if now[name] != kept.get(name)}
+    again = {name.split("/")[-3:-1][0] + name.split("/")[-2] for name in now if now[name] != before.get(name)}
     assert again == {"ToyWalk-v00", "ToyDrift-v01"}
     play(str(tmp_path / "local"))
     assert bucket.cat(f"{URL}/episodes.parquet") == (tmp_path / "local" / "episodes.parquet").read_bytes()
@@ -240,11 +240,11 @@ def test_commands_on_results_read_a_run_at_its_url_as_they_read_a_local_one(buck
     local = tmp_path / "toys"
     play(str(local))
 
-    def said(*arguments: str) -> str:
+    def output_of(*arguments: str) -> str:
         return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
 
     for command in (("export", "--format", "csv"), ("query", "SELECT run, task, seed, score FROM cells")):
-        assert said(*command, URL) == said(*command, str(local))
+        assert output_of(*command, URL) == output_of(*command, str(local))
 
 
 def test_a_run_that_is_not_there_is_named_by_its_url(bucket: Any):

@@ -97,9 +97,9 @@ def test_a_cell_that_crashes_three_times_is_reported_and_the_rest_goes_on(machin
             assert [kinds(events, Cell(agent, WALK, seed))[-1] for seed in range(3)] == [
                 "finished", "failed", "finished",
             ]  # fmt: skip
-        said = {event.cell: event.value for event in events if event.kind == "failed"}
-        assert said[Cell("toy-crash", WALK, 1)] == "RuntimeError: the seed 1 is too much for me"
-        assert "died" in said[Cell("toy-die", WALK, 1)]
+        errors = {event.cell: event.value for event in events if event.kind == "failed"}
+        assert errors[Cell("toy-crash", WALK, 1)] == "RuntimeError: the seed 1 is too much for me"
+        assert "died" in errors[Cell("toy-die", WALK, 1)]
         assert kinds(events, Cell("toy-die", WALK, 1)).count("retried") == CRASHES - 1
         assert "Traceback" in (tmp_path / "workers.log").read_text()
 
@@ -141,11 +141,11 @@ def test_a_wrong_address_is_answered_with_what_helps(monkeypatch: pytest.MonkeyP
 
 def test_a_run_that_no_node_has_room_for_keeps_its_name_free(tmp_path: Path):
     program = str(Path(sys.executable).with_name("rlsuite-eval"))
-    asked = [program, "ray", "--agent", "random", "--suite", "SAT-v0", "--seeds", "1", "--out", str(tmp_path / "run")]
-    said = subprocess.run([*asked, "--cpus", "640"], capture_output=True, text=True, check=False)
-    assert said.returncode == 2
-    assert "error: No node of the cluster has room for a cell: 640 CPUs, 0 GPUs, 0 GiB" in said.stderr
-    assert "cells to run" not in said.stdout
+    command = [program, "ray", "--agent", "random", "--suite", "SAT-v0", "--seeds", "1", "--out", str(tmp_path / "run")]
+    completed = subprocess.run([*command, "--cpus", "640"], capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert "error: No node of the cluster has room for a cell: 640 CPUs, 0 GPUs, 0 GiB" in completed.stderr
+    assert "cells to run" not in completed.stdout
     assert not (tmp_path / "run").exists()
 
 

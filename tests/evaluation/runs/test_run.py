@@ -42,14 +42,14 @@ def test_a_part_of_a_run_outlives_its_folder(tmp_path: Path):
     """Runs of object stores lie in a folder that is gone when their numbers are used."""
     path = make_run(tmp_path / "run", SCORES)
     fail_cell(path, "a", DRIFT, 1)
-    whole = read_run(path)
+    run = read_run(path)
     path.rename(tmp_path / "elsewhere")
-    (part,) = select_runs([whole], "b,a", "ToyWalk-v0")
-    assert [(result.agent, result.seed) for result in part.results()] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
-    assert list(part.manifest.references) == [WALK]
-    assert [*part.failures()] == []
-    (rest,) = select_runs([whole], tasks="ToyDrift-v0")
-    assert [cell.seed for cell in rest.failures()] == [1]
+    (walk_run,) = select_runs([run], "b,a", "ToyWalk-v0")
+    assert [(result.agent, result.seed) for result in walk_run.results()] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
+    assert list(walk_run.manifest.references) == [WALK]
+    assert [*walk_run.failures()] == []
+    (drift_run,) = select_runs([run], tasks="ToyDrift-v0")
+    assert [cell.seed for cell in drift_run.failures()] == [1]
 
 
 def test_a_cell_whose_result_has_not_arrived_is_unfinished(tmp_path: Path):
@@ -67,9 +67,9 @@ def test_a_cell_whose_result_has_not_arrived_is_unfinished(tmp_path: Path):
 def test_a_constraint_counts_a_seed_that_breaks_it_as_zero(tmp_path: Path):
     task = "rlsuite/PMSMCurrent-v0"
     run = read_run(make_run(tmp_path / "run", {"a": {task: [0.5]}, "b": {task: [0.5]}}, {"a": 1e9}))
-    broken, kept = run.results()
-    assert (broken.constrained_score, kept.constrained_score) == (0.0, 0.5)
-    assert (violates([broken]), violates([kept])) == (True, False)
+    broken, unbroken = run.results()
+    assert (broken.constrained_score, unbroken.constrained_score) == (0.0, 0.5)
+    assert (violates([broken]), violates([unbroken])) == (True, False)
 
 
 def test_a_cell_outside_of_the_run_is_refused(tmp_path: Path):

@@ -48,9 +48,9 @@ def test_a_crash_and_a_death_are_reported_and_the_rest_goes_on(tmp_path: Path):
         kinds = outcomes(events)
         for agent in ("toy-crash", "toy-die"):
             assert [kinds[Cell(agent, WALK, seed)][-1] for seed in range(3)] == ["finished", "failed", "finished"]
-        said = {event.cell: event.value for event in events if event.kind == "failed"}
-        assert said[Cell("toy-crash", WALK, 1)] == "RuntimeError: the seed 1 is too much for me"
-        assert "exit code 9" in said[Cell("toy-die", WALK, 1)]
+        errors = {event.cell: event.value for event in events if event.kind == "failed"}
+        assert errors[Cell("toy-crash", WALK, 1)] == "RuntimeError: the seed 1 is too much for me"
+        assert "exit code 9" in errors[Cell("toy-die", WALK, 1)]
         assert kinds[Cell("toy-die", WALK, 1)] == ["started", "retried", "started", "failed"]
         assert [(cell.agent, cell.seed) for cell in run.missing()] == [("toy-crash", 1), ("toy-die", 1)]
         assert "Traceback" in (tmp_path / "workers.log").read_text()

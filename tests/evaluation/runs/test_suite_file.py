@@ -33,18 +33,18 @@ def test_the_example_names_cells_as_the_command_line_does():
 
 
 def test_a_difficulty_of_an_id_is_the_difficulty_of_its_task_and_of_its_scores():
-    own, hard = registry.card("SAT-v0"), registry.card("SAT-v0?difficulty=hard")
-    assert hard.build() is not own.build()
-    assert hard.build().difficulty == own.build(difficulty="hard").difficulty == own.difficulties["hard"]
-    assert hard.scores() == own.scores("hard") != own.scores()
-    assert hard.build(difficulty="easy").difficulty == own.difficulties["easy"]
-    assert registry.card("SAT-v0?difficulty=medium") is own
+    plain, hard = registry.card("SAT-v0"), registry.card("SAT-v0?difficulty=hard")
+    assert hard.build() is not plain.build()
+    assert hard.build().difficulty == plain.build(difficulty="hard").difficulty == plain.difficulties["hard"]
+    assert hard.scores() == plain.scores("hard") != plain.scores()
+    assert hard.build(difficulty="easy").difficulty == plain.difficulties["easy"]
+    assert registry.card("SAT-v0?difficulty=medium") is plain
     assert registry.card(hard.id) == hard
     assert hard.file_name == "SAT-v0,difficulty=hard"
-    both = registry.card("HamiltonianCycle-v0?difficulty=hard&answers=solvable")
-    assert both.id == "rlsuite/HamiltonianCycle-v0?answers=solvable&difficulty=hard"
-    assert registry.card(both.id) == both
-    assert both.registered_id == "rlsuite/HamiltonianCycle-v0"
+    hard_and_solvable = registry.card("HamiltonianCycle-v0?difficulty=hard&answers=solvable")
+    assert hard_and_solvable.id == "rlsuite/HamiltonianCycle-v0?answers=solvable&difficulty=hard"
+    assert registry.card(hard_and_solvable.id) == hard_and_solvable
+    assert hard_and_solvable.registered_id == "rlsuite/HamiltonianCycle-v0"
 
 
 def test_keywords_of_a_task_lead_to_its_card(tmp_path: Path):
@@ -60,7 +60,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         (GOOD.replace("seeds", "seed"), "Unknown key 'seed'. Did you mean 'seeds'?"),
         (GOOD.replace("smoke", "smok"), "Unknown budget 'smok'. Did you mean 'smoke'?"),
@@ -96,11 +96,11 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("#" * (LARGEST + 1), f"it is larger than {LARGEST:,} bytes"),
     ],
 )  # fmt: skip
-def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, said: str):
+def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, words: str):
     with pytest.raises(ValueError, match="is not a suite file: ") as caught:
         read_suite_file(written(tmp_path, text))
     message = str(caught.value)
-    assert said in message
+    assert words in message
     assert "\n" not in message
     assert len(message) < 600
 

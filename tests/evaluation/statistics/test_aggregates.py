@@ -174,10 +174,10 @@ def test_bootstrap_distribution_is_that_of_a_plain_bootstrap(
 ) -> None:
     """Kolmogorov-Smirnov on 4,000 replicates each; p > 0.001, so one of a thousand right programs would fail here."""
     scores = normal_scores(sizes, seed=7)
-    drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, method="percentile"))[0]
+    replicates = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, method="percentile"))[0]
     plain = [PLAIN[statistic](sample) for sample in resample(scores, 4_000, np.random.default_rng(2))]
     assert statistic(scores, replicates=FEW).point == pytest.approx(PLAIN[statistic](scores), rel=1e-13)
-    assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
+    assert scipy.stats.ks_2samp(replicates, plain).pvalue > 0.001
 
 
 def test_shares_of_one_task_are_scipys_exact_intervals() -> None:
@@ -194,8 +194,8 @@ def test_shares_of_one_task_are_scipys_exact_intervals() -> None:
 def test_shares_of_equal_tasks_have_wilsons_interval() -> None:
     """Strata do not matter if every run of every task wins: 30 wins of 30."""
     low, high = unseen_runs.stratified_share(np.ones((6, 1)), [5] * 6, 0.95)
-    theirs = scipy.stats.binomtest(30, 30).proportion_ci(0.95, "wilson")
-    assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+    expected = scipy.stats.binomtest(30, 30).proportion_ci(0.95, "wilson")
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 
 @pytest.mark.parametrize("apart", [1, 2, 3])
@@ -247,22 +247,22 @@ def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.Monkey
     """Var = (1/m^2) sum_j s_j^2 / n_j, s_j the population variance; of 100,000 normal draws a standard deviation has
     relative error 1/sqrt(200,000) = 0.22 %, four of which are allowed."""
     scores = normal_scores([10, 4, 7, 20], seed=8)
-    drawn = replicates_of(monkeypatch, lambda: mean(scores, replicates=100_000, method="percentile"))[0]
+    replicates = replicates_of(monkeypatch, lambda: mean(scores, replicates=100_000, method="percentile"))[0]
     exact = np.sqrt(sum(v.var() / len(v) for v in scores.values())) / len(scores)
-    assert drawn.std() == pytest.approx(exact, rel=0.009)
+    assert replicates.std() == pytest.approx(exact, rel=0.009)
 
 
 def test_exhaustive_enumeration_of_a_small_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """All 2^2 x 3^3 resamples are equally likely: the frequency of each of the metric's values, within 4.5 sigma."""
     scores = {"a": np.array([0.0, 1.0]), "b": np.array([0.3, 0.45, 2.0])}
-    drawn = np.round(replicates_of(monkeypatch, lambda: iqm(scores, replicates=50_000, method="percentile"))[0], 9)
+    replicates = np.round(replicates_of(monkeypatch, lambda: iqm(scores, replicates=50_000, method="percentile"))[0], 9)
     truth: dict[float, float] = {}
     for a, b in product(product(scores["a"], repeat=2), product(scores["b"], repeat=3)):
         value = round(plain_iqm({"a": np.array(a), "b": np.array(b)}), 9)
         truth[value] = truth.get(value, 0) + 1 / 108
-    assert set(drawn) == set(truth)
+    assert set(replicates) == set(truth)
     for value, p in truth.items():
-        assert np.mean(drawn == value) == pytest.approx(p, abs=4.5 * np.sqrt(p * (1 - p) / 50_000))
+        assert np.mean(replicates == value) == pytest.approx(p, abs=4.5 * np.sqrt(p * (1 - p) / 50_000))
 
 
 @pytest.mark.parametrize("statistic", [iqm, mean, median])
@@ -305,8 +305,8 @@ def test_difference_of_iqm_is_one_of_pairs() -> None:
     assert iqm_difference(x, y).point == pytest.approx(iqm(x).point - iqm(y).point)
     rng, covered = np.random.default_rng(33), 0
     for repetition in range(300):
-        common, own, other = rng.exponential(size=(3, 2, 5))
-        pair = ({task: common[j] + scores[j] for j, task in enumerate("ab")} for scores in (own, other))
+        common, x_noise, y_noise = rng.exponential(size=(3, 2, 5))
+        pair = ({task: common[j] + scores[j] for j, task in enumerate("ab")} for scores in (x_noise, y_noise))
         estimate = iqm_difference(*pair, replicates=300, seed=repetition)
         covered += estimate.low <= 0 <= estimate.high
     assert 0.91 < covered / 300 < 0.99  # three standard errors around 0.95
@@ -333,18 +333,18 @@ def test_many_scores_have_the_values_of_each_resample(sizes: list[int]) -> None:
     """With so many scores most lie in blocks that no cut touches, which are computed as a whole."""
     scores = normal_scores(sizes, seed=24)
     rng = np.random.default_rng(25)
-    drawn = [
+    tallies = [
         {task: np.bincount(rng.integers(len(v), size=len(v)), minlength=len(v)) for task, v in scores.items()}
         for _ in range(60)
     ]
-    resamples = [{task: np.repeat(v, counts[task]) for task, v in scores.items()} for counts in drawn]
+    resamples = [{task: np.repeat(v, counts[task]) for task, v in scores.items()} for counts in tallies]
     sample = intervals.Sample.of(scores)
-    counts = np.array([np.concatenate([own[task] for task in sample.tasks]) for own in drawn], dtype=float).T
+    counts = np.array([np.concatenate([tally[task] for task in sample.tasks]) for tally in tallies], dtype=float).T
     metric = aggregates._IQM
-    np.testing.assert_allclose(metric.value(sample, counts)[0], [plain_iqm(own) for own in resamples], rtol=1e-12)
+    np.testing.assert_allclose(metric.value(sample, counts)[0], [plain_iqm(xs) for xs in resamples], rtol=1e-12)
     errors = metric.scale(sample, counts)
     assert errors is not None
-    np.testing.assert_allclose(errors[0], [plain_error(iqm, own) for own in resamples], rtol=1e-9)
+    np.testing.assert_allclose(errors[0], [plain_error(iqm, xs) for xs in resamples], rtol=1e-9)
 
 
 @pytest.mark.parametrize("statistic", [iqm, mean, optimality_gap])
@@ -358,17 +358,17 @@ def test_studentised_intervals_are_those_of_a_plain_bootstrap(
     def error(sample: Scores) -> float:
         return plain_error(statistic, sample)
 
-    drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, bounds=None))[0]
-    point, whole = PLAIN[statistic](scores), error(scores)
+    replicates = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, bounds=None))[0]
+    point, full_error = PLAIN[statistic](scores), error(scores)
     plain = [
-        (PLAIN[statistic](sample) - point) / max(error(sample), intervals.FLOOR * whole)
+        (PLAIN[statistic](sample) - point) / max(error(sample), intervals.FLOOR * full_error)
         for sample in resample(scores, 4_000, np.random.default_rng(22))
     ]
-    assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
+    assert scipy.stats.ks_2samp(replicates, plain).pvalue > 0.001
     estimate = statistic(scores, replicates=4_000, seed=1, bounds=None)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    assert estimate.low == pytest.approx(max(point - high * whole, 0 if statistic is optimality_gap else -np.inf))
-    assert estimate.high == pytest.approx(point - low * whole)
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    assert estimate.low == pytest.approx(max(point - high * full_error, 0 if statistic is optimality_gap else -np.inf))
+    assert estimate.high == pytest.approx(point - low * full_error)
 
 
 @pytest.mark.parametrize("statistic", AGGREGATES)
@@ -409,10 +409,10 @@ def test_means_are_those_of_single_calls() -> None:
 
 def test_confidence_is_the_nominal_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = normal_scores([8, 8], seed=10)
-    drawn = replicates_of(monkeypatch, lambda: mean(scores, confidence=0.8, method="percentile"))[0]
+    replicates = replicates_of(monkeypatch, lambda: mean(scores, confidence=0.8, method="percentile"))[0]
     estimate = mean(scores, confidence=0.8, method="percentile")
-    assert np.mean(drawn < estimate.low) == pytest.approx(0.1, abs=1e-3)
-    assert np.mean(drawn > estimate.high) == pytest.approx(0.1, abs=1e-3)
+    assert np.mean(replicates < estimate.low) == pytest.approx(0.1, abs=1e-3)
+    assert np.mean(replicates > estimate.high) == pytest.approx(0.1, abs=1e-3)
 
 
 @pytest.mark.parametrize("statistic", [iqm, mean, median])

@@ -24,18 +24,18 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permutation, "FLIPS", 2_000)
 
 
-def seen(
+def measure_power(
     differences: Sequence[float], variances: Sequence[float], seeds: int, comparisons: int, interval: bool
 ) -> float:
     """Return the fraction of made-up experiments in which the better agent is called better."""
     rng, count = np.random.default_rng(1), 0
     for _ in range(EXPERIMENTS):
-        drawn = {
+        sample = {
             f"task {j}": rng.normal(d, math.sqrt(v), seeds)
             for j, (d, v) in enumerate(zip(differences, variances, strict=True))
         }
-        if comparisons * permutation.sign_flip_test(drawn) < LEVEL and sum(map(np.mean, drawn.values())) > 0:
-            count += not interval or aggregates.mean(drawn, replicates=1_000).low > 0
+        if comparisons * permutation.sign_flip_test(sample) < LEVEL and sum(map(np.mean, sample.values())) > 0:
+            count += not interval or aggregates.mean(sample, replicates=1_000).low > 0
     return count / EXPERIMENTS
 
 
@@ -63,25 +63,27 @@ def test_power_is_that_of_the_decision(
     power = power_of(differences, variances, seeds, comparisons=comparisons, interval=interval)
     error = math.sqrt(power * (1 - power) / EXPERIMENTS)
     assert 0.4 < power < 0.9
-    assert seen(differences, variances, seeds, comparisons, interval) == pytest.approx(power, abs=3 * error)
+    assert measure_power(differences, variances, seeds, comparisons, interval) == pytest.approx(power, abs=3 * error)
     assert power_of([-d for d in differences], variances, seeds, comparisons=comparisons, interval=interval) == power
 
 
 def test_power_of_two_unequal_tasks_with_five_seeds_is_a_little_too_high():
     """The studentised bootstrap of so few seeds has wider tails than the approximation of its noise; see the docs."""
     differences, variances, seeds = [1.2, 1.2], [0.2, 1.8], 5
-    excess = power_of(differences, variances, seeds, interval=True) - seen(differences, variances, seeds, 1, True)
+    excess = power_of(differences, variances, seeds, interval=True) - measure_power(
+        differences, variances, seeds, 1, True
+    )
     assert 0 < excess < 0.1
 
 
-@pytest.mark.parametrize(("comparisons", "least"), [(1, 6), (6, 8), (32, 11)])
-def test_few_seeds_decide_nothing_however_large_the_difference(comparisons: int, least: int):
-    assert comparisons * permutation.sign_flip_test({"task": [9.0] * (least - 1)}) >= LEVEL
-    assert comparisons * permutation.sign_flip_test({"task": [9.0] * least}) < LEVEL
-    assert power_of([9.0], [1e-4], least - 1, comparisons=comparisons) == 0
-    assert power_of([9.0], [1e-4], least, comparisons=comparisons) == 1
+@pytest.mark.parametrize(("comparisons", "min_seeds"), [(1, 6), (6, 8), (32, 11)])
+def test_few_seeds_decide_nothing_however_large_the_difference(comparisons: int, min_seeds: int):
+    assert comparisons * permutation.sign_flip_test({"task": [9.0] * (min_seeds - 1)}) >= LEVEL
+    assert comparisons * permutation.sign_flip_test({"task": [9.0] * min_seeds}) < LEVEL
+    assert power_of([9.0], [1e-4], min_seeds - 1, comparisons=comparisons) == 0
+    assert power_of([9.0], [1e-4], min_seeds, comparisons=comparisons) == 1
     for variance in (1e-4, 0.0):
-        assert seeds_needed([9.0], [variance], comparisons=comparisons) == least
+        assert seeds_needed([9.0], [variance], comparisons=comparisons) == min_seeds
 
 
 def test_random_flips_decide_nothing_among_too_many():
@@ -133,12 +135,12 @@ def test_power_counts_the_failures_that_seeds_cannot_exclude(tmp_path: Path, spr
     promised = seeds_needed([0.2], [2 * spread**2], interval=True, unseen=-0.6)
     assert promised is not None
     assert promised > seeds_needed([0.2], [2 * spread**2], interval=True) or spread > 0.1
-    rng, told = np.random.default_rng(int(100 * spread)), 0
+    rng, decided = np.random.default_rng(int(100 * spread)), 0
     for draw in range(60):
         scores = {
             name: {task: rng.normal(level, spread, promised).tolist()} for name, level in (("x", 0.8), ("y", 0.6))
         }
         run = {"references": {task: {}}}
         (verdict,) = verdicts([read_run(make_run(tmp_path / f"{draw}", scores, **run))])
-        told += verdict.better == "x"
-    assert told / 60 > 0.7  # two standard errors below 0.8
+        decided += verdict.better == "x"
+    assert decided / 60 > 0.7  # two standard errors below 0.8

@@ -49,10 +49,10 @@ class Learner:
         self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
     ) -> Iterator[Any]:
         total: int = (hyperparameters or self.hyperparameters(task, budget))["steps"]
-        for part in range(1, 5):
+        for report in range(1, 5):
             time.sleep(float(os.environ.get("TOY_PAUSE", "0")))
-            steps = part * total // 4
-            yield Progress(steps, total, 0.25 * part, 1.0, float("nan") if part == 1 else part + 0.1 * seed)
+            steps = report * total // 4
+            yield Progress(steps, total, 0.25 * report, 1.0, float("nan") if report == 1 else report + 0.1 * seed)
         yield self.policy(seed)
 
     def policy(self, seed: int) -> Any:

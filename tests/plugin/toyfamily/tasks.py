@@ -28,8 +28,8 @@ class Walk(Task[Wind, Line]):
         self.reward_space = self.box(-1, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Wind:
-        drawn = jnp.floor(self.uniform(key, 1)[0] * 2**20)
-        return Wind((2 * drawn + split) / 2**21 * self.difficulty)  # every other gust is of the other split
+        gust = jnp.floor(self.uniform(key, 1)[0] * 2**20)
+        return Wind((2 * gust + split) / 2**21 * self.difficulty)  # every other gust is of the other split
 
     def initial(self, key: jax.Array, params: Wind) -> Line:
         return Line(jnp.int32(0))
@@ -96,9 +96,9 @@ class Drift(Task[Nothing, Point]):
         return Point(2 * x - 1, 0.2 * v - 0.1)
 
     def transition(self, state: Point, action: jax.Array, key: jax.Array, params: Nothing) -> Point:
-        kept = {"none": 1.0, "air": 0.5}[self.card.settings["friction"]]
+        speed_factor = {"none": 1.0, "air": 0.5}[self.card.settings["friction"]]
         push = {"weak": 0.1, "strong": 0.2}[self.card.settings["push"]]
-        v = kept * state.v + push * action[0]
+        v = speed_factor * state.v + push * action[0]
         return Point(state.x + 0.1 * v, v)
 
     def observation(self, state: Point, key: jax.Array, params: Nothing) -> jax.Array:
