@@ -188,7 +188,8 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     allowed = np.asarray(jax.jit(jax.vmap(task.mask))(batch, stacked)).reshape(len(boards), -1, 2)
     solved = np.asarray(jax.jit(jax.vmap(task.solved))(batch, stacked))
     for cells, instance, may, right in zip(boards, instances, allowed, solved, strict=True):
-        counts, tents_in = instance.counts.tolist(), counts_of(cells)
+        counts = instance.counts.tolist()
+        tents_in = counts_of(cells)
         free_in = counts_of([TENT if v == 0 else GRASS for v in cells])
         for cell in (i for i, v in enumerate(cells) if v == 0):
             here, lines = np.array(divmod(cell, side)), (cell // side, side + cell % side)

@@ -193,7 +193,9 @@ def test_mates_are_found_wherever_pieces_stand(position: str) -> None:
 
 def test_mates_on_random_boards() -> None:
     """Many heavy pieces and pawns about to promote; the same, turned round, with black to move."""
-    dice, num_mates, boards = Dice(4, 4), 0, 0
+    dice = Dice(4, 4)
+    num_mates = 0
+    boards = 0
     while boards < 1000:
         board = [0] * 64
         squares = dice.sample(range(64), 10)

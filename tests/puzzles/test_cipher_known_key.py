@@ -43,7 +43,8 @@ def answer_by_hand(prompt: str) -> str:
 def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared) -> None:
     """It is the only one: by hand, each pair or letter is the only one that becomes what is told."""
     puzzle: Any = puzzle_of("CipherKnownKey-v0", tier)
-    dice, directions_by_cipher = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    cases = set()
     for seed in range(count):
         instance = puzzle.generate(seed)
         answer = answer_by_hand(puzzle.prompt(instance))
@@ -53,9 +54,9 @@ def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared
         changed = answer[:place] + letter + answer[place + 1 :]
         verdict = puzzle.verify(instance, changed)
         assert (verdict.valid, verdict.solved) == (True, changed == answer)
-        directions_by_cipher.add((int(instance.cipher), int(instance.decrypt)))
+        cases.add((int(instance.cipher), int(instance.decrypt)))
         compared(puzzle, instance)
-    assert len(directions_by_cipher) == 2 * len(puzzle.ciphers)
+    assert len(cases) == 2 * len(puzzle.ciphers)
 
 
 def test_every_text_of_four_letters_is_judged_by_the_rules() -> None:

@@ -39,7 +39,8 @@ def read_puzzle(prompt: str) -> tuple[list[str], list[str]]:
 
 def runs(rows: list[str]) -> list[list[tuple[int, int]]]:
     """Return the slots of a grid: every maximal run of two or more cells."""
-    side, slots = len(rows), []
+    side = len(rows)
+    slots = []
     lines = [[(r, c) for c in range(side)] for r in range(side)] + [[(r, c) for r in range(side)] for c in range(side)]
     for line in lines:
         text = "".join(rows[r][c] for r, c in line)
@@ -112,7 +113,8 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 def test_the_search_finds_all_solutions() -> None:
     """Without the letters that are given there may be several, with a word changed none."""
     puzzle: Any = CrosswordPuzzle(4)
-    dice, solution_counts = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    solution_counts = set()
     for seed in range(400):
         instance = puzzle.generate(seed)
         givens = np.where(instance.givens == len(puzzle.symbols), instance.givens, 0).astype(np.int8)

@@ -40,9 +40,7 @@ def test_of(adjectives: str) -> Callable[[Traits], bool]:
     """``blue and not old`` as a test of things."""
     if match := re.fullmatch(r"neither (\w+) nor (\w+)", adjectives):
         return lambda traits: match[1] not in traits and match[2] not in traits
-    conditions = [
-        (adjective.removeprefix("not "), not adjective.startswith("not ")) for adjective in adjectives.split(" and ")
-    ]
+    conditions = [(word.removeprefix("not "), not word.startswith("not ")) for word in adjectives.split(" and ")]
     assert all(name in PROPERTIES for name, _ in conditions), adjectives
     return lambda traits: all((name in traits) == has for name, has in conditions)
 
@@ -153,9 +151,8 @@ def test_six_premises_against_small_worlds() -> None:
     for seed in range(150):
         instance = puzzle.generate(seed)
         sentences = sentences_of(instance)
-        witnesses = (
-            sum(form == SOME for form, *_ in sentences[:-1]) + 1 + any(form == SINGULAR for form, *_ in sentences)
-        )
+        forms = [form for form, *_ in sentences]
+        witnesses = forms[:-1].count(SOME) + 1 + (SINGULAR in forms)
         if witnesses <= 3:
             compared += 1
             assert by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), puzzle.prompt(instance)

@@ -294,9 +294,8 @@ def test_words_and_picture(name: str) -> None:
     right = task.puzzle.assignment(instance, task.puzzle.solve(instance))
     opposite = ~right
     goal, start = (task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, opposite))
-    assert f"c The assignment now: {misses(listed(instance), opposite)} of {task.clauses}" in task.describe(
-        start, params
-    )
+    cost = misses(listed(instance), opposite)
+    assert f"c The assignment now: {cost} of {task.clauses}" in task.describe(start, params)
     over = task.why_over(goal, params, {})
     assert over == "every clause is satisfied" or over.endswith(
         "clauses are unsatisfied, and no assignment leaves fewer"

@@ -108,13 +108,8 @@ def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]
             reward = task.reward(state, action, after, key, params)
             after = jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
             symbols = task._symbols(after, params)
-            outputs = (
-                mask,
-                reward * live,
-                task.terminal(after, key, params),
-                running_value.value_of(after.levels),
-                symbols,
-            )
+            worth = running_value.value_of(after.levels)
+            outputs = mask, reward * live, task.terminal(after, key, params), worth, symbols
             return after, outputs
 
         return jax.lax.scan(step, task.initial(key, params), actions)
@@ -205,9 +200,8 @@ def test_symbols_say_what_could_come() -> None:
                     if not number or (awaits_number and operator != waiting):
                         worths.append(None)
                     else:
-                        prefix = (
-                            tokens if tokens[-1] == "(" else [*(tokens[:-1] if awaits_number else tokens), operator]
-                        )
+                        before_operator = tokens[:-1] if awaits_number else tokens
+                        prefix = tokens if tokens[-1] == "(" else [*before_operator, operator]
                         worths.append(value(closed([*prefix, str(number)])))
                 worths.append(None if awaits_number else value(closed(tokens)))
                 expected_scaled = [0.0 if worth is None else float(worth / (abs(worth) + target)) for worth in worths]

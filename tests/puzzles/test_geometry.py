@@ -242,13 +242,11 @@ def test_orders_of_points_that_make_no_difference_are_those(table: Any) -> None:
         for _ in range(300):
             places = dice.sample(itertools.product(range(20), repeat=2), entry.uses)
             points = [(Fraction(x), Fraction(y)) for x, y in places]
-            results = {
-                order: entry[-1](*(points[k] for k in order)) for order in itertools.permutations(range(entry.uses))
-            }
-            if results[tuple(range(entry.uses))] is not None:
-                neutral_orders &= {
-                    order for order, result in results.items() if result == results[tuple(range(entry.uses))]
-                }
+            orders = itertools.permutations(range(entry.uses))
+            results = {order: entry[-1](*(points[k] for k in order)) for order in orders}
+            expected = results[tuple(range(entry.uses))]
+            if expected is not None:
+                neutral_orders &= {order for order, result in results.items() if result == expected}
         assert neutral_orders == set(entry.orders), entry.words
 
 

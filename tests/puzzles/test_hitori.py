@@ -22,7 +22,8 @@ def neighbours(side: int, row: int, column: int) -> list[tuple[int, int]]:
 
 def piece(white: np.ndarray, start: tuple[int, int]) -> set[tuple[int, int]]:
     """Return the white cells that are connected with this one."""
-    reached, border = {start}, [start]
+    reached = {start}
+    border = [start]
     while border:
         new = [cell for cell in neighbours(len(white), *border.pop()) if white[cell] and cell not in reached]
         reached.update(new)

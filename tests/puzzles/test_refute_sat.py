@@ -39,7 +39,7 @@ def closes(clauses: Clauses, tokens: list[str], literals: frozenset[int]) -> lis
     """Recursively, by the words of the prompt: the tokens behind the proof that the first ones are; None if none."""
     if not tokens:
         return None
-    first, remaining = tokens[0], tokens[1:]
+    first, *remaining = tokens
     if first[0] == "#":
         return remaining if all(-x in literals for x in clauses[int(first[1:]) - 1]) else None
     v = int(first)
@@ -83,8 +83,8 @@ def test_the_checker_takes_exactly_what_closes_every_case() -> None:
         clauses = listed(instance)
         for _ in range(20):
             own_proof = puzzle.solve(instance).split()[1:]
-            is_spoilt_here = rng.random() < 0.8 and own_proof[0][0] != "-" and "#" in " ".join(own_proof)
-            proof = list(own_proof if is_spoilt_here else rng.choice(proofs))
+            keeps_formula = rng.random() < 0.8 and own_proof[0][0] != "-" and "#" in " ".join(own_proof)
+            proof = list(own_proof if keeps_formula else rng.choice(proofs))
             for _ in range(rng.choice([0, 1, 1, 2])):
                 at = rng.randrange(len(proof))
                 change = rng.randrange(4)

@@ -107,7 +107,9 @@ def test_planting_is_quiet() -> None:
 
 
 def test_the_verifier_is_the_rule() -> None:
-    puzzle, rng, counts = SATPuzzle(8), random.Random(1), {True: 0, False: 0}
+    puzzle = SATPuzzle(8)
+    rng = random.Random(1)
+    counts = {True: 0, False: 0}
     for seed in range(300):
         instance = puzzle.generate(seed)
         right = [int(word) for word in puzzle.solve(instance).split()]

@@ -185,10 +185,8 @@ def test_canonical_forgets_numbers_and_nothing_else(statements: int) -> None:
             renumbered = saying([(members, counts[old]) for members, old in zip(sets, order, strict=True)])
             assert puzzle.canonical(renumbered) == form
         every_count = (2 << about[0].bit_count()) - 1
-        assert (
-            puzzle.canonical(saying([(about[0], every_count ^ counts[0]), *zip(about[1:], counts[1:], strict=True)]))
-            != form
-        )
+        negated = saying([(about[0], every_count ^ counts[0]), *zip(about[1:], counts[1:], strict=True)])
+        assert puzzle.canonical(negated) != form
     assert len(forms) > (80 if statements == 3 else 95)
 
 

@@ -133,14 +133,9 @@ def test_the_task_plays_by_the_same_rules() -> None:
     @jax.vmap
     def step(state: Any, action: jax.Array, p: Params) -> Any:
         new = task.transition(state, action, key, p)
+        reward = task.reward(state, action, new, key, p)
         observation = task.observation(new, key, p)
-        return (
-            new,
-            task.reward(state, action, new, key, p),
-            task.terminal(new, key, p),
-            task.action_mask(new, p),
-            observation,
-        )
+        return new, reward, task.terminal(new, key, p), task.action_mask(new, p), observation
 
     rng = np.random.default_rng(0)
     stacks: list[list[int]] = [[] for _ in range(count)]

@@ -80,7 +80,8 @@ def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int, 
 def test_the_search_finds_all_solutions() -> None:
     """Search random regions, which mostly have several solutions or none."""
     puzzle = StarBattlePuzzle(6)
-    dice, solution_counts = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    solution_counts = set()
     for _ in range(300):
         stars = dice.shuffled(range(36))[:6]
         instance = Instance(np.zeros(36, np.int8), np.array(puzzle._grown(stars, dice), np.int8))

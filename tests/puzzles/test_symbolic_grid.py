@@ -60,7 +60,8 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 def test_the_search_finds_all_solutions() -> None:
     """With more sums hidden there are several, with a wrong one none."""
     puzzle: Any = puzzle_of("SymbolicGrid-v0", "easy")
-    dice, solution_counts = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    solution_counts = set()
     for seed in range(200):
         instance = puzzle.generate(seed)
         sums = instance.sums * np.array([dice.below(3) > 0 for _ in range(6)])

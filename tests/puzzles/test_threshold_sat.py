@@ -97,7 +97,9 @@ def test_nothing_is_planted() -> None:
 
 
 def test_the_verifier_takes_any_model_and_the_word_only_where_there_is_none() -> None:
-    puzzle, rng, counts = ThresholdSATPuzzle(8), random.Random(0), {True: 0, False: 0}
+    puzzle = ThresholdSATPuzzle(8)
+    rng = random.Random(0)
+    counts = {True: 0, False: 0}
     for seed in range(150):
         instance = puzzle.generate(seed)
         clauses = listed(instance)

@@ -78,11 +78,13 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Comp
 
 def test_fewer_positions_give_the_same_values() -> None:
     """Compare random boards on which nobody has won, with threats and won games among what follows."""
-    dice, outcomes = Dice(2, 2), set()
+    dice = Dice(2, 2)
+    outcomes = set()
     for _ in range(600):
         cells, empty = dice.shuffled(range(16)), dice.between(1, 7)
         stones = cells[empty:]
-        own_stones, opponent_stones = (sum(1 << cell for cell in stones[k::2]) for k in (1, 0))
+        own_stones = sum(1 << cell for cell in stones[1::2])
+        opponent_stones = sum(1 << cell for cell in stones[0::2])
         if all(own_stones & line != line != opponent_stones & line for line in LINES):
             values = Solver().values_of_moves(own_stones, opponent_stones)
             assert values_of_moves(own_stones, opponent_stones) == values
