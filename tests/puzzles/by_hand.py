@@ -10,15 +10,15 @@ import numpy as np
 Encryption = Callable[[str], str]
 
 
-def told(prompt: str) -> tuple[str, str]:
+def read_cipher(prompt: str) -> tuple[str, str]:
     """Return the alphabet and the name of the cipher."""
-    found = re.search(
+    match = re.search(
         r"The alphabet is ([A-Z]+)\. Its (\d+) letters are numbered from 0 \((.)\) to (\d+) \((.)\)", prompt
     )
-    assert found
-    alphabet = found[1]
-    assert (int(found[2]), found[3], int(found[4])) == (len(alphabet), alphabet[0], len(alphabet) - 1)
-    assert found[5] == alphabet[-1]
+    assert match
+    alphabet = match[1]
+    assert (int(match[2]), match[3], int(match[4])) == (len(alphabet), alphabet[0], len(alphabet) - 1)
+    assert match[5] == alphabet[-1]
     (name,) = re.findall(r"^([A-Z][a-z]+(?: fence)? (?:cipher|transposition))\. ", prompt, re.MULTILINE)
     return alphabet, name
 
@@ -48,9 +48,9 @@ def affine(alphabet: str, a: int, b: int) -> str:
     return "".join((alphabet * a * len(alphabet))[a * x + b] for x in range(len(alphabet)))
 
 
-def by_alphabet(alphabet: str, other: str) -> Encryption:
-    assert sorted(other) == sorted(alphabet)
-    return lambda text: text.translate(str.maketrans(alphabet, other))
+def by_alphabet(alphabet: str, cipher_alphabet: str) -> Encryption:
+    assert sorted(cipher_alphabet) == sorted(alphabet)
+    return lambda text: text.translate(str.maketrans(alphabet, cipher_alphabet))
 
 
 def added(alphabet: str, text: str, key: str) -> str:

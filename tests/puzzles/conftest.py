@@ -21,15 +21,15 @@ from rlbench_suite.puzzle.puzzle import Puzzle
 def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
     """To be told of each instance for which a test marked ``engine`` has compared solver and engine."""
     marker = request.node.get_closest_marker("engine")
-    met: dict[tuple[str, float], set[str]] = {}
+    digests_by_puzzle: dict[tuple[str, float], set[str]] = {}
 
     def count(puzzle: Puzzle[Any], instance: Any) -> None:
-        content = b"".join(np.asarray(part).tobytes() for part in instance)
-        met.setdefault((puzzle.name, puzzle.tier), set()).add(blake2b(content, digest_size=8).hexdigest())
+        content = b"".join(np.asarray(field).tobytes() for field in instance)
+        digests_by_puzzle.setdefault((puzzle.name, puzzle.tier), set()).add(blake2b(content, digest_size=8).hexdigest())
 
     yield count
-    found = [(name, tier, sorted(digests)) for (name, tier), digests in met.items()]
-    request.node.user_properties.append(("compared", (marker.args[0], request.node.path.name, found)))
+    entries = [(name, tier, sorted(digests)) for (name, tier), digests in digests_by_puzzle.items()]
+    request.node.user_properties.append(("compared", (marker.args[0], request.node.path.name, entries)))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -43,8 +43,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for report in reports.get("", ()):  # of the end of each test, when all is counted
         for name, value in report.user_properties if report.nodeid in passed else ():
             if name == "compared":
-                engine, file, found = value
-                for puzzle, tier, digests in found:
+                engine, file, entries = value
+                for puzzle, tier, digests in entries:
                     compared.setdefault((puzzle, file), {}).setdefault(tier, set()).update(digests)
                     engines.setdefault((puzzle, file), set()).add(engine)
     for (puzzle, file), tiers in sorted(compared.items()):

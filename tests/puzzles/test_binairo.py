@@ -81,7 +81,7 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
         assert solutions_by_sat(givens, side, side * side + 1 + seed) == 1
         cells = [v for row in puzzle.solution(instance) for v in row]
         assert keeps_the_rules(cells, side)
-        assert all(given in (0, value) for given, value in zip(givens, cells, strict=True))
+        assert all(clue in (0, value) for clue, value in zip(givens, cells, strict=True))
         compared(puzzle, instance)
 
 
@@ -91,17 +91,17 @@ def test_counts_of_solutions_are_exact() -> None:
     every = [list(c) for c in itertools.product((1, 2), repeat=16) if keeps_the_rules(list(c), 4)]
     assert len(every) == 72
     dice = Dice(1, 1)
-    seen = set()
+    solution_counts = set()
     for _ in range(400):
         givens = [v if dice.below(3) == 0 else 0 for v in dice.choice(every)]
         if dice.below(2):
             givens[dice.below(16)] = 1
         expected = [c for c in every if all(g in (0, v) for g, v in zip(givens, c, strict=True))]
         solver = LineSolver(4, 2)
-        found = [solver.cells(rows) for rows in solver.solutions(*puzzle._options(givens), 100)]
-        assert sorted(found) == expected
-        seen.add(min(len(expected), 2))
-    assert seen == {0, 1, 2}
+        solutions = [solver.cells(rows) for rows in solver.solutions(*puzzle._options(givens), 100)]
+        assert sorted(solutions) == expected
+        solution_counts.add(min(len(expected), 2))
+    assert solution_counts == {0, 1, 2}
 
 
 def test_all_full_grids_come_up() -> None:
@@ -124,7 +124,7 @@ def test_other_sides_are_refused(side: float) -> None:
 def test_the_verifier_knows_the_rules(tier: str) -> None:
     puzzle: Any = puzzle_of("Binairo-v0", tier)
     side, dice = puzzle.rows, Dice(1, 2)
-    seen = set()
+    verdicts = set()
     for seed in range(60):
         instance = puzzle.generate(seed)
         for kind in ("right", "one changed", "random"):
@@ -135,8 +135,8 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
             assert verdict.valid
             assert verdict.solved == keeps_the_rules(cells, side)
-            seen.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("random", False)} <= seen
+            verdicts.add((kind, verdict.solved))
+    assert {("right", True), ("one changed", False), ("random", False)} <= verdicts
 
 
 @pytest.mark.parametrize(

@@ -49,23 +49,23 @@ def keeps_the_rules(cells: list[int], counts: list[int]) -> bool:
     return apart and bool((distance[pairs] == 1).all())
 
 
-def solutions_by_sat(instance: Instance, side: int, most: int) -> int:
+def solutions_by_sat(instance: Instance, side: int, limit: int) -> int:
     """Assignments of tents to trees as variables; arrangements are told apart by their tents."""
     pool = IDPool()
     cells, counts = instance.givens.tolist(), instance.counts.tolist()
     tent = [pool.id(("tent", cell)) for cell in range(side * side)]
     near = {
         cell: [
-            other
-            for other in range(side * side)
-            if abs(cell // side - other // side) + abs(cell % side - other % side) == 1
+            neighbour
+            for neighbour in range(side * side)
+            if abs(cell // side - neighbour // side) + abs(cell % side - neighbour % side) == 1
         ]
         for cell in range(side * side)
     }
     clauses = [[-tent[cell]] for cell, value in enumerate(cells) if value == TREE]
-    for cell, other in itertools.combinations(range(side * side), 2):
-        if max(abs(cell // side - other // side), abs(cell % side - other % side)) == 1:
-            clauses.append([-tent[cell], -tent[other]])
+    for cell, neighbour in itertools.combinations(range(side * side), 2):
+        if max(abs(cell // side - neighbour // side), abs(cell % side - neighbour % side)) == 1:
+            clauses.append([-tent[cell], -tent[neighbour]])
     for i, count in enumerate(counts):
         line = tent[i * side : (i + 1) * side] if i < side else tent[i - side :: side]
         clauses += CardEnc.equals(line, count, vpool=pool).clauses
@@ -76,13 +76,13 @@ def solutions_by_sat(instance: Instance, side: int, most: int) -> int:
     for cell in range(side * side):
         owners = [pool.id((tree, cell)) for tree in near[cell] if tree in trees]
         clauses.append([-tent[cell], *owners])
-        clauses += [[-one, -other] for one, other in itertools.combinations(owners, 2)]
-    found = 0
+        clauses += [[-first, -second] for first, second in itertools.combinations(owners, 2)]
+    num_solutions = 0
     with Cadical153(bootstrap_with=clauses) as solver:
-        while found < most and solver.solve():
-            found += 1
+        while num_solutions < limit and solver.solve():
+            num_solutions += 1
             solver.add_clause([-x for x in set(solver.get_model()).intersection(tent)])
-    return found
+    return num_solutions
 
 
 @pytest.mark.engine("CaDiCaL: one solution")
@@ -97,7 +97,7 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
         assert solutions_by_sat(instance, side, 2) == 1
         cells = [v for row in puzzle.solution(instance) for v in row]
         assert keeps_the_rules(cells, instance.counts.tolist())
-        assert all(given in (0, value) for given, value in zip(givens, cells, strict=True))
+        assert all(clue in (0, value) for clue, value in zip(givens, cells, strict=True))
         compared(puzzle, instance)
 
 
@@ -188,14 +188,15 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     allowed = np.asarray(jax.jit(jax.vmap(task.mask))(batch, stacked)).reshape(len(boards), -1, 2)
     solved = np.asarray(jax.jit(jax.vmap(task.solved))(batch, stacked))
     for cells, instance, may, right in zip(boards, instances, allowed, solved, strict=True):
-        counts, held = instance.counts.tolist(), counts_of(cells)
+        counts = instance.counts.tolist()
+        tents_in = counts_of(cells)
         free_in = counts_of([TENT if v == 0 else GRASS for v in cells])
         for cell in (i for i, v in enumerate(cells) if v == 0):
             here, lines = np.array(divmod(cell, side)), (cell // side, side + cell % side)
             apart = all(abs(here - tent).max() > 1 for tent in where(cells, TENT))
             beside = any(abs(here - tree).sum() == 1 for tree in where(cells, TREE))
-            assert may[cell, TENT - 1] == (apart and beside and all(held[k] < counts[k] for k in lines))
-            assert may[cell, GRASS - 1] == all(free_in[k] - 1 >= counts[k] - held[k] for k in lines)
+            assert may[cell, TENT - 1] == (apart and beside and all(tents_in[k] < counts[k] for k in lines))
+            assert may[cell, GRASS - 1] == all(free_in[k] - 1 >= counts[k] - tents_in[k] for k in lines)
         if 0 not in cells:
             assert right == keeps_the_rules(cells, counts)
     assert solved[1::3].all()

@@ -41,10 +41,10 @@ def test_no_order_is_better(compared: Compared) -> None:
     for seed in range(1000):
         instance = puzzle.generate(seed)
         painted = instance.colours[orders]
-        made = (painted[:, 1:] != painted[:, :-1]).sum(1)
-        assert made.min() == instance.fewest < changes(instance.colours.tolist(), range(8))
+        num_changes = (painted[:, 1:] != painted[:, :-1]).sum(1)
+        assert num_changes.min() == instance.fewest < changes(instance.colours.tolist(), range(8))
         answer = [int(word) - 1 for word in puzzle.solve(instance).split()]
-        assert tuple(answer) in {tuple(order) for order in orders[made == made.min()].tolist()}
+        assert tuple(answer) in {tuple(order) for order in orders[num_changes == num_changes.min()].tolist()}
         compared(puzzle, instance)
 
 
@@ -79,17 +79,17 @@ def test_longer_lines_too(tier: str, compared: Compared) -> None:
 def test_a_verdict_says_what_an_order_is_worth() -> None:
     puzzle = puzzle_of(NAME, "easy")
     rng = np.random.default_rng(0)
-    seen = set()
+    outcomes = set()
     for seed in range(1000):
         instance = puzzle.generate(seed)
         colours = instance.colours.tolist()
         words = (puzzle.solve if seed % 3 else lambda i, s=seed: puzzle.guess(i, Dice(1, s)))(instance).split()
         order = [int(word) - 1 for word in words]
         if seed % 3 == 1:
-            one, other = rng.choice(8, 2)
-            order[one], order[other] = order[other], order[one]
+            first_position, second_position = rng.choice(8, 2)
+            order[first_position], order[second_position] = order[second_position], order[first_position]
             if seed % 2:
-                order[one] = order[other]
+                order[first_position] = order[second_position]
         verdict = puzzle.verify(instance, " ".join(str(car + 1) for car in order))
         assert verdict.valid
         legal = sorted(order) == list(range(8)) and all(abs(car - place) <= 3 for place, car in enumerate(order))
@@ -98,8 +98,8 @@ def test_a_verdict_says_what_an_order_is_worth() -> None:
         saved = (first - changes(colours, order)) / (first - int(instance.fewest))
         assert verdict.score == pytest.approx(max(0, saved) if legal else 0)
         assert verdict.optimal == (legal and saved == 1)
-        seen.add((legal, verdict.score in (0, 1)))
-    assert len(seen) >= 3
+        outcomes.add((legal, verdict.score in (0, 1)))
+    assert len(outcomes) >= 3
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,12 @@ def test_other_formats_are_invalid(answer: str) -> None:
 def test_disguises() -> None:
     puzzle = puzzle_of(NAME)
     for seed in range(50):
-        instance, other = puzzle.generate(seed), puzzle.generate(seed + 50)
+        instance = puzzle.generate(seed)
+        unrelated = puzzle.generate(seed + 50)
         renamed = np.array([2, 0, 1], np.int8)[instance.colours]
         for colours in (instance.colours[::-1], renamed, renamed[::-1]):
             assert puzzle.canonical(Instance(colours, instance.fewest)) == puzzle.canonical(instance)
-        assert puzzle.canonical(other) != puzzle.canonical(instance)
+        assert puzzle.canonical(unrelated) != puzzle.canonical(instance)
 
 
 def test_the_task_plays_by_the_same_rules() -> None:
@@ -149,18 +150,20 @@ def test_the_task_plays_by_the_same_rules() -> None:
         actions = np.array([rng.choice(np.flatnonzero(row)) for row in mask])
         for order, action in zip(orders, actions.tolist(), strict=True):
             order.append(place - 3 + action)
-        state, reward, over, seen = step(state, jnp.asarray(actions), context)
+        state, reward, over, observation = step(state, jnp.asarray(actions), context)
         total += np.asarray(reward)
         assert (np.asarray(over) == (place == n - 1)).all()
-        assert np.asarray(seen).min() >= 0
+        assert np.asarray(observation).min() >= 0
     legal_ones = set(legal_orders(n))
     for k, instance in enumerate(instances):
         colours = instance.colours.tolist()
         assert tuple(orders[k]) in legal_ones
-        first, made = changes(colours, range(n)), changes(colours, orders[k])
-        assert total[k] == pytest.approx((first - made) / (first - int(instance.fewest)), abs=1e-5)
+        num_at_first = changes(colours, range(n))
+        num_changes = changes(colours, orders[k])
+        saved = (num_at_first - num_changes) / (num_at_first - int(instance.fewest))
+        assert total[k] == pytest.approx(saved, abs=1e-5)
         assert task.info(jax.tree.map(lambda x, k=k: x[k], state), Params(instance, None))["success"] == (
-            made == instance.fewest
+            num_changes == instance.fewest
         )
 
 

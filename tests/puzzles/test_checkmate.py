@@ -67,8 +67,8 @@ def perft(board: list[int], side: int, passing: int, depth: int) -> int:
 )
 def test_there_are_as_many_games_as_published(position: str, counts: tuple[int, ...]) -> None:
     side = WHITE if position.endswith("w") else BLACK
-    found = tuple(perft(board_of(position), side, NOWHERE, depth) for depth in range(1, len(counts) + 1))
-    assert found == counts
+    game_counts = tuple(perft(board_of(position), side, NOWHERE, depth) for depth in range(1, len(counts) + 1))
+    assert game_counts == counts
 
 
 Square = tuple[int, int]
@@ -89,18 +89,18 @@ def pieces_of(position: str) -> Pieces:
 def strikes(pieces: Pieces, start: Square, end: Square) -> bool:
     """Return whether the piece on a square could capture on another."""
     kind, (x, y), (right, up) = pieces[start], start, (end[0] - start[0], end[1] - start[1])
-    far = max(abs(right), abs(up))
+    distance = max(abs(right), abs(up))
     match kind.upper():
         case "N":
             return {abs(right), abs(up)} == {1, 2}
         case "K":
-            return far == 1
+            return distance == 1
         case "P":
             return abs(right) == 1 and up == (1 if kind.isupper() else -1)
     straight, diagonal = (right == 0) != (up == 0), abs(right) == abs(up) > 0
     if not ((straight and kind in "RrQq") or (diagonal and kind in "BbQq")):
         return False
-    return not any((x + k * right // far, y + k * up // far) in pieces for k in range(1, far))
+    return not any((x + k * right // distance, y + k * up // distance) in pieces for k in range(1, distance))
 
 
 def in_check(pieces: Pieces, white: bool) -> bool:
@@ -123,12 +123,12 @@ def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> b
 
 def plays(pieces: Pieces, white: bool, passed: Square | None = None) -> Iterator[tuple[str, Pieces, Square | None]]:
     """Yield every legal move, the position after it, and the square that a pawn passed over. Nobody may castle."""
-    own = [square for square, kind in pieces.items() if kind.isupper() == white]
-    for start, end in itertools.product(own, itertools.product(range(8), repeat=2)):
-        if end in own or not goes(pieces, start, end, passed):
+    own_squares = [square for square, kind in pieces.items() if kind.isupper() == white]
+    for start, end in itertools.product(own_squares, itertools.product(range(8), repeat=2)):
+        if end in own_squares or not goes(pieces, start, end, passed):
             continue
         kind, passing = pieces[start], None
-        after = {square: other for square, other in pieces.items() if square != start} | {end: kind}
+        after = {square: piece for square, piece in pieces.items() if square != start} | {end: kind}
         if kind in "Pp" and abs(end[1] - start[1]) == 2:
             passing = (end[0], (start[1] + end[1]) // 2)
         elif kind in "Pp" and end == passed and end[0] != start[0]:
@@ -193,7 +193,9 @@ def test_mates_are_found_wherever_pieces_stand(position: str) -> None:
 
 def test_mates_on_random_boards() -> None:
     """Many heavy pieces and pawns about to promote; the same, turned round, with black to move."""
-    dice, found, boards = Dice(4, 4), 0, 0
+    dice = Dice(4, 4)
+    num_mates = 0
+    boards = 0
     while boards < 1000:
         board = [0] * 64
         squares = dice.sample(range(64), 10)
@@ -209,8 +211,8 @@ def test_mates_on_random_boards() -> None:
         turned = [-piece for rank in range(7, -1, -1) for piece in board[8 * rank : 8 * rank + 8]]
         back = {move._replace(start=move.start ^ 56, end=move.end ^ 56) for move in mates(turned, BLACK)}
         assert mating == set(map(move_name, back))
-        found += len(mating)
-    assert found > 100
+        num_mates += len(mating)
+    assert num_mates > 100
 
 
 @pytest.mark.parametrize(
@@ -254,12 +256,12 @@ def test_the_task_knows_legal_and_mating_moves() -> None:
     for number, instance in enumerate(instances):
         board = instance.board.tolist()
         mating = legal_and_mating(fen(board))[1]
-        for words, wanted in ((table.legal, True), (table.mating, False)):
+        for words, includes_quiet_moves in ((table.legal, True), (table.mating, False)):
             bits = np.unpackbits(words[number].view(np.uint8), bitorder="little")
             expected = {
                 64 * move.start + move.end
                 for move in legal_moves(board, WHITE)
-                if move.promotion in (0, 5) and (wanted or move_name(move) in mating)
+                if move.promotion in (0, 5) and (includes_quiet_moves or move_name(move) in mating)
             }
             assert set(np.flatnonzero(bits).tolist()) == expected
         assert bits[list(puzzle.plan(instance))].all()

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from by_hand import decrypted, encryption, told
+from by_hand import decrypted, encryption, read_cipher
 from comparison import Compared
 from fill_tasks import stacked
 
@@ -30,7 +30,7 @@ both_ids = pytest.mark.parametrize("name", ["CipherKnownKey-v0", "CipherKnownPla
 
 def answer_by_hand(prompt: str) -> str:
     """Answer by the words of the prompt."""
-    alphabet, name = told(prompt)
+    alphabet, name = read_cipher(prompt)
     key = re.search(r"^Key: ?\n?(.*?)\n\n", prompt, re.MULTILINE | re.DOTALL)
     ask = re.search(r"^(Decrypt this ciphertext|Encrypt this plaintext):\n([A-Z]+)\n", prompt, re.MULTILINE)
     assert key and ask  # noqa: PT018
@@ -43,7 +43,8 @@ def answer_by_hand(prompt: str) -> str:
 def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared) -> None:
     """It is the only one: by hand, each pair or letter is the only one that becomes what is told."""
     puzzle: Any = puzzle_of("CipherKnownKey-v0", tier)
-    dice, seen = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    cases = set()
     for seed in range(count):
         instance = puzzle.generate(seed)
         answer = answer_by_hand(puzzle.prompt(instance))
@@ -53,9 +54,9 @@ def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared
         changed = answer[:place] + letter + answer[place + 1 :]
         verdict = puzzle.verify(instance, changed)
         assert (verdict.valid, verdict.solved) == (True, changed == answer)
-        seen.add((int(instance.cipher), int(instance.decrypt)))
+        cases.add((int(instance.cipher), int(instance.decrypt)))
         compared(puzzle, instance)
-    assert len(seen) == 2 * len(puzzle.ciphers)
+    assert len(cases) == 2 * len(puzzle.ciphers)
 
 
 def test_every_text_of_four_letters_is_judged_by_the_rules() -> None:
@@ -96,18 +97,18 @@ def test_the_direction_and_what_the_key_does_elsewhere_do_not_matter() -> None:
     forms = set()
     substitutions = 0
     for seed in range(300):
-        one = puzzle.generate(seed)
-        forms.add(form := puzzle.canonical(one))
-        assert puzzle.canonical(one._replace(decrypt=1 - one.decrypt)) == form
-        assert puzzle.canonical(one._replace(cipher=(one.cipher + 1) % 6)) != form
-        other = one._replace(plaintext=np.roll(one.plaintext, 1))
-        assert puzzle.canonical(other) != form
-        if puzzle.ciphers[int(one.cipher)].name.startswith("Substitution"):
-            unused = [x for x in range(16) if x not in one.plaintext]
-            key = one.key.copy()
+        instance = puzzle.generate(seed)
+        forms.add(form := puzzle.canonical(instance))
+        assert puzzle.canonical(instance._replace(decrypt=1 - instance.decrypt)) == form
+        assert puzzle.canonical(instance._replace(cipher=(instance.cipher + 1) % 6)) != form
+        shifted = instance._replace(plaintext=np.roll(instance.plaintext, 1))
+        assert puzzle.canonical(shifted) != form
+        if puzzle.ciphers[int(instance.cipher)].name.startswith("Substitution"):
+            unused = [x for x in range(16) if x not in instance.plaintext]
+            key = instance.key.copy()
             key[unused] = np.roll(key[unused], 1)
-            assert puzzle.canonical(one._replace(key=key)) == form
-            assert puzzle.solve(one._replace(key=key)) == puzzle.solve(one)
+            assert puzzle.canonical(instance._replace(key=key)) == form
+            assert puzzle.solve(instance._replace(key=key)) == puzzle.solve(instance)
             substitutions += 1
     assert len(forms) == 300
     assert substitutions > 20
@@ -130,8 +131,8 @@ def test_pseudo_words_have_no_three_vowels_or_consonants_in_a_row(length: int) -
     dice = Dice(4, length)
     every = {"".join(word) for word in product("ABCDE", repeat=length)}
     proper = {word for word in every if not re.search("[AE]{3}|[BCD]{3}", word)}
-    made = {"".join("ABCDE"[x] for x in pseudo_word(dice, length, "ABCDE")) for _ in range(40_000)}
-    assert made == proper
+    generated = {"".join("ABCDE"[x] for x in pseudo_word(dice, length, "ABCDE")) for _ in range(40_000)}
+    assert generated == proper
     assert pseudo_words(length, "ABCDE") == len(proper)
 
 
@@ -179,10 +180,10 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
             return new, (reward, task.terminal(new, key, context), task.observation(new, key, context))
 
         first = task.initial(key, context)
-        last, seen = jax.lax.scan(step, first, letters)
-        return task.observation(first, key, context), last, seen, task.info(last, context)
+        last, steps = jax.lax.scan(step, first, letters)
+        return task.observation(first, key, context), last, steps, task.info(last, context)
 
-    first, last, (rewards, ends, shown), info = jax.jit(jax.vmap(play))(context, letters)
+    first, last, (rewards, ends, observations), info = jax.jit(jax.vmap(play))(context, letters)
     fits = letters == right
     assert info["success"].tolist() == fits.all(axis=1).tolist()
     assert 0.1 < fits.all(axis=1).mean() < 0.9
@@ -190,7 +191,7 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
     np.testing.assert_allclose(rewards, fits / length, rtol=1e-5)
     assert np.asarray(ends).tolist() == [[False] * (length - 1) + [True]] * count
     np.testing.assert_array_equal(last.letters, letters)
-    written = np.asarray(shown)[..., -length * len(puzzle.alphabet) :].reshape(count, length, length, -1)
+    written = np.asarray(observations)[..., -length * len(puzzle.alphabet) :].reshape(count, length, length, -1)
     for k in range(length):
         np.testing.assert_array_equal(written[:, k, : k + 1].argmax(axis=2), letters[:, : k + 1])
         assert (written[:, k].sum(axis=2) == [1] * (k + 1) + [0] * (length - k - 1)).all()
@@ -212,10 +213,10 @@ def test_what_is_told_is_observed(name: str) -> None:
         state = task.initial(key, context)._replace(position=jnp.int32(place))
         return task.observation(state, key, context)
 
-    seen = np.asarray(jax.jit(jax.vmap(look))(context))
-    assert len(np.unique(seen, axis=0)) == 50
-    here = seen[:, task.fact_count : task.fact_count + length]
-    letter = seen[:, task.fact_count + length : task.fact_count + length + letters]
+    observations = np.asarray(jax.jit(jax.vmap(look))(context))
+    assert len(np.unique(observations, axis=0)) == 50
+    here = observations[:, task.fact_count : task.fact_count + length]
+    letter = observations[:, task.fact_count + length : task.fact_count + length + letters]
     assert (here.argmax(axis=1) == place).all()
     assert (here.sum(axis=1) == 1).all()
     assert (letter.sum(axis=1) == 1).all()
@@ -244,7 +245,7 @@ def test_people_can_play(name: str, tier: str) -> None:
         == "2 letters of the text are wrong"
     )
     assert pictures[0].shape == task.picture_shape
-    assert all((one != other).any() for one, other in pairwise(pictures))
+    assert all((picture != next_picture).any() for picture, next_picture in pairwise(pictures))
     for text in ("", "AB", "a", "1", "?"):
         with pytest.raises(ValueError, match="expected one of A, B, C"):
             task.parse(text, state, params)

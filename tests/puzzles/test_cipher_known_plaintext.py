@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_hand import decrypted, encryption, told
+from by_hand import decrypted, encryption, read_cipher
 from comparison import Compared
 
 from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import CipherKnownPlaintextPuzzle, fitting
@@ -48,17 +48,17 @@ def every_key(alphabet: str, name: str, prompt: str) -> list[str]:
     return []
 
 
-def parts(prompt: str) -> tuple[str, str, list[tuple[str, str]], str]:
+def read_prompt(prompt: str) -> tuple[str, str, list[tuple[str, str]], str]:
     """Alphabet, name, pairs and text, read from the prompt."""
     pairs = re.findall(r"^([A-Z]+) becomes ([A-Z]+)$", prompt, re.MULTILINE)
     text = re.search(r"the same key:\n([A-Z]+)\n", prompt)
     assert text
-    return *told(prompt), pairs, text[1]
+    return *read_cipher(prompt), pairs, text[1]
 
 
 def answers_by_hand(prompt: str) -> set[str]:
     """Return the plaintexts under every key that fits; None stands for a letter that is not determined."""
-    alphabet, name, pairs, text = parts(prompt)
+    alphabet, name, pairs, text = read_prompt(prompt)
     count = len(alphabet)
     if name == "Substitution cipher":
         back = {y: x for plain, secret in pairs for x, y in zip(plain, secret, strict=True)}
@@ -68,9 +68,9 @@ def answers_by_hand(prompt: str) -> set[str]:
             back |= dict(zip(secret_left, plain_left, strict=True))
         return {"".join(back.get(y, "?") for y in text)}
     if name in ("Vigenere cipher", "Autokey cipher"):
-        (found,) = re.findall(r"The key is a word of (\d+) letters", prompt)
+        (key_length,) = re.findall(r"The key is a word of (\d+) letters", prompt)
         shifts = [(alphabet.index(y) - alphabet.index(x)) % count for x, y in zip(*pairs[0], strict=True)]
-        keys = ["".join(alphabet[k] for k in shifts[: int(found)])]
+        keys = ["".join(alphabet[k] for k in shifts[: int(key_length)])]
     elif name == "Hill cipher":
         grid = np.array(list(product(range(count), repeat=2)))
         rows = []
@@ -78,8 +78,8 @@ def answers_by_hand(prompt: str) -> set[str]:
             right = np.ones(len(grid), bool)
             for plain, secret in pairs:
                 numbers = np.array([alphabet.index(x) for x in plain]).reshape(-1, 2)
-                wanted = [alphabet.index(y) for y in secret[place::2]]
-                right &= (grid @ numbers.T % count == wanted).all(axis=1)
+                secret_numbers = [alphabet.index(y) for y in secret[place::2]]
+                right &= (grid @ numbers.T % count == secret_numbers).all(axis=1)
             rows.append(grid[right].tolist())
         keys = [
             f"a = {a}, b = {b}, c = {c}, d = {d}"
@@ -100,7 +100,8 @@ def answers_by_hand(prompt: str) -> set[str]:
 @pytest.mark.parametrize(("tier", "count"), [("easy", 600), ("medium", 300), ("hard", 150)])
 def test_every_key_that_fits_gives_the_answer(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("CipherKnownPlaintext-v0", tier)
-    dice, seen = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    cipher_numbers = set()
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         answer = puzzle.solve(instance)
@@ -110,9 +111,9 @@ def test_every_key_that_fits_gives_the_answer(tier: str, count: int, compared: C
         place, letter = dice.below(len(answer)), dice.choice(puzzle.alphabet)
         changed = answer[:place] + letter + answer[place + 1 :]
         assert puzzle.verify(instance, changed).solved == (changed == answer)
-        seen.add(int(instance.cipher))
+        cipher_numbers.add(int(instance.cipher))
         compared(puzzle, instance)
-    assert len(seen) == len(puzzle.ciphers)
+    assert len(cipher_numbers) == len(puzzle.ciphers)
 
 
 def small_keys(cipher: Cipher) -> list[tuple[int, ...]]:
@@ -138,7 +139,9 @@ def small_keys(cipher: Cipher) -> list[tuple[int, ...]]:
 def test_what_fits_is_found_among_all_keys(kind: type[Cipher], count: int) -> None:
     """With few letters in the pairs, where texts are ambiguous too: the same plaintexts as by trying every key, but for
     a substitution two of them if there are several."""
-    cipher, dice, seen = kind("ABCDE"[:count], 3), Dice(2, 2), set()
+    cipher = kind("ABCDE"[:count], 3)
+    dice = Dice(2, 2)
+    plaintext_counts = set()
     keys = small_keys(cipher)
     for _ in range(100):
         key = dice.choice(keys)
@@ -147,15 +150,15 @@ def test_what_fits_is_found_among_all_keys(kind: type[Cipher], count: int) -> No
         text = [dice.below(count) for _ in range(4)]
         by_force = [key for key in keys if all(cipher.encrypt(plain, key) == secret for plain, secret in pairs)]
         expected = {tuple(cipher.decrypt(text, key)) for key in by_force}
-        found = {tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)}
+        plaintexts = {tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)}
         if kind is Substitution:
-            assert found <= expected
-            assert len(found) == min(len(expected), 2)
+            assert plaintexts <= expected
+            assert len(plaintexts) == min(len(expected), 2)
         else:
-            assert found == expected
-        seen.add(min(len(found), 2))
+            assert plaintexts == expected
+        plaintext_counts.add(min(len(plaintexts), 2))
     ambiguous = kind in (Affine, Substitution, Hill, RailFence, Columnar)
-    assert seen == ({1, 2} if ambiguous else {1})
+    assert plaintext_counts == ({1, 2} if ambiguous else {1})
 
 
 def test_a_key_that_fits_no_pair_is_not_found() -> None:
@@ -163,35 +166,40 @@ def test_a_key_that_fits_no_pair_is_not_found() -> None:
     for kind in (Caesar, Affine, Vigenere, Autokey, RailFence, Columnar):
         cipher, plain = kind("ABCDE", 3), [0, 1, 2, 3, 4, 1]
         keys = small_keys(cipher)
-        one, other = cipher.encrypt(plain, keys[-1]), cipher.encrypt(plain, keys[-2])
-        assert one != other
-        assert fitting(cipher, [(plain, one)])
-        assert fitting(cipher, [(plain, one), (plain, other)]) == []
+        ciphertext = cipher.encrypt(plain, keys[-1])
+        rival_ciphertext = cipher.encrypt(plain, keys[-2])
+        assert ciphertext != rival_ciphertext
+        assert fitting(cipher, [(plain, ciphertext)])
+        assert fitting(cipher, [(plain, ciphertext), (plain, rival_ciphertext)]) == []
 
 
 def test_disguises() -> None:
     puzzle: Any = CipherKnownPlaintextPuzzle(10)
-    dice, forms, seen = Dice(3, 3), set(), set()
+    dice = Dice(3, 3)
+    forms = set()
+    renamed_kinds = set()
     for seed in range(300):
-        one = puzzle.generate(seed)
-        forms.add(form := puzzle.canonical(one))
-        other = one._replace(plaintexts=one.plaintexts[::-1], ciphertexts=one.ciphertexts[::-1])
-        assert puzzle.canonical(other) == form
-        assert puzzle.canonical(one._replace(text=np.roll(one.text, 1))) != form or len(set(one.text.tolist())) == 1
-        names, others = (np.array(dice.shuffled(range(16)), np.int8) for _ in range(2))
-        kind = type(puzzle.ciphers[int(one.cipher)])
+        instance = puzzle.generate(seed)
+        forms.add(form := puzzle.canonical(instance))
+        reordered = instance._replace(plaintexts=instance.plaintexts[::-1], ciphertexts=instance.ciphertexts[::-1])
+        assert puzzle.canonical(reordered) == form
+        rolled = instance._replace(text=np.roll(instance.text, 1))
+        is_one_letter = len(set(instance.text.tolist())) == 1
+        assert is_one_letter or puzzle.canonical(rolled) != form
+        names, secret_names = (np.array(dice.shuffled(range(16)), np.int8) for _ in range(2))
+        kind = type(puzzle.ciphers[int(instance.cipher)])
         if kind in (RailFence, Columnar):
-            others = names
-        renamed = one._replace(
-            plaintexts=names[one.plaintexts], ciphertexts=others[one.ciphertexts],
-            text=others[one.text], answer=names[one.answer],
+            secret_names = names
+        renamed = instance._replace(
+            plaintexts=names[instance.plaintexts], ciphertexts=secret_names[instance.ciphertexts],
+            text=secret_names[instance.text], answer=names[instance.answer],
         )  # fmt: skip
         assert (puzzle.canonical(renamed) == form) == (kind in (Substitution, RailFence, Columnar))
         if kind in (Substitution, RailFence, Columnar):
             assert puzzle.solve(renamed) == puzzle.written(renamed.answer.tolist())
-            seen.add(kind)
+            renamed_kinds.add(kind)
     assert len(forms) == 300
-    assert len(seen) == 3
+    assert len(renamed_kinds) == 3
 
 
 def test_tiers_are_in_order() -> None:

@@ -22,10 +22,10 @@ def fewest(numbers: tuple[int, ...]) -> dict[int, int]:
     best = dict.fromkeys(numbers, 0)
     for i, j in itertools.combinations(range(len(numbers)), 2):
         a, b = numbers[i], numbers[j]
-        rest = [number for k, number in enumerate(numbers) if k not in (i, j)]
+        remaining = [number for k, number in enumerate(numbers) if k not in (i, j)]
         results = {a + b, a * b, abs(a - b)} | ({max(a, b) // min(a, b)} if max(a, b) % min(a, b) == 0 else set())
         for result in results - {0}:
-            for value, count in fewest(tuple(sorted([*rest, result]))).items():
+            for value, count in fewest(tuple(sorted([*remaining, result]))).items():
                 if value not in numbers:
                     best[value] = min(best.get(value, 99), count + 1)
     return best
@@ -53,22 +53,22 @@ def values(numbers: tuple[int, ...]) -> set[int]:
     """Return the results of exactly these numbers, from the results of two parts of them."""
     if len(numbers) == 1:
         return set(numbers)
-    made = set()
-    for chosen in range(1, 2 ** (len(numbers) - 1)):
-        parts = [tuple(n for k, n in enumerate(numbers) if chosen >> k & 1 == side) for side in (0, 1)]
-        for a, b in itertools.product(*map(values, parts)):
-            made |= {a + b, a * b, abs(a - b), max(a, b) // min(a, b) if max(a, b) % min(a, b) == 0 else 0}
-    return made - {0}
+    results = set()
+    for subset in range(1, 2 ** (len(numbers) - 1)):
+        halves = [tuple(n for k, n in enumerate(numbers) if subset >> k & 1 == side) for side in (0, 1)]
+        for a, b in itertools.product(*map(values, halves)):
+            results |= {a + b, a * b, abs(a - b), max(a, b) // min(a, b) if max(a, b) % min(a, b) == 0 else 0}
+    return results - {0}
 
 
 @pytest.mark.parametrize("count", [3, 4])
 def test_how_many_instances_there_are(count: int) -> None:
     """For every choice of numbers, the targets that need ``count`` - 2 operations or more."""
-    found = 0
+    num_instances = 0
     for numbers in set(itertools.combinations(sorted(BOX), count)):
         of_size = [set().union(*map(values, itertools.combinations(numbers, size))) for size in range(1, count + 1)]
-        found += len(set(TARGETS).intersection(set().union(*of_size)) - set().union(*of_size[: count - 2]))
-    assert found == CountdownPuzzle(count).space
+        num_instances += len(set(TARGETS).intersection(set().union(*of_size)) - set().union(*of_size[: count - 2]))
+    assert num_instances == CountdownPuzzle(count).space
 
 
 def test_what_is_out_of_reach_is_found_to_be() -> None:
@@ -80,13 +80,13 @@ def test_what_is_out_of_reach_is_found_to_be() -> None:
         numbers = dice.sample(BOX, 4)
         possible = fewest(tuple(sorted(numbers)))
         for target in TARGETS:
-            given = instance._replace(numbers=np.array(numbers, np.int16), target=np.array(target, np.int16))
+            variant = instance._replace(numbers=np.array(numbers, np.int16), target=np.array(target, np.int16))
             if target in possible:
-                assert puzzle.difficulty(given) == possible[target]
+                assert puzzle.difficulty(variant) == possible[target]
             else:
                 unreachable += 1
                 with pytest.raises(ValueError, match="do not make"):
-                    puzzle.solve(given)
+                    puzzle.solve(variant)
     assert unreachable > 1000
 
 

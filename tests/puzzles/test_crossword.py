@@ -29,7 +29,7 @@ TIER_NAMES = ["easy", "medium", "hard"]
 Cells = dict[tuple[int, int], str]
 
 
-def told(prompt: str) -> tuple[list[str], list[str]]:
+def read_puzzle(prompt: str) -> tuple[list[str], list[str]]:
     """Read the words, and the rows of the grid, from the prompt."""
     words = re.search(r"^Words: (.*)$", prompt, re.MULTILINE)
     assert words
@@ -39,15 +39,16 @@ def told(prompt: str) -> tuple[list[str], list[str]]:
 
 def runs(rows: list[str]) -> list[list[tuple[int, int]]]:
     """Return the slots of a grid: every maximal run of two or more cells."""
-    side, found = len(rows), []
+    side = len(rows)
+    slots = []
     lines = [[(r, c) for c in range(side)] for r in range(side)] + [[(r, c) for r in range(side)] for c in range(side)]
     for line in lines:
         text = "".join(rows[r][c] for r, c in line)
-        found += [line[match.start() : match.end()] for match in re.finditer("[^#]{2,}", text)]
-    return found
+        slots += [line[match.start() : match.end()] for match in re.finditer("[^#]{2,}", text)]
+    return slots
 
 
-def solutions_by_sat(words: list[str], rows: list[str], most: int) -> list[list[str]]:
+def solutions_by_sat(words: list[str], rows: list[str], limit: int) -> list[list[str]]:
     """Grids that keep the rules, by clauses: a letter a cell, a slot a word, and a word's letters in its slot."""
     pool, side = IDPool(), len(rows)
     letters = sorted(set("".join(words)) | (set("".join(rows)) - set("_#")))
@@ -62,53 +63,58 @@ def solutions_by_sat(words: list[str], rows: list[str], most: int) -> list[list[
     for group in groups:
         for clause in CardEnc.equals(group, 1, vpool=pool).clauses:
             solver.add_clause(clause)
-    for (s, w), chosen in placed.items():
+    for (s, w), word_in_slot in placed.items():
         if len(words[w]) != len(slots[s]):
-            solver.add_clause([-chosen])
+            solver.add_clause([-word_in_slot])
             continue
         for cell, x in zip(slots[s], words[w], strict=True):
-            solver.add_clause([-chosen, letter[cell, x]])
+            solver.add_clause([-word_in_slot, letter[cell, x]])
     for r, c in cells:
         if rows[r][c] != "_":
             solver.add_clause([letter[(r, c), rows[r][c]]])
-    found = []
-    while len(found) < most and solver.solve():
+    solutions = []
+    while len(solutions) < limit and solver.solve():
         model = set(solver.get_model())
-        chosen = {cell: x for (cell, x), variable in letter.items() if variable in model}
-        found.append(["".join(chosen.get((r, c), "#") for c in range(side)) for r in range(side)])
-        solver.add_clause([-letter[cell, x] for cell, x in chosen.items()])
+        letter_in = {cell: x for (cell, x), variable in letter.items() if variable in model}
+        solutions.append(["".join(letter_in.get((r, c), "#") for c in range(side)) for r in range(side)])
+        solver.add_clause([-letter[cell, x] for cell, x in letter_in.items()])
     solver.delete()
-    return found
+    return solutions
 
 
 def keeps_the_rules(words: list[str], rows: list[str], answer: list[str]) -> bool:
     """Check the definition."""
-    cells = [(old, new) for row, other in zip(rows, answer, strict=True) for old, new in zip(row, other, strict=True)]
-    kept = all((old == "#") == (new == "#") and old in ("_", new) for old, new in cells)
-    return kept and sorted("".join(answer[r][c] for r, c in run) for run in runs(rows)) == words
+    cells = [
+        (old, new)
+        for row, answer_row in zip(rows, answer, strict=True)
+        for old, new in zip(row, answer_row, strict=True)
+    ]
+    fits = all((old == "#") == (new == "#") and old in ("_", new) for old, new in cells)
+    return fits and sorted("".join(answer[r][c] for r, c in run) for run in runs(rows)) == words
 
 
 @pytest.mark.engine("CaDiCaL: one solution")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 700), ("medium", 250), ("hard", 120)])
 def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of(NAME, tier)
-    given = 0
+    num_givens = 0
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        words, rows = told(puzzle.question(instance))
+        words, rows = read_puzzle(puzzle.question(instance))
         answer = [line.replace(" ", "") for line in puzzle.solve(instance).split("\n")]
         assert solutions_by_sat(words, rows, 2) == [answer]
         assert keeps_the_rules(words, rows, answer)
         assert words == sorted(set(words))
-        given += sum(x not in "_#" for x in "".join(rows))
+        num_givens += sum(x not in "_#" for x in "".join(rows))
         compared(puzzle, instance)
-    assert 0 < given < count * TIERS[puzzle.side].most_given
+    assert 0 < num_givens < count * TIERS[puzzle.side].most_given
 
 
 def test_the_search_finds_all_solutions() -> None:
     """Without the letters that are given there may be several, with a word changed none."""
     puzzle: Any = CrosswordPuzzle(4)
-    dice, seen = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    solution_counts = set()
     for seed in range(400):
         instance = puzzle.generate(seed)
         givens = np.where(instance.givens == len(puzzle.symbols), instance.givens, 0).astype(np.int8)
@@ -116,17 +122,17 @@ def test_the_search_finds_all_solutions() -> None:
         if seed % 3 == 0:
             words[dice.below(len(words)), 0] = 1 + dice.below(6)
         changed = instance._replace(givens=givens, words=words)
-        listed, rows = puzzle.listed(changed), [line.replace(" ", "") for line in told_rows(puzzle, changed)]
+        listed, rows = puzzle.listed(changed), [line.replace(" ", "") for line in read_rows(puzzle, changed)]
         if len(set(listed)) < len(listed):
             continue
-        found = {puzzle.written(puzzle.as_rows(cells)) for cells in puzzle._search(changed).solutions(1000)}
+        solutions = {puzzle.written(puzzle.as_rows(cells)) for cells in puzzle._search(changed).solutions(1000)}
         expected = solutions_by_sat(listed, rows, 1000)
-        assert {text.replace(" ", "") for text in found} == {"\n".join(grid) for grid in expected}
-        seen.add(min(len(expected), 2))
-    assert seen == {0, 1, 2}
+        assert {text.replace(" ", "") for text in solutions} == {"\n".join(grid) for grid in expected}
+        solution_counts.add(min(len(expected), 2))
+    assert solution_counts == {0, 1, 2}
 
 
-def told_rows(puzzle: Any, instance: Instance) -> list[str]:
+def read_rows(puzzle: Any, instance: Instance) -> list[str]:
     return puzzle.written(puzzle.clue_rows(instance)).split("\n")
 
 
@@ -153,9 +159,9 @@ def test_patterns(side: int) -> None:
         assert min(map(len, slots)) >= 3
         assert "".join(rows).count("#") == TIERS[side].blocks
         pieces = [set(slot) for slot in slots]
-        for one, other in [*combinations(range(len(pieces)), 2)] * len(pieces):
-            if pieces[one] & pieces[other]:
-                pieces[one] = pieces[other] = pieces[one] | pieces[other]
+        for first, second in [*combinations(range(len(pieces)), 2)] * len(pieces):
+            if pieces[first] & pieces[second]:
+                pieces[first] = pieces[second] = pieces[first] | pieces[second]
         assert max(map(len, pieces)) == side * side - TIERS[side].blocks
     assert len(set(patterns(side))) == len(patterns(side)) > 3
 
@@ -166,7 +172,7 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
     dice, kinds = Dice(1, 2), set()
     for seed in range(100):
         instance = puzzle.generate(seed)
-        words, rows = told(puzzle.question(instance))
+        words, rows = read_puzzle(puzzle.question(instance))
         for kind in ("right", "one changed", "transposed", "random", "by rule of thumb"):
             answer = [list(line.replace(" ", "")) for line in puzzle.solve(instance).split("\n")]
             if kind == "one changed":
@@ -284,27 +290,27 @@ def test_the_task_plays_by_the_rules(tier: str) -> None:
         return new, task.reward(state, action, new, key, p)
 
     state = jax.vmap(lambda p: task.initial(key, p))(context)
-    tables = [told(puzzle.question(instance)) for instance in instances]
+    tables = [read_puzzle(puzzle.question(instance)) for instance in instances]
     grids = [{(r, c): x for r, row in enumerate(rows) for c, x in enumerate(row)} for _, rows in tables]
     slots = [runs(rows) for _, rows in tables]
     used: list[dict[int, int]] = [{} for _ in instances]
     plans = [list(puzzle.plan(instance)) for instance in instances]
     rng, over, successes = np.random.default_rng(0), [False] * batch, 0
     for _ in range(count + 1):
-        mask, terminal, info, seen = (jax.tree.map(np.asarray, part) for part in look(state, context))
+        mask, terminal, info, observations = (jax.tree.map(np.asarray, leaf) for leaf in look(state, context))
         actions = []
         for k in range(batch):
             expected = legal(tables[k][0], slots[k], grids[k], used[k])
             assert mask[k].tolist() == expected
             assert terminal[k] == (not any(expected))
-            done = len(used[k]) == count
-            assert info["success"][k] == done
+            all_placed = len(used[k]) == count
+            assert info["success"][k] == all_placed
             assert info["placed"][k] == pytest.approx(len(used[k]) / count)
-            assert task.observation_space.contains(seen[k])
-            assert seen[k][-(count**2) :].tolist() == expected
+            assert task.observation_space.contains(observations[k])
+            assert observations[k][-(count**2) :].tolist() == expected
             if terminal[k] and not over[k]:
                 over[k] = True
-                if done:
+                if all_placed:
                     successes += 1
                     side = puzzle.side
                     answer = ["".join(grids[k][r, c] for c in range(side)) for r in range(side)]
@@ -362,7 +368,7 @@ def test_people_can_play() -> None:
     assert "Words left: none" in task.describe(state, params)
     assert task.puzzle.solve(instance) in task.describe(state, params)
     assert task.why_over(state, params, task.info(state, params)) == "every word is placed"
-    assert all((one != other).any() for one, other in pairwise(pictures))
+    assert all((picture != next_picture).any() for picture, next_picture in pairwise(pictures))
     first = task.initial(key, params)
     assert task.why_over(first, params, task.info(first, params)) == "no word that is left fits an open slot"
     short = next(w for w, word in enumerate(words) if len(word) == 3)

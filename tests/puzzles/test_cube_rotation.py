@@ -52,21 +52,21 @@ def moved(matrix: np.ndarray, side: str) -> str:
 
 def rotation(turns: list[str]) -> np.ndarray:
     """Return the product of all turns, about axes that stay where they are."""
-    whole = np.eye(3, dtype=int)
+    matrix = np.eye(3, dtype=int)
     for turn in turns:
-        whole = MATRICES[turn] @ whole
-    return whole
+        matrix = MATRICES[turn] @ matrix
+    return matrix
 
 
 def everything() -> list[np.ndarray]:
     """Return the 24 rotations: signed permutations of determinant 1."""
-    made = []
+    rotations = []
     for columns in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
         for signs in product((1, -1), repeat=3):
             matrix = np.eye(3, dtype=int)[list(columns)] * signs
             if round(np.linalg.det(matrix)) == 1:
-                made.append(matrix)
-    return made
+                rotations.append(matrix)
+    return rotations
 
 
 def permutation(matrix: np.ndarray) -> tuple[int, ...]:
@@ -87,15 +87,15 @@ def test_answers_are_those_of_rotations_in_space(tier: int, compared: Compared) 
         text = puzzle.question(instance)
         colours = dict(re.findall(rf"({'|'.join(SIDES)}) ({'|'.join(COLOURS)})\b", text))
         turns = re.search(r"is turned: (.*)\.", text)[1].split(", ")  # type: ignore[index]
-        asked = re.search(r"now on the (\w+) side\?", text)[1]  # type: ignore[index]
+        asked_side = re.search(r"now on the (\w+) side\?", text)[1]  # type: ignore[index]
         assert len(turns) == tier
-        whole = rotation(turns)
-        right = next(colour for side, colour in colours.items() if moved(whole, side) == asked)
+        total_rotation = rotation(turns)
+        right = next(colour for side, colour in colours.items() if moved(total_rotation, side) == asked_side)
         for colour in COLOURS:
             assert puzzle.verify(instance, colour).score == (colour == right)
         assert puzzle.solve(instance) == right
-        assert CUBE.elements[int(instance.element)] == permutation(whole) != permutation(np.eye(3, dtype=int))
-        path = [next(side for side in SIDES if moved(whole, side) == asked)]
+        assert CUBE.elements[int(instance.element)] == permutation(total_rotation) != permutation(np.eye(3, dtype=int))
+        path = [next(side for side in SIDES if moved(total_rotation, side) == asked_side)]
         for turn in turns:
             path.append(moved(MATRICES[turn], path[-1]))
         assert puzzle.difficulty(instance) == sum(a != b for a, b in pairwise(path))
@@ -111,12 +111,12 @@ def test_words_that_are_no_colour_are_refused() -> None:
 def test_distances_are_exact() -> None:
     """Compare all 24 orientations: the k quarter turns that come first are all products of k matrices."""
     assert sorted(CUBE.elements) == sorted(permutation(matrix) for matrix in everything())
-    met: set[tuple[int, ...]] = set()
+    visited: set[tuple[int, ...]] = set()
     for count in range(4):
-        reached = {permutation(rotation(list(turns))) for turns in product(TURNS, repeat=count)} - met
+        reached = {permutation(rotation(list(turns))) for turns in product(TURNS, repeat=count)} - visited
         assert reached == {orientation for orientation, away in AWAY.items() if away == count}
-        met |= reached
-    assert len(met) == 24
+        visited |= reached
+    assert len(visited) == 24
 
 
 def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
@@ -124,27 +124,27 @@ def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
     rng = np.random.default_rng(0)
     matrices = everything()
     for seed in range(50):
-        one = puzzle.generate(seed)
+        instance = puzzle.generate(seed)
         for view in matrices:
             turns = []
-            for turn in one.turns.tolist():
-                seen = view @ MATRICES[TURNS[turn]] @ view.T
-                turns.append(next(k for k, name in enumerate(TURNS) if (MATRICES[name] == seen).all()))
-            asked = SIDES.index(moved(view, SIDES[int(one.side)]))
+            for turn in instance.turns.tolist():
+                viewed_turn = view @ MATRICES[TURNS[turn]] @ view.T
+                turns.append(next(k for k, name in enumerate(TURNS) if (MATRICES[name] == viewed_turn).all()))
+            asked_side = SIDES.index(moved(view, SIDES[int(instance.side)]))
             colours = rng.permutation(6).astype(np.int8)
-            other = Instance(colours, np.array(turns, np.int8), np.int8(asked), one.element)
-            assert puzzle.canonical(other) == puzzle.canonical(one)
-        others = [one._replace(side=np.int8(side)) for side in range(6)]
-        assert len({puzzle.canonical(other) for other in others}) > 1
+            viewed_instance = Instance(colours, np.array(turns, np.int8), np.int8(asked_side), instance.element)
+            assert puzzle.canonical(viewed_instance) == puzzle.canonical(instance)
+        questions = [instance._replace(side=np.int8(side)) for side in range(6)]
+        assert len({puzzle.canonical(question) for question in questions}) > 1
 
 
 def test_as_many_puzzles_as_it_says() -> None:
     """Go through all questions about three turns; those about turns around one axis look alike from more sides."""
     puzzle = CubeRotationPuzzle(3)
     every = [
-        Instance(np.arange(6, dtype=np.int8), np.array(turns, np.int8), np.int8(asked), np.int8(1))
+        Instance(np.arange(6, dtype=np.int8), np.array(turns, np.int8), np.int8(side), np.int8(1))
         for turns in product(range(6), repeat=3)
-        for asked in range(6)
+        for side in range(6)
     ]
     assert puzzle.space <= len({puzzle.canonical(instance) for instance in every}) < 1.2 * puzzle.space
 
@@ -166,16 +166,16 @@ def test_the_task_keeps_the_rules() -> None:
         for k in range(3):
             states.append(task.transition(states[-1], actions[k], key, params))
         rewards = [task.reward(states[k], actions[k], states[k + 1], key, params) for k in range(3)]
-        shown = [task.observation(state, key, params) for state in states]
+        observations = [task.observation(state, key, params) for state in states]
         return [
             states,
             rewards,
-            shown,
+            observations,
             [task.terminal(s, key, params) for s in states],
             [task.info(s, params) for s in states],
         ]
 
-    states, rewards, shown, ends, infos = jax.jit(jax.vmap(episode))(params, actions)
+    states, rewards, observations, ends, infos = jax.jit(jax.vmap(episode))(params, actions)
     solved = 0
     for number, instance in enumerate(instances):
         turns = [TURNS[turn] for turn in instance.turns.tolist()]
@@ -183,7 +183,7 @@ def test_the_task_keeps_the_rules() -> None:
         for k in range(4):
             sources = permutation(rotation(turns))
             assert CUBE.elements[int(states[k].element[number])] == sources
-            np.testing.assert_array_equal(shown[k][number].reshape(6, 6), np.eye(6)[list(sources)])
+            np.testing.assert_array_equal(observations[k][number].reshape(6, 6), np.eye(6)[list(sources)])
             assert int(infos[k]["away"][number]) == AWAY[sources]
             assert bool(ends[k][number]) == bool(infos[k]["success"][number]) == (AWAY[sources] == 0)
             if AWAY[sources] == 0:

@@ -25,14 +25,16 @@ def words_of(stream: int, seed: int, branch: int) -> Iterator[int]:
 @pytest.mark.parametrize("keys", KEYS)
 def test_draws_are_made_of_words_in_order(keys: tuple[int, int, int]) -> None:
     """Several streams at a time, so that one leaves nothing behind for another."""
-    dice, plain, other = Dice(*keys), words_of(*keys), Dice(1, 2, 3)
+    dice = Dice(*keys)
+    plain = words_of(*keys)
+    unrelated = Dice(1, 2, 3)
     for count in (0, 1, 5, 58, 1, 63, 64, 65, 0, 200, 3):
         assert dice.words(count) == [next(plain) for _ in range(count)]
         assert dice.word() == next(plain)
         assert dice.below(1000) == next(plain) * 1000 >> 64
         assert dice.choice("abc") == "abc"[next(plain) * 3 >> 64]
         assert dice.between(-3, 3) == (next(plain) * 7 >> 64) - 3
-        other.word()
+        unrelated.word()
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 10, 64, 150])

@@ -30,19 +30,19 @@ from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 3, "medium": 6, "hard": 9}
-Thing = frozenset[str]
+Traits = frozenset[str]
 """The properties that it has."""
-World = tuple[Thing, frozenset[Thing]]
+World = tuple[Traits, frozenset[Traits]]
 """The thing with the name, and everything there is."""
 
 
-def test_of(adjectives: str) -> Callable[[Thing], bool]:
+def test_of(adjectives: str) -> Callable[[Traits], bool]:
     """``blue and not old`` as a test of things."""
     if match := re.fullmatch(r"neither (\w+) nor (\w+)", adjectives):
-        return lambda thing: match[1] not in thing and match[2] not in thing
-    parts = [(part.removeprefix("not "), not part.startswith("not ")) for part in adjectives.split(" and ")]
-    assert all(name in PROPERTIES for name, _ in parts), adjectives
-    return lambda thing: all((name in thing) == has for name, has in parts)
+        return lambda traits: match[1] not in traits and match[2] not in traits
+    conditions = [(word.removeprefix("not "), not word.startswith("not ")) for word in adjectives.split(" and ")]
+    assert all(name in PROPERTIES for name, _ in conditions), adjectives
+    return lambda traits: all((name in traits) == has for name, has in conditions)
 
 
 test_of.__test__ = False  # type: ignore[attr-defined]
@@ -59,9 +59,9 @@ def meaning(sentence: str) -> Callable[[World], bool]:
     assert match, sentence
     quantifier, subject, states = match[1], test_of(match[2]), test_of(match[3])
     if quantifier.startswith("Some"):
-        return lambda world: any(subject(thing) and states(thing) for thing in world[1])
-    wanted = quantifier != "No"
-    return lambda world: all(states(thing) == wanted for thing in world[1] if subject(thing))
+        return lambda world: any(subject(traits) and states(traits) for traits in world[1])
+    expected = quantifier != "No"
+    return lambda world: all(states(traits) == expected for traits in world[1] if subject(traits))
 
 
 def read(prompt: str) -> tuple[list[str], str]:
@@ -80,18 +80,18 @@ def by_worlds(prompt: str, properties: int, largest: int) -> str:
         for size in range(properties + 1)
         for some in itertools.combinations(PROPERTIES[:properties], size)
     ]
-    found = set()
+    conclusions = set()
     for size in range(1, largest + 1):
         for things in itertools.combinations(kinds, size):
             everything = frozenset(things)
-            for named in things:
-                world = (named, everything)
+            for odo in things:
+                world = (odo, everything)
                 if all(test(world) for test in true):
-                    found.add(concluded(world))
-            if len(found) == 2:
+                    conclusions.add(concluded(world))
+            if len(conclusions) == 2:
                 return "neither"
-    assert found, "the premises contradict each other"
-    return "entailed" if found == {True} else "contradicted"
+    assert conclusions, "the premises contradict each other"
+    return "entailed" if conclusions == {True} else "contradicted"
 
 
 def by_sat(prompt: str) -> str:
@@ -104,7 +104,7 @@ def by_sat(prompt: str) -> str:
     kinds = [frozenset(some) for size in range(7) for some in itertools.combinations(PROPERTIES, size)]
     there, odo = range(1, 65), range(65, 129)
     clauses = [list(odo), *([-is_odo, is_there] for is_odo, is_there in zip(odo, there, strict=True))]
-    clauses += [[-one, -other] for one, other in itertools.combinations(odo, 2)]
+    clauses += [[-first, -second] for first, second in itertools.combinations(odo, 2)]
 
     def stated(sentence: str, denied: bool = False) -> list[list[int]]:
         test = meaning(sentence)
@@ -150,8 +150,9 @@ def test_six_premises_against_small_worlds() -> None:
     puzzle, compared = EntailmentPuzzle(6), 0
     for seed in range(150):
         instance = puzzle.generate(seed)
-        asked = sentences_of(instance)
-        witnesses = sum(form == SOME for form, *_ in asked[:-1]) + 1 + any(form == SINGULAR for form, *_ in asked)
+        sentences = sentences_of(instance)
+        forms = [form for form, *_ in sentences]
+        witnesses = forms[:-1].count(SOME) + 1 + (SINGULAR in forms)
         if witnesses <= 3:
             compared += 1
             assert by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), puzzle.prompt(instance)
@@ -159,9 +160,9 @@ def test_six_premises_against_small_worlds() -> None:
 
 
 def random_sentence(properties: int, dice: Dice) -> Sentence:
-    one, other, states = (x if dice.below(2) else -x for x in dice.sample(range(1, properties + 1), 3))
+    subject, second_subject, states = (x if dice.below(2) else -x for x in dice.sample(range(1, properties + 1), 3))
     form = dice.below(3)
-    return (form, 0, 0, states) if form == SINGULAR else (form, one, other * dice.below(2), states)
+    return (form, 0, 0, states) if form == SINGULAR else (form, subject, second_subject * dice.below(2), states)
 
 
 def test_random_sentences_against_all_worlds() -> None:
@@ -169,8 +170,8 @@ def test_random_sentences_against_all_worlds() -> None:
     puzzle, dice = EntailmentPuzzle(3), Dice(1, 2)
     contradictory = 0
     for _ in range(300):
-        *premises, conclusion = asked = [random_sentence(3, dice) for _ in range(4)]
-        instance = Instance(np.array([s[0] for s in asked], np.int8), np.array([s[1:] for s in asked], np.int8))
+        *premises, conclusion = sentences = [random_sentence(3, dice) for _ in range(4)]
+        instance = Instance(np.array([s[0] for s in sentences], np.int8), np.array([s[1:] for s in sentences], np.int8))
         if puzzle.consistent(premises):
             assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
         else:
@@ -212,11 +213,11 @@ def test_difficulty_is_the_smallest_set_that_settles_it() -> None:
             assert needed == 3
             continue
         for size in range(1, needed + 1):
-            settled = [
+            answers = [
                 by_worlds("\n".join([*(f"{k}. {p}." for k, p in enumerate(some)), f"Conclusion: {conclusion}."]), 3, 3)
                 for some in itertools.combinations(premises, size)
             ]
-            assert (answer in settled) == (size == needed)
+            assert (answer in answers) == (size == needed)
         checked[needed] += 1
     assert len(checked) >= 2
 
@@ -235,12 +236,12 @@ def test_canonical_forgets_names_and_order(premises: int) -> None:
     for seed in range(60):
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
-        *said, conclusion = sentences_of(instance)
+        *premise_sentences, conclusion = sentences_of(instance)
         for _ in range(4):
             names = [0, *dice.shuffled(range(1, puzzle.properties + 1))]
             new = [
                 (s[0], *((names[abs(x)] if x > 0 else -names[abs(x)]) for x in s[1:]))
-                for s in (*dice.shuffled(said), conclusion)
+                for s in (*dice.shuffled(premise_sentences), conclusion)
             ]
             forms, literals = [s[0] for s in new], [s[1:] for s in new]
             assert puzzle.canonical(Instance(np.array(forms, np.int8), np.array(literals, np.int8))) == form
@@ -251,15 +252,21 @@ def test_canonical_forgets_names_and_order(premises: int) -> None:
 
 def test_no_two_sentences_read_alike() -> None:
     signed = [x for p in (1, 2, 3) for x in (p, -p)]
-    seen: dict[str, Sentence] = {}
-    for form, one, other, states in itertools.product(range(3), [0, *signed], [0, *signed], signed):
-        distinct = len({abs(x) for x in (one, other, states) if x}) == sum(x != 0 for x in (one, other, states))
-        if not distinct or (form == SINGULAR) != (one == 0) or (form == SINGULAR and other) or (other and other > one):
+    sentences: dict[str, Sentence] = {}
+    for form, subject, second_subject, states in itertools.product(range(3), [0, *signed], [0, *signed], signed):
+        properties = [abs(x) for x in (subject, second_subject, states) if x]
+        distinct = len(set(properties)) == len(properties)
+        if (
+            not distinct
+            or (form == SINGULAR) != (subject == 0)
+            or (form == SINGULAR and second_subject)
+            or (second_subject and second_subject > subject)
+        ):
             continue
-        text = words((form, one, other, states))
-        assert text not in seen, (text, seen[text])
-        seen[text] = (form, one, other, states)
-    assert len(seen) > 100
+        text = words((form, subject, second_subject, states))
+        assert text not in sentences, (text, sentences[text])
+        sentences[text] = (form, subject, second_subject, states)
+    assert len(sentences) > 100
 
 
 # -- the task ----------------------------------------------------------------------------------------------------
@@ -271,9 +278,9 @@ def test_the_compiled_decision_is_the_same(tier: str) -> None:
     puzzle, dice = task.puzzle, Dice(5, 6)
     instances = [puzzle.generate(seed, ("train", "test")[seed % 2]) for seed in range(300)]
     while len(instances) < 1000:
-        asked = [random_sentence(puzzle.properties, dice) for _ in range(puzzle.premises + 1)]
-        if puzzle.consistent(asked[:-1]):
-            forms, literals = [s[0] for s in asked], [s[1:] for s in asked]
+        sentences = [random_sentence(puzzle.properties, dice) for _ in range(puzzle.premises + 1)]
+        if puzzle.consistent(sentences[:-1]):
+            forms, literals = [s[0] for s in sentences], [s[1:] for s in sentences]
             instances.append(Instance(np.array(forms, np.int8), np.array(literals, np.int8)))
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
     decided = np.asarray(jax.jit(jax.vmap(task.decision))(batch))

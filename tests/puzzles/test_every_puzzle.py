@@ -107,9 +107,9 @@ def test_no_attack_beats_chance(card: TaskCard) -> None:
         scores = []
         for instance in instances:
             answer = attack(instance) if callable(attack) else attack
-            begun = time.process_time()
+            start_time = time.process_time()
             scores.append(judge_answer(puzzle, instance, answer, lenient=lenient).score)
-            assert time.process_time() - begun < MAX_READING_SECONDS, name
+            assert time.process_time() - start_time < MAX_READING_SECONDS, name
         assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}, lenient is {lenient}"
 
 
@@ -147,10 +147,10 @@ def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
         ("guess", [puzzle.guess(instance, Dice(0, seed)) for seed, instance in enumerate(instances)]),
     ):
         verdicts = [puzzle.verify(instance, answer) for instance, answer in zip(instances, answers, strict=True)]
-        found = wilson_interval([verdict.score for verdict in verdicts])
-        wide = 1.6 * (found.high - found.low) / 2
-        middle = (found.low + found.high) / 2
-        assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (name, found)  # noqa: PT018
+        interval = wilson_interval([verdict.score for verdict in verdicts])
+        wide = 1.6 * (interval.high - interval.low) / 2
+        middle = (interval.low + interval.high) / 2
+        assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (name, interval)  # noqa: PT018
         if name == "guess":
             assert all(verdict.valid for verdict in verdicts), "a guess has the right format"
 
@@ -172,13 +172,13 @@ def test_harder_tiers_are_harder(card: TaskCard) -> None:
 
 
 def test_instances_depend_on_seed_split_and_tier_alone(card: TaskCard) -> None:
-    one, other = (puzzle_of(card.id) for _ in range(2))
-    backwards = [other.to_plain(other.generate(seed, "test")) for seed in reversed(range(10))]
-    assert [one.to_plain(instance) for instance in sample(card.id)[:10]] == backwards[::-1]
+    first_copy, second_copy = (puzzle_of(card.id) for _ in range(2))
+    backwards = [second_copy.to_plain(second_copy.generate(seed, "test")) for seed in reversed(range(10))]
+    assert [first_copy.to_plain(instance) for instance in sample(card.id)[:10]] == backwards[::-1]
     with pytest.raises(ValueError, match="Did you mean 'test'"):
-        one.generate(0, "tests")
+        first_copy.generate(0, "tests")
     with pytest.raises(ValueError, match="A seed is an integer"):
-        one.generate(-1)
+        first_copy.generate(-1)
 
 
 def test_splits_never_overlap(card: TaskCard) -> None:
@@ -237,9 +237,9 @@ def test_the_prompt_shows_an_example_of_each_kind_of_answer(card: TaskCard, tier
         assert prompt.startswith(question + "\n")
         assert prompt.endswith("\n" + ASK)
         examples = prompt.removeprefix(question).removesuffix(ASK)
-        shown = re.findall(rf"{OPENING}\n?(.*?)\n?{CLOSING}", examples, re.DOTALL)
-        assert shown == [answer for _, answer in puzzle.example_answers(instance)]
-        assert len(shown) == SEVERAL_KINDS.get(puzzle.name, 1)
+        answers = re.findall(rf"{OPENING}\n?(.*?)\n?{CLOSING}", examples, re.DOTALL)
+        assert answers == [answer for _, answer in puzzle.example_answers(instance)]
+        assert len(answers) == SEVERAL_KINDS.get(puzzle.name, 1)
         assert len(examples) < 250
         for lead, answer in puzzle.example_answers(instance):
             assert answer == answer.strip(" \n")
@@ -282,8 +282,8 @@ def test_a_bank_holds_the_instances_of_its_seeds(card: TaskCard, tmp_path: Any, 
         assert puzzle.to_plain(stored) == puzzle.to_plain(instance)
         plan = list(puzzle.plan(instance))
         assert bank.plans[number].tolist() == plan + [STOP] * (bank.plans.shape[1] - len(plan))
-    both = bank_of_both_splits(puzzle, 5)
-    assert len(both.plans) == 10
+    merged = bank_of_both_splits(puzzle, 5)
+    assert len(merged.plans) == 10
     file = next(tmp_path.rglob("*test-5*.npz"))
     file.write_bytes(file.read_bytes()[:50])  # cut short: made anew, not believed
     assert load_bank(puzzle, "test", 5).digest == built.digest

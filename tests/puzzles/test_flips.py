@@ -44,8 +44,8 @@ def _small_banks(monkeypatch: pytest.MonkeyPatch) -> None:
 @cache
 def game(name: str, tier: str) -> Any:
     """Return a task of its own, with a bank of 64 formulas a split."""
-    found = card(name)
-    task = type(found.build(difficulty=tier))(found, difficulty=found.difficulties[tier], dtype="float32")
+    task_card = card(name)
+    task = type(task_card.build(difficulty=tier))(task_card, difficulty=task_card.difficulties[tier], dtype="float32")
     assert len(task.bank.plans) == 128
     return task
 
@@ -120,8 +120,8 @@ def test_saturn_leaks_and_sat_does_not() -> None:
 
 
 def test_saturn_tells_the_published_difficulty() -> None:
-    found = [SaturnPuzzle(tier).comparable for tier in (1, 2, 3, 4)]
-    assert found == pytest.approx([5.63245, 8.38955, 12.78454, 15.31052], abs=1e-4)
+    difficulties = [SaturnPuzzle(tier).comparable for tier in (1, 2, 3, 4)]
+    assert difficulties == pytest.approx([5.63245, 8.38955, 12.78454, 15.31052], abs=1e-4)
 
 
 # -- UniqueSAT -------------------------------------------------------------------------------------------------------
@@ -194,10 +194,10 @@ def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
 
     def look(assignment: jax.Array, params: Params) -> Any:
         state, key = task.judged(assignment, params), jax.random.key(0)
-        parts = task.terminal(state, key, params), task.info(state, params), task.action_mask(state, params)
-        return *parts, task.observation(state, key, params)
+        outcome = task.terminal(state, key, params), task.info(state, params), task.action_mask(state, params)
+        return *outcome, task.observation(state, key, params)
 
-    over, info, mask, seen = jax.jit(jax.vmap(look))(jnp.asarray(words(true)), params)
+    over, info, mask, observation = jax.jit(jax.vmap(look))(jnp.asarray(words(true)), params)
     for i, instance in enumerate(instances):
         clauses = listed(instance)
         cost = misses(clauses, true[i])
@@ -205,12 +205,12 @@ def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
         assert int(info["unsatisfied"][i]) == cost
         makes, breaks = np.zeros(n), np.zeros(n)
         for clause in clauses:
-            held = [x for x in clause if true[i][abs(x) - 1] == (x > 0)]
+            true_literals = [x for x in clause if true[i][abs(x) - 1] == (x > 0)]
             for x in clause:
-                makes[abs(x) - 1] += not held
-                breaks[abs(x) - 1] += held == [x]
+                makes[abs(x) - 1] += not true_literals
+                breaks[abs(x) - 1] += true_literals == [x]
         expected = [*(2 * true[i] - 1), *(makes / (1 + makes)), *(breaks / (1 + breaks)), cost / len(clauses)]
-        np.testing.assert_allclose(seen[i], expected, atol=1e-6)
+        np.testing.assert_allclose(observation[i], expected, atol=1e-6)
         np.testing.assert_array_equal(mask[i], makes > 0)
     assert set(np.asarray(over).tolist()) == {True, False}
 
@@ -246,10 +246,10 @@ def test_the_reference_reaches_the_goal_and_returns_telescope(name: str) -> None
     assert record.terminated.all()
     assert record.length.max() <= task.variables
     assert (record.length >= 1).all()
-    least = 0 if name != "MaxSAT-v0" else task.bank.instances.min_unsatisfied.max()
+    min_unsatisfied = 0 if name != "MaxSAT-v0" else task.bank.instances.min_unsatisfied.max()
     won = (record.total - 1) * task.clauses  # clauses, at the start and no more at the end
     np.testing.assert_allclose(won, np.round(won), atol=2e-3)
-    assert (won + least >= 1 - 2e-3).all()
+    assert (won + min_unsatisfied >= 1 - 2e-3).all()
 
 
 def test_every_action_flips_its_variable_and_no_other() -> None:
@@ -292,9 +292,10 @@ def test_words_and_picture(name: str) -> None:
     task = game(name, "medium")
     params, instance = params_of(task, 0), task.puzzle.generate(0)
     right = task.puzzle.assignment(instance, task.puzzle.solve(instance))
-    other = ~right
-    goal, start = (task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, other))
-    assert f"c The assignment now: {misses(listed(instance), other)} of {task.clauses}" in task.describe(start, params)
+    opposite = ~right
+    goal, start = (task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, opposite))
+    cost = misses(listed(instance), opposite)
+    assert f"c The assignment now: {cost} of {task.clauses}" in task.describe(start, params)
     over = task.why_over(goal, params, {})
     assert over == "every clause is satisfied" or over.endswith(
         "clauses are unsatisfied, and no assignment leaves fewer"

@@ -30,14 +30,14 @@ def solvable() -> list[bool]:
     """Return for each hand whether some bracketing of some order makes 24, in floats, which err by far less than two
     results can differ. What is divided by zero is infinite or no number, and becomes 24 by nothing that uses all cards.
     """
-    found = np.zeros(len(HANDS), bool)
+    makes_24 = np.zeros(len(HANDS), bool)
     with np.errstate(divide="ignore", invalid="ignore"):
         for a, b, c, d in itertools.permutations(np.array(HANDS, float).T):
             for f, g, h in itertools.product((np.add, np.subtract, np.multiply, np.divide), repeat=3):
                 chained = h(g(f(a, b), c), d), f(a, g(b, h(c, d))), h(f(a, g(b, c)), d), f(a, h(g(b, c), d))
                 for value in (*chained, g(f(a, b), h(c, d))):
-                    found |= np.abs(value - 24) < 1e-6
-    return found.tolist()
+                    makes_24 |= np.abs(value - 24) < 1e-6
+    return makes_24.tolist()
 
 
 @pytest.mark.engine("all expressions: which of all hands are solvable")
@@ -173,7 +173,7 @@ def test_values_are_those_of_python() -> None:
 def test_precedence_is_that_of_python() -> None:
     puzzle, dice = Game24Puzzle(1), Dice(3, 4)
     instance = puzzle.generate(0)
-    found = 0
+    num_solved = 0
     for _ in range(20_000):
         cards = [dice.between(1, 13) for _ in range(4)]
         signs = [dice.choice("+-*/") for _ in range(3)]
@@ -186,8 +186,8 @@ def test_precedence_is_that_of_python() -> None:
         text = "".join(f"{card}{s}" for card, s in zip(cards, [*signs, ""], strict=True))
         solved = puzzle.verify(instance._replace(numbers=np.array(cards, np.int16)), text).solved
         assert solved == (sum(groups) == 24), text
-        found += solved
-    assert found > 20
+        num_solved += solved
+    assert num_solved > 20
 
 
 def test_canonical_forgets_the_order_only() -> None:
@@ -209,8 +209,8 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
     task: CombineTask = card(name).build()
     puzzle = load(card(name).puzzle)(card(name).difficulties["medium"])
     n, count = task.count, 256
-    given = [puzzle.generate(seed) for seed in range(count)]
-    instances = type(given[0])(*(jnp.asarray(np.stack(column)) for column in zip(*given, strict=True)))
+    generated = [puzzle.generate(seed) for seed in range(count)]
+    instances = type(generated[0])(*(jnp.asarray(np.stack(column)) for column in zip(*generated, strict=True)))
     params = Params(instances, jnp.zeros((count, 1), jnp.int16))
     key = jax.random.key(0)
 
@@ -221,14 +221,14 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
 
     step = jax.jit(jax.vmap(lambda state, action, params: task.transition(state, action, key, params)))
     state = jax.vmap(lambda params: task.initial(key, params))(params)
-    numbers = [[Fraction(int(v)) for v in instance.numbers] for instance in given]
+    numbers = [[Fraction(int(v)) for v in instance.numbers] for instance in generated]
     dice, pairs = Dice(5, 6), list(itertools.combinations(range(n), 2))
     symbols = ("+", "*", "-", "-r", "/", "/r")
     for _ in range(n):
         mask, over, success = map(np.asarray, look(state, params))
         actions = np.zeros(count, np.int32)
-        for row, (values, instance) in enumerate(zip(numbers, given, strict=True)):
-            assert task.values(NumbersState(*(np.asarray(part)[row] for part in state))) == values
+        for row, (values, instance) in enumerate(zip(numbers, generated, strict=True)):
+            assert task.values(NumbersState(*(np.asarray(leaf)[row] for leaf in state))) == values
             left = [value for value in values if value is not None]
             done = int(instance.target) in left and (len(left) == 1 or name == "Countdown-v0")
             assert (success[row], over[row]) == (done, done or len(left) == 1)

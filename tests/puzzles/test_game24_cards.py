@@ -36,24 +36,24 @@ TIERS = {"easy": 0, "medium": 2, "hard": 3}
 
 def value(tokens: list[str]) -> Fraction | None:
     """Compute the value by recursive descent; None after a division by zero."""
-    rest = [*tokens]
+    remaining = [*tokens]
 
     def total() -> Fraction:
         result = product()
-        while rest and rest[0] in "+-":
-            result = result + product() if rest.pop(0) == "+" else result - product()
+        while remaining and remaining[0] in "+-":
+            result = result + product() if remaining.pop(0) == "+" else result - product()
         return result
 
     def product() -> Fraction:
         result = atom()
-        while rest and rest[0] in "*/":
-            result = result * atom() if rest.pop(0) == "*" else result / atom()
+        while remaining and remaining[0] in "*/":
+            result = result * atom() if remaining.pop(0) == "*" else result / atom()
         return result
 
     def atom() -> Fraction:
-        if (token := rest.pop(0)) == "(":
+        if (token := remaining.pop(0)) == "(":
             result = total()
-            assert rest.pop(0) == ")"
+            assert remaining.pop(0) == ")"
             return result
         return Fraction(int(token))
 
@@ -61,7 +61,7 @@ def value(tokens: list[str]) -> Fraction | None:
         result = total()
     except ZeroDivisionError:
         return None
-    assert not rest
+    assert not remaining
     return result
 
 
@@ -107,9 +107,10 @@ def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]
             after = task.transition(state, action, key, params)
             reward = task.reward(state, action, after, key, params)
             after = jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
-            seen = task._symbols(after, params)
-            met = mask, reward * live, task.terminal(after, key, params), running_value.value_of(after.levels), seen
-            return after, met
+            symbols = task._symbols(after, params)
+            worth = running_value.value_of(after.levels)
+            outputs = mask, reward * live, task.terminal(after, key, params), worth, symbols
+            return after, outputs
 
         return jax.lax.scan(step, task.initial(key, params), actions)
 
@@ -149,8 +150,8 @@ def test_values_are_those_of_fractions() -> None:
                 so_far = closed([word for word in formula[: t + 1] if word != "="])
                 if so_far and token not in "+-*/(":
                     expected = value(so_far)
-                    found = Fraction(int(top[row, t]), int(bottom[row, t])) if bottom[row, t] else None
-                    assert found == expected, (formula, t)
+                    running = Fraction(int(top[row, t]), int(bottom[row, t])) if bottom[row, t] else None
+                    assert running == expected, (formula, t)
                     assert expected is not None or top[row, t] == 0
                     compared += 1
         worth = value(formula[:-1])
@@ -173,13 +174,13 @@ def test_symbols_say_what_could_come() -> None:
         formulas = [grammatical(dice, hand, size - 2) for hand in hands]
         worth_so_much = [value(formula) for formula in formulas]
         targets = [int(worth) if worth in range(1, 25) else dice.between(1, 24) for worth in worth_so_much]
-        _, (*_, seen) = replay(task, hands, targets, formulas)
-        seen = np.asarray(seen)
+        _, (*_, symbols) = replay(task, hands, targets, formulas)
+        symbols = np.asarray(symbols)
         on_target = 0
         for row, (hand, target, formula) in enumerate(zip(hands, targets, formulas, strict=True)):
             for t in range(len(formula)):
                 tokens = formula[: t + 1]
-                goal, lying, written, scaled, exact = np.split(seen[row, t], np.cumsum([1, 4 * 13, 12 * 20, 17]))
+                goal, lying, written, scaled, exact = np.split(symbols[row, t], np.cumsum([1, 4 * 13, 12 * 20, 17]))
                 assert goal == pytest.approx([target / 24])
                 left = [*hand]
                 for token in tokens:
@@ -190,20 +191,21 @@ def test_symbols_say_what_could_come() -> None:
                 for slot, number in enumerate(left):
                     expected[slot, number - 1] = number > 0
                 np.testing.assert_array_equal(lying.reshape(4, 13), expected)
-                shown = [TOKENS[k.argmax()] for k in written.reshape(12, 20) if k.any()]
-                assert shown == tokens
-                due = tokens[-1] in "+-*/("
+                written_tokens = [TOKENS[k.argmax()] for k in written.reshape(12, 20) if k.any()]
+                assert written_tokens == tokens
+                awaits_number = tokens[-1] in "+-*/("
                 waiting = "+" if tokens[-1] == "(" else tokens[-1]
                 worths: list[Fraction | None] = []
                 for operator, number in itertools.product("+-*/", left):
-                    if not number or (due and operator != waiting):
+                    if not number or (awaits_number and operator != waiting):
                         worths.append(None)
                     else:
-                        begun = tokens if tokens[-1] == "(" else [*(tokens[:-1] if due else tokens), operator]
-                        worths.append(value(closed([*begun, str(number)])))
-                worths.append(None if due else value(closed(tokens)))
-                wanted = [0.0 if worth is None else float(worth / (abs(worth) + target)) for worth in worths]
-                np.testing.assert_allclose(scaled, wanted, atol=1e-6)
+                        before_operator = tokens[:-1] if awaits_number else tokens
+                        prefix = tokens if tokens[-1] == "(" else [*before_operator, operator]
+                        worths.append(value(closed([*prefix, str(number)])))
+                worths.append(None if awaits_number else value(closed(tokens)))
+                expected_scaled = [0.0 if worth is None else float(worth / (abs(worth) + target)) for worth in worths]
+                np.testing.assert_allclose(scaled, expected_scaled, atol=1e-6)
                 assert exact.tolist() == [worth == target for worth in worths]
                 on_target += int(exact.sum())
         assert on_target > 5
@@ -305,13 +307,13 @@ def test_two_cards_make_222_targets() -> None:
     }
     assert len(possible) == 222 == Game24CardsPuzzle(0).space
     puzzle = Game24CardsPuzzle(0)
-    drawn: dict[str, set[tuple[int, ...]]] = {}
+    hands_by_split: dict[str, set[tuple[int, ...]]] = {}
     for split in ("train", "test"):
-        made = [puzzle.generate(seed, split) for seed in range(1000)]
-        drawn[split] = {(*sorted(instance.numbers.tolist()), int(instance.target)) for instance in made}
-    assert drawn["train"] | drawn["test"] == possible
-    assert not drawn["train"] & drawn["test"]
-    assert min(len(hands) for hands in drawn.values()) > 80
+        instances = [puzzle.generate(seed, split) for seed in range(1000)]
+        hands_by_split[split] = {(*sorted(instance.numbers.tolist()), int(instance.target)) for instance in instances}
+    assert hands_by_split["train"] | hands_by_split["test"] == possible
+    assert not hands_by_split["train"] & hands_by_split["test"]
+    assert min(len(hands) for hands in hands_by_split.values()) > 80
 
 
 @pytest.mark.parametrize("tier", TIERS.values())
@@ -374,8 +376,8 @@ def test_the_picture_shows_hand_and_formula() -> None:
         expected[:50] = pictures[-1][0, 0]
         expected[50:] = strips[0][0, 0]
         expected[50:, 144:] = 255 - lit(card_pictures.boxes(("24",)))[1]
-        held = zip(instance.numbers.tolist(), *(np.asarray(part).tolist() for part in state[1:4]), strict=True)
-        for slot, (number, suit, down, right) in enumerate(held):
+        hand = zip(instance.numbers.tolist(), *(np.asarray(leaf).tolist() for leaf in state[1:4]), strict=True)
+        for slot, (number, suit, down, right) in enumerate(hand):
             plain = pictures[4 * (number - 1) + suit][7:50, 7:36]
             expected[down : down + 43, 36 * slot + right : 36 * slot + right + 29] = plain
             places.add((down, right))

@@ -135,9 +135,9 @@ def levels(name: str, max_gates: int) -> list[np.ndarray]:
     return levels_so_far
 
 
-@pytest.mark.parametrize(("name", "most"), [("QuantumSynthesis", 9), ("TwoQubitSynthesis", 5)])
-def test_every_unitary_is_found_once_by_a_shortest_circuit(name: str, most: int) -> None:
-    circuits, every = KINDS[name].circuits(most), levels(name, most)
+@pytest.mark.parametrize(("name", "max_gates"), [("QuantumSynthesis", 9), ("TwoQubitSynthesis", 5)])
+def test_every_unitary_is_found_once_by_a_shortest_circuit(name: str, max_gates: int) -> None:
+    circuits, every = KINDS[name].circuits(max_gates), levels(name, max_gates)
     assert np.diff(circuits.begins).tolist() == [len(level) for level in every]
     keys = {normal(unitary): depth for depth, level in enumerate(every) for unitary in level}
     for row, word in zip(circuits.unitaries, circuits.words, strict=True):
@@ -430,7 +430,7 @@ def test_the_words_of_the_task(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tier", "most"),
+    ("name", "tier", "max_gates"),
     [
         ("QuantumSynthesis", 1, 14),
         ("QuantumSynthesis", 15, 14),
@@ -439,6 +439,6 @@ def test_the_words_of_the_task(name: str) -> None:
         ("TwoQubitSynthesis", 9, 8),
     ],
 )
-def test_other_tiers_are_refused(name: str, tier: float, most: int) -> None:
-    with pytest.raises(ValueError, match=f"number of gates, 2 to {most}"):
+def test_other_tiers_are_refused(name: str, tier: float, max_gates: int) -> None:
+    with pytest.raises(ValueError, match=f"number of gates, 2 to {max_gates}"):
         KINDS[name].puzzle(tier)

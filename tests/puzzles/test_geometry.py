@@ -141,10 +141,10 @@ def question_of(prompt: str) -> str:
 
 def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
     """Return all points by name: those given, and those claimed to be constructed if each is what the prompt says."""
-    given = re.findall(rf"{P} = \((-?\d+), (-?\d+)\)", prompt)
-    figure = {name: (Fraction(x), Fraction(y)) for name, x, y in given}
-    made = re.findall(rf"^{P} is (.*)\.$", prompt, re.MULTILINE)
-    for (name, words), point in zip(made, claimed, strict=True):
+    free_points = re.findall(rf"{P} = \((-?\d+), (-?\d+)\)", prompt)
+    figure = {name: (Fraction(x), Fraction(y)) for name, x, y in free_points}
+    constructions = re.findall(rf"^{P} is (.*)\.$", prompt, re.MULTILINE)
+    for (name, words), point in zip(constructions, claimed, strict=True):
         _, holds, points = meaning(DEFINITIONS, words)
         assert holds(point, *(figure[p] for p in points)), (words, point)
         figure[name] = point
@@ -155,14 +155,14 @@ def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
 @pytest.mark.parametrize("constructions", [1, 2, 3, 4])
 def test_figures_and_answers_are_what_the_prompt_says(constructions: int, compared: Compared) -> None:
     puzzle = GeometryPuzzle(constructions)
-    constructed, asked = Counter(), Counter()
+    constructed, question_counts = Counter(), Counter()
     for seed in range(300):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         prompt = puzzle.prompt(instance)
         figure = figure_of(prompt, puzzle.figure(instance)[FREE:])
         form, value, points = meaning(ANSWERS, question_of(prompt))
         right, answer = value(*(figure[p] for p in points)), puzzle.solve(instance)
-        asked[form] += 1
+        question_counts[form] += 1
         constructed.update(meaning(DEFINITIONS, words)[0] for words in re.findall(r"^[E-H] is (.*)\.$", prompt, re.M))
         if isinstance(right, float):
             assert float(Fraction(answer)) == pytest.approx(right, rel=1e-9)
@@ -170,10 +170,10 @@ def test_figures_and_answers_are_what_the_prompt_says(constructions: int, compar
             assert answer == f"({right[0]}, {right[1]})"
         else:
             assert Fraction(answer) == right
-        made = [[(v.numerator, v.denominator) for v in figure[name]] for name in "EFGH"[:constructions]]
-        assert instance.constructed.tolist() == np.array(made).tolist()
+        coordinates = [[(v.numerator, v.denominator) for v in figure[name]] for name in "EFGH"[:constructions]]
+        assert instance.constructed.tolist() == np.array(coordinates).tolist()
         compared(puzzle, instance)
-    assert len(asked) == len(ANSWERS)
+    assert len(question_counts) == len(ANSWERS)
     assert len(constructed) == {1: 5, 2: 8, 3: 10, 4: 10}[constructions]
 
 
@@ -238,16 +238,16 @@ def test_orders_of_points_that_make_no_difference_are_those(table: Any) -> None:
     """Try all orders on random points."""
     dice = Dice(3, 4)
     for entry in table:
-        found = set(itertools.permutations(range(entry.uses)))
+        neutral_orders = set(itertools.permutations(range(entry.uses)))
         for _ in range(300):
             places = dice.sample(itertools.product(range(20), repeat=2), entry.uses)
             points = [(Fraction(x), Fraction(y)) for x, y in places]
-            made = {
-                order: entry[-1](*(points[k] for k in order)) for order in itertools.permutations(range(entry.uses))
-            }
-            if made[tuple(range(entry.uses))] is not None:
-                found &= {order for order, one in made.items() if one == made[tuple(range(entry.uses))]}
-        assert found == set(entry.orders), entry.words
+            orders = itertools.permutations(range(entry.uses))
+            results = {order: entry[-1](*(points[k] for k in order)) for order in orders}
+            expected = results[tuple(range(entry.uses))]
+            if expected is not None:
+                neutral_orders &= {order for order, result in results.items() if result == expected}
+        assert neutral_orders == set(entry.orders), entry.words
 
 
 def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance:
@@ -274,15 +274,15 @@ def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance
 @pytest.mark.parametrize("constructions", TIERS.values())
 def test_canonical_forgets_place_and_names(constructions: int) -> None:
     puzzle, dice = GeometryPuzzle(constructions), Dice(1, 2)
-    seen = set()
+    forms = set()
     reflected = 0
     for seed in range(200):
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
-        seen.add(form)
-        other = moved(instance, dice.below(4), False, dice)
-        assert puzzle.canonical(other) == form
-        assert puzzle.answer_to(other, puzzle.figure(other)) is not None
+        forms.add(form)
+        disguised = moved(instance, dice.below(4), False, dice)
+        assert puzzle.canonical(disguised) == form
+        assert puzzle.answer_to(disguised, puzzle.figure(disguised)) is not None
         if TURN not in instance.steps[:, 0]:
             assert puzzle.canonical(moved(instance, dice.below(4), True, dice)) == form
             reflected += 1
@@ -290,7 +290,7 @@ def test_canonical_forgets_place_and_names(constructions: int) -> None:
         points[0] += (1, 0)
         assert puzzle.canonical(instance._replace(points=points)) != form
     assert reflected > 50
-    assert len(seen) > 195
+    assert len(forms) > 195
 
 
 def test_tiers_are_ordered_by_difficulty() -> None:
@@ -318,10 +318,10 @@ def test_on_a_board_all_points_are_whole_and_the_plan_writes_them(tier: str) -> 
     instances = [puzzle.generate(seed) for seed in range(300)]
     tokens = []
     for instance in instances:
-        made = puzzle.figure(instance)[FREE:]
-        figure = figure_of(puzzle.prompt(instance), made)
+        constructed = puzzle.figure(instance)[FREE:]
+        figure = figure_of(puzzle.prompt(instance), constructed)
         assert all(value in range(puzzle.side) for point in figure.values() for value in point)
-        tokens.append([int(value) for point in made for value in point])
+        tokens.append([int(value) for point in constructed for value in point])
         assert tokens[-1] == puzzle.plan(instance)
     check_rewards(task, instances, tokens, seed=2)
 
@@ -336,17 +336,17 @@ def test_the_observation_is_construction_and_coordinates(tier: str) -> None:
     sizes = np.cumsum([len(DEFINITIONS), 8 * puzzle.side, 8, puzzle.side, 1])
     for row, count, instance in zip(seen_after(task, instances, written), written, instances, strict=True):
         kind, places, numbers, x, y_is_due, which = np.split(row, sizes)
-        made = puzzle.figure(instance)[FREE:]
-        figure = figure_of(puzzle.prompt(instance), made)
+        constructed = puzzle.figure(instance)[FREE:]
+        figure = figure_of(puzzle.prompt(instance), constructed)
         words = re.findall(r"^[E-H] is (.*)\.$", puzzle.prompt(instance), re.MULTILINE)[count // 2]
         form, _, names = meaning(DEFINITIONS, words)
         assert np.flatnonzero(kind).tolist() == [list(DEFINITIONS).index(form)]
-        shown = [int(v) for name in names for v in (figure[name][::-1] if count % 2 else figure[name])]
-        nothing = [[]] * (8 - len(shown))
-        coordinates = [np.flatnonzero(one).tolist() for one in places.reshape(8, puzzle.side)]
-        assert coordinates == [[value] for value in shown] + nothing
-        np.testing.assert_allclose(numbers * puzzle.side, [v + 1 for v in shown] + [0] * len(nothing), rtol=1e-6)
-        assert np.flatnonzero(x).tolist() == ([made[count // 2][0]] if count % 2 else [])
+        values = [int(v) for name in names for v in (figure[name][::-1] if count % 2 else figure[name])]
+        nothing = [[]] * (8 - len(values))
+        coordinates = [np.flatnonzero(flags).tolist() for flags in places.reshape(8, puzzle.side)]
+        assert coordinates == [[value] for value in values] + nothing
+        np.testing.assert_allclose(numbers * puzzle.side, [v + 1 for v in values] + [0] * len(nothing), rtol=1e-6)
+        assert np.flatnonzero(x).tolist() == ([constructed[count // 2][0]] if count % 2 else [])
         assert y_is_due.tolist() == [count % 2]
         assert np.flatnonzero(which).tolist() == [count // 2]
 
@@ -355,8 +355,8 @@ def test_people_can_play() -> None:
     task: Any = card(NAME).build(difficulty="medium")
     points = np.array([[0, 0], [4, 2], [6, 6], [0, 0]], np.int8)
     steps = np.array([[0, 0, 1, -1, -1], [3, 0, 4, 2, -1]], np.int8)
-    made = np.array([[[2, 1], [1, 1]], [[4, 1], [5, 1]]], np.int16)
-    instance = Instance(points, steps, np.array([0, 5, -1, -1, -1], np.int8), made)
+    constructed = np.array([[[2, 1], [1, 1]], [[4, 1], [5, 1]]], np.int16)
+    instance = Instance(points, steps, np.array([0, 5, -1, -1, -1], np.int8), constructed)
     params = Params(instance, np.zeros(1, np.int16))
     text = task.describe(WritingState(np.int32(3), np.bool_(False)), params)
     assert "A = (0, 0), B = (4, 2), C = (6, 6)\nE is the midpoint of A and B.\nF is the fourth corner" in text

@@ -73,23 +73,21 @@ def by_sat(edges: Edges, count: int, closed: bool) -> bool:
 def test_the_search_is_exact_on_all_small_graphs(closed: bool) -> None:
     """Try every graph of five vertices, and random ones of seven, whatever their degrees."""
     pairs = list(itertools.combinations(range(5), 2))
-    graphs = [
-        [e for e, chosen in zip(pairs, bits, strict=True) if chosen] for bits in itertools.product((0, 1), repeat=10)
-    ]
+    graphs = [[e for e, bit in zip(pairs, bits, strict=True) if bit] for bits in itertools.product((0, 1), repeat=10)]
     cases = [(5, {frozenset((v + 1, w + 1)) for v, w in graph}) for graph in graphs]
     for seed in range(60):
         rows = random_graph(Dice(5, seed), 7, 6 + seed % 7)
         cases.append((7, {frozenset((v + 1, w + 1)) for v in range(7) for w in range(7) if rows[v] >> w & 1}))
-    found = 0
+    num_solvable = 0
     for count, edges in cases:
         rows = [sum(1 << w for w in range(count) if frozenset((v + 1, w + 1)) in edges) for v in range(count)]
         path, entered = (hamiltonian_cycle if closed else hamiltonian_path)(rows)
         assert entered > 0
         assert (path is not None) == by_force(edges, count, closed)
         if path is not None:
-            found += 1
+            num_solvable += 1
             assert is_solution(edges, count, [v + 1 for v in path], closed)
-    assert 0.1 < found / len(cases) < 0.9
+    assert 0.1 < num_solvable / len(cases) < 0.9
 
 
 @pytest.mark.engine("CaDiCaL: whether there is one")
@@ -131,8 +129,11 @@ def test_a_verdict_says_what_a_path_is(name: str) -> None:
             continue
         path = [int(word) for word in answer.split()]
         if seed % 2:
-            one, other = rng.choice(puzzle.count, 2)
-            path[one], path[other] = path[other], path[one] if seed % 3 else path[other]
+            i, j = rng.choice(puzzle.count, 2)
+            vertex = path[i]
+            path[i] = path[j]
+            if seed % 3:
+                path[j] = vertex
         elif seed % 3 == 0:
             path = path[2:] + path[:2]
         verdict = puzzle.verify(instance, " ".join(map(str, path)))
@@ -211,7 +212,7 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
     paths: list[list[int]] = [[] for _ in range(count)]
     solved = np.zeros(count, bool)
     for _ in range(n + 1):
-        mask, over, success = (np.asarray(part) for part in look(state, context))
+        mask, over, success = (np.asarray(leaf) for leaf in look(state, context))
         actions = np.zeros(count, int)
         for k, (path, edges) in enumerate(zip(paths, graphs, strict=True)):
             options = [v for v in range(1, n + 1) if v not in path and (not path or frozenset((path[-1], v)) in edges)]
@@ -223,12 +224,12 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
                 free = [sum(frozenset((v, w)) in edges and w not in path for w in range(1, n + 1)) for v in options]
                 path.append(options[int(np.argmin(free))] if rng.random() < 0.8 else int(rng.choice(options)))
                 actions[k] = path[-1] - 1
-        new, reward, seen = step(state, jnp.asarray(actions), context)
+        new, reward, observation = step(state, jnp.asarray(actions), context)
         state = jax.tree.map(lambda a, b, o=over: jnp.where(o.reshape(-1, *[1] * (a.ndim - 1)), b, a), new, state)
         for k in np.flatnonzero(~over):
             done = is_solution(graphs[k], n, paths[k], puzzle.closed)
             assert reward[k] == pytest.approx(1 / n + done, abs=1e-6)
-            assert task.observation_space.contains(np.asarray(seen[k]))
+            assert task.observation_space.contains(np.asarray(observation[k]))
     assert 0.05 < solved.mean() < 1
 
 

@@ -22,12 +22,13 @@ def neighbours(side: int, row: int, column: int) -> list[tuple[int, int]]:
 
 def piece(white: np.ndarray, start: tuple[int, int]) -> set[tuple[int, int]]:
     """Return the white cells that are connected with this one."""
-    found, border = {start}, [start]
+    reached = {start}
+    border = [start]
     while border:
-        new = [cell for cell in neighbours(len(white), *border.pop()) if white[cell] and cell not in found]
-        found.update(new)
+        new = [cell for cell in neighbours(len(white), *border.pop()) if white[cell] and cell not in reached]
+        reached.update(new)
         border += new
-    return found
+    return reached
 
 
 def keeps_the_rules(numbers: np.ndarray, black: np.ndarray) -> bool:
@@ -47,11 +48,11 @@ def number_of_solutions(numbers: np.ndarray) -> int:
     side = len(numbers)
     name = {cell: number for number, cell in enumerate(np.ndindex(side, side), 1)}
     clauses = []
-    for cell, other in itertools.combinations(name, 2):
-        if (cell[0] == other[0] or cell[1] == other[1]) and numbers[cell] == numbers[other]:
-            clauses.append([name[cell], name[other]])
-        if abs(cell[0] - other[0]) + abs(cell[1] - other[1]) == 1:
-            clauses.append([-name[cell], -name[other]])
+    for cell, second_cell in itertools.combinations(name, 2):
+        if (cell[0] == second_cell[0] or cell[1] == second_cell[1]) and numbers[cell] == numbers[second_cell]:
+            clauses.append([name[cell], name[second_cell]])
+        if abs(cell[0] - second_cell[0]) + abs(cell[1] - second_cell[1]) == 1:
+            clauses.append([-name[cell], -name[second_cell]])
     count = 0
     with Glucose4(bootstrap_with=clauses) as solver:
         while count < 2 and solver.solve():
@@ -59,14 +60,14 @@ def number_of_solutions(numbers: np.ndarray) -> int:
             black = np.array(model).reshape(side, side) > 0
             pieces: list[set[tuple[int, int]]] = []
             for cell in zip(*np.nonzero(~black), strict=True):
-                if not any(cell in found for found in pieces):
+                if not any(cell in component for component in pieces):
                     pieces.append(piece(~black, cell))
             if len(pieces) == 1:
                 count += 1
                 solver.add_clause([-literal for literal in model])
             else:
                 smallest = min(pieces, key=len)
-                border = {other for cell in smallest for other in neighbours(side, *cell)} - smallest
+                border = {neighbour for cell in smallest for neighbour in neighbours(side, *cell)} - smallest
                 outside = next(iter(max(pieces, key=len)))
                 solver.add_clause([-name[cell] for cell in border] + [name[next(iter(smallest))], name[outside]])
     return count
@@ -91,7 +92,7 @@ def test_there_is_one_solution(side: int, count: int, compared: Compared) -> Non
 def test_solutions_are_counted_right() -> None:
     puzzle = HitoriPuzzle(3)
     rng = np.random.default_rng(0)
-    seen = set()
+    solution_counts = set()
     for _ in range(200):
         numbers = rng.integers(1, 4, 9)
         board = numbers.reshape(3, 3)
@@ -99,12 +100,12 @@ def test_solutions_are_counted_right() -> None:
         by_force = {
             sum(1 << cell for cell in np.flatnonzero(black)) for black in colourings if keeps_the_rules(board, black)
         }
-        found = list(puzzle._solutions(numbers.tolist()))
-        assert len(found) == len(set(found))
-        assert set(found) == by_force
-        assert min(2, len(found)) == number_of_solutions(board)
-        seen.add(min(2, len(found)))
-    assert seen == {0, 1, 2}
+        solutions = list(puzzle._solutions(numbers.tolist()))
+        assert len(solutions) == len(set(solutions))
+        assert set(solutions) == by_force
+        assert min(2, len(solutions)) == number_of_solutions(board)
+        solution_counts.add(min(2, len(solutions)))
+    assert solution_counts == {0, 1, 2}
 
 
 @pytest.mark.parametrize("side", [4, 6, 8])
@@ -136,7 +137,7 @@ def test_white_in_pieces_is_noticed() -> None:
         black = np.zeros((side, side), bool)
         for cell in rng.permutation(36)[: rng.integers(4, 30)]:
             where = divmod(int(cell), side)
-            black[where] = not any(black[other] for other in neighbours(side, *where))
+            black[where] = not any(black[neighbour] for neighbour in neighbours(side, *where))
         grids.append(np.where(black, 1, 2).astype(np.int8).ravel())
         expected.append(keeps_the_rules(board_of(instance), black))
     assert solved_by_task(task, [instance] * 300, grids) == expected
@@ -184,8 +185,8 @@ def test_a_turned_board_with_other_numbers_is_the_same_puzzle() -> None:
     renamed = np.random.default_rng(0).permutation(6)[board_of(a) - 1] + 1
     for turn in range(4):
         for board in (np.rot90(renamed, turn), np.rot90(renamed.T, turn)):
-            same = Instance(a.givens, board.ravel().astype(np.int8))
-            assert puzzle.canonical(same) == puzzle.canonical(a) != puzzle.canonical(b)
+            disguised = Instance(a.givens, board.ravel().astype(np.int8))
+            assert puzzle.canonical(disguised) == puzzle.canonical(a) != puzzle.canonical(b)
 
 
 def test_tiers_are_ordered() -> None:

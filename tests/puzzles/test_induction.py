@@ -23,7 +23,7 @@ from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 
 pytestmark = pytest.mark.of_variants
 Row = list[int]
-both = pytest.mark.parametrize("puzzle_class", [ListFunctionsPuzzle, Arc1DPuzzle], ids=lambda c: c.name)
+every_puzzle_class = pytest.mark.parametrize("puzzle_class", [ListFunctionsPuzzle, Arc1DPuzzle], ids=lambda c: c.name)
 each_id = pytest.mark.parametrize("name", ["ListFunctions-v0", "Arc1D-v0"])
 
 
@@ -85,11 +85,11 @@ def lengthened(row: Row) -> Row:
 
 
 def filled(row: Row) -> Row:
-    made = row.copy()
+    result = row.copy()
     for start, end in ((a, b) for a in range(len(row)) for b in range(a + 1, len(row))):
         if row[start] and row[start] == row[end] and not any(row[start + 1 : end]):
-            made[start:end] = [row[start]] * (end - start)
-    return made
+            result[start:end] = [row[start]] * (end - start)
+    return result
 
 
 def swapped(a: int, b: int, row: Row) -> Row:
@@ -144,7 +144,7 @@ def plain(row: Any) -> Row:
     return [value for value in np.asarray(row).tolist() if value != END]
 
 
-def told(puzzle: InductionPuzzle, instance: Instance) -> tuple[list[str], list[tuple[Row, Row]], Row]:
+def read_question(puzzle: InductionPuzzle, instance: Instance) -> tuple[list[str], list[tuple[Row, Row]], Row]:
     """Steps, examples and query, read from the question."""
     text = puzzle.question(instance)
     steps = re.findall(r"^\d+\. (.*)$", text, re.MULTILINE)
@@ -152,19 +152,19 @@ def told(puzzle: InductionPuzzle, instance: Instance) -> tuple[list[str], list[t
     query = re.search(r"make of this\?\n([\d ]+)\n", text)
     assert query is not None
     row = lambda words: [int(word) for word in words.split()]  # noqa: E731
-    return steps, [(row(one), row(other)) for one, other in rows], row(query[1])
+    return steps, [(row(source), row(result)) for source, result in rows], row(query[1])
 
 
 def outcomes(puzzle: InductionPuzzle, instance: Instance) -> dict[int, set[tuple[int, ...]]]:
     """For each number of steps, what the rules that fit make of the query: every rule, applied in plain Python."""
-    words, examples, query = told(puzzle, instance)
+    words, examples, query = read_question(puzzle, instance)
     functions = [STEPS[puzzle.name][step] for step in words]
-    found: dict[int, set[tuple[int, ...]]] = {}
+    outputs_by_count: dict[int, set[tuple[int, ...]]] = {}
     for count in range(1, int(puzzle.tier) + 1):
         for rule in product(functions, repeat=count):
-            if all(applied(rule, one) == other for one, other in examples):
-                found.setdefault(count, set()).add(tuple(applied(rule, query)))
-    return found
+            if all(applied(rule, source) == result for source, result in examples):
+                outputs_by_count.setdefault(count, set()).add(tuple(applied(rule, query)))
+    return outputs_by_count
 
 
 def applied(rule: tuple[Callable[[Row], Row], ...], row: Row) -> Row:
@@ -182,7 +182,7 @@ def random_rows(puzzle: InductionPuzzle, count: int, seed: int = 0) -> np.ndarra
 # -- the rules ---------------------------------------------------------------------------------------------------------
 
 
-@both
+@every_puzzle_class
 def test_steps_do_what_the_prompt_says(puzzle_class: type[InductionPuzzle]) -> None:
     puzzle = puzzle_class(1)
     assert list(puzzle.steps) == list(STEPS[puzzle.name])
@@ -192,15 +192,15 @@ def test_steps_do_what_the_prompt_says(puzzle_class: type[InductionPuzzle]) -> N
         rows = np.concatenate([rows, np.full((1, puzzle.width), END, np.int8)])
     by_jax = jax.jit(lambda rows: [step(rows, jnp) for step in puzzle.steps.values()])(rows)
     for (words, step), compiled in zip(puzzle.steps.items(), by_jax, strict=True):
-        made = step(rows, np)
-        assert made.dtype == compiled.dtype == np.int8, words
-        np.testing.assert_array_equal(made, compiled, err_msg=words)
-        for row, result in zip(rows, made, strict=True):
+        results = step(rows, np)
+        assert results.dtype == compiled.dtype == np.int8, words
+        np.testing.assert_array_equal(results, compiled, err_msg=words)
+        for row, result in zip(rows, results, strict=True):
             assert STEPS[puzzle.name][words](plain(row)) == plain(result), (words, row)
 
 
 @pytest.mark.engine("every rule, in plain Python: all that fit give the answer")
-@both
+@every_puzzle_class
 @pytest.mark.parametrize(("tier", "count"), [(1, 950), (2, 80), (3, 3)])
 def test_every_rule_that_fits_gives_the_same_answer(
     puzzle_class: type[InductionPuzzle], tier: int, count: int, compared: Compared
@@ -208,29 +208,29 @@ def test_every_rule_that_fits_gives_the_same_answer(
     puzzle = puzzle_class(tier)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        found = outcomes(puzzle, instance)
-        assert found == {tier: {tuple(plain(instance.target))}}, seed
+        outputs_by_count = outcomes(puzzle, instance)
+        assert outputs_by_count == {tier: {tuple(plain(instance.target))}}, seed
         assert puzzle.solve(instance) == puzzle.written(instance.target.tolist())
         rule = tuple(STEPS[puzzle.name][list(puzzle.steps)[step]] for step in puzzle.plan(instance))
         assert len(rule) == tier
-        _, examples, query = told(puzzle, instance)
-        assert all(applied(rule, one) == other for one, other in examples)
+        _, examples, query = read_question(puzzle, instance)
+        assert all(applied(rule, source) == result for source, result in examples)
         assert applied(rule, query) == plain(instance.target)
         compared(puzzle, instance)
 
 
-@both
+@every_puzzle_class
 def test_difficulty_counts_rules(puzzle_class: type[InductionPuzzle]) -> None:
     """At one step no two rules are merged: the plain count is exact."""
     puzzle = puzzle_class(1)
     for seed in range(50):
         instance = puzzle.generate(seed)
-        _, examples, _ = told(puzzle, instance)
-        fitting = [f for f in STEPS[puzzle.name].values() if all(f(one) == other for one, other in examples)]
+        _, examples, _ = read_question(puzzle, instance)
+        fitting = [f for f in STEPS[puzzle.name].values() if all(f(source) == result for source, result in examples)]
         assert 2 ** puzzle.difficulty(instance) == pytest.approx(len(puzzle.steps) / len(fitting))
 
 
-@both
+@every_puzzle_class
 def test_the_verifier_takes_the_answer_and_no_other(puzzle_class: type[InductionPuzzle]) -> None:
     puzzle = puzzle_class(2)
     for seed in range(100):
@@ -243,28 +243,28 @@ def test_the_verifier_takes_the_answer_and_no_other(puzzle_class: type[Induction
                 verdict = puzzle.verify(instance, " ".join(answer))
                 assert verdict.valid
                 assert verdict.solved == (answer == right)
-        for other in (right[:-1], [*right, "1"]):
-            assert puzzle.verify(instance, " ".join(other)).score == 0
+        for wrong in (right[:-1], [*right, "1"]):
+            assert puzzle.verify(instance, " ".join(wrong)).score == 0
         assert not puzzle.verify(instance, "".join(right) + ".").valid
 
 
 # -- disguises ---------------------------------------------------------------------------------------------------------
 
 
-@both
+@every_puzzle_class
 def test_the_order_of_examples_does_not_matter(puzzle_class: type[InductionPuzzle]) -> None:
     puzzle = puzzle_class(2)
     forms = set()
     for seed in range(200):
-        one = puzzle.generate(seed)
-        again = one._replace(inputs=one.inputs[::-1], outputs=one.outputs[::-1])
-        assert puzzle.canonical(again) == puzzle.canonical(one)
-        assert puzzle.canonical(one._replace(query=one.inputs[0])) != puzzle.canonical(one)
-        forms.add(puzzle.canonical(one))
+        instance = puzzle.generate(seed)
+        again = instance._replace(inputs=instance.inputs[::-1], outputs=instance.outputs[::-1])
+        assert puzzle.canonical(again) == puzzle.canonical(instance)
+        assert puzzle.canonical(instance._replace(query=instance.inputs[0])) != puzzle.canonical(instance)
+        forms.add(puzzle.canonical(instance))
     assert len(forms) == 200
 
 
-@both
+@every_puzzle_class
 def test_what_one_split_asks_the_other_does_not(puzzle_class: type[InductionPuzzle]) -> None:
     puzzle = puzzle_class(2)
     train, test = ({puzzle.generate(seed, split).query.tobytes() for seed in range(2000)} for split in SPLITS)
@@ -276,13 +276,13 @@ def test_arc_1d_colours_and_directions_do_not_matter() -> None:
     """Rename colours and turn the direction: the result is an instance too, because the same rules exist there."""
     puzzle = Arc1DPuzzle(2)
     for seed in range(8):
-        one = puzzle.generate(seed)
+        instance = puzzle.generate(seed)
         for names in permutations((1, 2, 3)):
             for direction in (1, -1):
-                other = Instance(*(np.array((0, *names), np.int8)[rows][..., ::direction] for rows in one))
-                assert puzzle.canonical(other) == puzzle.canonical(one)
-                assert puzzle.split_of(other) == puzzle.split_of(one)
-                assert outcomes(puzzle, other) == {2: {tuple(plain(other.target))}}
+                disguised = Instance(*(np.array((0, *names), np.int8)[rows][..., ::direction] for rows in instance))
+                assert puzzle.canonical(disguised) == puzzle.canonical(instance)
+                assert puzzle.split_of(disguised) == puzzle.split_of(instance)
+                assert outcomes(puzzle, disguised) == {2: {tuple(plain(disguised.target))}}
 
 
 # -- the task ----------------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def test_the_words_of_the_task(name: str) -> None:
     assert "not every example" in task.why_over(stuck, params, task.info(stuck, params))
 
 
-@both
+@every_puzzle_class
 def test_other_tiers_are_refused(puzzle_class: type[InductionPuzzle]) -> None:
     with pytest.raises(ValueError, match=r"1, 2, 3, got 4"):
         puzzle_class(4)

@@ -32,7 +32,7 @@ def number_of_fillings(rows: list[int], columns: list[int]) -> int:
 
     upper, lower = ways_of(range(1, side // 2 + 1)), ways_of(range(side // 2 + 1, side + 1))
     return sum(
-        count * lower[tuple(whole - part for whole, part in zip(columns, sums, strict=True))]
+        count * lower[tuple(clue - upper_sum for clue, upper_sum in zip(columns, sums, strict=True))]
         for sums, count in upper.items()
     )
 

@@ -47,14 +47,14 @@ MEANINGS: dict[str, Callable[..., bool]] = {
 
 def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:
     """Speakers, everybody on whom it depends whether their sentences fit, and the sentences as tests of kinds."""
-    said = []
+    statements = []
     spoken = re.findall(r"^(\w+) says: (.*)\.$", prompt, re.MULTILINE)
-    for speaker, told in spoken:
-        words = re.sub(r"\b(?:I|me)\b", speaker, told.replace("I am", "I is"))
+    for speaker, sentence in spoken:
+        words = re.sub(r"\b(?:I|me)\b", speaker, sentence.replace("I am", "I is"))
         ((match, means),) = [(m, means) for form, means in MEANINGS.items() if (m := re.fullmatch(form, words))]
-        others = {name for name, _ in spoken} if "of us" in words else set(match.groups())
-        said.append((speaker, {speaker} | others, partial(_meant, means, match.groups())))
-    return said
+        concerned = {name for name, _ in spoken} if "of us" in words else set(match.groups())
+        statements.append((speaker, {speaker} | concerned, partial(_meant, means, match.groups())))
+    return statements
 
 
 def _meant(means: Callable[..., bool], about: tuple[str, ...], kinds: Kinds) -> bool:
@@ -63,12 +63,12 @@ def _meant(means: Callable[..., bool], about: tuple[str, ...], kinds: Kinds) -> 
 
 def models(prompt: str) -> list[str]:
     """Return every assignment that fits, as answers are written."""
-    said = sayings(prompt)
-    names = [speaker for speaker, _, _ in said]
+    statements = sayings(prompt)
+    names = [speaker for speaker, _, _ in statements]
     fitting = []
     for values in itertools.product((True, False), repeat=len(names)):
         kinds = dict(zip(names, values, strict=True))
-        if all(kinds[speaker] == is_true(kinds) for speaker, _, is_true in said):
+        if all(kinds[speaker] == is_true(kinds) for speaker, _, is_true in statements):
             fitting.append(" ".join("NK"[value] for value in values))
     return fitting
 
@@ -119,14 +119,14 @@ def test_every_kind_of_sentence_comes_up() -> None:
     words = "\n".join(puzzle.prompt(puzzle.generate(seed)) for seed in range(300))
     for form in MEANINGS:
         assert re.search(f"says: {form}", words), form
-    for own in (
+    for phrase in (
         "I am a knight",
         "I am a knave",
         "if I am a knight, then [A-Z]",
         "[a-z] and I are both",
         "[a-z] and me is",
     ):
-        assert re.search(own, words), own
+        assert re.search(phrase, words), phrase
     for speaker in NAMES:
         assert not re.search(f"{speaker} says:.*{speaker}", words), "speakers call themselves I"
 
@@ -160,19 +160,19 @@ def renamed(instance: Instance, order: list[int], dice: Dice) -> Instance:
 @pytest.mark.parametrize("people", TIERS.values())
 def test_canonical_forgets_names_and_nothing_else(people: int) -> None:
     puzzle, dice = KnightsAndKnavesPuzzle(people), Dice(1, 2)
-    seen: dict[bytes, Instance] = {}
+    instance_by_form: dict[bytes, Instance] = {}
     for seed in range(150):
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
         for _ in range(5):
-            other = renamed(instance, dice.shuffled(range(people)), dice)
-            assert puzzle.canonical(other) == form
+            disguised = renamed(instance, dice.shuffled(range(people)), dice)
+            assert puzzle.canonical(disguised) == form
         changed = instance.truth.copy()
         changed[0] ^= 0b11 if instance.about[0, 1] < 0 <= instance.about[0, 0] else 0b1111
         if instance.about[0, 0] >= 0:
             assert puzzle.canonical(instance._replace(truth=changed)) != form
-        seen[form] = instance
-    assert len(seen) > 100
+        instance_by_form[form] = instance
+    assert len(instance_by_form) > 100
 
 
 def test_naming_tells_cycles_apart() -> None:
@@ -181,12 +181,12 @@ def test_naming_tells_cycles_apart() -> None:
     """
 
     def canonical(edges: set[tuple[int, int]]) -> bytes:
-        both = edges | {(b, a) for a, b in edges}
+        arcs = edges | {(b, a) for a, b in edges}
 
         def form(names: object) -> bytes:
-            return bytes(x for pair in sorted((names[a], names[b]) for a, b in both) for x in pair)
+            return bytes(x for pair in sorted((names[a], names[b]) for a, b in arcs) for x in pair)
 
-        return least_naming(6, lambda c: [tuple(sorted(c[b] for a, b in both if a == i)) for i in range(6)], form)
+        return least_naming(6, lambda c: [tuple(sorted(c[b] for a, b in arcs if a == i)) for i in range(6)], form)
 
     dice = Dice(7, 8)
     ring, rings = {(i, (i + 1) % 6) for i in range(6)}, {(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)}
@@ -215,16 +215,16 @@ def test_mask_and_success_are_those_of_the_words(people: int) -> None:
     solved = np.asarray(jax.jit(jax.vmap(task.solved))(cells, jax.tree.map(jnp.asarray, batch)))
     forbidden = 0
     for row, instance in enumerate(instances):
-        said = sayings(puzzle.prompt(instance))
+        statements = sayings(puzzle.prompt(instance))
         if (cells[row] > 0).all():
             kinds = dict(zip(NAMES, cells[row] == 1, strict=False))
-            assert solved[row] == all(kinds[speaker] == is_true(kinds) for speaker, _, is_true in said)
+            assert solved[row] == all(kinds[speaker] == is_true(kinds) for speaker, _, is_true in statements)
         for person in np.flatnonzero(cells[row] == 0):
             for kind in (1, 2):
-                known = {NAMES[i]: v == 1 for i, v in enumerate(cells[row]) if v} | {NAMES[person]: kind == 1}
+                kinds_so_far = {NAMES[i]: v == 1 for i, v in enumerate(cells[row]) if v} | {NAMES[person]: kind == 1}
                 wrong = any(
-                    concerned <= known.keys() and known[speaker] != is_true(known)
-                    for speaker, concerned, is_true in said
+                    concerned <= kinds_so_far.keys() and kinds_so_far[speaker] != is_true(kinds_so_far)
+                    for speaker, concerned, is_true in statements
                 )
                 assert allowed[row, person, kind - 1] == (not wrong)
                 forbidden += wrong

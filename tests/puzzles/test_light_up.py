@@ -17,13 +17,13 @@ pytestmark = pytest.mark.of_variants
 
 def lines_of_sight(board: np.ndarray, row: int, column: int) -> list[tuple[int, int]]:
     """Cells that light from here reaches, this one not included."""
-    seen = []
+    lit_cells = []
     for y, x in ((0, 1), (0, -1), (1, 0), (-1, 0)):
         r, c = row + y, column + x
         while 0 <= r < len(board) and 0 <= c < len(board) and board[r, c] < 3:
-            seen.append((r, c))
+            lit_cells.append((r, c))
             r, c = r + y, c + x
-    return seen
+    return lit_cells
 
 
 def neighbours(board: np.ndarray, row: int, column: int) -> list[tuple[int, int]]:
@@ -45,19 +45,19 @@ def number_of_solutions(board: np.ndarray) -> int:
     """Two stands for more than one. Numbers are spelled out as clauses over the few cells beside a wall."""
     name = {cell: number for number, cell in enumerate(np.ndindex(board.shape), 1)}
     clauses: list[list[int]] = []
-    for cell, own in name.items():
+    for cell, variable in name.items():
         value = board[cell]
         if value >= 3:
-            clauses.append([-own])
+            clauses.append([-variable])
             if value >= 4:
-                beside = [name[other] for other in neighbours(board, *cell)]
-                for chosen in itertools.product((1, -1), repeat=len(beside)):
-                    if chosen.count(1) != value - 4:
-                        clauses.append([-sign * n for sign, n in zip(chosen, beside, strict=True)])
+                beside = [name[neighbour] for neighbour in neighbours(board, *cell)]
+                for signs in itertools.product((1, -1), repeat=len(beside)):
+                    if signs.count(1) != value - 4:
+                        clauses.append([-sign * n for sign, n in zip(signs, beside, strict=True)])
         else:
-            seen = lines_of_sight(board, *cell)
-            clauses.append([own, *(name[other] for other in seen)])
-            clauses += [[-own, -name[other]] for other in seen]
+            lit_cells = lines_of_sight(board, *cell)
+            clauses.append([variable, *(name[lit] for lit in lit_cells)])
+            clauses += [[-variable, -name[lit]] for lit in lit_cells]
     with Glucose4(bootstrap_with=clauses) as solver:
         return len(list(itertools.islice(solver.enum_models(), 2)))
 
@@ -96,12 +96,12 @@ def test_solutions_are_counted_right() -> None:
             givens[open_cells] = values
             by_force += keeps_the_rules(givens.reshape(4, 4))
         givens[open_cells] = 0
-        found = list(puzzle._solutions(givens.tolist(), puzzle._lit_from(givens.tolist())))
-        assert len(found) == len(set(found))
-        assert min(2, len(found)) == number_of_solutions(givens.reshape(4, 4))
+        solutions = list(puzzle._solutions(givens.tolist(), puzzle._lit_from(givens.tolist())))
+        assert len(solutions) == len(set(solutions))
+        assert min(2, len(solutions)) == number_of_solutions(givens.reshape(4, 4))
         if len(open_cells) <= 9:
-            assert len(found) == by_force
-        several += len(found) > 1
+            assert len(solutions) == by_force
+        several += len(solutions) > 1
     assert several > 20
 
 
@@ -128,10 +128,10 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
         board = grid.reshape(side, side)
 
         def lit(cell: tuple[int, int], board: np.ndarray = board) -> bool:
-            return board[cell] == 1 or any(board[other] == 1 for other in lines_of_sight(board, *cell))
+            return board[cell] == 1 or any(board[source] == 1 for source in lines_of_sight(board, *cell))
 
         def lacking(wall: tuple[int, int], board: np.ndarray = board) -> int:
-            return board[wall] - 4 - sum(board[other] == 1 for other in neighbours(board, *wall))
+            return board[wall] - 4 - sum(board[neighbour] == 1 for neighbour in neighbours(board, *wall))
 
         def could(cell: tuple[int, int], board: np.ndarray = board) -> bool:
             return board[cell] == 0 and not lit(cell)

@@ -51,10 +51,10 @@ def test_the_search_finds_all_squares() -> None:
     assert len(by_force) == 8
     medium = MagicSquarePuzzle(4)
     first = [16, 3, 2, 13]
-    rest = sorted(set(range(1, 17)).difference(first))
+    unused = sorted(set(range(1, 17)).difference(first))
     expected = []
-    for second in itertools.permutations(rest, 4):
-        for third in itertools.permutations(set(rest).difference(second), 4) if sum(second) == 34 else ():
+    for second in itertools.permutations(unused, 4):
+        for third in itertools.permutations(set(unused).difference(second), 4) if sum(second) == 34 else ():
             last = [34 - sum(column) for column in zip(first, second, third, strict=True)]
             if sum(third) == 34 and is_magic(cells := [*first, *second, *third, *last]):
                 expected.append(cells)
@@ -66,14 +66,14 @@ def test_the_search_finds_all_squares() -> None:
 @pytest.mark.parametrize(("tier", "count"), [("easy", 1000), ("medium", 300), ("hard", 100)])
 def test_instances_can_be_completed(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("MagicSquare-v0", tier)
-    least, most = TO_FILL[puzzle.rows]
+    min_empty, max_empty = TO_FILL[puzzle.rows]
     for seed in range(count):
         instance = puzzle.generate(seed)
         givens = instance.givens.tolist()
-        assert least <= givens.count(0) <= most
+        assert min_empty <= givens.count(0) <= max_empty
         cells = [v for row in puzzle.solution(instance) for v in row]
         assert is_magic(cells)
-        assert all(given in (0, value) for given, value in zip(givens, cells, strict=True))
+        assert all(clue in (0, value) for clue, value in zip(givens, cells, strict=True))
         compared(puzzle, instance)
 
 
@@ -111,11 +111,11 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
         free = [i for i, v in enumerate(instance.givens.tolist()) if v == 0]
         for kind in ("right", "one changed", "two exchanged", "random"):
             cells = [v for row in puzzle.solution(instance) for v in row]
-            one, other = dice.sample(free, 2)
+            first_cell, second_cell = dice.sample(free, 2)
             if kind == "one changed":
-                cells[one] = cells[one] % puzzle.fillable + 1
+                cells[first_cell] = cells[first_cell] % puzzle.fillable + 1
             elif kind == "two exchanged":
-                cells[one], cells[other] = cells[other], cells[one]
+                cells[first_cell], cells[second_cell] = cells[second_cell], cells[first_cell]
             elif kind == "random":
                 for cell in free:
                     cells[cell] = 1 + dice.below(puzzle.fillable)
@@ -158,8 +158,8 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
             for cell in dice.sample(range(side * side), 1 + dice.below(side * side - 1)):
                 cells[cell] = 0
         elif seed % 3 == 1:
-            one, other = dice.sample(range(side * side), 2)
-            cells[one], cells[other] = cells[other], cells[one if seed % 2 else other]
+            first_cell, second_cell = dice.sample(range(side * side), 2)
+            cells[first_cell], cells[second_cell] = cells[second_cell], cells[first_cell if seed % 2 else second_cell]
         boards.append(cells)
     batch = jnp.asarray(boards, jnp.int8)
     allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.allowed(cells, None)))(batch))

@@ -28,7 +28,7 @@ def keeps_the_rules(board: np.ndarray) -> bool:
     if (board == 1).sum() != MINES[len(board)]:
         return False
     numbers = [(cell, value - 3) for cell, value in np.ndenumerate(board) if value >= 3]
-    return all(sum(board[other] == 1 for other in around(board, *cell)) == number for cell, number in numbers)
+    return all(sum(board[neighbour] == 1 for neighbour in around(board, *cell)) == number for cell, number in numbers)
 
 
 def number_of_solutions(board: np.ndarray) -> int:
@@ -38,10 +38,10 @@ def number_of_solutions(board: np.ndarray) -> int:
     with Glucose4() as solver:
         for cell, value in np.ndenumerate(board):
             if value >= 3:
-                places = [hidden[other] for other in around(board, *cell) if other in hidden]
-                for chosen in itertools.product((1, -1), repeat=len(places)):
-                    if chosen.count(1) != value - 3:
-                        solver.add_clause([-sign * place for sign, place in zip(chosen, places, strict=True)])
+                places = [hidden[neighbour] for neighbour in around(board, *cell) if neighbour in hidden]
+                for signs in itertools.product((1, -1), repeat=len(places)):
+                    if signs.count(1) != value - 3:
+                        solver.add_clause([-sign * place for sign, place in zip(signs, places, strict=True)])
         total = CardEnc.equals(list(range(1, top + 1)), MINES[len(board)], top_id=top)
         solver.append_formula(total.clauses)
         count = 0
@@ -76,7 +76,7 @@ def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int,
 def test_solutions_are_counted_right() -> None:
     puzzle = MinesweeperPuzzle(3)
     rng = np.random.default_rng(0)
-    seen = set()
+    solution_counts = set()
     for _ in range(300):
         givens = np.where(rng.random(9) < 0.7, 0, rng.integers(3, 6, 9)).astype(np.int8)
         hidden = np.flatnonzero(givens == 0)
@@ -85,10 +85,10 @@ def test_solutions_are_counted_right() -> None:
             full = givens.copy()
             full[hidden] = values
             by_force += keeps_the_rules(full.reshape(3, 3))
-        found = list(puzzle._solutions(givens.tolist()))
-        assert len(found) == len(set(found)) == by_force
-        seen.add(min(2, by_force))
-    assert seen == {0, 1, 2}
+        solutions = list(puzzle._solutions(givens.tolist()))
+        assert len(solutions) == len(set(solutions)) == by_force
+        solution_counts.add(min(2, by_force))
+    assert solution_counts == {0, 1, 2}
 
 
 @pytest.mark.parametrize("side", [4, 6, 8])
@@ -116,9 +116,11 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
             numbers = [cell for cell in around(board, r, c) if board[cell] >= 3]
             counts = [(board[n] - 3, [board[cell] for cell in around(board, *n)]) for n in numbers]
             counts.append((MINES[side], board.ravel().tolist()))
-            mine = value == 0 and all(cells.count(1) + 1 <= wanted for wanted, cells in counts)
-            safe = value == 0 and all(cells.count(1) + cells.count(0) - 1 >= wanted for wanted, cells in counts)
-            assert mask[r * side + c].tolist() == [mine, safe]
+            may_be_mine = value == 0 and all(cells.count(1) + 1 <= num_mines for num_mines, cells in counts)
+            may_be_safe = value == 0 and all(
+                cells.count(1) + cells.count(0) - 1 >= num_mines for num_mines, cells in counts
+            )
+            assert mask[r * side + c].tolist() == [may_be_mine, may_be_safe]
 
 
 @pytest.mark.parametrize("side", [4, 6, 8])

@@ -18,7 +18,7 @@ from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 
 pytestmark = pytest.mark.of_variants
 
-ONE = np.eye(2)
+IDENTITY = np.eye(2)
 PAULI = {
     "X": np.array([[0, 1], [1, 0]]),
     "Y": np.array([[0, -1j], [1j, 0]]),
@@ -26,12 +26,12 @@ PAULI = {
 }
 H, S = np.array([[1, 1], [1, -1]]) / np.sqrt(2), np.diag([1, 1j])
 UNITARY = {
-    "H1": np.kron(H, ONE),
-    "H2": np.kron(ONE, H),
-    "S1": np.kron(S, ONE),
-    "S2": np.kron(ONE, S),
-    "Sdg1": np.kron(S.conj(), ONE),
-    "Sdg2": np.kron(ONE, S.conj()),
+    "H1": np.kron(H, IDENTITY),
+    "H2": np.kron(IDENTITY, H),
+    "S1": np.kron(S, IDENTITY),
+    "S2": np.kron(IDENTITY, S),
+    "Sdg1": np.kron(S.conj(), IDENTITY),
+    "Sdg2": np.kron(IDENTITY, S.conj()),
     "CNOT12": np.eye(4)[[0, 1, 3, 2]],
     "CNOT21": np.eye(4)[[0, 3, 2, 1]],
 }
@@ -42,7 +42,7 @@ def operator(text: str) -> np.ndarray:
     """``-Y1 Z2`` as a matrix."""
     matrix = -np.eye(4) if text.startswith("-") else np.eye(4)
     for letter, qubit in re.findall(r"([XYZ])([12])", text):
-        matrix = matrix @ (np.kron(PAULI[letter], ONE) if qubit == "1" else np.kron(ONE, PAULI[letter]))
+        matrix = matrix @ (np.kron(PAULI[letter], IDENTITY) if qubit == "1" else np.kron(IDENTITY, PAULI[letter]))
     return matrix
 
 
@@ -51,16 +51,16 @@ EVERY_PAULI = {
     for a in ("", "X1", "Y1", "Z1")
     for b in ("", "X2", "Y2", "Z2")
     for sign in ("", "-")
-    if (text := sign + " ".join(part for part in (a, b) if part)).strip("-")
+    if (text := sign + " ".join(factor for factor in (a, b) if factor)).strip("-")
 }
 
 
 def circuit(gates: list[str]) -> np.ndarray:
     """Multiply the gates; the first gate acts first."""
-    return reduce(lambda whole, gate: UNITARY[gate] @ whole, gates, np.eye(4))
+    return reduce(lambda product, gate: UNITARY[gate] @ product, gates, np.eye(4))
 
 
-def made(unitary: np.ndarray) -> str:
+def write_images(unitary: np.ndarray) -> str:
     """Return the images of X1, Z1, X2 and Z2 under a unitary, as the prompt writes them."""
     lines = []
     for name in GENERATORS:
@@ -76,7 +76,7 @@ def normal(unitary: np.ndarray) -> bytes:
     return (np.round(unitary * (abs(first) / first), 6) + 0.0).tobytes()
 
 
-def told(puzzle: QuantumGatesPuzzle, instance: Instance) -> list[np.ndarray]:
+def read_images(puzzle: QuantumGatesPuzzle, instance: Instance) -> list[np.ndarray]:
     """Read the images of X1, Z1, X2, Z2 from the question."""
     lines = re.findall(r"^([XZ][12]) -> (.*)$", puzzle.question(instance), re.MULTILINE)
     assert tuple(name for name, _ in lines) == GENERATORS
@@ -98,20 +98,20 @@ def test_distances_are_those_of_unitaries_up_to_phase() -> None:
     counts = Counter(group.away)
     assert (counts[3], counts[6], counts[8], max(counts)) == (173, 2_278, 2_688, 10)
     assert [QuantumGatesPuzzle(tier).space for tier in (3, 6, 8)] == [55, 639, 752]
-    known = {normal(np.eye(4)): 0}
+    depths = {normal(np.eye(4)): 0}
     level = [np.eye(4)]
     for depth in range(5):
-        texts = {made(unitary) for unitary in level}
+        texts = {write_images(unitary) for unitary in level}
         assert texts == {tableau_text(e) for e, away in zip(group.elements, group.away, strict=True) if away == depth}
         assert len(texts) == len(level)
-        found = {}
+        new_unitaries = {}
         for unitary in level if depth < 4 else ():
             for gate in UNITARY.values():
                 key = normal(following := gate @ unitary)
-                if key not in known:
-                    known[key], found[key] = depth + 1, following
-        level = list(found.values())
-    assert Counter(known.values()) == Counter(away for away in group.away if away <= 4)
+                if key not in depths:
+                    depths[key], new_unitaries[key] = depth + 1, following
+        level = list(new_unitaries.values())
+    assert Counter(depths.values()) == Counter(away for away in group.away if away <= 4)
 
 
 @pytest.mark.parametrize("gate", GATES)
@@ -123,9 +123,9 @@ def test_a_gate_does_to_tableaus_what_its_matrix_does(gate: str) -> None:
         number = 0
         for name in gates:
             number = group.following[number][GATES.index(name)]
-        assert tableau_text(group.elements[number]) == made(circuit(gates))
+        assert tableau_text(group.elements[number]) == write_images(circuit(gates))
         after = group.elements[group.following[number][GATES.index(gate)]]
-        assert tableau_text(after) == made(UNITARY[gate] @ circuit(gates))
+        assert tableau_text(after) == write_images(UNITARY[gate] @ circuit(gates))
 
 
 @pytest.mark.parametrize("tier", [3, 6, 8])
@@ -134,7 +134,7 @@ def test_solutions_undo_and_the_verifier_knows(tier: int) -> None:
     solved = 0
     for seed in range(120):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        images = told(puzzle, instance)
+        images = read_images(puzzle, instance)
         right = puzzle.solve(instance).split(" ")
         assert len(right) == tier
         assert undone(images, right)
@@ -162,16 +162,16 @@ def test_what_is_no_circuit_is_refused(answer: str) -> None:
 def gates_needed() -> dict[bytes, int]:
     """Return the number of gates of every unitary, by breadth-first search over matrices."""
     level = [np.eye(4, dtype=complex)]
-    known = {normal(level[0]): 0}
+    gate_counts = {normal(level[0]): 0}
     while level:
         following = []
         for unitary in level:
             for gate in UNITARY.values():
-                if (key := normal(after := gate @ unitary)) not in known:
-                    known[key] = known[normal(unitary)] + 1
+                if (key := normal(after := gate @ unitary)) not in gate_counts:
+                    gate_counts[key] = gate_counts[normal(unitary)] + 1
                     following.append(after)
         level = following
-    return known
+    return gate_counts
 
 
 @pytest.mark.engine("breadth-first search over matrices: no shorter circuit")
@@ -183,7 +183,7 @@ def test_no_shorter_circuit_undoes_it(compared: Compared) -> None:
         for seed in range(count):
             instance = puzzle.generate(seed, ("train", "test")[seed % 2])
             right = puzzle.solve(instance).split(" ")
-            assert undone(told(puzzle, instance), right)
+            assert undone(read_images(puzzle, instance), right)
             assert needed[normal(circuit(right))] == len(right) == tier
             compared(puzzle, instance)
 
@@ -192,7 +192,7 @@ def test_no_shorter_circuit_undoes_an_easy_one() -> None:
     puzzle = QuantumGatesPuzzle(3)
     short = [[], *([a] for a in GATES), *([a, b] for a in GATES for b in GATES)]
     for seed in range(8):
-        images = told(puzzle, puzzle.generate(seed))
+        images = read_images(puzzle, puzzle.generate(seed))
         assert not any(undone(images, gates) for gates in short)
 
 
@@ -203,19 +203,19 @@ def test_renumbered_qubits_and_conjugation_do_not_matter() -> None:
     swap = np.eye(4)[[0, 2, 1, 3]]
     rng = np.random.default_rng(0)
     for seed in range(60):
-        one = puzzle.generate(seed)
-        gates = puzzle.solve(one).split(" ")
+        original = puzzle.generate(seed)
+        gates = puzzle.solve(original).split(" ")
         unitary = circuit(gates).conj().T
-        assert number[made(unitary)] == int(one.element)
+        assert number[write_images(unitary)] == int(original.element)
         forms = {}
-        for other in (unitary, swap @ unitary @ swap, unitary.conj(), swap @ unitary.conj() @ swap):
-            disguised = number[made(other)]
-            instance = Instance(np.array(group.elements[disguised], np.int8), np.int16(disguised), one.shortest)
+        for variant in (unitary, swap @ unitary @ swap, unitary.conj(), swap @ unitary.conj() @ swap):
+            disguised = number[write_images(variant)]
+            instance = Instance(np.array(group.elements[disguised], np.int8), np.int16(disguised), original.shortest)
             assert group.away[disguised] == 6
             forms[disguised] = puzzle.canonical(instance)
-        assert set(forms.values()) == {puzzle.canonical(one)}
+        assert set(forms.values()) == {puzzle.canonical(original)}
         stranger = puzzle.generate(int(rng.integers(1000, 2000)))
-        assert (puzzle.canonical(stranger) == puzzle.canonical(one)) == (int(stranger.element) in forms)
+        assert (puzzle.canonical(stranger) == puzzle.canonical(original)) == (int(stranger.element) in forms)
 
 
 def test_the_task_keeps_the_rules() -> None:
@@ -242,7 +242,7 @@ def test_the_task_keeps_the_rules() -> None:
         unitary = circuit(puzzle.solve(instance).split(" ")).conj().T
         total = 0.0
         for k in range(7):
-            text = made(unitary)
+            text = write_images(unitary)
             assert tableau_text(task.group.elements[int(states[k].element[number])]) == text
             bits = flags[k][number].reshape(5, 4).astype(int) @ (1 << np.arange(4))
             assert tableau_text(bits.tolist()) == text

@@ -15,9 +15,9 @@ from rlbench_suite.language.rows import puzzle_of
 FORMULAS = ["SAT-v0", "SAT50-v0", "UniqueSAT-v0", "MaxSAT-v0", "Saturn-v0", "RefuteSAT-v0", "ThresholdSAT-v0"]
 
 
-def blank(part: np.ndarray) -> bool:
+def blank(pixels: np.ndarray) -> bool:
     """Tell whether nothing is drawn."""
-    return bool((part == [int(PAPER[k : k + 2], 16) for k in (1, 3, 5)]).all())
+    return bool((pixels == [int(PAPER[k : k + 2], 16) for k in (1, 3, 5)]).all())
 
 
 @pytest.mark.parametrize("size", [(20, 86, (360, 760, 3)), (60, 258, (520, 1100, 3)), (75, 320, (520, 1300, 3))])
@@ -29,18 +29,18 @@ def test_every_literal_of_a_formula_shows(size: tuple[int, int, tuple[int, int, 
         for _ in range(count)
     ]
     values = {v: bool(rng.integers(2)) for v in range(1, variables + 1)}
-    shown = picture_of(clauses, values, shape)
-    edges = shown[:8], shown[-8:], shown[:, :8], shown[:, -8:]
+    picture = picture_of(clauses, values, shape)
+    edges = picture[:8], picture[-8:], picture[:, :8], picture[:, -8:]
     assert all(map(blank, edges)), f"letters leave the margin of {MARGIN} pixels"
     for k in rng.choice(count, 12, replace=False):
         absent = next(variable for variable in values if variable not in map(abs, clauses[k]))
         for place, literal in enumerate(clauses[k]):
-            for other in (-literal, absent):
-                clause = (*clauses[k][:place], other, *clauses[k][place + 1 :])
+            for replacement in (-literal, absent):
+                clause = (*clauses[k][:place], replacement, *clauses[k][place + 1 :])
                 changed = [*clauses[:k], clause, *clauses[k + 1 :]]
-                assert (picture_of(changed, values, shape) != shown).any(), (clauses[k], clause)
+                assert (picture_of(changed, values, shape) != picture).any(), (clauses[k], clause)
     for variable, value in values.items():
-        assert (picture_of(clauses, values | {variable: not value}, shape) != shown).any()
+        assert (picture_of(clauses, values | {variable: not value}, shape) != picture).any()
     assert not blank(picture_of(clauses, dict.fromkeys(values), shape))
 
 
@@ -56,25 +56,25 @@ def test_formulas_of_every_difficulty_have_room_for_letters_that_can_be_read(nam
 def test_long_captions_have_room() -> None:
     picture = np.zeros((200, 200, 3), np.uint8)
     for words in (5, 60, 200):
-        shown = with_caption(picture, " ".join(["houses"] * words), (220, 620, 3))
-        assert shown.shape == (220, 620, 3)
-        assert (shown[10:210, :200] == 0).all()
-        assert blank(shown[-4:]), words
-        assert blank(shown[:, -2:]), words
-        assert not blank(shown[:, 205:]), words
+        captioned = with_caption(picture, " ".join(["houses"] * words), (220, 620, 3))
+        assert captioned.shape == (220, 620, 3)
+        assert (captioned[10:210, :200] == 0).all()
+        assert blank(captioned[-4:]), words
+        assert blank(captioned[:, -2:]), words
+        assert not blank(captioned[:, 205:]), words
 
 
 @pytest.mark.parametrize("name", ["Zebra", "Geometry", "CheckmateInOne"])
 def test_other_instances_have_other_pictures(name: str) -> None:
-    [found] = [found for found in cards().values() if found.name.rpartition("-v")[0] == name]
-    for tier in found.difficulties:
-        env = found.build(difficulty=tier)
+    [task_card] = [task_card for task_card in cards().values() if task_card.name.rpartition("-v")[0] == name]
+    for tier in task_card.difficulties:
+        env = task_card.build(difficulty=tier)
         puzzle = env.puzzle  # type: ignore[attr-defined]
         pictures = set()
         for seed in range(8):
             params = Params(puzzle.generate(seed), np.zeros(1, np.int16))
             state = jax.device_get(env.initial(jax.random.key(0), params))  # type: ignore[attr-defined]
-            shown = env.draw(state, params)
-            assert shown.shape == env.picture_shape
-            pictures.add(shown.tobytes())
+            picture = env.draw(state, params)
+            assert picture.shape == env.picture_shape
+            pictures.add(picture.tobytes())
         assert len(pictures) == 8, tier

@@ -110,10 +110,10 @@ def distances(name: str, max_distance: int) -> dict[Board, int]:
 
 
 @pytest.mark.engine("breadth-first search from the goal: no shorter solution")
-@pytest.mark.parametrize(("name", "known"), [*zip(RULES, (31, 16, 8, 4, 11), strict=True)])
-def test_no_solution_is_shorter(name: str, known: int, compared: Compared) -> None:
+@pytest.mark.parametrize(("name", "searched_depth"), [*zip(RULES, (31, 16, 8, 4, 11), strict=True)])
+def test_no_solution_is_shorter(name: str, searched_depth: int, compared: Compared) -> None:
     """Beyond what is known, what is as near to the start as is missing to a shorter solution is not within it."""
-    moves, distance_of = RULES[name], distances(name, known)
+    moves, distance_of = RULES[name], distances(name, searched_depth)
     for tier, count in (("easy", 200), ("medium", 600), ("hard", 500)):
         puzzle = puzzle_of(name, tier)
         length = int(puzzle.tier)
@@ -126,10 +126,10 @@ def test_no_solution_is_shorter(name: str, known: int, compared: Compared) -> No
                 board = None if board is None else moves[word](board)
             assert board == tuple(range(puzzle.cells))
             assert len(answer) == length == instance.shortest
-            if length <= known:
+            if length <= searched_depth:
                 assert distance_of[start] == length
             else:
-                assert distance_of.keys().isdisjoint(ball(start, moves, length - 1 - known))
+                assert distance_of.keys().isdisjoint(ball(start, moves, length - 1 - searched_depth))
             compared(puzzle, instance)
 
 

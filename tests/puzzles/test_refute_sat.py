@@ -31,21 +31,21 @@ def listed(instance: Any) -> Clauses:
 
 def satisfiable(clauses: Clauses) -> bool:
     with Cadical153(bootstrap_with=clauses) as solver:
-        found: bool = solver.solve()
-    return found
+        is_satisfiable: bool = solver.solve()
+    return is_satisfiable
 
 
 def closes(clauses: Clauses, tokens: list[str], literals: frozenset[int]) -> list[str] | None:
     """Recursively, by the words of the prompt: the tokens behind the proof that the first ones are; None if none."""
     if not tokens:
         return None
-    first, rest = tokens[0], tokens[1:]
+    first, *remaining = tokens
     if first[0] == "#":
-        return rest if all(-x in literals for x in clauses[int(first[1:]) - 1]) else None
+        return remaining if all(-x in literals for x in clauses[int(first[1:]) - 1]) else None
     v = int(first)
     if v in literals or -v in literals:
         return None
-    behind = closes(clauses, rest, literals | {v})
+    behind = closes(clauses, remaining, literals | {v})
     return None if behind is None else closes(clauses, behind, literals | {-v})
 
 
@@ -78,14 +78,13 @@ def test_the_checker_takes_exactly_what_closes_every_case() -> None:
     puzzle, rng = RefuteSATPuzzle(8), random.Random(0)
     instances = [puzzle.generate(seed) for seed in range(120)]
     proofs = [a.split()[1:] for a in map(puzzle.solve, instances) if a.startswith("UNSAT")]
-    seen = {True: 0, False: 0}
+    counts = {True: 0, False: 0}
     for instance in instances:
         clauses = listed(instance)
         for _ in range(20):
-            own = puzzle.solve(instance).split()[1:]
-            proof = list(
-                own if rng.random() < 0.8 and own[0][0] != "-" and "#" in " ".join(own) else rng.choice(proofs)
-            )
+            own_proof = puzzle.solve(instance).split()[1:]
+            keeps_formula = rng.random() < 0.8 and own_proof[0][0] != "-" and "#" in " ".join(own_proof)
+            proof = list(own_proof if keeps_formula else rng.choice(proofs))
             for _ in range(rng.choice([0, 1, 1, 2])):
                 at = rng.randrange(len(proof))
                 change = rng.randrange(4)
@@ -101,8 +100,8 @@ def test_the_checker_takes_exactly_what_closes_every_case() -> None:
             verdict = puzzle.verify(instance, " ".join(["UNSAT", *proof]))
             assert verdict.solved == (verdict.score == 1) == expected, verdict
             assert not (expected and satisfiable(clauses)), "the checker is sound"
-            seen[expected] += 1
-    assert min(seen.values()) > 200
+            counts[expected] += 1
+    assert min(counts.values()) > 200
 
 
 def test_the_example_of_the_prompt_is_a_proof() -> None:
@@ -190,7 +189,7 @@ class Cases:
         return {literal for literal, _ in self.stack}
 
     @property
-    def settled(self) -> float:
+    def settled_share(self) -> float:
         if self.outcome != OPEN:
             return 1
         return sum(0.5 ** (depth + 1) for depth, (_, second) in enumerate(self.stack) if second)
@@ -205,8 +204,8 @@ def test_the_game_is_depth_first_search(tier: str) -> None:
     @jax.jit
     def move(state: Any, action: jax.Array, params: Params) -> Any:
         after = task.transition(state, action, key, params)
-        seen = task.observation(after, key, params), task.terminal(after, key, params), task.action_mask(after, params)
-        return after, task.reward(state, action, after, key, params), *seen
+        views = task.observation(after, key, params), task.terminal(after, key, params), task.action_mask(after, params)
+        return after, task.reward(state, action, after, key, params), *views
 
     for number in range(20):
         clauses = listed(task.puzzle.generate(number))
@@ -215,12 +214,12 @@ def test_the_game_is_depth_first_search(tier: str) -> None:
         budget = int(params.instance.budget)
         for step in range(budget):
             literal = rng.choice([x for v in range(1, n + 1) for x in (v, -v) if not {v, -v} & plain.literals])
-            before = plain.settled
+            before = plain.settled_share
             plain.branch(literal)
             action = jnp.int32(2 * abs(literal) - 2 + (literal < 0))
-            state, reward, seen, over, mask = move(state, action, params)
+            state, reward, observation, over, mask = move(state, action, params)
             assert int(state.outcome) == plain.outcome
-            assert float(reward) == pytest.approx(plain.settled - before + (plain.outcome != OPEN), abs=1e-6)
+            assert float(reward) == pytest.approx(plain.settled_share - before + (plain.outcome != OPEN), abs=1e-6)
             assert bool(over) == (plain.outcome != OPEN or step + 1 == budget)
             total += float(reward)
             if plain.outcome != OPEN:
@@ -229,16 +228,16 @@ def test_the_game_is_depth_first_search(tier: str) -> None:
             case = {v: v in plain.literals for v in range(1, n + 1) if {v, -v} & plain.literals}
             expected = [0.0 if v not in case else 2.0 * case[v] - 1 for v in range(1, n + 1)]
             expected += [float((v, True) in plain.stack or (-v, True) in plain.stack) for v in range(1, n + 1)]
-            rest = [[x for x in c if abs(x) not in case] for c in clauses if not set(c) & plain.literals]
+            open_clauses = [[x for x in c if abs(x) not in case] for c in clauses if not set(c) & plain.literals]
             for length in (1, 2, 3):
                 for sign in (1, -1):
-                    counts = [sum(len(c) == length and sign * v in c for c in rest) for v in range(1, n + 1)]
+                    counts = [sum(len(c) == length and sign * v in c for c in open_clauses) for v in range(1, n + 1)]
                     expected += [count / (1 + count) for count in counts]
-            expected += [plain.settled, 1 - (step + 1) / budget]
-            np.testing.assert_allclose(seen, expected, atol=1e-6)
-            assert task.observation_space.contains(np.asarray(seen))
+            expected += [plain.settled_share, 1 - (step + 1) / budget]
+            np.testing.assert_allclose(observation, expected, atol=1e-6)
+            assert task.observation_space.contains(np.asarray(observation))
             assert mask.tolist() == [v not in case for v in range(1, n + 1) for _ in (0, 1)]
-        assert total == pytest.approx(plain.settled + (plain.outcome != OPEN), abs=1e-5)
+        assert total == pytest.approx(plain.settled_share + (plain.outcome != OPEN), abs=1e-5)
     assert len(outcomes) == 2 or tier == "hard"
 
 

@@ -330,10 +330,10 @@ def test_random_play_is_far_below(medium: SAT) -> None:
 # -- difficulty, text, pictures ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [7, 9, 21, 34, 20.5, -2])
-def test_other_sizes_are_refused(given: float) -> None:
+@pytest.mark.parametrize("num_variables", [7, 9, 21, 34, 20.5, -2])
+def test_other_sizes_are_refused(num_variables: float) -> None:
     with pytest.raises(ValueError, match="even number from 8 to 32"):
-        card("SAT-v0").build(difficulty=given)
+        card("SAT-v0").build(difficulty=num_variables)
 
 
 def test_dimacs_round_trip(sat: SAT) -> None:
@@ -418,13 +418,13 @@ def test_the_picture_shows_progress(sat: SAT) -> None:
     model = int(jax.jit(DPLL().initial)(formula))
     assert not unsatisfied(clauses_of(formula), model)
     alarm = np.array([int(ALARM[k : k + 2], 16) for k in (1, 3, 5)])
-    for assignment, shown in ((model, False), (model ^ 0b1011, None)):
+    for assignment, expects_alarm in ((model, False), (model ^ 0b1011, None)):
         image = sat.draw(state_of(sat, formula, assignment), formula)
         assert image.shape == sat.picture_shape
         assert image.dtype == np.uint8
         has_alarm = bool((image == alarm).all(-1).any())
         assert has_alarm == bool(unsatisfied(clauses_of(formula), assignment))
-        assert shown is None or has_alarm == shown
+        assert expects_alarm is None or has_alarm == expects_alarm
 
 
 def test_words() -> None:

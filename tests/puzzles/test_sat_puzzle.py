@@ -68,9 +68,9 @@ def test_search_counts_as_enumeration_does() -> None:
         kinds.add(count > 0)
         with Cadical153(bootstrap_with=clauses) as solver:
             assert solver.solve() == (count > 0)
-        least, best = least_unsatisfied(clauses, n)
+        min_cost, best = least_unsatisfied(clauses, n)
         costs = [misses(clauses, literals) for literals in every]
-        assert least == min(costs)
+        assert min_cost == min(costs)
         assert [a for a in range(2**n) if best >> a & 1] == [a for a in range(2**n) if costs[a] == min(costs)]
     assert kinds == {True, False}
 
@@ -107,7 +107,9 @@ def test_planting_is_quiet() -> None:
 
 
 def test_the_verifier_is_the_rule() -> None:
-    puzzle, rng, seen = SATPuzzle(8), random.Random(1), {True: 0, False: 0}
+    puzzle = SATPuzzle(8)
+    rng = random.Random(1)
+    counts = {True: 0, False: 0}
     for seed in range(300):
         instance = puzzle.generate(seed)
         right = [int(word) for word in puzzle.solve(instance).split()]
@@ -118,8 +120,8 @@ def test_the_verifier_is_the_rule() -> None:
             verdict = puzzle.verify(instance, " ".join(map(str, literals)))
             assert verdict.valid
             assert verdict.solved == verdict.optimal == (verdict.score == 1) == (verdict.reason == "") == expected
-            seen[expected] += 1
-    assert min(seen.values()) > 100
+            counts[expected] += 1
+    assert min(counts.values()) > 100
 
 
 @pytest.mark.parametrize(
@@ -165,16 +167,16 @@ def test_both_forms_split_alike(split: Split) -> None:
 def test_the_invariant_is_one() -> None:
     rng, dice = random.Random(0), Dice(0, 0)
     for n, m in ((5, 6), (8, 30), (20, 86)):
-        seen = set()
+        forms = set()
         for _ in range(100):
             clauses = [uniform_clause(dice, n) for _ in range(m)]
-            found = invariant(cnf(clauses, n))
-            assert invariant(cnf(disguised(clauses, n, rng), n)) == found
-            seen.add(found)
+            form = invariant(cnf(clauses, n))
+            assert invariant(cnf(disguised(clauses, n, rng), n)) == form
+            forms.add(form)
             changed = [*clauses[:-1], (-clauses[-1][0], *clauses[-1][1:])]
-            same = {tuple(sorted(c)) for c in changed} == {tuple(sorted(c)) for c in clauses}
-            assert same or n == 5 or invariant(cnf(changed, n)) != found
-        assert len(seen) > 95 or n == 5
+            unchanged = {tuple(sorted(c)) for c in changed} == {tuple(sorted(c)) for c in clauses}
+            assert unchanged or n == 5 or invariant(cnf(changed, n)) != form
+        assert len(forms) > 95 or n == 5
 
 
 # -- text ------------------------------------------------------------------------------------------------------------

@@ -67,12 +67,12 @@ def meanings_of(prompt: str) -> list[Callable[[Values], bool]]:
     """Return the statements of a prompt as tests of the truth values, of which the first is not used."""
     lines = re.findall(r"^(\d+)\. (.*)\.$", prompt, re.MULTILINE)
     assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
-    found = []
+    tests = []
     for _, words in lines:
         ((match, means),) = [(m, f) for form, f in MEANINGS.items() if (m := re.fullmatch(form, words, re.IGNORECASE))]
         about = [meant(word, len(lines)) for word in match.groups()]
-        found.append(lambda v, means=means, about=about: bool(means(v, *about)))
-    return found
+        tests.append(lambda v, means=means, about=about: bool(means(v, *about)))
+    return tests
 
 
 def fits(tests: list[Callable[[Values], bool]], values: Values) -> bool:
@@ -130,17 +130,17 @@ def saying(statements: list[tuple[int, int]]) -> Instance:
 def test_every_kind_of_statement_comes_up_and_is_as_often_false_as_true() -> None:
     """The wording gives nothing away."""
     puzzle = SelfReferencePuzzle(7)
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for seed in range(600):
         instance = puzzle.generate(seed)
         prompt, values = puzzle.prompt(instance), puzzle.solve(instance).split()
-        said = re.findall(r"^\d+\. (.*)\.$", prompt, re.MULTILINE)
-        for value, words in zip(values, said, strict=True):
-            seen[next(form for form in MEANINGS if re.fullmatch(form, words, re.IGNORECASE)), value] += 1
+        sentences = re.findall(r"^\d+\. (.*)\.$", prompt, re.MULTILINE)
+        for value, words in zip(values, sentences, strict=True):
+            counts[next(form for form in MEANINGS if re.fullmatch(form, words, re.IGNORECASE)), value] += 1
     for value in "TF":  # "none of" says "exactly 0 of" in other words
-        seen[rf"exactly {COUNT}", value] += seen[rf"none of {GROUP} is true", value]
+        counts[rf"exactly {COUNT}", value] += counts[rf"none of {GROUP} is true", value]
     for form in MEANINGS.keys() - {rf"none of {GROUP} is true"}:
-        true, false = seen[form, "T"], seen[form, "F"]
+        true, false = counts[form, "T"], counts[form, "F"]
         assert true + false > 40, form
         assert 0.3 < true / (true + false) < 0.7, (form, true, false)
 
@@ -172,23 +172,22 @@ def test_tiers_are_ordered_by_difficulty() -> None:
 @pytest.mark.parametrize("statements", TIERS.values())
 def test_canonical_forgets_numbers_and_nothing_else(statements: int) -> None:
     puzzle, dice = SelfReferencePuzzle(statements), Dice(1, 2)
-    seen = set()
+    forms = set()
     for seed in range(100):
         instance = puzzle.generate(seed)
         about, counts = instance.about.tolist(), instance.counts.tolist()
         form = puzzle.canonical(instance)
-        seen.add(form)
+        forms.add(form)
         for _ in range(4):
             order = dice.shuffled(range(statements))
             place = {old: new for new, old in enumerate(order)}
             sets = [sum(1 << place[k] for k in range(statements) if about[old] >> k & 1) for old in order]
-            other = saying([(one, counts[old]) for one, old in zip(sets, order, strict=True)])
-            assert puzzle.canonical(other) == form
-        whole = (2 << about[0].bit_count()) - 1
-        assert (
-            puzzle.canonical(saying([(about[0], whole ^ counts[0]), *zip(about[1:], counts[1:], strict=True)])) != form
-        )
-    assert len(seen) > (80 if statements == 3 else 95)
+            renumbered = saying([(members, counts[old]) for members, old in zip(sets, order, strict=True)])
+            assert puzzle.canonical(renumbered) == form
+        every_count = (2 << about[0].bit_count()) - 1
+        negated = saying([(about[0], every_count ^ counts[0]), *zip(about[1:], counts[1:], strict=True)])
+        assert puzzle.canonical(negated) != form
+    assert len(forms) > (80 if statements == 3 else 95)
 
 
 # -- the task ----------------------------------------------------------------------------------------------------
@@ -219,8 +218,8 @@ def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
             assert solved[row] == fits(tests, [value == 1 for value in now])
         for number, value in itertools.product([k for k in range(n) if now[k] == 0], (1, 2)):
             then = [*now[:number], value, *now[number + 1 :]]
-            said = [[test((False, *rest)) for rest in completions(then)] for test in tests]
-            wrong = any(then[k] and (then[k] == 1) not in said[k] for k in range(n))
+            possible_values = [[test((False, *completion)) for completion in completions(then)] for test in tests]
+            wrong = any(then[k] and (then[k] == 1) not in possible_values[k] for k in range(n))
             assert allowed[row, number, value - 1] == (not wrong)
             forbidden += wrong
     assert solved[::3].all()
@@ -244,9 +243,9 @@ def test_values_statements_and_mask_stand_in_the_observation(tier: str) -> None:
     instance = puzzle_of(NAME, tier).generate(1)
     params = Params(instance, np.zeros(1, np.int16))
     state = GridState(jnp.arange(n, dtype=jnp.int8) % 3, jnp.int32(n // 3), jnp.int32(n))
-    seen = np.asarray(task.observation(state, jax.random.key(0), params))
-    assert task.observation_space.contains(seen)
-    cells, facts, legal = np.split(seen.astype(int), [3 * n, 3 * n + n * (2 * n + 1)])
+    observation = np.asarray(task.observation(state, jax.random.key(0), params))
+    assert task.observation_space.contains(observation)
+    cells, facts, legal = np.split(observation.astype(int), [3 * n, 3 * n + n * (2 * n + 1)])
     assert np.argmax(cells.reshape(n, 3), axis=1).tolist() == [k % 3 for k in range(n)]
     assert legal.tolist() == np.asarray(task.action_mask(state, params)).astype(int).tolist()
     facts = facts.reshape(n, 2 * n + 1)

@@ -140,9 +140,10 @@ def test_reasons_are_about_puzzles() -> None:
 
 def test_calibration_keeps_the_scores_of_classifiers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskCard, "scores_path", lambda self, file: tmp_path / file)
-    one, other = Score(0.5, 0.4, 0.6, 10), Score(0.7, 0.6, 0.8, 10)
+    low_score = Score(0.5, 0.4, 0.6, 10)
+    high_score = Score(0.7, 0.6, 0.8, 10)
     card = find_card("Sudoku-v0")
-    calibration.write_scores(card, "easy", {"kind": one, "guess": one}, "scores.json")
-    calibration.write_scores(card, "easy", {"guess": other}, "scores.json")
+    calibration.write_scores(card, "easy", {"kind": low_score, "guess": low_score}, "scores.json")
+    calibration.write_scores(card, "easy", {"guess": high_score}, "scores.json")
     written = json.loads((tmp_path / "scores.json").read_text())[card.id]["easy"]
     assert {player: score["mean"] for player, score in written.items()} == {"kind": 0.5, "guess": 0.7}

@@ -22,24 +22,24 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
-BOTH = ["Skyscraper-v0", "SumSkyscraper-v0"]
+PUZZLE_IDS = ["Skyscraper-v0", "SumSkyscraper-v0"]
 
 
-def seen(name: str, line: Sequence[int]) -> int:
+def clue_of_line(name: str, line: Sequence[int]) -> int:
     """Check the definition: a tower is seen if no earlier one is as high."""
-    visible = [height for i, height in enumerate(line) if all(other < height for other in line[:i])]
+    visible = [height for i, height in enumerate(line) if all(earlier < height for earlier in line[:i])]
     return sum(visible) if name.startswith("Sum") else len(visible)
 
 
 def clues_of(name: str, grid: np.ndarray) -> list[int]:
     views = (grid.T, grid[::-1].T, grid, grid[:, ::-1])
-    return [seen(name, line.tolist()) for view in views for line in view]
+    return [clue_of_line(name, line.tolist()) for view in views for line in view]
 
 
 def keeps_the_rules(name: str, grid: np.ndarray, clues: Sequence[int]) -> bool:
-    whole = list(range(1, len(grid) + 1))
-    latin = all(sorted(line.tolist()) == whole for line in (*grid, *grid.T))
-    return latin and all(clue in (0, found) for clue, found in zip(clues, clues_of(name, grid), strict=True))
+    every_height = list(range(1, len(grid) + 1))
+    latin = all(sorted(line.tolist()) == every_height for line in (*grid, *grid.T))
+    return latin and all(clue in (0, visible) for clue, visible in zip(clues, clues_of(name, grid), strict=True))
 
 
 @cache
@@ -69,9 +69,9 @@ def all_clues(name: str, side: int) -> np.ndarray:
 def matching(name: str, instance: Instance, side: int) -> np.ndarray:
     """Return the Latin squares that keep givens and clues."""
     givens = instance.givens.reshape(side, side)
-    kept = ((latin_squares(side) == givens) | (givens == 0)).all((1, 2))
-    kept &= ((all_clues(name, side) == instance.clues) | (instance.clues == 0)).all(1)
-    return latin_squares(side)[kept]
+    matches = ((latin_squares(side) == givens) | (givens == 0)).all((1, 2))
+    matches &= ((all_clues(name, side) == instance.clues) | (instance.clues == 0)).all(1)
+    return latin_squares(side)[matches]
 
 
 def test_there_are_as_many_latin_squares_as_known() -> None:
@@ -79,7 +79,7 @@ def test_there_are_as_many_latin_squares_as_known() -> None:
 
 
 @pytest.mark.engine("all Latin squares: one solution")
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_there_is_one_solution(name: str, compared: Compared) -> None:
     puzzle: Any = puzzle_of(name, "easy")
     for seed in range(940):
@@ -105,7 +105,7 @@ def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
     clauses += [[literal(*divmod(i, side), v)] for i, v in enumerate(instance.givens.tolist()) if v]
     above, below, left, right = instance.clues.reshape(4, side).tolist()
     for line in itertools.permutations(heights):
-        first, last = seen(name, line), seen(name, line[::-1])
+        first, last = clue_of_line(name, line), clue_of_line(name, line[::-1])
         for i in span:
             if above[i] not in (0, first) or below[i] not in (0, last):
                 clauses.append([-literal(j, i, v) for j, v in enumerate(line)])
@@ -119,7 +119,7 @@ def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
 
 
 @pytest.mark.engine("CaDiCaL: one solution")
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 @pytest.mark.parametrize(("side", "count"), [(5, 60), (6, 10)])
 def test_there_is_one_solution_on_larger_boards(name: str, side: int, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of(name, side)
@@ -130,7 +130,7 @@ def test_there_is_one_solution_on_larger_boards(name: str, side: int, count: int
         compared(puzzle, instance)
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_the_solver_finds_all_solutions(name: str) -> None:
     """Also where there are several or none."""
     puzzle: Any = puzzle_of(name, "easy")
@@ -160,7 +160,7 @@ def test_other_sides_are_refused(side: float) -> None:
         SkyscraperPuzzle(side)
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_verifier_knows_the_rules(name: str, tier: str) -> None:
     puzzle: Any = puzzle_of(name, tier)
@@ -198,7 +198,7 @@ def test_reasons() -> None:
     assert puzzle.verify(instance, "1 2 3 4\n2 3 4 1\n3 4 1 2\n4 1 2 3").solved
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 @pytest.mark.parametrize("tier", ["easy", "hard"])
 def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(name: str, tier: str) -> None:
     task: Any = card(name).build(difficulty=tier)
@@ -229,7 +229,7 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(name: 
                 agrees = True
                 for line, ends in ((grid[:, c], (clues[c], clues[side + c])), (grid[r], clues[2 * side + r :: side])):
                     if 0 not in line:
-                        first, last = seen(name, line.tolist()), seen(name, line[::-1].tolist())
+                        first, last = clue_of_line(name, line.tolist()), clue_of_line(name, line[::-1].tolist())
                         agrees &= ends[0] in (0, first) and ends[1] in (0, last)
                 assert may[cell, height - 1] == (latin and agrees)
                 against += latin and not agrees
@@ -239,7 +239,7 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(name: 
     assert 0 < solved.sum() < len(boards)
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_canonical_form(name: str) -> None:
     puzzle: Any = puzzle_of(name, "easy")
     forms = set()
@@ -254,7 +254,7 @@ def test_canonical_form(name: str) -> None:
     assert len(forms) == 40
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_tiers_are_in_order(name: str) -> None:
     easy, medium, hard = (
         fmean(puzzle.difficulty(puzzle.generate(seed)) for seed in range(20))

@@ -36,9 +36,9 @@ def loop_of(board: np.ndarray) -> set[Corner]:
 
 
 def keeps_the_rules(corners: np.ndarray, board: np.ndarray) -> bool:
-    found = [corner for cell in np.ndindex(board.shape) for corner in ends(*cell, board[cell])]
-    kept = all(wanted in (-1, found.count(corner)) for corner, wanted in np.ndenumerate(corners))
-    return kept and not loop_of(board)
+    touched = [corner for cell in np.ndindex(board.shape) for corner in ends(*cell, board[cell])]
+    numbers_fit = all(number in (-1, touched.count(corner)) for corner, number in np.ndenumerate(corners))
+    return numbers_fit and not loop_of(board)
 
 
 def number_of_solutions(corners: np.ndarray) -> int:
@@ -53,9 +53,9 @@ def number_of_solutions(corners: np.ndarray) -> int:
     count = 0
     with Glucose4() as solver:
         for corner, literals in touching.items():
-            for chosen in itertools.product((1, -1), repeat=len(literals)):
-                if corners[corner] not in (-1, chosen.count(1)):
-                    solver.add_clause([-sign * literal for sign, literal in zip(chosen, literals, strict=True)])
+            for signs in itertools.product((1, -1), repeat=len(literals)):
+                if corners[corner] not in (-1, signs.count(1)):
+                    solver.add_clause([-sign * literal for sign, literal in zip(signs, literals, strict=True)])
         while count < 2 and solver.solve():
             true = set(solver.get_model())
             board = np.array([1 if number in true else 2 for number in name.values()]).reshape(side, side)
@@ -90,15 +90,15 @@ def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int,
 def test_solutions_are_counted_right() -> None:
     puzzle = SlantPuzzle(2)
     boards = [np.array(values).reshape(2, 2) for values in itertools.product((1, 2), repeat=4)]
-    seen = set()
+    solution_counts = set()
     for corners in itertools.islice(itertools.product((-1, 0, 1, 2), repeat=9), 0, None, 401):
         table = np.array(corners).reshape(3, 3)
         by_force = sum(keeps_the_rules(table, board) for board in boards)
-        found = list(puzzle._solutions(list(corners)))
-        assert len(found) == len(set(found)) == by_force
+        solutions = list(puzzle._solutions(list(corners)))
+        assert len(solutions) == len(set(solutions)) == by_force
         assert min(2, by_force) == number_of_solutions(table)
-        seen.add(min(2, by_force))
-    assert seen == {0, 1, 2}
+        solution_counts.add(min(2, by_force))
+    assert solution_counts == {0, 1, 2}
     assert len(list(puzzle._solutions([-1] * 9))) == 15  # all but the loop
 
 
@@ -150,9 +150,9 @@ def test_the_mask_forbids_what_a_corner_shows_to_be_wrong(side: int) -> None:
             trial[cell] = symbol
             for corner in {*ends(*cell, 1), *ends(*cell, 2)}:
                 sure = possible = 0
-                for other in np.ndindex(board.shape):
-                    sure += trial[other] > 0 and corner in ends(*other, trial[other])
-                    possible += trial[other] == 0 and corner in (*ends(*other, 1), *ends(*other, 2))
+                for position in np.ndindex(board.shape):
+                    sure += trial[position] > 0 and corner in ends(*position, trial[position])
+                    possible += trial[position] == 0 and corner in (*ends(*position, 1), *ends(*position, 2))
                 if corners[corner] >= 0 and not sure <= corners[corner] <= sure + possible:
                     gained = corner in ends(*cell, symbol)  # the mask blames a cell for what it adds only
                     if gained == (sure > corners[corner]):

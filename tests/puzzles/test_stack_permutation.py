@@ -49,13 +49,13 @@ def instance_of(order: tuple[int, ...]) -> Instance:
 
 def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
     """Return the orders after two numbers trade places."""
-    found = set()
+    traded_orders = set()
     for order in orders:
-        for one, other in itertools.combinations(range(len(order)), 2):
+        for first, second in itertools.combinations(range(len(order)), 2):
             new = list(order)
-            new[one], new[other] = new[other], new[one]
-            found.add(tuple(new))
-    return found
+            new[first], new[second] = new[second], new[first]
+            traded_orders.add(tuple(new))
+    return traded_orders
 
 
 @pytest.mark.parametrize("count", [4, 5, 6])
@@ -133,8 +133,9 @@ def test_the_task_plays_by_the_same_rules() -> None:
     @jax.vmap
     def step(state: Any, action: jax.Array, p: Params) -> Any:
         new = task.transition(state, action, key, p)
-        seen = task.observation(new, key, p)
-        return new, task.reward(state, action, new, key, p), task.terminal(new, key, p), task.action_mask(new, p), seen
+        reward = task.reward(state, action, new, key, p)
+        observation = task.observation(new, key, p)
+        return new, reward, task.terminal(new, key, p), task.action_mask(new, p), observation
 
     rng = np.random.default_rng(0)
     stacks: list[list[int]] = [[] for _ in range(count)]
@@ -146,7 +147,7 @@ def test_the_task_plays_by_the_same_rules() -> None:
             can = [a for a, legal in enumerate((pushed[k] < n, bool(stacks[k]))) if legal]
             correct = 1 if stacks[k] and stacks[k][-1] == orders[k][min(out[k], n - 1)] else 0
             actions.append(correct if correct in can and rng.random() < 0.9 else rng.choice(can or [0]))
-        new, reward, terminal, mask, seen = step(state, jnp.asarray(actions), context)
+        new, reward, terminal, mask, observation = step(state, jnp.asarray(actions), context)
         state = jax.tree.map(lambda n, o: jnp.where(jnp.asarray(over), o, n), new, state)
         for k, action in enumerate(actions):
             if over[k]:
@@ -162,12 +163,12 @@ def test_the_task_plays_by_the_same_rules() -> None:
             assert reward[k] == pytest.approx(expected)
             assert terminal[k] == (not fine or out[k] == n)
             assert mask[k].tolist() == [pushed[k] < n, bool(stacks[k])]
-            assert task.observation_space.contains(np.asarray(seen[k]))
+            assert task.observation_space.contains(np.asarray(observation[k]))
             if fine and out[k] < n:
-                wanted = orders[k][out[k]]
-                assert np.flatnonzero(seen[k][3 * n : 4 * n]).tolist() == [wanted - 1]
-                assert [v + 1 for v in np.flatnonzero(seen[k][n : 2 * n])] == stacks[k]
-                assert [v + 1 for v in np.flatnonzero(seen[k][2 * n : 3 * n])] == stacks[k][-1:]
+                next_number = orders[k][out[k]]
+                assert np.flatnonzero(observation[k][3 * n : 4 * n]).tolist() == [next_number - 1]
+                assert [v + 1 for v in np.flatnonzero(observation[k][n : 2 * n])] == stacks[k]
+                assert [v + 1 for v in np.flatnonzero(observation[k][2 * n : 3 * n])] == stacks[k][-1:]
             total[k] += expected
             over[k] = terminal[k]
     assert over.all()

@@ -44,9 +44,9 @@ def solutions_by_force(instance: Instance, side: int) -> list[list[int]]:
     stars = placements(side)
     right = np.sort(instance.regions[stars], 1) == np.arange(side)
     right &= instance.givens[stars] != NOTHING
-    given = (instance.givens == STAR).sum()
-    kept = right.all(1) & ((instance.givens[stars] == STAR).sum(1) == given)
-    return stars[kept].tolist()
+    num_stars = (instance.givens == STAR).sum()
+    fits = right.all(1) & ((instance.givens[stars] == STAR).sum(1) == num_stars)
+    return stars[fits].tolist()
 
 
 def test_there_are_as_many_placements_as_known() -> None:
@@ -80,14 +80,15 @@ def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int, 
 def test_the_search_finds_all_solutions() -> None:
     """Search random regions, which mostly have several solutions or none."""
     puzzle = StarBattlePuzzle(6)
-    dice, seen = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    solution_counts = set()
     for _ in range(300):
         stars = dice.shuffled(range(36))[:6]
         instance = Instance(np.zeros(36, np.int8), np.array(puzzle._grown(stars, dice), np.int8))
         expected = solutions_by_force(instance, 6)
         assert sorted(_Search(puzzle, [0] * 36, instance.regions.tolist()).solutions(1000)) == sorted(expected)
-        seen.add(min(len(expected), 2))
-    assert seen == {0, 1, 2}
+        solution_counts.add(min(len(expected), 2))
+    assert solution_counts == {0, 1, 2}
 
 
 def test_no_solution_is_an_error() -> None:
@@ -119,9 +120,9 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             elif kind == "random":
                 cells[free] = [1 + dice.below(2) for _ in free]
             verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells.tolist())))
-            kept = bool(((instance.givens == 0) | (instance.givens == cells)).all())
+            keeps_givens = bool(((instance.givens == 0) | (instance.givens == cells)).all())
             assert verdict.valid
-            assert verdict.solved == (kept and keeps_the_rules(cells, instance.regions))
+            assert verdict.solved == (keeps_givens and keeps_the_rules(cells, instance.regions))
             kinds.add((kind, verdict.solved))
     assert {("right", True), ("one changed", False), ("other placement", False), ("random", False)} <= kinds
 

@@ -21,7 +21,7 @@ from rlbench_suite.envs.puzzles.shared.symmetry import renamed, square_forms, sq
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.dice import Dice
 
-BOTH = ["Sudoku-v0", "Sudoku4-v0"]
+PUZZLE_IDS = ["Sudoku-v0", "Sudoku4-v0"]
 
 
 def units(side: int) -> list[list[int]]:
@@ -41,7 +41,7 @@ def keeps_the_rules(cells: list[int], side: int) -> bool:
     return all(sorted(cells[i] for i in unit) == list(range(1, side + 1)) for unit in units(side))
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_all_units_are_checked_at_once(name: str) -> None:
     """Check full grids with a few cells changed or exchanged, and grids in which all units but some are right."""
     puzzle: Any = puzzle_of(name)
@@ -50,9 +50,9 @@ def test_all_units_are_checked_at_once(name: str) -> None:
         cells = [value for row in puzzle.solution(puzzle.generate(seed)) for value in row]
         for _ in range(dice.below(3)):
             if dice.below(2):
-                one, other = dice.sample(range(side), 2)
+                first_row, second_row = dice.sample(range(side), 2)
                 rows = [cells[k * side : k * side + side] for k in range(side)]
-                rows[one], rows[other] = rows[other], rows[one]  # rows and columns stay right
+                rows[first_row], rows[second_row] = rows[second_row], rows[first_row]  # rows and columns stay right
                 cells = [value for row in rows for value in row]
             else:
                 cells[dice.below(side**2)] = 1 + dice.below(side)
@@ -76,8 +76,8 @@ def test_as_many_small_puzzles_as_it_says() -> None:
     assert len(grids) == 288
     forms: set[bytes] = set()
     for givens in itertools.combinations(range(16), 5):
-        shown = Counter(bytes(grid[cell] for cell in givens) for grid in grids)
-        for digits in (digits for digits, count in shown.items() if count == 1):
+        grid_counts = Counter(bytes(grid[cell] for cell in givens) for grid in grids)
+        for digits in (digits for digits, count in grid_counts.items() if count == 1):
             cells = np.zeros(16, np.int8)
             cells[list(givens)] = list(digits)
             if sorted(set(digits), key=digits.index) == list(range(1, len(set(digits)) + 1)):  # up to names
@@ -111,13 +111,13 @@ def rules_as_clauses(side: int) -> list[list[int]]:
 def solutions_by_sat(instance: Instance, side: int) -> list[list[int]]:
     """Up to two."""
     givens = [[i * side + v] for i, v in enumerate(instance.givens.tolist()) if v]
-    found = []
+    solutions = []
     with Cadical153(bootstrap_with=rules_as_clauses(side) + givens) as solver:
-        while len(found) < 2 and solver.solve():
+        while len(solutions) < 2 and solver.solve():
             model = [x for x in solver.get_model() if x > 0]
-            found.append([(x - 1) % side + 1 for x in model])
+            solutions.append([(x - 1) % side + 1 for x in model])
             solver.add_clause([-x for x in model])
-    return found
+    return solutions
 
 
 @pytest.mark.engine("CaDiCaL: one solution")
@@ -141,27 +141,27 @@ def test_the_solver_finds_no_solution_where_there_is_none() -> None:
         puzzle.solution(Instance(cells))
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_the_verifier_knows_the_rules(name: str) -> None:
     puzzle: Any = puzzle_of(name, "easy")
     side, dice = puzzle.rows, Dice(1, 2)
-    seen = set()
+    verdicts = set()
     for seed in range(50):
         instance = puzzle.generate(seed)
         grid = puzzle.solution(instance)
         free = [i for i, v in enumerate(instance.givens.tolist()) if v == 0]
         for kind in ("right", "one changed", "two exchanged"):
             cells = [v for row in grid for v in row]
-            one, other = dice.sample(free, 2)
+            first_cell, second_cell = dice.sample(free, 2)
             if kind == "one changed":
-                cells[one] = 1 + dice.below(side)
+                cells[first_cell] = 1 + dice.below(side)
             elif kind == "two exchanged":
-                cells[one], cells[other] = cells[other], cells[one]
+                cells[first_cell], cells[second_cell] = cells[second_cell], cells[first_cell]
             verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
             assert verdict.solved == keeps_the_rules(cells, side)
-            seen.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("two exchanged", False)} <= seen
-    assert ("right", False) not in seen
+            verdicts.add((kind, verdict.solved))
+    assert {("right", True), ("one changed", False), ("two exchanged", False)} <= verdicts
+    assert ("right", False) not in verdicts
 
 
 def test_givens_are_not_to_be_changed() -> None:
@@ -171,7 +171,7 @@ def test_givens_are_not_to_be_changed() -> None:
     assert "was given" in puzzle.verify(instance, puzzle.written(renamed)).reason
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_the_mask_forbids_what_stands_in_a_unit_and_the_full_grid_is_judged_alike(name: str) -> None:
     task: Any = card(name).build()
     puzzle, side, dice = task.puzzle, task.puzzle.rows, Dice(3, 4)
@@ -187,13 +187,13 @@ def test_the_mask_forbids_what_stands_in_a_unit_and_the_full_grid_is_judged_alik
     for cells, may, right in zip(boards, allowed, solved, strict=True):
         for cell, digit in itertools.product(range(side * side), range(1, side + 1)):
             if cells[cell] == 0:
-                seen = {cells[i] for unit in units(side) if cell in unit for i in unit}
-                assert may[cell, digit - 1] == (digit not in seen)
+                used_digits = {cells[i] for unit in units(side) if cell in unit for i in unit}
+                assert may[cell, digit - 1] == (digit not in used_digits)
         if 0 not in cells:
             assert right == keeps_the_rules(cells, side)
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_canonical_form(name: str) -> None:
     puzzle: Any = puzzle_of(name)
     dice = Dice(5, 6)
@@ -216,29 +216,29 @@ def grids_of_four() -> list[list[int]]:
 
 def test_all_grids_of_four_come_up() -> None:
     puzzle = Sudoku4Puzzle(1)
-    found = {puzzle.solve(puzzle.generate(seed)) for seed in range(6_000)}
+    generated = {puzzle.solve(puzzle.generate(seed)) for seed in range(6_000)}
     every = grids_of_four()
     assert len(every) == 288
-    assert found == {puzzle.written(np.reshape(grid, (4, 4)).tolist()) for grid in every}
+    assert generated == {puzzle.written(np.reshape(grid, (4, 4)).tolist()) for grid in every}
 
 
 def test_how_many_of_four_there_are() -> None:
     """Cells to fill in a grid, such that every other grid differs in a cell that is given: one of each orbit under
     rotation and reflection, digits named in the order of the first row."""
     every = grids_of_four()
-    named = [grid for grid in every if grid[:4] == [1, 2, 3, 4]]
+    ordered_grids = [grid for grid in every if grid[:4] == [1, 2, 3, 4]]
     empty = np.arange(2**16)
     count = sum(empty >> k & 1 for k in range(16))
     forms = []
-    for grid in named:
+    for grid in ordered_grids:
         alone = empty
-        for one in every:
-            if differs := sum(1 << k for k in range(16) if one[k] != grid[k]):
+        for rival in every:
+            if differs := sum(1 << k for k in range(16) if rival[k] != grid[k]):
                 alone = alone[differs & ~alone != 0]
         images = []
         for order in square_symmetries(4):
             turned = [grid[k] for k in order]
-            number = named.index([turned.index(v) + 1 for v in turned])
+            number = ordered_grids.index([turned.index(v) + 1 for v in turned])
             images.append(number << 16 | sum((alone >> old & 1) << new for new, old in enumerate(order)))
         forms.append(np.min(images, axis=0))
     sizes = np.bincount(count[np.unique(np.concatenate(forms)) & 0xFFFF])

@@ -30,9 +30,9 @@ def sums_of(instance: Instance, digits: Any) -> list[int]:
 
 def keeps_the_rules(instance: Instance, digits: list[int]) -> bool:
     """Check the definition."""
-    found = zip(instance.sums.tolist(), sums_of(instance, digits), strict=True)
+    sum_pairs = zip(instance.sums.tolist(), sums_of(instance, digits), strict=True)
     proper = len(set(digits)) == len(digits) and all(1 <= digit <= 9 for digit in digits)
-    return proper and all(total in (0, value) for total, value in found)
+    return proper and all(total in (0, value) for total, value in sum_pairs)
 
 
 def solutions_by_force(instance: Instance, letters: int) -> list[list[int]]:
@@ -60,7 +60,8 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 def test_the_search_finds_all_solutions() -> None:
     """With more sums hidden there are several, with a wrong one none."""
     puzzle: Any = puzzle_of("SymbolicGrid-v0", "easy")
-    dice, seen = Dice(1, 1), set()
+    dice = Dice(1, 1)
+    solution_counts = set()
     for seed in range(200):
         instance = puzzle.generate(seed)
         sums = instance.sums * np.array([dice.below(3) > 0 for _ in range(6)])
@@ -68,8 +69,8 @@ def test_the_search_finds_all_solutions() -> None:
         changed = instance._replace(sums=sums.astype(np.int8))
         expected = solutions_by_force(changed, 3)
         assert _Search(puzzle, changed).solutions(1000) == expected
-        seen.add(min(len(expected), 2))
-    assert seen == {0, 1, 2}
+        solution_counts.add(min(len(expected), 2))
+    assert solution_counts == {0, 1, 2}
 
 
 def test_no_solution_is_an_error() -> None:
@@ -92,11 +93,11 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
         instance = puzzle.generate(seed)
         for kind in ("right", "one changed", "two exchanged", "random"):
             (digits,) = puzzle.solution(instance)
-            one, other = dice.sample(range(len(digits)), 2)
+            first_letter, second_letter = dice.sample(range(len(digits)), 2)
             if kind == "one changed":
-                digits[one] = digits[one] % 9 + 1
+                digits[first_letter] = digits[first_letter] % 9 + 1
             elif kind == "two exchanged":
-                digits[one], digits[other] = digits[other], digits[one]
+                digits[first_letter], digits[second_letter] = digits[second_letter], digits[first_letter]
             elif kind == "random":
                 digits = [1 + dice.below(9) for _ in digits]
             verdict = puzzle.verify(instance, " ".join(map(str, digits)))
@@ -152,9 +153,9 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
                 fits = digit not in digits
                 for line, total in zip(lines, instance.sums.tolist(), strict=True):
                     if total and letter in line:
-                        known = sum(tried[i] for i in line)
+                        known_sum = sum(tried[i] for i in line)
                         unknown = sum(tried[i] == 0 for i in line)
-                        fits &= known + unknown <= total if unknown else known == total
+                        fits &= known_sum + unknown <= total if unknown else known_sum == total
                 assert may[letter, digit - 1] == fits
         if 0 not in digits:
             assert right == keeps_the_rules(instance, digits)

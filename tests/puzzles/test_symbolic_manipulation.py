@@ -97,11 +97,11 @@ def form_of(sentence: str) -> tuple[int, tuple[str, ...]]:
 def trace(prompt: str) -> list[str]:
     """Return the sequence of a prompt, and the result of each operation."""
     (sequence,) = re.findall(r"^A sequence of symbols, each of them one of [a-j ]+:\n(.*)$", prompt, re.MULTILINE)
-    made = [sequence.replace(" ", "")]
+    sequences = [sequence.replace(" ", "")]
     for sentence in re.findall(r"^\d\. (.*)\.$", prompt, re.MULTILINE):
         number, arguments = form_of(sentence)
-        made.append(list(MEANINGS.values())[number](made[-1], *arguments))
-    return made
+        sequences.append(list(MEANINGS.values())[number](sequences[-1], *arguments))
+    return sequences
 
 
 @pytest.mark.engine("operations on strings, from the prompt: the answer")
@@ -111,28 +111,29 @@ def test_solver_and_verifier_do_what_the_prompt_says(operations: int, count: int
     rng = np.random.default_rng(operations)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        made = trace(puzzle.prompt(instance))
-        assert len(made) == operations + 1
-        assert all(one != other for one, other in itertools.pairwise(made)), "every operation changes the sequence"
-        assert all(SHORTEST <= len(s) <= puzzle.width for s in made)
-        right = " ".join(made[-1])
+        sequences = trace(puzzle.prompt(instance))
+        assert len(sequences) == operations + 1
+        for before, after in itertools.pairwise(sequences):
+            assert before != after, "every operation changes the sequence"
+        assert all(SHORTEST <= len(s) <= puzzle.width for s in sequences)
+        right = " ".join(sequences[-1])
         assert puzzle.solve(instance) == right
         assert puzzle.verify(instance, right).solved
         letters = list("abcdefghij"[: puzzle.letters])
-        place = int(rng.integers(len(made[-1])))
-        others = [
-            made[-2],
-            made[-1][::-1],
-            made[-1][:-1],
-            made[-1] + "a",
-            made[-1][:place] + str(rng.choice(letters)) + made[-1][place + 1 :],
-            "".join(rng.choice(letters, len(made[-1]))),
+        place = int(rng.integers(len(sequences[-1])))
+        answers = [
+            sequences[-2],
+            sequences[-1][::-1],
+            sequences[-1][:-1],
+            sequences[-1] + "a",
+            sequences[-1][:place] + str(rng.choice(letters)) + sequences[-1][place + 1 :],
+            "".join(rng.choice(letters, len(sequences[-1]))),
         ]
-        for other in others:
-            if len(other) <= puzzle.width:
-                verdict = puzzle.verify(instance, " ".join(other))
+        for answer in answers:
+            if len(answer) <= puzzle.width:
+                verdict = puzzle.verify(instance, " ".join(answer))
                 assert verdict.valid
-                assert verdict.solved == (other == made[-1])
+                assert verdict.solved == (answer == sequences[-1])
         compared(puzzle, instance)
 
 
@@ -144,17 +145,17 @@ def test_other_formats_are_invalid(answer: str) -> None:
 
 def test_every_operation_comes_up_with_every_kind_of_argument() -> None:
     assert len(MEANINGS) == len(OPERATIONS)
-    seen: Counter[tuple[int, int]] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     sentences = set()
     for seed in range(800):
         puzzle = puzzle_of(NAME)
         instance = puzzle.generate(seed)
         for line in re.findall(r"^\d\. (.*)\.$", puzzle.prompt(instance), re.MULTILINE):
             number, arguments = form_of(line)
-            seen[number, len(arguments)] += 1
+            counts[number, len(arguments)] += 1
             sentences.add(line)
-    assert {number for number, _ in seen} == set(range(len(OPERATIONS)))
-    assert min(seen.values()) > 30
+    assert {number for number, _ in counts} == set(range(len(OPERATIONS)))
+    assert min(counts.values()) > 30
     for words in ("do this 2 times", "do this 4 times", "-> nothing", "positions 1 and 2,"):
         assert any(words in sentence for sentence in sentences), words
 
@@ -163,27 +164,27 @@ def test_every_operation_comes_up_with_every_kind_of_argument() -> None:
 def test_canonical_forgets_letters_where_their_order_does_not_matter(operations: int) -> None:
     puzzle, dice = SymbolicManipulationPuzzle(operations), Dice(1, 2)
     free = 0
-    seen = set()
+    forms = set()
     for seed in range(400):
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
-        seen.add(form)
+        forms.add(form)
         new = [*dice.shuffled(range(puzzle.letters)), puzzle.letters]
         program = instance.program.tolist()
         for line in program:
             for argument in LETTERS.get(line[0], ()):
                 line[1 + argument] = new[line[1 + argument]]
-        other = Instance(np.array(program, np.int8), np.array(new, np.int8)[instance.rows])
+        disguised = Instance(np.array(program, np.int8), np.array(new, np.int8)[instance.rows])
         if any(line[0] in ORDERED for line in program):
-            assert (puzzle.canonical(other) == form) == (puzzle.prompt(other) == puzzle.prompt(instance))
+            assert (puzzle.canonical(disguised) == form) == (puzzle.prompt(disguised) == puzzle.prompt(instance))
         else:
             free += 1
-            assert puzzle.canonical(other) == form
-            assert trace(puzzle.prompt(other))[-1] == "".join("abcdefghij"[x] for x in puzzle.result(other))
+            assert puzzle.canonical(disguised) == form
+            assert trace(puzzle.prompt(disguised))[-1] == "".join("abcdefghij"[x] for x in puzzle.result(disguised))
         program[-1] = [0] * 7 if program[-1][0] else [4] + [0] * 6
         assert puzzle.canonical(instance._replace(program=np.array(program, np.int8))) != form
     assert free > 40
-    assert len(seen) > 390
+    assert len(forms) > 390
 
 
 def test_tiers_are_ordered_by_difficulty() -> None:
@@ -206,7 +207,7 @@ def test_right_tokens_earn_the_optimum_and_wrong_ones_end_it(tier: str) -> None:
     instances = [task.puzzle.generate(seed) for seed in range(300)]
     tokens = []
     for instance in instances:
-        text = "".join(made + "." for made in trace(task.puzzle.prompt(instance))[1:])
+        text = "".join(sequence + "." for sequence in trace(task.puzzle.prompt(instance))[1:])
         tokens.append([list(task.tokens).index(symbol) for symbol in text])
         assert tokens[-1] == list(task.puzzle.plan(instance))
     check_rewards(task, instances, tokens, seed=1)
@@ -221,22 +222,23 @@ def test_the_observation_is_what_a_writer_sees(tier: str) -> None:
     instances = [puzzle.generate(seed) for seed in range(300)]
     traces = [trace(puzzle.prompt(instance)) for instance in instances]
     operations = [dice.below(n) for _ in instances]
-    places = [dice.below(len(made[k + 1]) + 1) for made, k in zip(traces, operations, strict=True)]
+    places = [dice.below(len(sequences[k + 1]) + 1) for sequences, k in zip(traces, operations, strict=True)]
     written = [
-        sum(len(s) + 1 for s in made[1 : k + 1]) + at for made, k, at in zip(traces, operations, places, strict=True)
+        sum(len(s) + 1 for s in sequences[1 : k + 1]) + at
+        for sequences, k, at in zip(traces, operations, places, strict=True)
     ]
     sizes = np.cumsum([width * letters, width * letters, width + 1, len(OPERATIONS), 6 * (width + 1)])
-    for row, k, at, made, instance in zip(
+    for row, k, at, sequences, instance in zip(
         seen_after(task, instances, written), operations, places, traces, instances, strict=True
     ):
         source, result, place, kind, arguments, which = np.split(row, sizes)
 
         def text(flags: np.ndarray) -> str:
             symbols = flags.reshape(width, letters)
-            return "".join("abcdefghij"[int(np.argmax(one))] for one in symbols if one.any())
+            return "".join("abcdefghij"[int(np.argmax(symbol_flags))] for symbol_flags in symbols if symbol_flags.any())
 
-        assert text(source) == made[k]
-        assert text(result) == made[k + 1][:at]
+        assert text(source) == sequences[k]
+        assert text(result) == sequences[k + 1][:at]
         assert np.flatnonzero(place).tolist() == [at]
         assert np.flatnonzero(which).tolist() == [k]
         assert np.flatnonzero(kind).tolist() == [instance.program[k, 0]]

@@ -31,8 +31,8 @@ def listed(instance: Any) -> Clauses:
 
 def satisfiable(clauses: Clauses) -> bool:
     with Cadical153(bootstrap_with=clauses) as solver:
-        found: bool = solver.solve()
-    return found
+        is_satisfiable: bool = solver.solve()
+    return is_satisfiable
 
 
 def misses(clauses: Clauses, true: list[bool]) -> list[tuple[int, ...]]:
@@ -97,7 +97,9 @@ def test_nothing_is_planted() -> None:
 
 
 def test_the_verifier_takes_any_model_and_the_word_only_where_there_is_none() -> None:
-    puzzle, rng, seen = ThresholdSATPuzzle(8), random.Random(0), {True: 0, False: 0}
+    puzzle = ThresholdSATPuzzle(8)
+    rng = random.Random(0)
+    counts = {True: 0, False: 0}
     for seed in range(150):
         instance = puzzle.generate(seed)
         clauses = listed(instance)
@@ -110,8 +112,8 @@ def test_the_verifier_takes_any_model_and_the_word_only_where_there_is_none() ->
             verdict = puzzle.verify(instance, " ".join(str(v if t else -v) for v, t in enumerate(true, 1)))
             assert verdict.valid
             assert (verdict.score == 1) == verdict.solved == (not misses(clauses, true))
-            seen[verdict.solved] += 1
-    assert min(seen.values()) > 20
+            counts[verdict.solved] += 1
+    assert min(counts.values()) > 20
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,8 @@ def test_what_is_no_answer(answer: str) -> None:
 @cache
 def game(tier: str) -> ThresholdSAT:
     """Return a task of its own, with a bank of 24 formulas a split."""
-    found = card("ThresholdSAT-v0")
-    task = ThresholdSAT(found, difficulty=found.difficulties[tier], dtype="float32")
+    task_card = card("ThresholdSAT-v0")
+    task = ThresholdSAT(task_card, difficulty=task_card.difficulties[tier], dtype="float32")
     task.bank_size = task._flips.bank_size = 24
     assert len(task.bank.plans) == 48
     return task
@@ -150,8 +152,8 @@ def test_the_game_in_plain_python(tier: str) -> None:
     @jax.jit
     def move(state: Any, action: jax.Array, params: Params) -> Any:
         after = task.transition(state, action, key, params)
-        seen = task.observation(after, key, params), task.terminal(after, key, params), task.action_mask(after, params)
-        return after, task.reward(state, action, after, key, params), task.info(after, params), *seen
+        views = task.observation(after, key, params), task.terminal(after, key, params), task.action_mask(after, params)
+        return after, task.reward(state, action, after, key, params), task.info(after, params), *views
 
     for number in range(24):
         clauses = listed(task.puzzle.generate(number))
@@ -169,15 +171,15 @@ def test_the_game_in_plain_python(tier: str) -> None:
             action = n if step == claim_at else rng.choice(legal)
             if action < n:
                 true[action] ^= True
-            state, reward, info, seen, over, mask = move(state, jnp.int32(action), params)
+            state, reward, info, observation, over, mask = move(state, jnp.int32(action), params)
             now = len(misses(clauses, true))
             total += float(reward)
             rightly = action == n and not satisfiable(clauses)
             assert bool(info["success"]) == (now == 0 or rightly)
             assert int(info["unsatisfied"]) == now
             assert bool(over) == (now == 0 or action == n or step == task.max_flips)
-            assert float(seen[-1]) == pytest.approx(1 - step / task.max_flips)
-            assert task.observation_space.contains(np.asarray(seen))
+            assert float(observation[-1]) == pytest.approx(1 - step / task.max_flips)
+            assert task.observation_space.contains(np.asarray(observation))
             if over:
                 expected = (first - now) / m + (1 if now == 0 else 1 + now / m if rightly else 0)
                 assert total == pytest.approx(expected, abs=1e-5)
@@ -219,9 +221,9 @@ def test_the_words_of_the_game() -> None:
         assert f"c Flips left: {task.max_flips}" in task.describe(start, params)
         claim = task.parse(" Unsatisfiable\n", start, params)
         assert int(claim) == 20
-        said = task.transition(start, claim, key, params)
-        assert "c Said: unsatisfiable." in task.describe(said, params)
-        kinds.add(task.why_over(said, params, task.info(said, params)))
+        claimed = task.transition(start, claim, key, params)
+        assert "c Said: unsatisfiable." in task.describe(claimed, params)
+        kinds.add(task.why_over(claimed, params, task.info(claimed, params)))
         flip = task.parse("flip 7", start, params)
         assert int(flip) == 6
         assert "is in no unsatisfied clause" in task.why_illegal(flip, start, params)

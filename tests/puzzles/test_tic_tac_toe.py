@@ -78,16 +78,18 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Comp
 
 def test_fewer_positions_give_the_same_values() -> None:
     """Compare random boards on which nobody has won, with threats and won games among what follows."""
-    dice, seen = Dice(2, 2), set()
+    dice = Dice(2, 2)
+    outcomes = set()
     for _ in range(600):
         cells, empty = dice.shuffled(range(16)), dice.between(1, 7)
         stones = cells[empty:]
-        mine, theirs = (sum(1 << cell for cell in stones[k::2]) for k in (1, 0))
-        if all(mine & line != line != theirs & line for line in LINES):
-            values = Solver().values_of_moves(mine, theirs)
-            assert values_of_moves(mine, theirs) == values
-            seen |= {(empty, value) for value in values.values()}
-    assert len(seen) > 15
+        own_stones = sum(1 << cell for cell in stones[1::2])
+        opponent_stones = sum(1 << cell for cell in stones[0::2])
+        if all(own_stones & line != line != opponent_stones & line for line in LINES):
+            values = Solver().values_of_moves(own_stones, opponent_stones)
+            assert values_of_moves(own_stones, opponent_stones) == values
+            outcomes |= {(empty, value) for value in values.values()}
+    assert len(outcomes) > 15
 
 
 def test_a_win_comes_before_a_draw_and_a_draw_before_a_loss() -> None:
@@ -146,7 +148,7 @@ def test_the_opponent_plays_all_its_best_moves_and_no_others(empty: int) -> None
         return after.cells, task.terminal(after, key, params)
 
     many = jax.jit(jax.vmap(jax.vmap(moved, (None, None, 0)), (0, 0, None)))
-    boards, over = (np.asarray(part) for part in many(table, actions, keys))
+    boards, over = (np.asarray(output) for output in many(table, actions, keys))
     for instance, action, after, ended in zip(instances, actions.tolist(), boards, over, strict=True):
         board = put(board_of(instance), action, 1)
         assert not winner(board)  # no first move wins at once

@@ -18,7 +18,7 @@ AWKWARD = {
     "four in a row is no tic-tac-toe": r"[Tt]ic-tac-toe",
 }
 """Patterns that no prompt has."""
-GIVEN = "the given symbols unchanged"
+KEEP_GIVENS = "the given symbols unchanged"
 
 
 def test_prompts_read_naturally() -> None:
@@ -31,6 +31,6 @@ def test_prompts_read_naturally() -> None:
             question = puzzle.question(instance)
             for why, pattern in AWKWARD.items():
                 assert not re.search(pattern, question), (card.id, why)
-            for speaker, said in re.findall(r"^(\w+) says: (.*)$", question, re.MULTILINE):
-                assert speaker not in said, (card.id, "people say I of themselves")
-            assert GIVEN not in question or instance.givens.any(), (card.id, "some symbol is given")
+            for speaker, sentence in re.findall(r"^(\w+) says: (.*)$", question, re.MULTILINE):
+                assert speaker not in sentence, (card.id, "people say I of themselves")
+            assert KEEP_GIVENS not in question or instance.givens.any(), (card.id, "some symbol is given")

@@ -23,7 +23,7 @@ TIERS = {"easy": 3, "medium": 4, "hard": 5}
 
 
 @cache
-def made(houses: int, seed: int) -> Instance:
+def make_instance(houses: int, seed: int) -> Instance:
     """Return an instance of either split."""
     return ZebraPuzzle(houses).generate(seed, ("train", "test")[seed % 2])
 
@@ -39,7 +39,7 @@ RELATIONS = {
 """Meanings of the clues, written here once more; the longer ones are tried first."""
 
 
-def told(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]]:
+def read_clues(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]]:
     """Read the rows of values, and the clues as (relation, value, value or house), all in words."""
     rows = [
         [value.split(" ")[1] for value in line.split(", ", 1)[1].split(": ")[1].split(", ")] for line in
@@ -52,8 +52,8 @@ def told(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]]:
         words = re.sub(r"lives in the|owns|drinks|loves", "is", words)
         relation = max((r for r in RELATIONS if f" {r} " in words), key=len)
         left, right = words.split(f" {relation} ")
-        named = [next(w for w in reversed(side.split()) if w in values or w.isdigit()) for side in (left, right)]
-        clues.append((relation, *named))
+        operands = [next(w for w in reversed(side.split()) if w in values or w.isdigit()) for side in (left, right)]
+        clues.append((relation, *operands))
     return rows, clues
 
 
@@ -61,7 +61,7 @@ class Street:
     """The puzzle as clauses: variable (value, house) says who is where."""
 
     def __init__(self, prompt: str) -> None:
-        self.rows, self.clues = told(prompt)
+        self.rows, self.clues = read_clues(prompt)
         n = len(self.rows[0])
         self.houses = range(1, n + 1)
         pairs = itertools.product([value for row in self.rows for value in row], self.houses)
@@ -98,12 +98,12 @@ class Street:
             assert solver.solve(assumptions=every)
             true = {x for x in solver.get_model() if 0 < x < first}
             solver.add_clause([-x for x in true])
-            others = [solver.solve(assumptions=every)]
-            others += [solver.solve(assumptions=[x for x in every if x != spared]) for spared in every]
+            has_more = [solver.solve(assumptions=every)]
+            has_more += [solver.solve(assumptions=[x for x in every if x != spared]) for spared in every]
         return "\n".join(
             " ".join(next(v[0].upper() for v in row if self.variable[v, h] in true) for h in self.houses)
             for row in self.rows
-        ), others  # fmt: skip
+        ), has_more  # fmt: skip
 
 
 @pytest.mark.engine("CaDiCaL, from the prompt: one solution, no clue to spare")
@@ -111,12 +111,12 @@ class Street:
 def test_clues_have_one_solution_and_none_can_be_spared(houses: int, count: int, compared: Compared) -> None:
     puzzle = ZebraPuzzle(houses)
     for seed in range(count):
-        instance = made(houses, seed)
+        instance = make_instance(houses, seed)
         street = Street(puzzle.prompt(instance))
         assert len(street.clues) == (instance.clues[:, 0] > 0).sum()
-        solution, others = street.solution()
+        solution, has_more = street.solution()
         assert solution == puzzle.solve(instance)
-        assert others == [False] + [True] * len(street.clues)
+        assert has_more == [False] + [True] * len(street.clues)
         compared(puzzle, instance)
 
 
@@ -127,7 +127,7 @@ def test_the_verifier_keeps_the_clues(houses: int) -> None:
     letters = "ABCDE"[:houses]
     solved = []
     for seed in range(60):
-        instance = made(houses, seed)
+        instance = make_instance(houses, seed)
         street = Street(puzzle.prompt(instance))
         right = [line.split() for line in puzzle.solve(instance).split("\n")]
         swapped = [row.copy() for row in right]
@@ -135,14 +135,14 @@ def test_the_verifier_keeps_the_clues(houses: int) -> None:
         row = dice.choice(swapped)
         row[a], row[b] = row[b], row[a]
         shuffled = [dice.shuffled(letters) for _ in range(houses)]
-        drawn = [[dice.choice(letters) for _ in letters] for _ in range(houses)]
-        for grid in (right, swapped, shuffled, drawn):
-            whole = all(sorted(line) == list(letters) for line in grid)
+        random_rows = [[dice.choice(letters) for _ in letters] for _ in range(houses)]
+        for grid in (right, swapped, shuffled, random_rows):
+            is_proper = all(sorted(line) == list(letters) for line in grid)
             place = {
                 value: line.index(value[0].upper()) + 1
                 for row, line in zip(street.rows, grid, strict=True) for value in row if value[0].upper() in line
             }  # fmt: skip
-            holds = whole and all(
+            holds = is_proper and all(
                 place[v] == int(w) if RELATIONS[relation] is None else RELATIONS[relation](place[v], place[w])
                 for relation, v, w in street.clues
             )
@@ -157,8 +157,11 @@ def test_the_verifier_keeps_the_clues(houses: int) -> None:
 
 def test_every_kind_of_clue_comes_up() -> None:
     puzzle = ZebraPuzzle(4)
-    said = {relation for seed in range(30) for relation, _, _ in told(puzzle.prompt(made(4, seed)))[1]}
-    assert said == RELATIONS.keys()
+    relations = set()
+    for seed in range(30):
+        _, clues = read_clues(puzzle.prompt(make_instance(4, seed)))
+        relations |= {relation for relation, _, _ in clues}
+    assert relations == RELATIONS.keys()
 
 
 def test_contradictions_and_sizes_are_refused() -> None:
@@ -172,7 +175,7 @@ def test_contradictions_and_sizes_are_refused() -> None:
 
 
 def test_tiers_are_ordered_by_difficulty() -> None:
-    means = [np.mean([ZebraPuzzle(n).difficulty(made(n, seed)) for seed in range(40)]) for n in TIERS.values()]
+    means = [np.mean([ZebraPuzzle(n).difficulty(make_instance(n, seed)) for seed in range(40)]) for n in TIERS.values()]
     assert 2 * means[0] < means[1] < means[2] / 2
 
 
@@ -182,11 +185,11 @@ def disguised(instance: Instance, n: int, dice: Dice) -> Instance:
     new = {a * n + v: rows[a] * n + names[a][v] for a in range(n) for v in range(n)}
     mirror = dice.below(2)
     clues = []
-    for kind, one, other in instance.clues.tolist():
+    for kind, first, second in instance.clues.tolist():
         if kind == 6:
-            clues.append((kind, new[one], n - 1 - other if mirror else other))
+            clues.append((kind, new[first], n - 1 - second if mirror else second))
         elif kind:
-            pair = (new[one], new[other])
+            pair = (new[first], new[second])
             turned = mirror if kind in (4, 5) else dice.below(2)
             clues.append((kind, *(pair[::-1] if turned else pair)))
     padded = dice.shuffled(clues) + [(0, 0, 0)] * (n * n - len(clues))
@@ -197,7 +200,7 @@ def disguised(instance: Instance, n: int, dice: Dice) -> Instance:
 def test_canonical_forgets_names_and_sides_and_nothing_else(houses: int) -> None:
     puzzle, dice = ZebraPuzzle(houses), Dice(5, 6)
     for seed in range(40):
-        instance = made(houses, seed)
+        instance = make_instance(houses, seed)
         form = puzzle.canonical(instance)
         for _ in range(5):
             assert puzzle.canonical(disguised(instance, houses, dice)) == form
@@ -217,7 +220,7 @@ def test_mask_and_success_are_those_of_the_clues(tier: str) -> None:
     puzzle, dice, n = task.puzzle, Dice(3, 4), TIERS[tier]
     instances, grids = [], []
     for seed in range(40):
-        instance = made(n, seed)
+        instance = make_instance(n, seed)
         right = np.array([["ABCDE".index(x) + 1 for x in line.split()] for line in puzzle.solve(instance).split("\n")])
         if seed % 4 == 1:
             right = np.array([dice.shuffled(range(1, n + 1)) for _ in range(n)])
@@ -239,23 +242,23 @@ def test_mask_and_success_are_those_of_the_clues(tier: str) -> None:
     assert not solved[1::4].all()
     forbidden = 0
     for row, instance in enumerate(instances):
-        rows, clues = told(puzzle.prompt(instance))
+        rows, clues = read_clues(puzzle.prompt(instance))
         grid = cells[row].reshape(n, n)
         place = {rows[a][v - 1]: h + 1 for a in range(n) for h, v in enumerate(grid[a]) if v}
         for a, h in zip(*np.nonzero(grid == 0), strict=True):
             for v, value in enumerate(rows[a]):
                 wrong = value in place
-                for relation, one, other in clues:
-                    if value not in (one, other):
+                for relation, first, second in clues:
+                    if value not in (first, second):
                         continue
                     if RELATIONS[relation] is None:
-                        wrong |= h + 1 != int(other)
+                        wrong |= h + 1 != int(second)
                         continue
-                    elsewhere = place.get(other if value == one else one)
+                    elsewhere = place.get(second if value == first else first)
                     some = range(1, n + 1) if elsewhere is None else [elsewhere]
                     if relation == "is not" and elsewhere is None:
                         continue
-                    pairs = [(h + 1, x) if value == one else (x, h + 1) for x in some]
+                    pairs = [(h + 1, x) if value == first else (x, h + 1) for x in some]
                     wrong |= not any(RELATIONS[relation](x, y) for x, y in pairs)
                 assert allowed[row, a * n + h, v] == (not wrong), (row, a, h, value)
                 forbidden += wrong and value not in place

@@ -14,7 +14,7 @@ from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.shared.writing import WritingState, WritingTask
 
 
-def played(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
+def write_tokens(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
     """Tokens written until the episode is over or they end: returns, successes, and whether the episodes are over."""
     longest = max(map(len, tokens))
     padded = np.array([[*some, *[-1] * (longest - len(some))] for some in tokens], np.int32)
@@ -47,7 +47,7 @@ def seen_after(task: WritingTask, instances: Sequence[Any], written: Sequence[in
 
 def check_rewards(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]], seed: int) -> None:
     """Right tokens earn 2 and succeed; a wrong one ends the episode with what was earned."""
-    total, success, over = played(task, instances, tokens)
+    total, success, over = write_tokens(task, instances, tokens)
     assert success.all()
     assert over.all()
     np.testing.assert_allclose(total, 2, atol=1e-4)
@@ -58,13 +58,13 @@ def check_rewards(task: WritingTask, instances: Sequence[Any], tokens: Sequence[
     spoilt = [[*right] for right in tokens]
     for wrong, place in zip(spoilt, places, strict=True):
         wrong[place] = (wrong[place] + 1 + int(rng.integers(count - 1))) % count
-    total, success, over = played(task, instances, spoilt)
+    total, success, over = write_tokens(task, instances, spoilt)
     assert not success.any()
     assert over.all()
     expected = [place / len(right) for place, right in zip(places, tokens, strict=True)]
     np.testing.assert_allclose(total, expected, atol=1e-5)
 
     halves = [right[: len(right) // 2] for right in tokens]
-    _, success, over = played(task, instances, halves)
+    _, success, over = write_tokens(task, instances, halves)
     assert not success.any()
     assert not over.any()

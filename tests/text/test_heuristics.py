@@ -269,8 +269,8 @@ def test_keywords_answer_questions_of_one_table_and_one_condition(difficulty: st
     simple = []
     for seed in range(48):
         env.reset(seed=seed)
-        asked = question(task.tier, 1, int(env.params.number)).question
-        simple.append(any(words in asked for words in ONE_TABLE[difficulty]))
+        text = question(task.tier, 1, int(env.params.number)).question
+        simple.append(any(words in text for words in ONE_TABLE[difficulty]))
     np.testing.assert_array_equal(play_heuristic(task, 48).info["success"], simple)
     assert 0 < sum(simple) < 48
 
@@ -290,32 +290,32 @@ def guesses(k: int) -> list[Callable[[list[int]], list[int]]]:
 
 
 @pytest.mark.parametrize(
-    ("difficulty", "known"),
+    ("difficulty", "guessable"),
     [
         ("easy", {"K minus each number", "the remainder of each number by K"}),
         ("medium", {"the sum of the numbers greater than K"}),
         ("hard", {"the numbers less than K, from the last to the first"}),
     ],
 )
-def test_the_first_program_that_fits_is_that_of_plain_python(difficulty: str, known: set[str]) -> None:
+def test_the_first_program_that_fits_is_that_of_plain_python(difficulty: str, guessable: set[str]) -> None:
     task: Any = card("Interpreter-v0").build(difficulty=difficulty)
     player = player_for(task, task.card.yardsticks["heuristic"])
     params, key = contexts(task, 96), jax.random.key(0)
 
-    def answered(one: Any) -> jax.Array:
-        state = task.initial(key, one)
-        action, _ = player.act((), View(None, None, state, one), key)
-        return task.transition(state, action, key, one).verdict == 1
+    def answered(context: Any) -> jax.Array:
+        state = task.initial(key, context)
+        action, _ = player.act((), View(None, None, state, context), key)
+        return task.transition(state, action, key, context).verdict == 1
 
     outputs, counts = jax.jit(jax.vmap(task.target_outputs))(params)
     right = []
     for number in range(96):
-        one, output, count = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at]), (params, outputs, counts))
-        lists = [one.inputs[case, : one.lengths[case]].tolist() for case in range(CASES)]
-        wanted = [output[case, : count[case]].tolist() for case in range(CASES)]
-        fits = [[guess(given) for given in lists] for guess in guesses(int(one.constant))]
-        first = next((found for found in fits if found[:EXAMPLES] == wanted[:EXAMPLES]), None)
-        right.append(first == wanted)
-        assert not right[-1] or SPECIFICATIONS[int(one.function)].words in known
+        context, output, count = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at]), (params, outputs, counts))
+        lists = [context.inputs[case, : context.lengths[case]].tolist() for case in range(CASES)]
+        targets = [output[case, : count[case]].tolist() for case in range(CASES)]
+        fits = [[guess(values) for values in lists] for guess in guesses(int(context.constant))]
+        first = next((results for results in fits if results[:EXAMPLES] == targets[:EXAMPLES]), None)
+        right.append(first == targets)
+        assert not right[-1] or SPECIFICATIONS[int(context.function)].words in guessable
     np.testing.assert_array_equal(jax.jit(jax.vmap(answered))(params), right)
     assert sum(right) > 16
