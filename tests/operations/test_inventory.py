@@ -30,7 +30,7 @@ class OneShop(Inventory):
     networks = tuple(Network((lead,), None, backlog) for backlog in (False, True) for lead in (1, 2, 3))
 
 
-class Held(NamedTuple):
+class ConstantOrders(NamedTuple):
     """Orders the same every period."""
 
     orders: Any

@@ -53,7 +53,7 @@ def test_scores_rank_players(task: Any) -> None:
     assert abs(scores["noop"].mean - scores["random"].mean) < 0.05 * (scores["reference"].mean - scores["random"].mean)
 
 
-class Flown(NamedTuple):
+class FlightSummary(NamedTuple):
     """Return the observations of the first episodes of 512 seeds under given actions, up to their ends."""
 
     low: np.ndarray
