@@ -36,7 +36,7 @@ def bend(route: int) -> float:
     return min(math.sqrt(0.5 * 9.81 * RADIUS[route % 3]), 100.0)
 
 
-def way(route: int, s: float, other_route: int, other_s: float) -> float:
+def distance_to(route: int, s: float, other_route: int, other_s: float) -> float:
     arm, turn = divmod(route, 3)
     its_arm, its_turn = divmod(other_route, 3)
     if route == other_route or (arm == its_arm and other_s < LINE + 8):

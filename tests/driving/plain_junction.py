@@ -6,7 +6,7 @@ A junction is a module (:mod:`plain_intersection`, :mod:`plain_roundabout`) with
 * ``out(route)``: m along the route, the beginning of the last arm;
 * ``bend(route)``: m/s, speed in its narrowest bend;
 * ``pose(route, s)``: x, y and heading;
-* ``way(route, s, other, other_s)``: way to the other car along the own route, -1 if it is not on it;
+* ``distance_to(route, s, other, other_s)``: distance to the other car along the own route, -1 if it is not on it;
 * ``waits(route, other, committed)``: whether drivers yield to a car that is ``committed`` or not;
 * ``ZONES``: where bodies touch. A test of its own compares them with bodies that touch.
 """
@@ -42,19 +42,19 @@ def look(junction: Any, route: Any, s: Any, v: Any, present: Any) -> list[tuple[
     vehicles = []
     committed = [v[i] ** 2 / 8 > junction.LINE - 2.5 - s[i] for i in range(len(s))]
     for i in range(len(s)):
-        leader, way, stop = -1, math.inf, False
+        leader, gap, stop = -1, math.inf, False
         for j in range(len(s)):
             if i == j or not present[j] or not present[i]:
                 continue
-            distance = junction.way(route[i], s[i], route[j], s[j])
-            if 0 < distance < way:
-                leader, way = j, distance
+            distance = junction.distance_to(route[i], s[i], route[j], s[j])
+            if 0 < distance < gap:
+                leader, gap = j, distance
             begin, end, its_begin, its_end = junction.ZONES[route[i], route[j]]
             if math.isfinite(begin) and not committed[i] and junction.waits(route[i], route[j], committed[j]):
-                mine = [(z - s[i]) / max(v[i], 5.0) for z in (begin - 2.5, end + 2.5)]
+                window = [(z - s[i]) / max(v[i], 5.0) for z in (begin - 2.5, end + 2.5)]
                 its = (its_begin - 2.5 - s[j]) / max(v[j], 5.0), (its_end + 2.5 - s[j]) / max(v[j], 1.0)
-                stop |= its[1] > 0 and its[0] < mine[1] + 1.5 and its[1] + 1.5 > mine[0]
-        vehicles.append((leader, way, bool(stop)))
+                stop |= its[1] > 0 and its[0] < window[1] + 1.5 and its[1] + 1.5 > window[0]
+        vehicles.append((leader, gap, bool(stop)))
     return vehicles
 
 
@@ -66,7 +66,7 @@ def second(
     for k in range(15):
         if k in (0, 8):
             vehicles = look(junction, route, s, v, present)
-            offset = [way + s[i] - s[leader] for i, (leader, way, _) in enumerate(vehicles)]
+            offset = [distance + s[i] - s[leader] for i, (leader, distance, _) in enumerate(vehicles)]
         then = []
         for i in range(len(s)):
             bend = junction.bend(route[i]) if junction.LINE - 12 < s[i] < junction.out(route[i]) else 100.0

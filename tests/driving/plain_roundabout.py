@@ -73,7 +73,7 @@ def pose(route: int, s: float) -> tuple[float, float, float]:
     return x, y, heading + arm * math.pi / 2
 
 
-def way(route: int, s: float, other_route: int, other_s: float) -> float:
+def distance_to(route: int, s: float, other_route: int, other_s: float) -> float:
     source, turn = divmod(route, 3)
     its_source, its_turn = divmod(other_route, 3)
     if route == other_route or (source == its_source and other_s < LINE + 8):

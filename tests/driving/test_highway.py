@@ -130,18 +130,18 @@ def test_every_step_is_that_of_a_plain_simulation(name: str, difficulty: str, co
     for t in range(steps):
         running = np.flatnonzero(~states.crashed[t])
         road = plain_step(name, at(params, running), at(at(states, t), running), actions[t, running])
-        mine = at(at(next_states, t), running)
-        assert not (road.touched & ~mine.crashed).any()
-        unbroken = ~mine.crashed  # the task stops at a crash
+        simulated = at(at(next_states, t), running)
+        assert not (road.touched & ~simulated.crashed).any()
+        unbroken = ~simulated.crashed  # the task stops at a crash
         for field in ("x", "y", "heading", "speed"):
             np.testing.assert_allclose(
-                getattr(mine.traffic.pose, field)[unbroken], getattr(road, field)[unbroken], rtol=0, atol=1e-9
+                getattr(simulated.traffic.pose, field)[unbroken], getattr(road, field)[unbroken], rtol=0, atol=1e-9
             )
-        np.testing.assert_allclose(mine.travelled[unbroken], road.travelled[unbroken], rtol=0, atol=1e-9)
-        np.testing.assert_array_equal(mine.traffic.lane[unbroken], road.lane[unbroken])
-        np.testing.assert_array_equal(mine.traffic.target[unbroken], road.target[unbroken])
+        np.testing.assert_allclose(simulated.travelled[unbroken], road.travelled[unbroken], rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(simulated.traffic.lane[unbroken], road.lane[unbroken])
+        np.testing.assert_array_equal(simulated.traffic.target[unbroken], road.target[unbroken])
         compared += unbroken.sum()
-        changes += (mine.traffic.target != states.traffic.target[t, running])[:, 1:].sum()
+        changes += (simulated.traffic.target != states.traffic.target[t, running])[:, 1:].sum()
     assert compared > 200
     assert changes > 20
 
@@ -190,8 +190,8 @@ def test_reference_clearly_beats_idle_and_random(reference_runs: Any) -> None:
     assert reference_runs.cost.mean() < task(DISCRETE).card.constraint.limit
     for player, max_share in (("noop", 0.1), ("random", 0.2)):
         *_, policy = agent(player).train(task(DISCRETE), seed=0, budget="smoke")
-        theirs = play(task(DISCRETE), policy, range(300), split="test")
-        assert theirs.total.mean() < max_share * reference_runs.total.mean()
+        record = play(task(DISCRETE), policy, range(300), split="test")
+        assert record.total.mean() < max_share * reference_runs.total.mean()
 
 
 def test_traffic_left_alone_flows_without_touching(reference_runs: Any) -> None:
@@ -283,12 +283,12 @@ def test_a_crash_takes_back_what_was_earned_and_driving_on_earns_nothing() -> No
     random, noop = (
         list(agent(name).train(task(CONTINUOUS), seed=0, budget="smoke"))[-1] for name in ("random", "noop")
     )
-    played = play(task(CONTINUOUS), random, range(60), split="test")
-    assert played.terminated.mean() > 0.9
-    np.testing.assert_allclose(played.total[played.terminated], 0, atol=1e-4)
+    wild = play(task(CONTINUOUS), random, range(60), split="test")
+    assert wild.terminated.mean() > 0.9
+    np.testing.assert_allclose(wild.total[wild.terminated], 0, atol=1e-4)
     idle = play(task(CONTINUOUS), noop, range(60), split="test")
     np.testing.assert_allclose(idle.total, 0, atol=1e-2)
-    assert not played.info["success"].any()
+    assert not wild.info["success"].any()
     assert not idle.info["success"].any()
 
 
@@ -301,8 +301,8 @@ def test_success_needs_speed() -> None:
     state_before = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
     x = x.copy()
     x[1:4] = -20, 0, 4
-    far = int(np.argmax(x > 0.4 * params.circumference))
-    x[far] -= params.circumference  # from ahead to behind, on the other side of the ring
+    leading_car = int(np.argmax(x > 0.4 * params.circumference))
+    x[leading_car] -= params.circumference  # from ahead to behind, on the other side of the ring
     state_after = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
     assert int(which.close_step(state_before, state_after, params).overtaken) == 2 - 1
     slow = play(which, Slow(), range(40), split="test")
@@ -354,9 +354,9 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
 
     def is_idle(action: int) -> bool:
         episode_before, states = env.episode, []
-        for played in (action, IDLE):
+        for choice in (action, IDLE):
             env.episode = episode_before
-            env.step(played)
+            env.step(choice)
             states.append(env.episode.state)
         env.episode = episode_before
         assert states[0].travelled > episode_before.state.travelled + 5

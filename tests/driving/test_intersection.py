@@ -70,15 +70,15 @@ def test_zones_hold_every_touch_of_two_bodies() -> None:
     """Rectangles of cars on two routes that cross touch only where both are in their zones."""
     ego = Intersection.ego_route
     for other_route in (4, 5, 7, 10, 11):
-        mine, its = LAYOUT.zones[ego, other_route].reshape(2, 2)
+        zone, other_zone = LAYOUT.zones[ego, other_route].reshape(2, 2)
         touched = 0
         for s in np.arange(97, 120, 1.0):
-            for way in np.arange(95, LAYOUT.out[other_route], 2.0):
-                ego_pose, other_pose = plain_intersection.pose(ego, s), plain_intersection.pose(other_route, way)
+            for other_s in np.arange(95, LAYOUT.out[other_route], 2.0):
+                ego_pose, other_pose = plain_intersection.pose(ego, s), plain_intersection.pose(other_route, other_s)
                 if math.dist(ego_pose[:2], other_pose[:2]) < 6 and overlap(body(ego_pose), body(other_pose)):
                     touched += 1
-                    assert mine[0] - 2.5 <= s <= mine[1] + 2.5
-                    assert its[0] - 2.5 <= way <= its[1] + 2.5
+                    assert zone[0] - 2.5 <= s <= zone[1] + 2.5
+                    assert other_zone[0] - 2.5 <= other_s <= other_zone[1] + 2.5
         assert touched > 3
 
 

@@ -96,7 +96,7 @@ def test_the_reference_keeps_the_lane_and_no_held_wheel_does() -> None:
     assert best.info["mean_distance"].mean() < 0.1
     assert not best.cost.any()
     for wheel in (-1, -0.1, 0, 0.05, 1):
-        held = play(task(), Constant(jnp.array([wheel], jnp.float32)), range(60), split="test")
-        assert held.terminated.all()
-        assert not held.info["success"].any()
-        np.testing.assert_allclose(held.total, 0, atol=1e-3)
+        record = play(task(), Constant(jnp.array([wheel], jnp.float32)), range(60), split="test")
+        assert record.terminated.all()
+        assert not record.info["success"].any()
+        np.testing.assert_allclose(record.total, 0, atol=1e-3)

@@ -80,14 +80,14 @@ def test_beams_end_at_the_first_edge_or_obstacle() -> None:
     edges = obstacles = 0
     for car in CARS:
         road, distances = plane(car), np.asarray(measured(jax.tree.map(jnp.float32, car)))
-        for far, angle in zip(distances, np.linspace(-math.pi / 2, math.pi / 2, 32), strict=True):
+        for distance, angle in zip(distances, np.linspace(-math.pi / 2, math.pi / 2, 32), strict=True):
             beam = np.array([math.cos(angle), math.sin(angle)])
-            free_points = np.arange(0, far - 0.3, 0.1)[:, None] * beam
+            free_points = np.arange(0, distance - 0.3, 0.1)[:, None] * beam
             assert (road.beside(free_points) < EDGE + 0.03).all()
             assert (road.inside(free_points) < 0.01).all()
-            end = far * beam[None]
+            end = distance * beam[None]
             at_edge, at_disc = abs(road.beside(end)[0] - EDGE) < 0.03, abs(road.inside(end)[0]) < 0.01
-            assert at_edge or at_disc or far == 50
+            assert at_edge or at_disc or distance == 50
             edges, obstacles = edges + at_edge, obstacles + at_disc
     assert edges > 30
     assert obstacles > 6
@@ -145,11 +145,11 @@ def test_the_reference_gets_round_and_no_cheap_driver_does() -> None:
     assert best.cost.mean() < 1
     cheap = [Constant(jnp.array([wheel], jnp.float32)) for wheel in (-0.1, 0, 0.05)]
     for player in (*cheap, StanleyAround(margin=-5.0)):
-        played = play(task(), player, range(60), split="test")
-        assert played.info["success"].mean() < 0.05
-        assert played.total.mean() < 0.05 * best.total.mean()
-        failed = ~played.info["success"]
-        assert (played.cost[failed] >= 10).all()  # otherwise a crash in every episode would keep the limit
+        record = play(task(), player, range(60), split="test")
+        assert record.info["success"].mean() < 0.05
+        assert record.total.mean() < 0.05 * best.total.mean()
+        failed = ~record.info["success"]
+        assert (record.cost[failed] >= 10).all()  # otherwise a crash in every episode would keep the limit
 
 
 def test_players_of_numbers_drive_the_same_in_every_setting() -> None:

@@ -64,9 +64,9 @@ def test_no_wish_is_for_what_is_kept_and_all_are_as_likely_as_stated():
         assert np.mean(levels == NONE) == pytest.approx(0.4, abs=0.015)  # four standard errors
         assert np.mean(lanes == NONE) == pytest.approx(0.3, abs=0.015)
         for values, all_of in ((lanes, set(range(4)) - {lane}), (levels, set(range(4)) - {level})):
-            named = values[values != NONE]
+            stated = values[values != NONE]
             for value in all_of:
-                assert np.mean(named == value) == pytest.approx(1 / len(all_of), abs=0.02)
+                assert np.mean(stated == value) == pytest.approx(1 / len(all_of), abs=0.02)
 
 
 class Obeys(NamedTuple):
@@ -83,7 +83,7 @@ class Obeys(NamedTuple):
         return jnp.where(step < self.until, action, FASTER), step + 1
 
 
-def played(seeds: range, until: float = np.inf) -> Record:
+def play_reference(seeds: range, until: float = np.inf) -> Record:
     """Play the reference player until some step."""
     task = card("LanguageDriving-v0").build()
     return play(task, Obeys(reference_player(task), jnp.float32(until)), seeds)
@@ -102,14 +102,14 @@ def test_rewards_and_success_are_those_of_poses_and_words():
     """Play the reference, one that obeys for 30 s, and a wild player; judge each second from pose and words alone."""
     env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test")
     text_env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test", view="text")
-    named = env.unwrapped.task.named
+    name_entries = env.unwrapped.task.named
     rng, wishes, ends = np.random.default_rng(0), set(), set()
-    reference = played(range(64))
+    reference = play_reference(range(64))
     for seed, obeys in ((0, 60), (0, 30), (0, 0), (1, 0), (2, 0)):
         observation, _ = env.reset(seed=seed)
-        view = named(observation)
+        view = name_entries(observation)
         text, _ = text_env.reset(seed=seed)
-        paid, held = 0, np.zeros(4, bool)
+        paid, obeyed = 0, np.zeros(4, bool)
         for step in range(60):
             wanted_lane, wanted_speed = read(text.split('"')[1])
             wishes.add((wanted_lane, round(wanted_speed)))
@@ -120,7 +120,7 @@ def test_rewards_and_success_are_those_of_poses_and_words():
             wild = IDLE if obeys else wild_moves(view, wanted_lane, wanted_speed, rng)
             action = int(reference.actions[seed, step]) if step < obeys else wild
             observation, reward, crashed, _, info = env.step(action)
-            view = named(observation)
+            view = name_entries(observation)
             text, *_ = text_env.step(ACTIONS[action])
             assert "You are to" not in text  # one gives orders, the passenger
             if crashed:
@@ -132,16 +132,16 @@ def test_rewards_and_success_are_those_of_poses_and_words():
             at_speed = wanted_speed == NONE or abs(40 * view["speed"] - exact_speed) <= 2
             assert reward == float(in_lane and at_speed)
             paid += int(reward)
-            held[step // PATIENCE] |= reward > 0
-        assert info["success"] == (held.all() and not crashed)
-        assert (info["obeyed"], info["wishes"]) == (paid, held.sum())
+            obeyed[step // PATIENCE] |= reward > 0
+        assert info["success"] == (obeyed.all() and not crashed)
+        assert (info["obeyed"], info["wishes"]) == (paid, obeyed.sum())
         ends.add((bool(crashed), bool(info["success"])))
     assert ends == {(True, False), (False, True), (False, False)}
     assert len(wishes) > 5
 
 
 def test_the_reference_obeys():
-    best = played(range(64))
+    best = play_reference(range(64))
     assert best.total.mean() > 40  # of 60; calibration says 47, and a standard error is 1
     assert best.info["success"].mean() > 0.75
     assert best.cost.mean() < card("LanguageDriving-v0").constraint.limit
@@ -149,7 +149,7 @@ def test_the_reference_obeys():
 
 
 def test_a_crash_takes_back_exactly_all():
-    crashing = played(range(64), 50)
+    crashing = play_reference(range(64), 50)
     assert crashing.terminated.sum() > 5
     assert crashing.info["obeyed"][crashing.terminated].max() > 35
     assert not crashing.total[crashing.terminated].any()

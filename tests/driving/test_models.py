@@ -51,11 +51,13 @@ def test_idm_is_the_published_equation() -> None:
     desired_gap = s0 + T * v + v * (v - leader) / (2 * np.sqrt(a * b))
     published = a * (1 - (v / v0) ** 4 - (desired_gap / gap) ** 2)
     usual = desired_gap >= s0
-    mine = np.asarray(car_following.acceleration(who, v, gap, leader))
-    np.testing.assert_allclose(mine[usual], published[usual], rtol=1e-12, atol=1e-9)
+    computed = np.asarray(car_following.acceleration(who, v, gap, leader))
+    np.testing.assert_allclose(computed[usual], published[usual], rtol=1e-12, atol=1e-9)
     # A leader that draws away fast: the wanted gap is s0, and never brakes by its square (Treiber & Kesting 2013).
     assert 1_000 < (~usual).sum() < 10_000
-    np.testing.assert_allclose(mine[~usual], (a * (1 - (v / v0) ** 4 - (s0 / gap) ** 2))[~usual], rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(
+        computed[~usual], (a * (1 - (v / v0) ** 4 - (s0 / gap) ** 2))[~usual], rtol=1e-12, atol=1e-9
+    )
 
 
 def test_idm_by_hand() -> None:
@@ -98,8 +100,8 @@ def test_mobil_is_the_published_criterion() -> None:
         p = rng.uniform(0, 1)
         safe = an_ > -4 and ac_ > -4
         worth = ac_ - ac + p * ((an_ - an) + (ao_ - ao)) > 0.1
-        mine = lane_changing.wants_to_change(Prospect(ac, ac_, an, an_, ao, ao_), p)
-        assert bool(mine) == (safe and worth)
+        decision = lane_changing.wants_to_change(Prospect(ac, ac_, an, an_, ao, ao_), p)
+        assert bool(decision) == (safe and worth)
         assert float(lane_changing.incentive(Prospect(ac, ac_, an, an_, ao, ao_), p)) == pytest.approx(
             ac_ - ac + p * (an_ - an + ao_ - ao), abs=1e-12
         )
@@ -132,9 +134,9 @@ def test_bicycle_is_the_published_model() -> None:
         truth = solve_ivp(
             rates, (0, DURATION), start, "DOP853", args=(acceleration, steering, length), rtol=1e-13, atol=1e-13
         ).y[:, -1]
-        mine = bicycle.move(Pose(*start), acceleration, slip, length, DURATION)
-        np.testing.assert_allclose(np.array(mine.end, float), truth, rtol=0, atol=1e-9)
-        assert float(mine.cosine) == pytest.approx(math.cos((start[2] + truth[2]) / 2), abs=1e-9)
+        motion = bicycle.move(Pose(*start), acceleration, slip, length, DURATION)
+        np.testing.assert_allclose(np.array(motion.end, float), truth, rtol=0, atol=1e-9)
+        assert float(motion.cosine) == pytest.approx(math.cos((start[2] + truth[2]) / 2), abs=1e-9)
 
 
 def test_braking_to_a_stop_within_a_step_stays_there() -> None:

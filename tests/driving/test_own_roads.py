@@ -162,8 +162,8 @@ def test_every_recorded_vehicle_of_the_shipped_scenario_is_replayed() -> None:
             points = ((trajectory, second - int(trajectory.time[0])) for trajectory in trajectories)
             truth = [(trajectory.x[k], trajectory.y[k]) for trajectory, k in points if 0 <= k < len(trajectory.x)]
             present = np.asarray(vehicles.present)
-            mine = sorted(np.stack(vehicles.pose[:2], 1)[present].tolist())
-            np.testing.assert_allclose(mine, sorted(map(list, truth)), rtol=0, atol=1e-9)
+            replayed = sorted(np.stack(vehicles.pose[:2], 1)[present].tolist())
+            np.testing.assert_allclose(replayed, sorted(map(list, truth)), rtol=0, atol=1e-9)
 
 
 def test_overlap_is_that_of_rectangles() -> None:
@@ -186,14 +186,14 @@ def test_overlap_is_that_of_rectangles() -> None:
     )
     ego = np.array([0.0, 0.0, 0.7, 5.0, 2.0])
     with jax.enable_x64(True):
-        mine = np.asarray(collision.overlap(Body(*ego), Body(*bodies.T)))
+        overlaps = np.asarray(collision.overlap(Body(*ego), Body(*bodies.T)))
         wider, narrower = (
             np.asarray(collision.overlap(Body(*ego[:3], *(ego[3:] + d)), Body(*bodies.T))) for d in (0.4, -0.4)
         )
     for k, body in enumerate(bodies):
         brute = inside(sampled(ego), body) or inside(sampled(body), ego)
-        assert mine[k] >= brute
-        assert mine[k] == brute or wider[k] != narrower[k]  # the grid misses corners that are closer than its step
+        assert overlaps[k] >= brute
+        assert overlaps[k] == brute or wider[k] != narrower[k]  # the grid misses corners that are closer than its step
         num_overlaps += brute
     assert 100 < num_overlaps < 350
 
@@ -335,20 +335,20 @@ def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_pat
     """The hash is that of what the file says, whatever its layout; the cache brings it back by its label."""
     (tmp_path / "town.json").write_text(json.dumps(BEND, indent=3, sort_keys=True))
     (tmp_path / "mine.yaml").write_text("scenario: town.json\n")
-    named = card(f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}")
-    mapped = card("OwnRoads-v0", context={"scenario": BEND})
-    assert named.id.startswith("rlsuite/OwnRoads-v0?context=mine-")
-    assert named.id.rpartition("-")[2] == mapped.id.rpartition("-")[2]
+    by_file = card(f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}")
+    by_mapping = card("OwnRoads-v0", context={"scenario": BEND})
+    assert by_file.id.startswith("rlsuite/OwnRoads-v0?context=mine-")
+    assert by_file.id.rpartition("-")[2] == by_mapping.id.rpartition("-")[2]
     moved = document_with(duration=201.0)
-    assert card("OwnRoads-v0", context={"scenario": moved}).id.rpartition("-")[2] != named.id.rpartition("-")[2]
+    assert card("OwnRoads-v0", context={"scenario": moved}).id.rpartition("-")[2] != by_file.id.rpartition("-")[2]
     (tmp_path / "town.json").unlink()
-    assert card(named.id).build().goal == mapped.build().goal
+    assert card(by_file.id).build().goal == by_mapping.build().goal
     (tmp_path / "town.json").write_text(json.dumps(document_with(lane=[])))
     program = Path(sys.executable).with_name("rlsuite")
     arguments = "show", f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}"
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "Did you mean 'lanes'?" in done.stderr
+    finished = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert "Did you mean 'lanes'?" in finished.stderr
 
 
 def test_the_page_shows_a_scenario_and_names_every_field() -> None:
@@ -369,8 +369,8 @@ def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
     assert best.info["success"].mean() > 0.9
     assert best.cost.mean() < own_card.constraint.limit
     for pedal in (-1.0, -0.2, 0.0, 0.3, 1.0):
-        held = play(task, Constant(jnp.array([pedal], jnp.float32)), range(100), split="test")
-        assert held.total.mean() < best.total.mean() / 3, pedal
+        record = play(task, Constant(jnp.array([pedal], jnp.float32)), range(100), split="test")
+        assert record.total.mean() < best.total.mean() / 3, pedal
 
 
 def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:

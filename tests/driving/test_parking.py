@@ -45,9 +45,9 @@ def test_a_step_is_that_of_the_bicycle_forwards_and_backwards() -> None:
         end = solve_ivp(slopes, (0, 0.2), [1.0, 2.0, heading, speed], rtol=1e-10, atol=1e-12).y[:, -1]
         with precision(card("Parking-v0").build(dtype="float64")):
             start = Pose(*(jnp.float64(v) for v in (1.0, 2.0, heading, speed)))
-            mine = parking.roll(start, jnp.float64(push), bicycle.slip_of_steering(jnp.float64(wheel)), 0.2)
+            pose = parking.roll(start, jnp.float64(push), bicycle.slip_of_steering(jnp.float64(wheel)), 0.2)
         end[2] = (end[2] + math.pi) % (2 * math.pi) - math.pi
-        np.testing.assert_allclose(np.array(mine), end, atol=1e-9)
+        np.testing.assert_allclose(np.array(pose), end, atol=1e-9)
 
 
 def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> None:
@@ -99,7 +99,7 @@ def test_the_reference_parks_always_and_nothing_cheap_pays() -> None:
     assert best.info["success"].mean() > 0.99
     assert not best.info["collision"].any()
     for action in ((0, 0), (0.3, 1), (-0.3, 1), (0.2, 0.5), (1, 0)):
-        played = play(task(), Constant(jnp.array(action, jnp.float32)), range(100), split="test")
-        assert played.total.mean() < 0.05 * best.total.mean()
-        assert not played.info["success"].any()
-        np.testing.assert_allclose(played.total[played.terminated], 0, atol=1e-3)
+        record = play(task(), Constant(jnp.array(action, jnp.float32)), range(100), split="test")
+        assert record.total.mean() < 0.05 * best.total.mean()
+        assert not record.info["success"].any()
+        np.testing.assert_allclose(record.total[record.terminated], 0, atol=1e-3)

@@ -37,10 +37,10 @@ def centre(pieces: list[tuple[float, float]], start: tuple[float, float, float],
     """Integrate x, y and heading of a centre line from its curvature."""
     place = np.array(start)
     for length, kappa in pieces:
-        way = min(length, s)
-        if way > 0:
+        piece = min(length, s)
+        if piece > 0:
             place = solve_ivp(
-                lambda _, z, k=kappa: [math.cos(z[2]), math.sin(z[2]), k], (0, way), place, rtol=1e-12, atol=1e-12
+                lambda _, z, k=kappa: [math.cos(z[2]), math.sin(z[2]), k], (0, piece), place, rtol=1e-12, atol=1e-12
             ).y[:, -1]
         s -= length
     return place
@@ -62,12 +62,12 @@ def test_places_are_those_that_the_curvature_integrates_to_and_points_project_on
             x, y = truth[0] - d * math.sin(truth[2]), truth[1] + d * math.cos(truth[2])
             projection = [float(v) for v in routes.project(route, jnp.float64(x), jnp.float64(y), jnp.float64(guess))]
             np.testing.assert_allclose(projection, [s, d], atol=1e-8)
-            way = minimize_scalar(
+            nearest = minimize_scalar(
                 lambda z, x=x, y=y: math.dist(centre(PIECES, start, z)[:2], (x, y)),
                 bounds=(max(s - 4, 0), min(s + 4, 73)),
                 method="bounded",
             )
-            assert math.isclose(way.fun, abs(projection[1]), abs_tol=1e-6)
+            assert math.isclose(nearest.fun, abs(projection[1]), abs_tol=1e-6)
 
 
 def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
@@ -134,15 +134,15 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
     at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
     compared = crashes = 0
     for e in range(count):
-        mine = at(params, e)
-        track = mine.track
-        pieces = list(zip(np.diff([*track.start, mine.lap]).tolist(), track.curvature.tolist(), strict=True))
+        context = at(params, e)
+        track = context.track
+        pieces = list(zip(np.diff([*track.start, context.lap]).tolist(), track.curvature.tolist(), strict=True))
         first = tuple(float(v[0]) for v in (track.x, track.y, track.heading))
         for t in range(STEPS):
             old, new = at(states, t, e), at(next_states, t, e)
             if old.crashed:
                 break
-            u, axle = mine.speed, 1.5
+            u, axle = context.speed, 1.5
             slip = actions[t, e, 0] * min(axle * 0.5 * 9.81 / u**2, math.sin(math.atan(0.5)))
             z = np.array(old.pose[:3])
             touched = False
@@ -152,10 +152,10 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
                     lambda _, z, u=u, b=beta: [u * math.cos(z[2] + b), u * math.sin(z[2] + b), u / 1.5 * math.sin(b)],
                     (0, 1 / 15), z, rtol=1e-11, atol=1e-11,
                 ).y[:, -1]  # fmt: skip
-                for s, d in zip(old.other_s, mine.across, strict=True):
-                    if abs((s - old.s + mine.lap / 2) % mine.lap - mine.lap / 2) > 12:
+                for s, d in zip(old.other_s, context.across, strict=True):
+                    if abs((s - old.s + context.lap / 2) % context.lap - context.lap / 2) > 12:
                         continue
-                    x, y, psi = centre(pieces, first, (s + k * mine.pace / 15) % mine.lap)
+                    x, y, psi = centre(pieces, first, (s + k * context.pace / 15) % context.lap)
                     other_body = body(x - d * math.sin(psi), y + d * math.cos(psi), psi)
                     touched |= bool(overlap(body(*z), other_body))
                 if touched:
@@ -164,7 +164,9 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
             assert new.crashed or not touched
             if not new.crashed:
                 np.testing.assert_allclose(new.pose[:3], z, atol=1e-8)
-                moved = (new.other_s - old.other_s - 3 * mine.pace / 15 + mine.lap / 2) % mine.lap - mine.lap / 2
+                moved = (
+                    new.other_s - old.other_s - 3 * context.pace / 15 + context.lap / 2
+                ) % context.lap - context.lap / 2
                 np.testing.assert_allclose(moved, 0, atol=1e-9)
                 compared += 1
     assert compared > 80
@@ -177,15 +179,15 @@ def test_the_reference_laps_and_no_held_wheel_does() -> None:
     assert best.info["success"].all()
     assert best.cost.mean() < card("Racetrack-v0").constraint.limit
     for wheel in (-1.0, 0.0, 0.3, 1.0):
-        held = play(task(), Constant(jnp.array([wheel], jnp.float32)), range(40), split="test")
-        assert held.terminated.all()
-        np.testing.assert_allclose(held.total, 0, atol=1e-3)
+        record = play(task(), Constant(jnp.array([wheel], jnp.float32)), range(40), split="test")
+        assert record.terminated.all()
+        np.testing.assert_allclose(record.total, 0, atol=1e-3)
 
 
 def test_one_that_never_passes_meets_the_next_car() -> None:
     """The reference without a look ahead keeps its lane, runs into a car of its lane and earns nothing then."""
     blind = reference_player(task())._replace(notice=-100.0)
-    played = play(task(), blind, range(100), split="test")
-    hit = played.info["collision"]
+    record = play(task(), blind, range(100), split="test")
+    hit = record.info["collision"]
     assert 0.5 < hit.mean() < 1
-    np.testing.assert_allclose(played.total[hit], 0, atol=1e-3)
+    np.testing.assert_allclose(record.total[hit], 0, atol=1e-3)

@@ -55,12 +55,12 @@ def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainT
         params, *state.traffic.pose, lane, target, state.travelled, lanes=lanes, lowest=lowest, steady=steady
     )
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
-    target_lane, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
-    allowed = (target_lane >= 0) & (target_lane < lanes) & settled
+    target_lane, in_target_lane = target[:, 0] + aside, lane[:, 0] == target[:, 0]
+    allowed = (target_lane >= 0) & (target_lane < lanes) & in_target_lane
     if name == "Merge-v0":
         at = state.travelled
         allowed &= (target_lane > 0) & ((target[:, 0] > 0) | ((at >= 150) & (at < 400)))
-    back = (aside != 0) & ~settled & (target_lane == lane[:, 0])
+    back = (aside != 0) & ~in_target_lane & (target_lane == lane[:, 0])
     lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
     target[:, 0] += np.where(allowed, aside, 0)
     speed = 10 + 5 * np.clip(state.level + (action == FASTER) - (action == SLOWER), 0, 4)
@@ -88,23 +88,23 @@ def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
     for t in range(steps):
         running = np.flatnonzero(~states.crashed[t])
         road = plain_step(name, at(params, running), at(at(states, t), running), actions[t, running])
-        mine = at(at(next_states, t), running)
-        assert not (road.touched & ~mine.crashed).any()
-        unbroken = ~mine.crashed
+        simulated = at(at(next_states, t), running)
+        assert not (road.touched & ~simulated.crashed).any()
+        unbroken = ~simulated.crashed
         close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
         for field in ("x", "y", "heading", "speed"):
-            close(getattr(mine.traffic.pose, field)[unbroken], getattr(road, field)[unbroken])
-        np.testing.assert_array_equal(mine.traffic.lane[unbroken], road.lane[unbroken])
-        np.testing.assert_array_equal(mine.traffic.target[unbroken], road.target[unbroken])
+            close(getattr(simulated.traffic.pose, field)[unbroken], getattr(road, field)[unbroken])
+        np.testing.assert_array_equal(simulated.traffic.lane[unbroken], road.lane[unbroken])
+        np.testing.assert_array_equal(simulated.traffic.target[unbroken], road.target[unbroken])
         compared += unbroken.sum()
     assert compared > 100
 
 
 def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -> None:
     """At 20 m/s the front of the ego reaches 400 m after 19.9 s; lane changes before 150 m do nothing."""
-    played = play(task("Merge-v0"), Constant(jnp.int32(IDLE)), range(20), split="test")
-    assert (played.length == 20).all()
-    assert played.terminated.all()
+    record = play(task("Merge-v0"), Constant(jnp.int32(IDLE)), range(20), split="test")
+    assert (record.length == 20).all()
+    assert record.terminated.all()
     env = gymnasium.make("rlsuite/Merge-v0").unwrapped
     env.reset(seed=0)
     for _ in range(7):
@@ -120,11 +120,11 @@ def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -
 
 def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
     """420 m at 20 m/s take 21 s. Only a fast ego in the exit lane succeeds, and an edge lies on either side of it."""
-    played = play(task("Exit-v0"), Constant(jnp.int32(FASTER)), range(40), split="test")
-    missed = ~played.info["collision"]
-    assert not played.info["success"].any()
-    assert played.terminated.all()
-    np.testing.assert_allclose(played.total, 0, atol=1e-4)
+    record = play(task("Exit-v0"), Constant(jnp.int32(FASTER)), range(40), split="test")
+    missed = ~record.info["collision"]
+    assert not record.info["success"].any()
+    assert record.terminated.all()
+    np.testing.assert_allclose(record.total, 0, atol=1e-4)
     assert missed.sum() >= 1
     env = gymnasium.make("rlsuite/Exit-v0").unwrapped
     env.reset(seed=1)
@@ -134,14 +134,14 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
             break
     assert env.episode.state.steps == 22
     assert info["end_reason"] == "the ego missed the exit"
-    far = task("Exit-v0")
+    exit_task = task("Exit-v0")
     state = env.episode.state._replace(overtaken=np.int32(1))
     y = state.traffic.pose.y.copy()
     for place, has_left in ((2.0, True), (6.0, False)):
         y[0] = place
         state_at_exit = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(y=y)))
-        assert bool(far.info(state_at_exit, env.params)["success"]) == has_left
-        assert not far.info(state_at_exit._replace(overtaken=np.int32(0)), env.params)["success"]
+        assert bool(exit_task.info(state_at_exit, env.params)["success"]) == has_left
+        assert not exit_task.info(state_at_exit._replace(overtaken=np.int32(0)), env.params)["success"]
         right, end = motorway_exit.rules_of(state_at_exit).edges(np.float32(0), np.float32(place))
         assert (float(right), float(end)) == ((0, 4) if has_left else (4, 16))
 
@@ -186,6 +186,6 @@ def test_no_constant_action_pays(name: str) -> None:
     """Waiting, cutting in, racing and braking earn next to nothing against the reference; no success either."""
     best = card(name).scores()["reference"].mean
     for action in range(len(ACTIONS)):
-        played = play(task(name), Constant(jnp.int32(action)), range(40), split="test")
-        assert played.total.mean() < 0.1 * best, ACTIONS[action]
-        assert played.info["success"].mean() < 0.2, ACTIONS[action]
+        record = play(task(name), Constant(jnp.int32(action)), range(40), split="test")
+        assert record.total.mean() < 0.1 * best, ACTIONS[action]
+        assert record.info["success"].mean() < 0.2, ACTIONS[action]

@@ -14,7 +14,7 @@ import plain_roundabout
 import pytest
 from junction_checks import Record
 from plain_junction import body, overlap
-from plain_roundabout import LINE, ZONES, pose, waits, way
+from plain_roundabout import LINE, ZONES, distance_to, pose, waits
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
@@ -66,7 +66,7 @@ def test_routes_are_arcs_that_join_the_lanes() -> None:
     """They go around the circles' centres without a kink; radii of 20 and 24 m, nodes at 24 degrees (highway-env)."""
     for route in range(15):
         s = np.arange(0, LAYOUT.out[route] + 30, 1.7)
-        ours, plain = routes.points(LAYOUT.route(route), s), np.array([pose(route, float(way)) for way in s])
+        ours, plain = routes.points(LAYOUT.route(route), s), np.array([pose(route, float(distance)) for distance in s])
         np.testing.assert_allclose(ours[:, :2], plain[:, :2], rtol=0, atol=1e-9)
         np.testing.assert_allclose(np.cos(ours[:, 2] - plain[:, 2]), 1, rtol=0, atol=1e-12)
         assert np.hypot(*np.diff(ours[:, :2], axis=0).T).max() < 1.7 + 1e-9
@@ -83,16 +83,18 @@ def test_bodies_touch_only_where_one_yields_or_follows() -> None:
     for route, other_route in product(USED, USED):
         if route == other_route:
             continue
-        mine = np.arange(LINE - 5, LAYOUT.out[route] + 10, 1.5)
-        its = np.arange(LINE - 5, LAYOUT.out[other_route] + 10, 1.5)
-        places, other_places = ([pose(r, float(s)) for s in line] for r, line in ((route, mine), (other_route, its)))
+        distances = np.arange(LINE - 5, LAYOUT.out[route] + 10, 1.5)
+        other_distances = np.arange(LINE - 5, LAYOUT.out[other_route] + 10, 1.5)
+        places, other_places = (
+            [pose(r, float(s)) for s in line] for r, line in ((route, distances), (other_route, other_distances))
+        )
         dx, dy = (np.array(places)[:, None, k] - np.array(other_places)[:, k] for k in (0, 1))
         is_close = np.hypot(dx, dy) < math.hypot(5, 2)
         for i, j in np.argwhere(is_close):
             if not overlap(body(places[i]), body(other_places[j])):
                 continue
-            s, its_s = float(mine[i]), float(its[j])
-            ahead = way(route, s, other_route, its_s), way(other_route, its_s, route, s)
+            s, its_s = float(distances[i]), float(other_distances[j])
+            ahead = distance_to(route, s, other_route, its_s), distance_to(other_route, its_s, route, s)
             begin, end, its_begin, its_end = ZONES[route, other_route]
             back = ZONES[other_route, route]
             inside = begin - 2.5 <= s <= end + 2.5 and its_begin - 2.5 <= its_s <= its_end + 2.5

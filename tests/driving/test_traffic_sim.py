@@ -56,8 +56,8 @@ def gaps_within(ring: Ring, pedal: Any, moments: int) -> Any:
     """Return the gaps at moments of a tick, ``(moments, ...)``, of cars that stay where they stop."""
     time = jnp.linspace(0, TICK, moments).reshape(-1, *[1] * pedal.ndim)
     stop = jnp.where(pedal < 0, jnp.minimum(time, ring.v / jnp.maximum(-pedal, 1e-12)), time)
-    way = ring.v * stop + 0.5 * pedal * stop * stop
-    return ring.gap + jnp.roll(way, 1, -1) - way
+    distance = ring.v * stop + 0.5 * pedal * stop * stop
+    return ring.gap + jnp.roll(distance, 1, -1) - distance
 
 
 def test_a_tick_is_that_of_held_accelerations() -> None:
@@ -141,8 +141,8 @@ def pedal(gap: float, v: float, leader: float, driver: tuple[float, ...]) -> flo
 def travelled(cars: list[list[float]], a: list[float]) -> tuple[list[float], list[float]]:
     """Return the way of each car in a tick, and its speed after it."""
     stop = [-v / x if v + TICK * x < 0 else TICK for (_, v), x in zip(cars, a, strict=True)]
-    way = [v * t + x * t * t / 2 for (_, v), x, t in zip(cars, a, stop, strict=True)]
-    return way, [max(v + TICK * x, 0.0) for (_, v), x in zip(cars, a, strict=True)]
+    distances = [v * t + x * t * t / 2 for (_, v), x, t in zip(cars, a, stop, strict=True)]
+    return distances, [max(v + TICK * x, 0.0) for (_, v), x in zip(cars, a, strict=True)]
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
@@ -178,9 +178,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                     bounds = [bound(gap, v, cars[i - 1][1]) for i, (gap, v) in enumerate(cars)]
                     overruled += sum(a[i] > bounds[i] + 0.1 for i in range(1, CARS))
                     a[1:] = np.minimum(a[1:], bounds[1:])
-                way, new = travelled(cars, a)
+                distances, new = travelled(cars, a)
                 for i in range(CARS):
-                    gap = cars[i][0] + way[i - 1] - way[i]
+                    gap = cars[i][0] + distances[i - 1] - distances[i]
                     if i:
                         for history, value in zip(
                             histories[world], (new[i], gap, (new[i] - cars[i][1]) / TICK), strict=True
@@ -199,9 +199,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
     realism = []
     for name, twin_values, fleet_values in zip(GRIDS, *histories, strict=True):
         twin, fleet = (binned(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values))
-        far, wide = wasserstein_distance(twin, fleet), wasserstein_distance(twin, [np.median(twin)])
-        realism.append(max(0, 1 - 2 * far / wide))
-        assert float(step.info[f"{name}_distance"]) == pytest.approx(far, abs=1e-9)
+        distance, wide = wasserstein_distance(twin, fleet), wasserstein_distance(twin, [np.median(twin)])
+        realism.append(max(0, 1 - 2 * distance / wide))
+        assert float(step.info[f"{name}_distance"]) == pytest.approx(distance, abs=1e-9)
         assert float(step.info[f"{name}_realism"]) == pytest.approx(realism[-1], abs=1e-9)
     obedience = max(1 - 2.5 * float(np.mean(errors)), 0)
     assert float(step.info["obedience"]) == pytest.approx(obedience, abs=2e-3)  # errors in thousandths
@@ -213,7 +213,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
 class Impostor(eqx.Module):
     """A player that looks real in one way only, the population itself, or the reference."""
 
-    way: Any
+    manner: Any
     which: Any = eqx.field(static=True)
 
     def initial(self, params: Any) -> Any:
@@ -223,8 +223,8 @@ class Impostor(eqx.Module):
         params, state = memory, view.state
         ring = Ring(*(values[1] for values in state.ring))
         random = params.random * jax.random.normal(key, (CARS,))
-        ones = jnp.ones(CARS)
-        typical = params._replace(driver=Driver(ones * params.limit, ones * 1.4, ones * 2.25, ones * 1.2, ones * 1.6))
+        unit = jnp.ones(CARS)
+        typical = params._replace(driver=Driver(unit * params.limit, unit * 1.4, unit * 2.25, unit * 1.2, unit * 1.6))
         drive = lambda driver, random: ring_road.human_acceleration(ring, driver, random)[1:] / BRAKING  # noqa: E731
         real = drive(traffic_sim.obedient_drivers(params), random)
         mean = (state.record.speed.mean() - ring.v[1:]) / (TICK * BRAKING)
@@ -236,23 +236,23 @@ class Impostor(eqx.Module):
             "it, with a car that would ram another at the end": jnp.where(rammed, 1, real),
             "an average driver in every car": drive(traffic_sim.obedient_drivers(typical), random),
             "everyone at the mean speed": jnp.clip(mean, -1, 1),
-            "everyone brakes to a stop": -0.25 * ones[1:],
+            "everyone brakes to a stop": -0.25 * unit[1:],
             "random accelerations alone": random[1:] / BRAKING,
             "no acceleration": 0 * real,
             "the reference": reference_player(self.which).act((), view, key)[0][:, 0],
         }
-        return jnp.stack(list(ways.values()))[self.way][:, None].astype(self.which.dtype), memory
+        return jnp.stack(list(ways.values()))[self.manner][:, None].astype(self.which.dtype), memory
 
 
 def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
     """Returns of 64 test episodes. The first line is the noise floor: the population under other random numbers."""
     which, seeds = task(), range(64)
-    records = [play(which, Impostor(jnp.int32(way), which), seeds) for way in range(10)]
+    records = [play(which, Impostor(jnp.int32(number), which), seeds) for number in range(10)]
     returns = [float(record.total.mean()) for record in records]
     for record, total in zip(records, returns, strict=True):
         measures = [*(f"{name}_realism" for name in GRIDS), "obedience"]
         print(f"{total:.1f}", *(f"{record.info[measure].mean():.2f}" for measure in measures))
-    population, silent, deaf, ramming, average, same, frozen, random, idle, good = returns
+    population, silent, deaf, ramming, average, uniform, frozen, random, idle, good = returns
     real = {name: records[0].info[f"{name}_realism"].mean() for name in GRIDS}
     assert min(real.values()) > 0.87, real
     assert records[0].info["obedience"].mean() > 0.8
@@ -265,12 +265,12 @@ def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
     assert average < good - 15
     assert ramming < population
     assert records[3].cost.min() > 1
-    assert max(same, frozen, random, idle) < 5
+    assert max(uniform, frozen, random, idle) < 5
     succeeds = [float(record.info["success"].mean()) for record in records]
     assert succeeds[0] > 0.9
     assert succeeds[9] > 0.75
     assert succeeds[4] < 0.25
-    assert not any(records[way].info["success"].any() for way in (2, 5, 6, 7, 8))
+    assert not any(records[number].info["success"].any() for number in (2, 5, 6, 7, 8))
 
 
 def test_nobody_collides_whatever_agents_ask_for() -> None:

@@ -51,8 +51,8 @@ class PlainRing(PlainTraffic):
         angle = np.arctan2(y, np.abs(x) - half)
         bend = np.abs(x) > half
         first = np.where(bend, half + R * (angle + math.pi / 2), np.where(y < 0, x, 2 * half + BEND - x))
-        far = np.where(bend, 3 * half + BEND + R * (math.pi / 2 - angle), first)
-        s = np.where(bend & (x < 0), far, first)
+        second = np.where(bend, 3 * half + BEND + R * (math.pi / 2 - angle), first)
+        s = np.where(bend & (x < 0), second, first)
         return s, R - np.where(bend, np.hypot(np.abs(x) - half, y), np.abs(y))
 
     def substep(self, ego: Any) -> None:
@@ -62,11 +62,11 @@ class PlainRing(PlainTraffic):
         s = np.mod(self.travelled[:, None] + self.x, self.ring)
         u = np.mod(s, self.ring / 2)
         bend = (u >= half) & (u < half + BEND)
-        way = np.where(u < half, half - u, np.where(bend, 0, half + self.ring / 2 - u))
+        distance_to_bend = np.where(u < half, half - u, np.where(bend, 0, half + self.ring / 2 - u))
         v0 = self.fleet.driver.desired_speed
         slow = 0.55 * v0
         slow[:, 0] = 8
-        limit = np.sqrt(slow**2 + 4 * way)
+        limit = np.sqrt(slow**2 + 4 * distance_to_bend)
         forward = self.speed * np.cos(self.heading)
         driver = (np.minimum(v0, limit), *tuple(self.fleet.driver)[1:])
         pull = np.full_like(self.x, np.inf)
@@ -135,10 +135,10 @@ def plain_step(params: Any, state: Any, action: np.ndarray) -> PlainRing:
     lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
     road = PlainRing(params, *state.traffic.pose, lane, target, state.travelled, lanes=2)
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
-    target_lane, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
-    back = (aside != 0) & ~settled & (target_lane == lane[:, 0])
+    target_lane, in_target_lane = target[:, 0] + aside, lane[:, 0] == target[:, 0]
+    back = (aside != 0) & ~in_target_lane & (target_lane == lane[:, 0])
     lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
-    target[:, 0] += np.where((target_lane >= 0) & (target_lane < 2) & settled, aside, 0)
+    target[:, 0] += np.where((target_lane >= 0) & (target_lane < 2) & in_target_lane, aside, 0)
     speed = 4 + 5 * np.clip(state.level + (action == FASTER) - (action == SLOWER), 0, 4)
     y = 4 * target[:, 0] + 2
 
@@ -163,17 +163,17 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
     for t in range(STEPS):
         running = np.flatnonzero(~states.crashed[t])
         road = plain_step(at(params, running), at(states, t, running), actions[t, running])
-        mine = at(next_states, t, running)
-        assert not (road.touched & ~mine.crashed).any()
-        unbroken = ~mine.crashed
+        simulated = at(next_states, t, running)
+        assert not (road.touched & ~simulated.crashed).any()
+        unbroken = ~simulated.crashed
         for name in ("x", "y", "heading", "speed"):
-            close(getattr(mine.traffic.pose, name)[unbroken], getattr(road, name)[unbroken])
-        np.testing.assert_array_equal(mine.traffic.lane[unbroken], road.lane[unbroken])
-        np.testing.assert_array_equal(mine.traffic.target[unbroken], road.target[unbroken])
+            close(getattr(simulated.traffic.pose, name)[unbroken], getattr(road, name)[unbroken])
+        np.testing.assert_array_equal(simulated.traffic.lane[unbroken], road.lane[unbroken])
+        np.testing.assert_array_equal(simulated.traffic.target[unbroken], road.target[unbroken])
         compared += unbroken.sum()
         crashes += road.touched.sum()
         half = road.ring[:, 0] / 4 - BEND / 2
-        bends += (unbroken & (mine.travelled > half) & (mine.travelled < half + BEND)).sum()
+        bends += (unbroken & (simulated.travelled > half) & (simulated.travelled < half + BEND)).sum()
     assert compared > 150
     assert bends > 30
     assert crashes >= 2
@@ -207,16 +207,16 @@ def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
         assert max(line[name]["mean"] for name in ("noop", "random")) < 0.2 * line["reference"]["mean"]
         assert line["reference"]["cost"] < limit
     for action in range(len(ACTIONS)):
-        played = play(card("UTurn-v0").build(), Constant(jnp.int32(action)), range(60), split="test")
-        assert played.total.mean() < 0.2 * scores["medium"]["reference"]["mean"], ACTIONS[action]
+        record = play(card("UTurn-v0").build(), Constant(jnp.int32(action)), range(60), split="test")
+        assert record.total.mean() < 0.2 * scores["medium"]["reference"]["mean"], ACTIONS[action]
 
 
 def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
     """No speed pays in a bend, so that to hurry through it gains only a place behind slow vehicles."""
     task: Any = card("UTurn-v0").build()
     hurried = UTurnDriver.for_task(task)._replace(hang_back_from=0.0)
-    played = play(task, hurried, range(60), split="test")
-    assert played.total.mean() < 0.9 * task.scores["reference"].mean
+    record = play(task, hurried, range(60), split="test")
+    assert record.total.mean() < 0.9 * task.scores["reference"].mean
 
 
 def test_success_is_a_return_that_hardly_any_follower_earns() -> None:

@@ -40,15 +40,15 @@ def test_rewards_add_up_to_the_closed_form_and_the_posterior_is_that_of_gauss(en
         prior, costs = np.array(env.params.covariance), np.array(env.params.costs)
         np.testing.assert_allclose(prior, prior.T, rtol=1e-13)
         assert np.linalg.eigvalsh(prior).min() > -1e-12
-        visited, rewards, spent, over = [], [], 0, False
+        visited, rewards, total_cost, over = [], [], 0, False
         while not over:
             action = rng.choice(np.flatnonzero(env.action_masks()))
             _, reward, over, truncated, info = env.step(action)
             visited.append(int(env.episode.state.x) + SIDE * int(env.episode.state.y))
             rewards.append(reward)
-            spent += costs[visited[-1]]
+            total_cost += costs[visited[-1]]
             over |= truncated
-        assert spent <= BUDGET
+        assert total_cost <= BUDGET
         assert len(set(visited)) < len(visited)  # some cell was measured twice, which is worth less and not nothing
         assert sum(rewards) == pytest.approx(information(prior, visited), rel=1e-12)
         assert info["information"] == pytest.approx(sum(rewards), rel=1e-12)
@@ -65,8 +65,8 @@ def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None
         measure, gain = jax.jit(informative_path.measure), jax.jit(informative_path.gain)
         posteriors = {frozenset(): jnp.asarray(env.params.covariance)}
         for size in range(1, len(cells)):
-            for chosen in itertools.combinations(cells, size):
-                posteriors[frozenset(chosen)] = measure(posteriors[frozenset(chosen[:-1])], chosen[-1])
+            for subset in itertools.combinations(cells, size):
+                posteriors[frozenset(subset)] = measure(posteriors[frozenset(subset[:-1])], subset[-1])
         gains = {
             (inside, cell): float(gain(posterior[cell, cell]))
             for inside, posterior in posteriors.items()
@@ -76,8 +76,8 @@ def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None
     for (inside, cell), value in gains.items():
         assert value == pytest.approx(information(prior, [*inside, cell]) - information(prior, inside), abs=1e-12)
         assert value > 0
-        for other in set(cells) - inside - {cell}:
-            assert value >= gains[inside | {other}, cell] - 1e-12
+        for extra_cell in set(cells) - inside - {cell}:
+            assert value >= gains[inside | {extra_cell}, cell] - 1e-12
 
 
 def test_greedy_sets_keep_the_bound_and_no_path_beats_it(env: Any) -> None:
@@ -119,8 +119,8 @@ def test_the_reference_begins_the_best_way_that_a_short_budget_pays_for(env: Any
                         best[moves[0]] = max(best[moves[0]], information(prior, cells))
         state = env.episode.state._replace(budget=jnp.int32(budget))
         with jax.enable_x64():
-            chosen = int(act((), View(None, None, state, env.params), jax.random.key(0))[0])
-        assert best[chosen] == pytest.approx(max(best), rel=1e-12)
+            action = int(act((), View(None, None, state, env.params), jax.random.key(0))[0])
+        assert best[action] == pytest.approx(max(best), rel=1e-12)
         assert sorted(best)[-2] < max(best)
 
 

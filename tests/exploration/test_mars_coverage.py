@@ -82,9 +82,9 @@ def test_largest_region_is_that_of_scipy() -> None:
             ground = ~random_rock(rng, density)
             labels, number = ndimage.label(ground)
             sizes = np.bincount(labels.ravel())[1:]
-            found = cells(largest(words(ground)))
-            assert found.sum() == sizes.max()
-            assert len(set(labels[found])) == 1
+            region = cells(largest(words(ground)))
+            assert region.sum() == sizes.max()
+            assert len(set(labels[region])) == 1
             assert number > 1 or density < 0.4
 
 
@@ -112,9 +112,9 @@ def test_terrain_of_random_bits_is_the_plain_one() -> None:
         for _ in range(3):
             rock = (ndimage.convolve(rock.astype(int), np.ones((3, 3), int), mode="constant") >= 5) | ring
         plain = cells(terrain.largest_region(words(~rock)))
-        both = [cells(MAKE(bits, density, jnp.bool_(odd))) for odd in (False, True)]
-        assert sorted((made ^ plain).sum() for made in both) == [0, 1]
-        assert all((made >= plain).all() for made in both)
+        grounds = [cells(MAKE(bits, density, jnp.bool_(odd))) for odd in (False, True)]
+        assert sorted((ground ^ plain).sum() for ground in grounds) == [0, 1]
+        assert all((ground >= plain).all() for ground in grounds)
 
 
 def test_no_ground_at_all_becomes_some() -> None:
@@ -181,9 +181,9 @@ def test_open_ground_is_a_full_disc_and_a_wall_casts_its_shadow() -> None:
     assert cells(terrain.seen_from(words(open_ground), jnp.int32(15), jnp.int32(15))).sum() == 113
     walled = open_ground.copy()
     walled[:, 17] = False
-    seen = cells(terrain.seen_from(words(walled), jnp.int32(15), jnp.int32(15)))
-    assert seen[:, 17].any()
-    assert not seen[:, 18:].any()
+    visible = cells(terrain.seen_from(words(walled), jnp.int32(15), jnp.int32(15)))
+    assert visible[:, 17].any()
+    assert not visible[:, 18:].any()
 
 
 def test_the_lidar_treats_all_directions_alike() -> None:
@@ -192,11 +192,11 @@ def test_the_lidar_treats_all_directions_alike() -> None:
         rock = random_rock(rng, 0.2)
         y, x = 13, 9
         rock[y, x] = False
-        seen = cells(terrain.seen_from(words(~rock), jnp.int32(x), jnp.int32(y)))
+        visible = cells(terrain.seen_from(words(~rock), jnp.int32(x), jnp.int32(y)))
         mirrored = cells(terrain.seen_from(words(~rock[:, ::-1]), jnp.int32(SIDE - 1 - x), jnp.int32(y)))
         turned = cells(terrain.seen_from(words(~rock.T), jnp.int32(y), jnp.int32(x)))
-        np.testing.assert_array_equal(mirrored, seen[:, ::-1])
-        np.testing.assert_array_equal(turned, seen.T)
+        np.testing.assert_array_equal(mirrored, visible[:, ::-1])
+        np.testing.assert_array_equal(turned, visible.T)
 
 
 # -- episodes --------------------------------------------------------------------------------------------------------
@@ -210,18 +210,18 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
         observation, info = env.reset(seed=seed)
         ground = cells(env.params.ground)
         x, y = int(env.episode.state.x), int(env.episode.state.y)
-        known = np.zeros_like(ground)
+        known_cells = np.zeros_like(ground)
         covered, reward = 0, None
         for _ in range(60):
             for ty in range(max(0, y - RANGE), min(SIDE, y + RANGE + 1)):
                 for tx in range(max(0, x - RANGE), min(SIDE, x + RANGE + 1)):
-                    known[ty, tx] |= sees(~ground, x, y, tx, ty)
-            before, covered = covered, int((known & ground).sum())
-            np.testing.assert_array_equal(cells(env.episode.state.known_cells), known)
+                    known_cells[ty, tx] |= sees(~ground, x, y, tx, ty)
+            before, covered = covered, int((known_cells & ground).sum())
+            np.testing.assert_array_equal(cells(env.episode.state.known_cells), known_cells)
             np.testing.assert_array_equal(info["action_mask"], [ground[y + dy, x + dx] for dx, dy in MOVES.values()])
             if reward is not None:
                 assert reward == pytest.approx((covered - before) / ground.sum() - STEP_COST, abs=1e-6)
-            np.testing.assert_allclose(observation, plain_observation(ground, known, x, y), atol=1e-6)
+            np.testing.assert_allclose(observation, plain_observation(ground, known_cells, x, y), atol=1e-6)
             action = rng.choice(np.flatnonzero(info["action_mask"]))
             dx, dy = list(MOVES.values())[action]
             x, y = x + dx, y + dy
@@ -230,17 +230,19 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
             assert not terminated
 
 
-def plain_observation(ground: np.ndarray, known: np.ndarray, x: int, y: int) -> np.ndarray:
+def plain_observation(ground: np.ndarray, known_cells: np.ndarray, x: int, y: int) -> np.ndarray:
     def near(grid: np.ndarray) -> np.ndarray:
         return np.pad(grid, RANGE)[y : y + WINDOW, x : x + WINDOW].ravel()
 
     blocks = np.zeros((8, 8))
-    for fy, fx in np.argwhere(known & ground):
-        if not (known[fy + 1, fx] and known[fy - 1, fx] and known[fy, fx + 1] and known[fy, fx - 1]):
+    for fy, fx in np.argwhere(known_cells & ground):
+        if not (
+            known_cells[fy + 1, fx] and known_cells[fy - 1, fx] and known_cells[fy, fx + 1] and known_cells[fy, fx - 1]
+        ):
             blocks[(fy - y + 32) // 8, (fx - x + 32) // 8] += 1
-    covered = (known & ground).sum() / ground.sum()
+    covered = (known_cells & ground).sum() / ground.sum()
     coarse = np.minimum(blocks, 16).ravel() / 16
-    return np.concatenate([near(known & ground), near(known & ~ground), coarse, [x / 31, y / 31, covered]])
+    return np.concatenate([near(known_cells & ground), near(known_cells & ~ground), coarse, [x / 31, y / 31, covered]])
 
 
 def test_rock_is_refused_and_costs_a_step(task: MarsCoverage) -> None:
@@ -258,11 +260,11 @@ def test_the_goal_is_95_percent_to_the_cell(task: MarsCoverage) -> None:
     ground = np.zeros((SIDE, SIDE), bool)
     ground[5:7, 5:25] = True
     params = Params(jnp.asarray(words(ground)), jnp.int32(40))
-    known = ground.copy()
-    known[5, 5:7] = False
-    enough = State(jnp.int32(9), jnp.int32(5), jnp.asarray(words(known)))
-    known[5, 7] = False
-    short = enough._replace(known_cells=jnp.asarray(words(known)))
+    known_cells = ground.copy()
+    known_cells[5, 5:7] = False
+    enough = State(jnp.int32(9), jnp.int32(5), jnp.asarray(words(known_cells)))
+    known_cells[5, 7] = False
+    short = enough._replace(known_cells=jnp.asarray(words(known_cells)))
     assert bool(task.terminal(enough, None, params))
     assert not bool(task.terminal(short, None, params))
     assert float(task.reward(short, jnp.int32(0), enough, None, params)) == pytest.approx(1 + 1 / 40 - STEP_COST)
@@ -295,23 +297,23 @@ def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage
     over, farther = False, 0
     while not over:
         state, params = env.episode.state, env.params
-        known, ground = cells(state.known_cells), cells(params.ground)
+        known_cells, ground = cells(state.known_cells), cells(params.ground)
         here = int(state.x), int(state.y)
-        ways = {cell: walk(known & ground, *cell) for cell in (here, *neighbours(known & ground, *here))}
+        ways = {cell: walk(known_cells & ground, *cell) for cell in (here, *neighbours(known_cells & ground, *here))}
         worth = {}
-        for y, x in np.argwhere(known & ground):
-            if not all(known[y + dy, x + dx] for dx, dy in MOVES.values()):
-                unknown = int((~known[max(0, y - 3) : y + 4, max(0, x - 3) : x + 4]).sum())
+        for y, x in np.argwhere(known_cells & ground):
+            if not all(known_cells[y + dy, x + dx] for dx, dy in MOVES.values()):
+                unknown = int((~known_cells[max(0, y - 3) : y + 4, max(0, x - 3) : x + 4]).sum())
                 worth[x, y] = int(min(player.weight * unknown**player.power, EARLIEST))
         action = int(act(state, params))
         dx, dy = list(MOVES.values())[action]
 
-        def least(cell: tuple[int, int], ways: Any = ways, worth: Any = worth) -> int:
+        def least_cost(cell: tuple[int, int], ways: Any = ways, worth: Any = worth) -> int:
             return min(ways[cell][goal] - gain for goal, gain in worth.items() if goal in ways[cell])
 
-        assert least((here[0] + dx, here[1] + dy)) == least(here) - 1
+        assert least_cost((here[0] + dx, here[1] + dy)) == least_cost(here) - 1
         farther += min(ways[here][goal] for goal in worth if goal in ways[here]) < min(
-            ways[here][goal] for goal in worth if ways[here].get(goal, 999) - worth[goal] == least(here)
+            ways[here][goal] for goal in worth if ways[here].get(goal, 999) - worth[goal] == least_cost(here)
         )
         over = env.step(action)[2]
     assert farther > 3, "it does not always choose the nearest"
@@ -356,8 +358,8 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsCoverage) -> None:
     player = FrontierUtility.for_task(task)
     hidden = ~np.asarray(state.known_cells)
     for ground in (np.asarray(params.ground) | hidden, np.asarray(params.ground) & ~hidden):
-        other = player.act((), View(None, None, state, params._replace(ground=jnp.asarray(ground))), None)[0]
-        assert int(other) == int(player.act((), View(None, None, state, params), None)[0])
+        action = player.act((), View(None, None, state, params._replace(ground=jnp.asarray(ground))), None)[0]
+        assert int(action) == int(player.act((), View(None, None, state, params), None)[0])
 
 
 def test_words_and_picture(task: MarsCoverage) -> None:

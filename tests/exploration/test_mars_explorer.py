@@ -96,9 +96,9 @@ def test_bugs_are_those_of_the_program(rock: list[int], actions: str, rewards: l
         state, reward, over = step(state, jnp.int32(int(action)))
         assert float(reward) == pytest.approx(expected if abs(expected) == PRIZE else expected - 0.2, abs=1e-5)
         assert bool(over) == (i == len(actions) - 1)
-        shown = np.asarray(task.observation(state, None, params))[..., 0]
-        assert shown[int(state.x), int(state.y)] == pytest.approx(0.5)
-        assert (shown > 0).sum() == as_cells(state.known_cells).sum()
+        observation = np.asarray(task.observation(state, None, params))[..., 0]
+        assert observation[int(state.x), int(state.y)] == pytest.approx(0.5)
+        assert (observation > 0).sum() == as_cells(state.known_cells).sum()
     assert bool(task.info(state, params)["success"]) == (rewards[-1] == PRIZE)
 
 
@@ -136,17 +136,17 @@ def test_every_map_can_be_covered_and_splits_are_apart() -> None:
 
 def walked(ground: np.ndarray, x: int, y: int) -> np.ndarray:
     """Walk each ray in small steps up to the first rock or the edge."""
-    seen = np.zeros_like(ground)
+    visible = np.zeros_like(ground)
     for ray in range(32):
         angle = 2 * np.pi * ray / 32
         for distance in np.linspace(0, 6, 200):
             cell = round(x + distance * np.cos(angle)), round(y + distance * np.sin(angle))
             if not (0 <= cell[0] < MAP and 0 <= cell[1] < MAP):
                 break
-            seen[cell] = True
+            visible[cell] = True
             if not ground[cell]:
                 break
-    return seen
+    return visible
 
 
 def test_rays_end_at_the_first_rock_and_at_the_edge() -> None:
@@ -156,10 +156,10 @@ def test_rays_end_at_the_first_rock_and_at_the_edge() -> None:
         for _ in range(10):
             ground = np.pad(rng.random((MAP - 2, MAP - 2)) > density, 1, constant_values=True)
             for x, y in [(0, 0), (MAP - 1, 3), *rng.choice(np.argwhere(ground), 4)]:
-                seen = as_cells(look(jnp.asarray(as_words(ground)), jnp.int32(x), jnp.int32(y)))
-                np.testing.assert_array_equal(seen, walked(ground, x, y))
-                assert seen[max(0, x - 1) : x + 2, y].all()
-                assert seen[x, max(0, y - 1) : y + 2].all()
+                visible = as_cells(look(jnp.asarray(as_words(ground)), jnp.int32(x), jnp.int32(y)))
+                np.testing.assert_array_equal(visible, walked(ground, x, y))
+                assert visible[max(0, x - 1) : x + 2, y].all()
+                assert visible[x, max(0, y - 1) : y + 2].all()
 
 
 def test_bugs_show_cells_behind_rock_at_the_edge_and_at_every_second_place() -> None:
@@ -190,23 +190,23 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
         observation, _ = env.reset(seed=seed)
         ground = as_cells(env.params.ground)
         x = y = 0
-        known, over = walked(ground, x, y), False
+        known_cells, over = walked(ground, x, y), False
         while not over:
-            expected = np.where(known, np.where(ground, 0.3, 1.0), 0)
+            expected = np.where(known_cells, np.where(ground, 0.3, 1.0), 0)
             expected[x, y] = 0.6
             np.testing.assert_allclose(observation[..., 0], expected, atol=1e-6)
             action = int(rng.choice([0, 2, 0, 2, 1, 3]))
             dx, dy = list(WAYS.values())[action]
             free = 0 <= x + dx < MAP and 0 <= y + dy < MAP and ground[x + dx, y + dy]
             x, y = (x + dx, y + dy) if free else (x, y)
-            before, known = known.sum(), known | walked(ground, x, y)
+            before, known_cells = known_cells.sum(), known_cells | walked(ground, x, y)
             observation, reward, over, _, info = env.step(action)
-            won = known.sum() > MAP**2 * GOAL[0] / GOAL[1]
-            assert reward == known.sum() - before - STEP_COST + PRIZE * (int(won) - (not free))
+            won = known_cells.sum() > MAP**2 * GOAL[0] / GOAL[1]
+            assert reward == known_cells.sum() - before - STEP_COST + PRIZE * (int(won) - (not free))
             assert over == (won or not free)
             assert info["crashed"] == (not free)
-            assert info["coverage"] == pytest.approx(known.sum() / MAP**2)
-            np.testing.assert_array_equal(as_cells(env.episode.state.known_cells), known)
+            assert info["coverage"] == pytest.approx(known_cells.sum() / MAP**2)
+            np.testing.assert_array_equal(as_cells(env.episode.state.known_cells), known_cells)
         crashes += not free
     assert crashes > 3
 
@@ -249,10 +249,10 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsExplorer) -> None:
     player = MapFrontier.for_task(task)
     state, params = env.episode.state, env.params
     hidden = ~np.asarray(state.known_cells)
-    own = int(player.act((), View(None, None, state, params), None)[0])
+    action = int(player.act((), View(None, None, state, params), None)[0])
     for ground in (np.asarray(params.ground) | hidden & INSIDE, np.asarray(params.ground) & ~hidden):
-        other = Params(jnp.asarray(ground))
-        assert int(player.act((), View(None, None, state, other), None)[0]) == own
+        changed = Params(jnp.asarray(ground))
+        assert int(player.act((), View(None, None, state, changed), None)[0]) == action
 
 
 def test_words_and_choices(task: MarsExplorer) -> None:
@@ -261,7 +261,7 @@ def test_words_and_choices(task: MarsExplorer) -> None:
     lines = task.describe(env.episode.state, env.params).splitlines()
     assert lines[MAP][0] == "R"
     assert sum(line.count("?") for line in lines[1:22]) == MAP**2 - as_cells(env.episode.state.known_cells).sum()
-    assert [int(task.parse(way, env.episode.state, env.params)) for way in ("east", "west", "north", "south")] == [
+    assert [int(task.parse(word, env.episode.state, env.params)) for word in ("east", "west", "north", "south")] == [
         0,
         1,
         2,

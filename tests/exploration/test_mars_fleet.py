@@ -45,11 +45,11 @@ def cells(words: Any) -> np.ndarray:
 
 def steps(free: np.ndarray, heights: np.ndarray, x: int, y: int) -> dict[str, int]:
     """Map the ways from a cell that are not too steep to their energy."""
-    found = {}
+    energies = {}
     for name, (dx, dy) in MOVES.items():
         if free[y + dy, x + dx] and abs(int(heights[y + dy, x + dx]) - int(heights[y, x])) <= 2:
-            found[name] = 2 + max(0, int(heights[y + dy, x + dx]) - int(heights[y, x]))
-    return found
+            energies[name] = 2 + max(0, int(heights[y + dy, x + dx]) - int(heights[y, x]))
+    return energies
 
 
 def walk(free: np.ndarray, heights: np.ndarray, x: int, y: int) -> set[tuple[int, int]]:
@@ -75,16 +75,16 @@ def test_all_ground_can_be_reached_and_no_region_is_larger(task: MarsFleet) -> N
     sample = jax.jit(jax.vmap(task.sample_params, (0, None)))
     cut_off = 0
     for split in Split:
-        drawn = sample(keys, jnp.int32(split))
+        terrains = sample(keys, jnp.int32(split))
         for i in range(len(keys)):
-            free, ground, heights = cells(drawn.open[i]), cells(drawn.ground[i]), np.asarray(drawn.heights[i])
+            free, ground, heights = cells(terrains.open[i]), cells(terrains.ground[i]), np.asarray(terrains.heights[i])
             assert free.sum() % 2 == split
-            assert ground.sum() == drawn.size[i]
-            rest = {(int(x), int(y)) for y, x in np.argwhere(free)}
+            assert ground.sum() == terrains.size[i]
+            unvisited = {(int(x), int(y)) for y, x in np.argwhere(free)}
             regions = []
-            while rest:
-                regions.append(walk(free, heights, *next(iter(rest))))
-                rest -= regions[-1]
+            while unvisited:
+                regions.append(walk(free, heights, *next(iter(unvisited))))
+                unvisited -= regions[-1]
             largest = max(map(len, regions))
             assert {(int(x), int(y)) for y, x in np.argwhere(ground)} in regions
             assert ground.sum() == largest
@@ -122,10 +122,10 @@ def test_an_episode_by_plain_python(task: MarsFleet) -> None:
     free, ground, heights = cells(params.open), cells(params.ground), np.asarray(params.heights)
     place = [(int(env.episode.state.rovers.x[i]), int(env.episode.state.rovers.y[i])) for i in range(3)]
     assert len(set(place)) == 1
-    battery, spent = [CHARGE] * 3, 0
-    known = cells(look(params.open, *map(jnp.int32, place[0])))
+    battery, energy = [CHARGE] * 3, 0
+    known_cells = cells(look(params.open, *map(jnp.int32, place[0])))
     for _ in range(150):
-        np.testing.assert_array_equal(cells(env.episode.state.known_cells), known)
+        np.testing.assert_array_equal(cells(env.episode.state.known_cells), known_cells)
         open_ways = [
             {"stay": 0} | {name: cost for name, cost in steps(free, heights, *place[i]).items() if cost <= battery[i]}
             for i in range(3)
@@ -133,34 +133,34 @@ def test_an_episode_by_plain_python(task: MarsFleet) -> None:
         mask = np.array([[name in ways for name in WAYS] for ways in open_ways])
         np.testing.assert_array_equal(info["action_mask"], mask.ravel())
         for i in range(3):
-            check_observation(observation[i], i, place, battery, free, known, heights)
-            assert observation[i][574] == pytest.approx((known & ground).sum() / ground.sum())
+            check_observation(observation[i], i, place, battery, free, known_cells, heights)
+            assert observation[i][574] == pytest.approx((known_cells & ground).sum() / ground.sum())
         # One rover stands at times, so that batteries differ.
         names = [rng.choice([name for name in ways if name != "stay" or rng.random() < 0.2 * i or len(ways) == 1])
                  if len(ways) > 1 else "stay" for i, ways in enumerate(open_ways)]  # fmt: skip
         observation, reward, over, _, info = env.step(np.array([list(WAYS).index(name) for name in names]))
-        before = known.copy()
+        before = known_cells.copy()
         for i, name in enumerate(names):
             place[i] = place[i][0] + WAYS[name][0], place[i][1] + WAYS[name][1]
             battery[i] -= open_ways[i][name]
-            spent += open_ways[i][name]
-            known |= cells(look(params.open, *map(jnp.int32, place[i])))
+            energy += open_ways[i][name]
+            known_cells |= cells(look(params.open, *map(jnp.int32, place[i])))
         assert not over
-        new = (known & ground).sum() - (before & ground).sum()
+        new = (known_cells & ground).sum() - (before & ground).sum()
         assert reward == pytest.approx(new / ground.sum() - STEP_COST, abs=1e-6)
-        assert info["energy"] == pytest.approx(spent * 185 * 3.71 * 0.4 / 1000)
+        assert info["energy"] == pytest.approx(energy * 185 * 3.71 * 0.4 / 1000)
         assert info["stranded"] == sum(each < 2 for each in battery)
     assert info["stranded"] == 3
-    assert spent == 3 * CHARGE - sum(battery)
+    assert energy == 3 * CHARGE - sum(battery)
 
 
 def check_observation(
-    seen: np.ndarray,
+    observation: np.ndarray,
     i: int,
     place: list[tuple[int, int]],
     battery: list[int],
     free: np.ndarray,
-    known: np.ndarray,
+    known_cells: np.ndarray,
     heights: np.ndarray,
 ) -> None:
     x, y = place[i]
@@ -169,12 +169,12 @@ def check_observation(
         return np.pad(grid, 6)[y : y + 13, x : x + 13].ravel()
 
     rise = np.clip(heights - heights[y, x], -16, 16) / 16
-    expected = [*near(known & free), *near(known & ~free), *near(np.where(known, rise, 0))]
-    np.testing.assert_allclose(seen[:507], expected, atol=1e-6)
-    np.testing.assert_allclose(seen[571:574], [x / 31, y / 31, battery[i] / CHARGE], atol=1e-6)
-    for k, other in enumerate([(i + 1) % 3, (i + 2) % 3]):
-        expected = [(place[other][0] - x) / 31, (place[other][1] - y) / 31, battery[other] / CHARGE]
-        np.testing.assert_allclose(seen[575 + 3 * k : 578 + 3 * k], expected, atol=1e-6)
+    expected = [*near(known_cells & free), *near(known_cells & ~free), *near(np.where(known_cells, rise, 0))]
+    np.testing.assert_allclose(observation[:507], expected, atol=1e-6)
+    np.testing.assert_allclose(observation[571:574], [x / 31, y / 31, battery[i] / CHARGE], atol=1e-6)
+    for k, teammate in enumerate([(i + 1) % 3, (i + 2) % 3]):
+        expected = [(place[teammate][0] - x) / 31, (place[teammate][1] - y) / 31, battery[teammate] / CHARGE]
+        np.testing.assert_allclose(observation[575 + 3 * k : 578 + 3 * k], expected, atol=1e-6)
 
 
 def test_one_illegal_action_stops_all_and_costs_a_step(task: MarsFleet) -> None:
@@ -207,23 +207,25 @@ def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
     for t in range(12):
         state, params = env.episode.state, env.params
         if t % 4 == 3:
-            known, heights = cells(state.known_cells & params.open), np.asarray(params.heights)
+            known_cells, heights = cells(state.known_cells & params.open), np.asarray(params.heights)
             cost, first = map(np.asarray, cheapest_ways(state.rovers, state.known_cells & params.open, params))
             links = {
                 (SIDE * y + x, SIDE * (y + MOVES[name][1]) + x + MOVES[name][0]): energy
-                for y, x in np.argwhere(known)
-                for name, energy in steps(known, heights, x, y).items()
+                for y, x in np.argwhere(known_cells)
+                for name, energy in steps(known_cells, heights, x, y).items()
             }
             rows, columns = zip(*links, strict=True)
             graph = csr_array((list(links.values()), (rows, columns)), (SIDE**2, SIDE**2))
             for i in range(3):
                 here = SIDE * int(state.rovers.y[i]) + int(state.rovers.x[i])
-                least = dijkstra(graph, indices=here)
-                np.testing.assert_array_equal(np.where(np.isinf(least), UNREACHABLE / 8, least), cost[i].ravel())
-                for cell in np.flatnonzero(np.isfinite(least) & (np.arange(SIDE**2) != here))[::17]:
+                exact_costs = dijkstra(graph, indices=here)
+                np.testing.assert_array_equal(
+                    np.where(np.isinf(exact_costs), UNREACHABLE / 8, exact_costs), cost[i].ravel()
+                )
+                for cell in np.flatnonzero(np.isfinite(exact_costs) & (np.arange(SIDE**2) != here))[::17]:
                     dx, dy = list(WAYS.values())[first[i].ravel()[cell]]
                     beside = here + dx + SIDE * dy
-                    assert links[here, beside] + dijkstra(graph, indices=beside)[cell] == least[cell]
+                    assert links[here, beside] + dijkstra(graph, indices=beside)[cell] == exact_costs[cell]
         env.step(np.asarray(act(state, params)))
 
 
@@ -246,15 +248,15 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsFleet) -> None:
     player = CoordinatedFrontiers.for_task(task)
     state, params = env.episode.state, env.params
     hidden = ~np.asarray(state.known_cells)
-    own = player.act((), View(None, None, state, params), None)[0]
+    action = player.act((), View(None, None, state, params), None)[0]
     for value in (0, 2**32 - 1):
         changed = {
             name: jnp.asarray(np.where(hidden, np.uint32(value), 0) | np.asarray(getattr(params, name)) & ~hidden)
             for name in ("open", "ground")
         }
         heights = jnp.where(cells(state.known_cells), params.heights, value % 7)
-        other = params._replace(**changed, heights=heights)
-        np.testing.assert_array_equal(player.act((), View(None, None, state, other), None)[0], own)
+        changed_params = params._replace(**changed, heights=heights)
+        np.testing.assert_array_equal(player.act((), View(None, None, state, changed_params), None)[0], action)
 
 
 def test_words_and_picture(task: MarsFleet) -> None:
@@ -263,7 +265,7 @@ def test_words_and_picture(task: MarsFleet) -> None:
     env.step(np.array([int(np.flatnonzero(env.action_masks()[:5])[1]), 0, 0]))
     state, params = env.episode.state, env.params
     lines = task.describe(state, params).splitlines()
-    x, y = (int(part[0]) for part in state.rovers[:2])
+    x, y = (int(coordinates[0]) for coordinates in state.rovers[:2])
     assert lines[SIDE - y][x] == "1"
     assert int(lines[1 + SIDE + SIDE - y][x], 36) == int(params.heights[y, x])
     assert sum(line.count("?") for line in lines[2 + SIDE : 2 + 2 * SIDE]) == SIDE**2 - cells(state.known_cells).sum()

@@ -39,11 +39,11 @@ CARD = card("TemporalLogic-v0")
 def prefixes(formula: Formula, trace: Trace) -> list[float]:
     """Robustness of every beginning of a trace by the monitor."""
     monitor = Monitor(formula)
-    memory, found = (NEVER,) * monitor.size, []
+    memory, values_so_far = (NEVER,) * monitor.size, []
     for sample in range(len(next(iter(trace.values())))):
         value, memory = monitor.step(memory, {name: values[sample] for name, values in trace.items()}, sample)
-        found.append(float(value))
-    return found
+        values_so_far.append(float(value))
+    return values_so_far
 
 
 P, Q, R = (In(name) for name in "PQR")
@@ -131,18 +131,18 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
     task = CARD.build(dtype="float64")
     env, player = TaskEnv(task, split="test"), SpecificationDriver()
     act = jax.jit(player.act)
-    seen, successes = set(), 0
+    driven_specifications, successes = set(), 0
     for seed in range(40):
         env.reset(seed=seed)
         params = env.params
-        if (chosen := int(params.specification)) in seen:
+        if (specification := int(params.specification)) in driven_specifications:
             continue
-        seen.add(chosen)
+        driven_specifications.add(specification)
         with jax.enable_x64():
             memory = player.initial(jax.tree.map(jax.numpy.asarray, params))
         start = plain_values(float(params.start.x), float(params.start.y), params)
         trace = {name: [value] * (LEAD_IN + 1) for name, value in start.items()}
-        first, total, over = robustness(FORMULAS[chosen], trace), 0.0, False
+        first, total, over = robustness(FORMULAS[specification], trace), 0.0, False
         while not over:
             with jax.enable_x64():
                 view = temporal_logic_view(env)
@@ -153,15 +153,15 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
                 float(env.episode.state.car.x), float(env.episode.state.car.y), params
             ).items():
                 trace[name].append(value)
-        last = robustness(FORMULAS[chosen], trace)
+        last = robustness(FORMULAS[specification], trace)
         collided = min(trace["free"]) <= 0
         assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
         assert info["success"] == (last > 0 and len(trace["free"]) == LEAD_IN + 1 + STEPS)
         telescoped = (np.clip(last, -20, 0) - np.clip(first, -20, 0)) / 10 + info["success"] - collided
         assert total == pytest.approx(telescoped, abs=1e-9)
         successes += info["success"]
-    assert seen == set(range(len(FORMULAS)))
-    assert successes >= len(seen) - 1
+    assert driven_specifications == set(range(len(FORMULAS)))
+    assert successes >= len(driven_specifications) - 1
 
 
 def temporal_logic_view(env: Any) -> Any:

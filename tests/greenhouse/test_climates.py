@@ -62,11 +62,11 @@ def test_spells_are_a_stationary_markov_chain(name: str) -> None:
     climate, count = CLIMATES[name], 20_000
     first, later = skies(climate, count, 48)
     often = climate.unsettled / (climate.fair + climate.unsettled)
-    kept = np.exp(-24 * (1 / climate.fair + 1 / climate.unsettled))
+    correlation = np.exp(-24 * (1 / climate.fair + 1 / climate.unsettled))
     for sky in (first, later):
         assert sky.unsettled.mean() == pytest.approx(often, abs=0.012)
     together = np.mean(first.unsettled & later.unsettled)
-    assert together == pytest.approx(often * (often + (1 - often) * kept), abs=0.012)
+    assert together == pytest.approx(often * (often + (1 - often) * correlation), abs=0.012)
 
 
 def test_correlation_of_cloud_cover_s_logit() -> None:
@@ -79,8 +79,8 @@ def test_correlation_of_cloud_cover_s_logit() -> None:
     def logit(sky: Sky) -> Any:
         return np.where(sky.unsettled, climate.unsettled_cloud, climate.fair_cloud) + CLOUD_SPREAD * sky.cloud
 
-    kept = np.exp(-12 * (1 / climate.fair + 1 / climate.unsettled)), np.exp(-12 * 3600 / CLOUD_MEMORY)
-    expected = (chain * kept[0] + noise * kept[1]) / (chain + noise)
+    correlations = np.exp(-12 * (1 / climate.fair + 1 / climate.unsettled)), np.exp(-12 * 3600 / CLOUD_MEMORY)
+    expected = (chain * correlations[0] + noise * correlations[1]) / (chain + noise)
     assert np.corrcoef(logit(first), logit(later))[0, 1] == pytest.approx(expected, abs=0.02)
     assert np.std(logit(later)) == pytest.approx(np.sqrt(chain + noise), rel=0.02)
 
@@ -103,11 +103,11 @@ def test_daily_means_spread_as_said() -> None:
 
 def test_climates_differ_as_places_do() -> None:
     """Global radiation of a year, kWh/m2, roughly that of solar atlases: De Bilt, Almeria, Beijing, Helsinki."""
-    found = {}
+    yearly_radiation = {}
     for name, climate in CLIMATES.items():
         sky, time = skies(climate, 20_000)[0], np.random.default_rng(1).uniform(0, 365 * 86400, 20_000)
         now = at(climate, SITES[name], sky, time)
-        found[name] = now.radiation.mean() * 8.76
+        yearly_radiation[name] = now.radiation.mean() * 8.76
         assert (now.dew_point <= now.temperature).all()
     for name, expected in {"maritime": 1000, "mediterranean": 1850, "continental": 1500, "boreal": 950}.items():
-        assert found[name] == pytest.approx(expected, rel=0.15), found
+        assert yearly_radiation[name] == pytest.approx(expected, rel=0.15), yearly_radiation

@@ -40,7 +40,7 @@ def written(folder: Path, lines: list[str]) -> Path:
 
 def weather_of(name: str) -> Any:
     """Return the series of a task's weather."""
-    return next(one for one in card(name).build().series() if one.name == "weather")
+    return next(series for series in card(name).build().series() if series.name == "weather")
 
 
 def columns_of(name: str) -> dict[str, Any]:
@@ -67,15 +67,17 @@ def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
     path = written(tmp_path, rows())
     weather: Any = read_energyplus(path, columns_of("Lettuce-v0"))
     (tmp_path / "mine.yaml").write_text("weather: city.epw\n")
-    found, same = (card("Lettuce-v0", context=given) for given in (tmp_path / "mine.yaml", {"weather": weather}))
-    assert found.context is not None
-    assert same.context is not None
-    assert found.context.record("weather") == same.context.record("weather")
+    by_file, by_columns = (
+        card("Lettuce-v0", context=context) for context in (tmp_path / "mine.yaml", {"weather": weather})
+    )
+    assert by_file.context is not None
+    assert by_columns.context is not None
+    assert by_file.context.record("weather") == by_columns.context.record("weather")
     assert weather_of("Lettuce-v0").suffixes == (".csv", ".parquet", ".epw")
 
 
 @pytest.mark.parametrize(
-    ("row", "field", "value", "said"),
+    ("row", "field", "value", "message"),
     [
         (0, 0, "PLACE", "its first row does not begin with LOCATION"),
         (10, 13, "9999", r"the global horizontal radiation of row 11 is missing \(9999\)"),
@@ -96,33 +98,33 @@ def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
         (8, 2, "-1", "month and day of row 9 are no date: '01--1'"),
     ],
 )
-def test_bad_files_cost_one_sentence(tmp_path: Path, row: int, field: int, value: str, said: str) -> None:
+def test_bad_files_cost_one_sentence(tmp_path: Path, row: int, field: int, value: str, message: str) -> None:
     lines = rows()
     fields = lines[row].split(",")
     fields[field] = value
     lines[row] = ",".join(fields)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         card("Lettuce-v0", context={"weather": written(tmp_path, lines)})
 
 
 def test_days_follow_each_other(tmp_path: Path) -> None:
     """February may have 28 or 29 days, and years begin anew; a missing day or month is refused."""
     lines = rows()
-    for first, count, said in (
+    for first, count, message in (
         (8 + 24 * 20, 24, "row 489 should begin the day .* 1-21, got 1-22"),
         (8 + 24 * 31, 672, "row 753 should begin the day .* 2-1, got 3-1"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             read_energyplus(written(tmp_path, lines[:first] + lines[first + count :]), columns_of("Lettuce-v0"))
     leap = [line.replace("2001,03,01,", "2000,02,29,", 1) for line in lines[: 8 + 24 * 60]]
     around = [line.replace("2001,01,01,", "2001,12,31,", 1) for line in lines[8:32]]
-    for given in (leap, lines[:8] + around + lines[8:]):
-        (tmp_path / "city.epw").write_text("\ufeff" + "\n".join(given))
-        assert len(read_energyplus(tmp_path / "city.epw", columns_of("Lettuce-v0"))["time"]) == 2 * len(given) - 15
+    for file_lines in (leap, lines[:8] + around + lines[8:]):
+        (tmp_path / "city.epw").write_text("\ufeff" + "\n".join(file_lines))
+        assert len(read_energyplus(tmp_path / "city.epw", columns_of("Lettuce-v0"))["time"]) == 2 * len(file_lines) - 15
 
 
 def test_short_and_empty_files_are_refused(tmp_path: Path) -> None:
-    for lines, said in (
+    for lines, message in (
         (rows()[:8], "it has no rows after the 8 of the header"),
         ([*rows()[:8], "2001,1,1,1"], "row 9 has 4 fields, of at least 22"),
         (rows()[: 8 + 24 * 30], "it has 1441 steps of 1800 s, and at least"),
@@ -130,7 +132,7 @@ def test_short_and_empty_files_are_refused(tmp_path: Path) -> None:
         ([*rows()[:40], "", *rows()[40:]], "row 41 has 1 fields, of at least 22"),
         ([*rows()[:8], *["1"] * 200_001], "it has more than 200,000 rows"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             card("Lettuce-v0", context={"weather": written(tmp_path, lines)})
     with pytest.raises(ValueError, match=r"it is not a .csv or .parquet file"):
         card("Lettuce-v0", context={"prices": tmp_path / "city.epw"})

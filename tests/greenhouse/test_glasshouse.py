@@ -166,7 +166,7 @@ def stacked(cases: Any) -> Any:
 
 
 def test_crop_equals_greenlight() -> None:
-    crop, temperature, ppm, light = stacked([given for given, _ in GREENLIGHT])
+    crop, temperature, ppm, light = stacked([inputs for inputs, _ in GREENLIGHT])
 
     @jax.jit
     def ours(crop: Crop, temperature: Any, ppm: Any, light: Any) -> Any:
@@ -174,8 +174,8 @@ def test_crop_equals_greenlight() -> None:
         return *tomato_crop.derivative(crop, flow, temperature)[:4], tomato_crop.uptake(flow)
 
     with jax.enable_x64():
-        found = np.array(ours(crop, temperature, ppm, light)).T
-    np.testing.assert_allclose(found, [published for _, published in GREENLIGHT], rtol=1e-10)
+        computed = np.array(ours(crop, temperature, ppm, light)).T
+    np.testing.assert_allclose(computed, [published for _, published in GREENLIGHT], rtol=1e-10)
 
 
 def test_derivative_equals_the_papers_equations() -> None:
@@ -256,24 +256,24 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
         control = Control(150 * jnp.clip((target + 1 - air.temperature) / 2, 0, 1), vents, co2)
         rates = glasshouse.decay_rates(now, control, outside, HOUSE)
 
-        def remainder(both: Any) -> Any:
-            slope = glasshouse.derivative(both[0], control, outside, HOUSE, VARIETY)
-            slope = jax.tree.map(lambda d, rate, y: d + rate * y, slope, rates, both[0])
-            return slope, flowing(both[0], control, outside)
+        def remainder(house_and_total: Any) -> Any:
+            slope = glasshouse.derivative(house_and_total[0], control, outside, HOUSE, VARIETY)
+            slope = jax.tree.map(lambda d, rate, y: d + rate * y, slope, rates, house_and_total[0])
+            return slope, flowing(house_and_total[0], control, outside)
 
         return exponential_rk4(remainder, (rates, jax.tree.map(lambda _: 0.0, total)), (now, total), 300.0, 1, 4)
 
-    def whole(day: Any, night: Any, dose: Any) -> Any:
+    def run_season(day: Any, night: Any, dose: Any) -> Any:
         start = jax.tree.map(jnp.float64, House(Air(18.0, 700.0, 1500.0, 30.0), PLANTED, 0.0))
         total = jax.tree.map(lambda _: jnp.float64(0), flowing(start, Control(0.0, 0.0, 0.0), weather(0.0)))
 
-        def one(i: Any, both: Any) -> Any:
-            return five_minutes(*both, 300.0 * i, day, night, dose)
+        def advance(i: Any, house_and_total: Any) -> Any:
+            return five_minutes(*house_and_total, 300.0 * i, day, night, dose)
 
-        return start, jax.lax.fori_loop(0, 200 * 288, one, (start, total))
+        return start, jax.lax.fori_loop(0, 200 * 288, advance, (start, total))
 
     with jax.enable_x64():
-        start, (end, total) = jax.device_get(jax.jit(jax.vmap(whole))(warm, cold, dosing))
+        start, (end, total) = jax.device_get(jax.jit(jax.vmap(run_season))(warm, cold, dosing))
     return start, end, total
 
 

@@ -49,8 +49,8 @@ def grown(task: Any) -> Any:
 
 def state(climate: Climate, steps: int = 10, violated: float = 0.0) -> State:
     outside = Weather(0.0, 8e-4, 6.0, 5e-3)
-    made = State(climate, Control(0.0, 0.0, 0.0), MEDIAN, outside, 0, violated)
-    return jax.tree.map(np.float32, made)._replace(steps=np.int32(steps))
+    built = State(climate, Control(0.0, 0.0, 0.0), MEDIAN, outside, 0, violated)
+    return jax.tree.map(np.float32, built)._replace(steps=np.int32(steps))
 
 
 def air(temperature: float, ppm: float, humidity: float, dry_weight: float = 0.1) -> Climate:
@@ -148,12 +148,12 @@ def test_return_is_the_season_s_profit(task: Any) -> None:
     params = jax.tree.map(np.float32, CONTEXT)
     setting = jnp.array([0.3, 0.6, 0.1], jnp.float32)
 
-    def one(now: State, key: jax.Array) -> Any:
+    def advance_state(now: State, key: jax.Array) -> Any:
         after = task.transition(now, setting, key, params)
         return after, task.reward(now, setting, after, None, params)
 
     start = task.initial(jax.random.key(0), params)
-    end, rewards = jax.jit(lambda s: jax.lax.scan(one, s, jax.random.split(jax.random.key(1), 480)))(start)
+    end, rewards = jax.jit(lambda s: jax.lax.scan(advance_state, s, jax.random.split(jax.random.key(1), 480)))(start)
     hours = 240
     bills = 0.1 * 150 / 1000 * hours * 0.05 + 0.3 * 1.2e-6 * 3600 * hours * 0.2
     earned = 20 * float(end.climate.dry_weight - start.climate.dry_weight)
@@ -221,17 +221,17 @@ def test_extreme_settings_stay_finite_and_inside_the_space() -> None:
     def season(key: jax.Array, action: jax.Array) -> Any:
         params = hard.sample_params(key, 1)
 
-        def one(now: State, k: jax.Array) -> Any:
+        def advance_state(now: State, k: jax.Array) -> Any:
             after = hard.transition(now, action, k, params)
             return after, (hard.observation(after, None, params), hard.reward(now, action, after, None, params))
 
-        return jax.lax.scan(one, hard.initial(key, params), jax.random.split(key, 1920))[1]
+        return jax.lax.scan(advance_state, hard.initial(key, params), jax.random.split(key, 1920))[1]
 
     settings = jnp.array([(1, 0, 1), (0, 0, 0), (1, 1, 1), (0, 1, 0)] * 8, jnp.float32)
-    seen, rewards = jax.jit(jax.vmap(season))(jax.random.split(jax.random.key(1), 32), settings)
-    assert np.isfinite(seen).all()
-    assert (seen >= hard.observation_space.low).all()
-    assert (seen <= hard.observation_space.high).all()
+    observations, rewards = jax.jit(jax.vmap(season))(jax.random.split(jax.random.key(1), 32), settings)
+    assert np.isfinite(observations).all()
+    assert (observations >= hard.observation_space.low).all()
+    assert (observations <= hard.observation_space.high).all()
     assert (np.abs(rewards) < 30).all()
 
 

@@ -53,7 +53,7 @@ def task() -> Any:
 def state(temperature: float, ppm: float, humidity: float, fruit: float = 6e4, steps: int = 10, **more: Any) -> State:
     air = Air(temperature, co2_density(ppm, temperature), 0.01 * humidity * float(saturated(temperature)), 40.0)
     house = House(air, Crop(1e4, fruit, 9e4, 5e4, 1200.0, 20.0), more.get("harvest", 0.0))
-    made = State(
+    built = State(
         house,
         Control(*more.get("applied", (0.0, 0.0, 0.0))),
         Sky(0.0, 0.0, 0.0, 0.0, False),
@@ -61,7 +61,7 @@ def state(temperature: float, ppm: float, humidity: float, fruit: float = 6e4, s
         0,
         more.get("violated", 0.0),
     )
-    return jax.tree.map(np.float32, made)._replace(steps=np.int32(steps))
+    return jax.tree.map(np.float32, built)._replace(steps=np.int32(steps))
 
 
 def test_entries_are_those_of_the_components(task: Any) -> None:

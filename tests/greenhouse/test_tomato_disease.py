@@ -33,14 +33,14 @@ def test_growth_is_the_published_response() -> None:
     """Gropin model 37 as its script states it, on the grid of that script; drops on the leaves count as damp."""
     t, activity = np.meshgrid(np.linspace(7.007, 24.975, 21), np.linspace(0.9009, 0.984, 21))
     with jax.enable_x64(True):
-        found = np.asarray(growth(jnp.asarray(t), jnp.asarray(100 * activity - CANOPY)))
+        computed = np.asarray(growth(jnp.asarray(t), jnp.asarray(100 * activity - CANOPY)))
     low, best, high = -1.39, 21.4, 29.1
     warm = (t - high) * (t - low) ** 2 / (best - low)
     warm /= (best - low) * (t - best) - (best - high) * (best + low - 2 * t)
     low, best = 0.895, 0.988
     damp = (activity - 1) * (activity - low) ** 2 / (best - low)
     damp /= (best - low) * (activity - best) - (best - 1) * (best + low - 2 * activity)
-    np.testing.assert_allclose(found, warm * damp, rtol=1e-9)
+    np.testing.assert_allclose(computed, warm * damp, rtol=1e-9)
     assert float(growth(21.4, 98.8 - CANOPY)) == pytest.approx(1, abs=1e-5)
     assert float(growth(21.4, 100.0)) == pytest.approx(1, abs=1e-5)
     assert [float(growth(*air)) for air in ((21.4, 83.4), (-1.5, 95.0), (29.2, 95.0))] == [0, 0, 0]
@@ -57,11 +57,11 @@ def test_mould_spreads_and_rots_as_two_populations() -> None:
         return np.array([-caught, caught - ROT * infected])
 
     healthy, infected = solve_ivp(slope, (0, days), [0.99, 0.01], rtol=1e-10, atol=1e-12).y[:, -1]
-    part, mass = jnp.float32(0.01), jnp.float32(1.0)
+    share, mass = jnp.float32(0.01), jnp.float32(1.0)
     for _ in range(days * DAY):
-        mass = mass * (1 - rotten(part))
-        part = spread(part, *air)
-    assert float(part) == pytest.approx(infected / (healthy + infected), rel=1e-3)
+        mass = mass * (1 - rotten(share))
+        share = spread(share, *air)
+    assert float(share) == pytest.approx(infected / (healthy + infected), rel=1e-3)
     assert float(mass) == pytest.approx(healthy + infected, rel=2e-3)
 
 
@@ -82,26 +82,26 @@ def season(task: Any) -> tuple[np.ndarray, ...]:
 
         return jax.lax.scan(step, state, None, 10 * DAY)[1]
 
-    def both(key: Any) -> Any:
+    def simulate(key: Any) -> Any:
         draw = Draw(np.int32(1), np.int32(-1))
-        one, other = (begin(each, key, 0, draw)[0] for each in (task, plain))
-        mould = days(task, one.params._replace(outbreak=jnp.int32(4 * DAY)), grown(one.state))
-        return mould, days(plain, other.params, grown(other.state))
+        episode, plain_episode = (begin(each, key, 0, draw)[0] for each in (task, plain))
+        mould = days(task, episode.params._replace(outbreak=jnp.int32(4 * DAY)), grown(episode.state))
+        return mould, days(plain, plain_episode.params, grown(plain_episode.state))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tomato_disease, "SPORES", 0.0095)
-        mould, sound = jax.jit(both)(seed_key(2))
+        mould, sound = jax.jit(simulate)(seed_key(2))
     return (*map(np.asarray, mould), np.asarray(sound[0]))
 
 
 def test_an_outbreak_by_hand(season: Any) -> None:
-    leaves, fruit, infected, seen, sound = season
+    leaves, fruit, infected, observations, sound = season
     np.testing.assert_array_equal(leaves[: 4 * DAY], sound[: 4 * DAY])  # bit for bit the season of Tomato-v0
     assert (infected[: 4 * DAY] == 0).all()
     assert infected[4 * DAY] == pytest.approx(0.0095, rel=0.06)
     assert infected[-1] > 0.01  # closed vents keep the air damp
-    np.testing.assert_allclose(seen[:, 23], np.where(infected >= 0.01, 10 * infected, 0), rtol=1e-5)
-    assert ((seen[:, 23] > 0) != (infected > 0)).any()  # mould spreads before it is seen
+    np.testing.assert_allclose(observations[:, 23], np.where(infected >= 0.01, 10 * infected, 0), rtol=1e-5)
+    assert ((observations[:, 23] > 0) != (infected > 0)).any()  # mould spreads before it is seen
     lost = np.cumprod(1 - ROT / DAY * infected)
     np.testing.assert_allclose(leaves[-1] / sound[-1], lost[-1], rtol=0.02)  # fewer leaves, a little less growth
     assert np.isfinite(fruit).all()
@@ -111,8 +111,8 @@ def test_outbreaks_are_drawn_as_the_table_says(task: Any) -> None:
     keys = jax.random.split(jax.random.key(0), 4000)
     params = jax.device_get(jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(0)))
     plain = jax.jit(jax.vmap(card("Tomato-v0").build().sample_params, (0, None)))(keys, np.int32(0))
-    for mine, theirs in zip(params.site + params.prices, plain.site + plain.prices, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for values, plain_values in zip(params.site + params.prices, plain.site + plain.prices, strict=True):
+        np.testing.assert_array_equal(values, plain_values)
     days = params.outbreak / DAY
     np.testing.assert_allclose([days.min(), days.mean(), days.max()], [30, 65, 100], atol=1.5)
 

@@ -30,7 +30,7 @@ def task() -> Any:
 
 
 @pytest.fixture(scope="module")
-def seen(task: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def readings(task: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Five days with a silent, a stuck and a drifting sensor: what is observed, what sound ones show, how many fail."""
     plain = card("Tomato-v0").build()
     draw = Draw(np.int32(1), np.int32(-1))
@@ -44,26 +44,26 @@ def seen(task: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
         return jax.lax.scan(step, state, actions)[1]
 
-    def both(key: Any) -> Any:
+    def simulate(key: Any) -> Any:
         episode = begin(task, key, 0, draw)[0]
         span = jnp.int32(BEGIN), jnp.int32(END)
         silent, stuck, drifts = (True, False, 0.0), (False, True, 0.0), (False, False, DRIFT)
         faults = Readings(*(Fault(*span, *map(jnp.asarray, kind)) for kind in (silent, stuck, drifts)))
         return days(task, episode.params._replace(faults=faults), episode.state)
 
-    observed, sound, failing = jax.jit(both)(seed_key(3))
-    own = begin(plain, seed_key(3), 0, draw)[0]
-    np.testing.assert_array_equal(jax.jit(partial(days, plain))(own.params, own.state)[0], sound)
+    observed, sound, failing = jax.jit(simulate)(seed_key(3))
+    plain_episode = begin(plain, seed_key(3), 0, draw)[0]
+    np.testing.assert_array_equal(jax.jit(partial(days, plain))(plain_episode.params, plain_episode.state)[0], sound)
     return np.asarray(observed), np.asarray(sound), np.asarray(failing)
 
 
-def test_readings_by_hand(seen: Any) -> None:
-    observed, sound, failing = seen
+def test_readings_by_hand(readings: Any) -> None:
+    observed, sound, failing = readings
     steps = np.arange(1, STEPS + 1)
     fails = (steps >= BEGIN) & (steps < END)
     np.testing.assert_array_equal(failing, 3 * fails)
-    others = [i for i in range(23) if i not in (4, 5, 6)]
-    np.testing.assert_array_equal(observed[:, others], sound[:, others])
+    sound_columns = [i for i in range(23) if i not in (4, 5, 6)]
+    np.testing.assert_array_equal(observed[:, sound_columns], sound[:, sound_columns])
     np.testing.assert_array_equal(observed[~fails, 4:7], sound[~fails, 4:7])
     np.testing.assert_array_equal(observed[:, 23:], np.stack([fails, 0 * fails, 0 * fails], 1))
     assert (observed[fails, 4] == 0).all()
@@ -78,9 +78,9 @@ def test_faults_are_drawn_as_the_table_says(task: Any) -> None:
     keys = jax.random.split(jax.random.key(0), 5000)
     params = jax.device_get(jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(0)))
     plain = jax.jit(jax.vmap(card("Tomato-v0").build().sample_params, (0, None)))(keys, np.int32(0))
-    for mine, theirs in zip(params.site + params.prices, plain.site + plain.prices, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    for fault, most in zip(params.faults, (4.0, 400.0, 12.0), strict=True):
+    for values, plain_values in zip(params.site + params.prices, plain.site + plain.prices, strict=True):
+        np.testing.assert_array_equal(values, plain_values)
+    for fault, largest_error in zip(params.faults, (4.0, 400.0, 12.0), strict=True):
         steps = fault.end - fault.begin
         np.testing.assert_allclose([fault.begin.min(), fault.begin.max()], [0, 7680], atol=20)
         np.testing.assert_allclose([steps.min(), steps.max()], [48, 672], atol=4)
@@ -89,7 +89,7 @@ def test_faults_are_drawn_as_the_table_says(task: Any) -> None:
         # A third has a standard error of 0.0067.
         np.testing.assert_allclose([fault.silent.mean(), fault.stuck.mean()], 1 / 3, atol=0.03)
         error = (fault.drift * steps)[drifts]
-        np.testing.assert_allclose([error.min(), error.max()], [-most, most], rtol=0.02)
+        np.testing.assert_allclose([error.min(), error.max()], [-largest_error, largest_error], rtol=0.02)
     begins = np.stack([fault.begin for fault in params.faults])
     assert np.abs(np.corrcoef(begins) - np.eye(3)).max() < 0.05
 
@@ -98,17 +98,17 @@ def test_grower_assumes_what_is_missing_or_repeated() -> None:
     player, plain = DoubtfulGrower(), TomatoGrower()
     sunny = jnp.zeros(26).at[jnp.array([3, 4, 5, 6, 8, 9, 20])].set(jnp.array([1, 1, 0.8, 0.7, 1, 0.5, 1.0]))
 
-    def acts(seen: jax.Array, memory: Any) -> np.ndarray:
-        return np.asarray(player.act(memory, View(seen, None, None, None), None)[0])  # type: ignore[arg-type]
+    def acts(observation: jax.Array, memory: Any) -> np.ndarray:
+        return np.asarray(player.act(memory, View(observation, None, None, None), None)[0])  # type: ignore[arg-type]
 
     fresh = player.initial(None)  # type: ignore[arg-type]
     assumed = sunny.at[4].set((20 + 0.025 * 500) / 20).at[5].set(0.7).at[6].set(0.858)
-    wanted = np.asarray(plain.act((), View(assumed, None, None, None), None)[0])  # type: ignore[arg-type]
-    np.testing.assert_allclose(acts(sunny.at[4:7].set(0).at[23:].set(1), fresh), wanted, rtol=1e-5)
-    np.testing.assert_allclose(acts(sunny, Readings(*sunny[4:7])), wanted, rtol=1e-5)
-    assert wanted[1] > 0.2  # the vents open in the sun, though no temperature is known
-    same = np.asarray(plain.act((), View(sunny, None, None, None), None)[0])  # type: ignore[arg-type]
-    np.testing.assert_array_equal(acts(sunny, fresh), same)
+    assumed_action = np.asarray(plain.act((), View(assumed, None, None, None), None)[0])  # type: ignore[arg-type]
+    np.testing.assert_allclose(acts(sunny.at[4:7].set(0).at[23:].set(1), fresh), assumed_action, rtol=1e-5)
+    np.testing.assert_allclose(acts(sunny, Readings(*sunny[4:7])), assumed_action, rtol=1e-5)
+    assert assumed_action[1] > 0.2  # the vents open in the sun, though no temperature is known
+    sunny_action = np.asarray(plain.act((), View(sunny, None, None, None), None)[0])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(acts(sunny, fresh), sunny_action)
 
 
 def test_the_sun_in_what_is_assumed_saves_crops(task: Any) -> None:

@@ -124,17 +124,17 @@ def stepped(now: Climate, setting: Setting, outside: Outside, substeps: Any) -> 
 
 def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
     """Return the state by Radau's method."""
-    now, *given = exact(case)
+    now, *inputs = exact(case)
     slope, jacobian = slopes()
     house = exact(Glasshouse())
     solved = solve_ivp(
-        lambda _, y: np.asarray(slope(y, *given, house)),
+        lambda _, y: np.asarray(slope(y, *inputs, house)),
         (0, STEP),
         flat(now),
         method="Radau",
         rtol=tolerance,
         atol=tolerance,
-        jac=lambda _, y: np.asarray(jacobian(y, *given, house)),
+        jac=lambda _, y: np.asarray(jacobian(y, *inputs, house)),
     )
     assert solved.success
     return np.asarray(solved.y[:, -1])
@@ -166,9 +166,9 @@ def random_case(rng: np.random.Generator) -> Any:
 def test_slopes_are_those_of_greenlight(case: Any, published: Any) -> None:
     """Within what the finite slope of mixing at equal temperatures changes."""
     with jax.enable_x64():
-        now, *given = exact(case)
-        found = np.asarray(slopes()[0](flat(now), *given, exact(PUBLISHED)))
-    np.testing.assert_allclose(found[:19], sum(published, ()), rtol=5e-5, atol=1e-12)
+        now, *inputs = exact(case)
+        computed = np.asarray(slopes()[0](flat(now), *inputs, exact(PUBLISHED)))
+    np.testing.assert_allclose(computed[:19], sum(published, ()), rtol=5e-5, atol=1e-12)
 
 
 def test_steps_agree_with_radau() -> None:
@@ -178,8 +178,8 @@ def test_steps_agree_with_radau() -> None:
     with jax.enable_x64():
         for _ in range(3):
             case = random_case(rng)
-            found = flat(stepped(*exact(case), model.SUBSTEPS))
-            worst = np.maximum(worst, np.abs(found - after_half_an_hour(case, 1e-6)))
+            reached = flat(stepped(*exact(case), model.SUBSTEPS))
+            worst = np.maximum(worst, np.abs(reached - after_half_an_hour(case, 1e-6)))
     names = [*Air._fields, *Nodes._fields]
     limits = {"co2": 2.0, "top_co2": 10.0, "vapour": 30.0, "top_vapour": 30.0}
     for name, error in zip(names, worst, strict=False):
@@ -317,12 +317,12 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
         value = (after.house.crop.fruit - state.house.crop.fruit) * tomato_crop.FRESH
         return reward - value, after.equipment.heat
 
-    def setting(**parts: float) -> np.ndarray:
-        names = [part.name for part in task.action_components()]
-        return np.array([parts.get(name, 0.0) for name in names], np.float32)
+    def setting(**levels: float) -> np.ndarray:
+        names = [component.name for component in task.action_components()]
+        return np.array([levels.get(name, 0.0) for name in names], np.float32)
 
     idle, charge, drain, burn = (
-        paid(setting(**parts)) for parts in ({}, {"boiler": 1.0}, {"heating": 1.0}, {"heating": 1.0, "boiler": 1.0})
+        paid(setting(**levels)) for levels in ({}, {"boiler": 1.0}, {"heating": 1.0}, {"heating": 1.0, "boiler": 1.0})
     )
     assert charge[1] > state.equipment.heat > drain[1]
     assert float(charge[0]) == pytest.approx(float(idle[0]), abs=2e-6)  # but for what has cooled
@@ -338,8 +338,8 @@ def step(task: Any) -> Any:
 def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
     """Half an hour with 60 W/m2 of boiler, 30 of pipes and half of the rest, then one with nothing: the tank cools."""
     state, params = start
-    named = {"heating": 0.2, "dosing": 1.0, "lamps": 0.5, "boiler": 0.4, "irrigation": 0.5}
-    setting = np.array([named.get(part.name, 0.0) for part in task.action_components()], np.float32)
+    levels = {"heating": 0.2, "dosing": 1.0, "lamps": 0.5, "boiler": 0.4, "irrigation": 0.5}
+    setting = np.array([levels.get(component.name, 0.0) for component in task.action_components()], np.float32)
     used = []
     for action in (setting, np.zeros(7, np.float32)):
         state = step(state, action, jax.random.key(1), params)
@@ -350,12 +350,12 @@ def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
 
     stored_and_left = [0.5 * heat_store.CAPACITY, 0.0]
     electricity, bought = 0.5 * 200 / 3 * 0.5e-3, (5 - 60 * FLUE) * STEP * 1e-6
-    for found, flows in zip(used, ((60.0, 30.0), (0.0, 0.0)), strict=True):
+    for counts, flows in zip(used, ((60.0, 30.0), (0.0, 0.0)), strict=True):
         stored_and_left = solve_ivp(rate, (0, STEP), stored_and_left, args=flows, rtol=1e-9).y[:, -1]
-        assert found["heat_used"] == pytest.approx(stored_and_left[1] / 3.6e6, rel=1e-4)
-        assert found["electricity_used"] == pytest.approx(electricity, rel=1e-5)
-        assert found["water_used"] == pytest.approx(0.5, rel=1e-5)
-        assert found["co2_bought"] == pytest.approx(bought, rel=1e-5)
+        assert counts["heat_used"] == pytest.approx(stored_and_left[1] / 3.6e6, rel=1e-4)
+        assert counts["electricity_used"] == pytest.approx(electricity, rel=1e-5)
+        assert counts["water_used"] == pytest.approx(0.5, rel=1e-5)
+        assert counts["co2_bought"] == pytest.approx(bought, rel=1e-5)
 
 
 HOURS = np.arange(330 * 24 + 1.0)
@@ -385,7 +385,7 @@ def lit(task: Any, start: Any, step: Any) -> Any:
 
 
 def profits_of_steps(task: Any, states: Any, params: Any) -> np.ndarray:
-    before, after = (jax.tree.map(lambda leaf, part=part: leaf[part], states) for part in (slice(-1), slice(1, None)))
+    before, after = (jax.tree.map(lambda leaf, rows=rows: leaf[rows], states) for rows in (slice(-1), slice(1, None)))
     rewards = jax.jit(jax.vmap(task.reward, (0, None, 0, None, None)))(before, None, after, None, params)
     assert (rewards <= task.reward_space.high).all()
     return np.asarray(rewards, np.float64)
@@ -398,24 +398,26 @@ def test_entries_are_those_of_the_components(task: Any) -> None:
 def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any) -> None:
     """An hour's price holds for two steps; below 0 the grower is paid; twice the price is twice the cost."""
     (states, used), params = lit, start[1]._replace(row=np.int32(FIRST))
-    own, twice = priced(DAY_AHEAD), priced(2 * DAY_AHEAD)
-    free, fixed, shipped = (profits_of_steps(one, states, params) for one in (priced(0), priced(0.1), task))
+    hourly, twice = priced(DAY_AHEAD), priced(2 * DAY_AHEAD)
+    free, fixed, shipped = (
+        profits_of_steps(priced_task, states, params) for priced_task in (priced(0), priced(0.1), task)
+    )
     cost = used * np.repeat(DAY_AHEAD[72:96], 2)
     assert cost.min() < -1e-4
-    np.testing.assert_allclose(free - profits_of_steps(own, states, params), cost, atol=1e-7)
+    np.testing.assert_allclose(free - profits_of_steps(hourly, states, params), cost, atol=1e-7)
     np.testing.assert_allclose(free - profits_of_steps(twice, states, params), 2 * cost, atol=1e-7)
     np.testing.assert_allclose(fixed, shipped, atol=1e-8)  # its context has 0.1 EUR/kWh, too
-    observations = jax.jit(jax.vmap(own.observation, (0, None, None)))(states, None, params)[:-1]
-    prices = own.named(observations)["electricity_price"] * own.utility_scales[0]
+    observations = jax.jit(jax.vmap(hourly.observation, (0, None, None)))(states, None, params)[:-1]
+    prices = hourly.named(observations)["electricity_price"] * hourly.utility_scales[0]
     np.testing.assert_allclose(prices, np.repeat(DAY_AHEAD[72:96], 2), rtol=1e-5)
-    assert own.observation_space.low[POSITION["electricity_price"]] == -2
+    assert hourly.observation_space.low[POSITION["electricity_price"]] == -2
     cheapest = jax.tree.map(lambda leaf: leaf[cost.argmin()], states)
-    assert "Prices: electricity -0." in own.describe(cheapest, params)
-    assert own.reward_space.high - task.reward_space.high >= -DAY_AHEAD.min() * 200 / 3 / 2000
+    assert "Prices: electricity -0." in hourly.describe(cheapest, params)
+    assert hourly.reward_space.high - task.reward_space.high >= -DAY_AHEAD.min() * 200 / 3 / 2000
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"electricity": 1000 * DAY_AHEAD}, "electricity must be from -1 to 5 EUR/kWh, got .* in row 1"),
         ({"electricity": 100 * DAY_AHEAD}, "electricity must be from -1 to 5 EUR/kWh"),
@@ -426,8 +428,8 @@ def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any)
     ],
     ids=["EUR/MWh", "ct/kWh", "empty hour", "shorter column", "missing hour", "from one o'clock"],
 )  # fmt: skip
-def test_bad_prices_cost_one_sentence(changed: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=rf"^.*prices: .*{said}"):
+def test_bad_prices_cost_one_sentence(changed: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"^.*prices: .*{message}"):
         card("TomatoHighTech-v0", context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed})
 
 
@@ -452,10 +454,12 @@ def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None
 
         return jax.lax.scan(step, episode.state, jnp.arange(480))[1]
 
-    other = jnp.array([0.3, 0.02, 0.0])
-    mine = jnp.array([0.3, 0.02, 0.0, 0.0, 0.0, 0.3, 0.1])
-    (here, outside), (there, same) = jax.jit(lambda key: (days(task, mine, key), days(plain, other, key)))(seed_key(2))
-    np.testing.assert_array_equal(outside, same)
+    plain_action = jnp.array([0.3, 0.02, 0.0])
+    high_tech_action = jnp.array([0.3, 0.02, 0.0, 0.0, 0.0, 0.3, 0.1])
+    (here, outside), (there, plain_outside) = jax.jit(
+        lambda key: (days(task, high_tech_action, key), days(plain, plain_action, key))
+    )(seed_key(2))
+    np.testing.assert_array_equal(outside, plain_outside)
     warmth, ppm, damp = (float(np.mean(a - b)) for a, b in zip(here, there, strict=True))
     # Colder: the cover radiates to a sky colder than the air, and the soil takes heat. Tomato has neither.
     assert warmth == pytest.approx(-4.2, abs=0.2)
@@ -512,11 +516,11 @@ def test_grower_beats_constants_and_every_device_pays(task: Any) -> None:
         "constant": player((0.3, 0.05, 0.2, 0.0, 0.0, 0.3, 0.15)),
         "constant with lamps": player((0.3, 0.1, 0.2, 0.3, 0.3, 0.3, 0.15)),
     }
-    found = dict(zip(players, profits(task, list(players.values()), [0, 2], 100 * DAY), strict=True))
-    best = found.pop("best")
-    assert all(other < best - 1 for other in found.values()), (best, found)
-    assert max(found["constant"], found["constant with lamps"]) < 0.6 * best
-    assert found["no water"] < 0.2 * best
+    mean_profits = dict(zip(players, profits(task, list(players.values()), [0, 2], 100 * DAY), strict=True))
+    best = mean_profits.pop("best")
+    assert all(profit < best - 1 for profit in mean_profits.values()), (best, mean_profits)
+    assert max(mean_profits["constant"], mean_profits["constant with lamps"]) < 0.6 * best
+    assert mean_profits["no water"] < 0.2 * best
 
 
 def test_words_and_picture(task: Any, start: Any) -> None:

@@ -59,7 +59,7 @@ def step(climate: Any, control: Any, weather: Any, house: Greenhouse, substeps: 
 @cache
 def truths() -> list[tuple[Climate, Control, Weather, np.ndarray]]:
     """Half an hour by an implicit method at tight tolerance, over the whole range of actions."""
-    found = []
+    cases = []
     for climate, weather, control in itertools.product(CLIMATES, WEATHERS, CONTROLS):
         solved = solve_ivp(
             lambda _, x, u=control, v=weather: equations(x, u, v, 0.75e-4),
@@ -70,15 +70,17 @@ def truths() -> list[tuple[Climate, Control, Weather, np.ndarray]]:
             atol=1e-15,
         )
         assert solved.success
-        found.append((climate, control, weather, solved.y[:, -1]))
-    return found
+        cases.append((climate, control, weather, solved.y[:, -1]))
+    return cases
 
 
 @cache
 def errors(substeps: int, *, kinks: bool = False) -> np.ndarray:
     """Largest relative error of each state; without ``kinks``, where light is off or 3..42 degC are never left."""
-    chosen = [case for case in truths() if kinks or case[2].radiation == 0 or max(3 - case[3][2], case[3][2] - 42) < 0]
-    x, u, v, truth = (np.array(part).T for part in zip(*chosen, strict=True))
+    selected = [
+        case for case in truths() if kinks or case[2].radiation == 0 or max(3 - case[3][2], case[3][2] - 42) < 0
+    ]
+    x, u, v, truth = (np.array(column).T for column in zip(*selected, strict=True))
     return np.abs(step(Climate(*x), Control(*u), Weather(*v), Greenhouse(), substeps) / truth - 1).max(-1)
 
 

@@ -30,18 +30,18 @@ def actions(seed: int, count: int) -> Iterator[np.ndarray]:
 
 @pytest.mark.parametrize("seed", [0, 7])
 def test_trajectories_are_those_of_gymnasium(seed: int) -> None:
-    ours, theirs = gymnasium.make(ID, dtype="float64"), gymnasium.make("Hopper-v5")
-    np.testing.assert_array_equal(ours.reset(seed=seed)[0], theirs.reset(seed=seed)[0])
+    ours, peer = gymnasium.make(ID, dtype="float64"), gymnasium.make("Hopper-v5")
+    np.testing.assert_array_equal(ours.reset(seed=seed)[0], peer.reset(seed=seed)[0])
     episodes = 0
     for action in actions(seed, 1500):
-        mine, other = ours.step(action), theirs.step(action)
-        np.testing.assert_array_equal(mine[0], other[0])
-        assert mine[1:4] == other[1:4]
-        assert mine[4]["distance"] == other[4]["x_position"]
-        assert mine[4]["speed"] == other[4]["x_velocity"]
-        if mine[2] or mine[3]:
+        step, peer_step = ours.step(action), peer.step(action)
+        np.testing.assert_array_equal(step[0], peer_step[0])
+        assert step[1:4] == peer_step[1:4]
+        assert step[4]["distance"] == peer_step[4]["x_position"]
+        assert step[4]["speed"] == peer_step[4]["x_velocity"]
+        if step[2] or step[3]:
             episodes += 1
-            np.testing.assert_array_equal(ours.reset()[0], theirs.reset()[0])
+            np.testing.assert_array_equal(ours.reset()[0], peer.reset()[0])
     assert episodes > 3
 
 

@@ -51,7 +51,7 @@ def exact() -> FlockFormation:
     return CARD.build(dtype="float64")
 
 
-def some_params(rng: np.random.Generator, **given: float) -> Params:
+def some_params(rng: np.random.Generator, **fixed: float) -> Params:
     slots = rng.uniform(-2, 2, (2, N))
     values = {
         "heading": rng.uniform(-3, 3),
@@ -62,7 +62,7 @@ def some_params(rng: np.random.Generator, **given: float) -> Params:
         "wind_y": rng.uniform(-2, 2),
         "drag": rng.uniform(0.2, 0.5),
         "lag": rng.uniform(0.1, 0.2),
-    } | given
+    } | fixed
     return Params(*slots, **{name: np.float64(value) for name, value in values.items()})
 
 
@@ -205,24 +205,24 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
         place, velocity = np.array(v[:3]).T, np.array(v[3:6]).T
         cos, sin = math.cos(leader.heading), math.sin(leader.heading)
         turn = np.array([[cos, -sin], [sin, cos]])
-        offset = np.c_[np.stack([params.slot_ahead, params.slot_left], 1) @ turn.T, np.zeros(N)]
-        slot = np.array(leader[:3]) + offset
-        own = np.array([params.speed * cos, params.speed * sin, params.climb])
-        slot_velocity = own + np.cross([0, 0, params.turn_rate], offset)
+        slot_offset = np.c_[np.stack([params.slot_ahead, params.slot_left], 1) @ turn.T, np.zeros(N)]
+        slot = np.array(leader[:3]) + slot_offset
+        leader_velocity = np.array([params.speed * cos, params.speed * sin, params.climb])
+        slot_velocity = leader_velocity + np.cross([0, 0, params.turn_rate], slot_offset)
         rows, rewards = [], []
         pairs = [np.linalg.norm(place[i] - place[j]) for i in range(N) for j in range(i)]
         for i in range(N):
-            others = sorted((j for j in range(N) if j != i), key=lambda j: np.linalg.norm(place[j] - place[i]))
-            parts = [slot[i] - place[i], slot_velocity[i] - velocity[i], velocity[i]]
-            near = [part for j in others[:2] for part in (place[j] - place[i], velocity[j] - velocity[i])]
+            neighbours = sorted((j for j in range(N) if j != i), key=lambda j: np.linalg.norm(place[j] - place[i]))
+            offsets = [slot[i] - place[i], slot_velocity[i] - velocity[i], velocity[i]]
+            near = [offset for j in neighbours[:2] for offset in (place[j] - place[i], velocity[j] - velocity[i])]
             thrust = np.array([v.ax[i] / HORIZONTAL, v.ay[i] / HORIZONTAL, v.az[i] / VERTICAL])
             row = np.concatenate(
-                [*(p / SCALE for p in parts), thrust, *(p / SCALE for p in near), [params.turn_rate / 0.5]]
+                [*(p / SCALE for p in offsets), thrust, *(p / SCALE for p in near), [params.turn_rate / 0.5]]
             )
             rows.append(np.clip(row, -MAX_OBSERVATION, MAX_OBSERVATION))
-            nearest = np.linalg.norm(place[others[0]] - place[i])
+            nearest = np.linalg.norm(place[neighbours[0]] - place[i])
             proximity = min(max((0.4 - nearest) / 0.15, 0), 1)
-            rewards.append(1 / (1 + np.linalg.norm(parts[0]) / 0.25) - proximity)
+            rewards.append(1 / (1 + np.linalg.norm(offsets[0]) / 0.25) - proximity)
         lost = any(np.linalg.norm(slot[i] - place[i]) > LOST for i in range(N))
         with precision(exact):
             there, context = on_device(state), on_device(params)
@@ -281,7 +281,7 @@ def test_it_measures_wind_and_lag(task: FlockFormation) -> None:
     """After two seconds the estimates are the truth, which the vehicles are not shown."""
     env = TaskEnv(task, split="test")
     player = FormationControl.for_task(task)
-    act = jax.jit(lambda memory, seen: player.act(memory, View(seen, None, None, None), None))
+    act = jax.jit(lambda memory, observation: player.act(memory, View(observation, None, None, None), None))
     observation, _ = env.reset(seed=3)
     memory = player.initial(env.params)
     for _ in range(40):
@@ -318,8 +318,8 @@ def test_why_an_episode_is_over(task: FlockFormation) -> None:
     params, state = some_params(np.random.default_rng(6)), some_state(np.random.default_rng(6))
     close = state._replace(vehicles=state.vehicles._replace(**{a: np.full(N, 0.05) for a in "xyz"}))
     assert "collision" in task.why_over(close, params, task.info(close, params))
-    far = state._replace(vehicles=state.vehicles._replace(x=np.arange(N) * 50.0))
-    assert "lost" in task.why_over(far, params, task.info(far, params))
+    scattered = state._replace(vehicles=state.vehicles._replace(x=np.arange(N) * 50.0))
+    assert "lost" in task.why_over(scattered, params, task.info(scattered, params))
 
 
 def test_a_speed_out_of_range_is_refused() -> None:

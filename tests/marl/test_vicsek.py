@@ -76,10 +76,10 @@ def test_observation_equals_plain_loops(exact: Vicsek) -> None:
         state, params = random_state(rng, side), params_of(side=side)
         expected = []
         for i, near in enumerate(neighbours(state, side, 1.0)):
-            own = np.exp(1j * state.heading[i])
+            direction = np.exp(1j * state.heading[i])
             mean = np.mean([np.exp(1j * state.heading[j]) for j, _ in near])
-            centre = np.mean([where for _, where in near]) / own
-            relative = mean / abs(mean) / own
+            centre = np.mean([where for _, where in near]) / direction
+            relative = mean / abs(mean) / direction
             fraction = (len(near) - 1) / (N - 1)
             expected.append([relative.real, relative.imag, abs(mean), fraction, centre.real, centre.imag])
         np.testing.assert_allclose(see(exact, state, params), expected, atol=1e-12)
@@ -136,8 +136,8 @@ def flight_program(task: Vicsek, policy: Any, steps: int) -> Any:
 
 def fly(task: Vicsek, state: State, params: Params, policy: Any, steps: int) -> Flight:
     """States 0..steps, order parameter and rewards of steps 1..steps."""
-    start = State(*(part.astype(task.dtype) for part in state))
-    params = Params(*(part.astype(task.dtype) for part in params))
+    start = State(*(leaf.astype(task.dtype) for leaf in state))
+    params = Params(*(leaf.astype(task.dtype) for leaf in params))
     with precision(task):
         states, orders, rewards = flight_program(task, policy, steps)(start, params)
     states = State(*(np.concatenate([a[None], b]) for a, b in zip(start, states, strict=True)))
@@ -157,12 +157,12 @@ def test_speed_is_conserved(dtype: str, tolerance: float) -> None:
     """Displacement modulo the box is the speed, whatever is done; tolerance: rounding at coordinates up to 4."""
     task, params = CARD.build(dtype=dtype), params_of(side=2.5, speed=0.3, noise=2.0)
     states = fly(task, random_state(np.random.default_rng(2), 2.5), params, anything, 200).states
-    moved = [np.diff(part.astype(np.float64), axis=0) for part in (states.x, states.y)]
+    moved = [np.diff(coordinates.astype(np.float64), axis=0) for coordinates in (states.x, states.y)]
     dx, dy = ((d + 1.25) % 2.5 - 1.25 for d in moved)
     np.testing.assert_allclose(np.hypot(dx, dy), 0.3, atol=tolerance)
     assert (np.abs(moved) > 1.25).any(), "no agent crossed a side"
-    for part in (states.x, states.y):
-        assert ((part >= 0) & (part < np.asarray(2.5, dtype))).all()
+    for coordinates in (states.x, states.y):
+        assert ((coordinates >= 0) & (coordinates < np.asarray(2.5, dtype))).all()
     assert (np.abs(states.heading) <= np.asarray(np.pi, dtype)).all()
 
 
@@ -229,9 +229,9 @@ def test_rewards_share_the_order_parameter(exact: Vicsek) -> None:
 def test_cancelling_headings_give_no_nan(exact: Vicsek) -> None:
     """Agents in opposite pairs in one place: no mean direction anywhere."""
     state = State(np.ones(N), np.ones(N), np.tile([0.0, np.pi], N // 2))
-    seen = see(exact, state, params_of())
-    assert exact.observation_space.contains(seen)
-    np.testing.assert_allclose(seen[:, :2], np.tile([1.0, 0.0], (N, 1)))
+    observation = see(exact, state, params_of())
+    assert exact.observation_space.contains(observation)
+    np.testing.assert_allclose(observation[:, :2], np.tile([1.0, 0.0], (N, 1)))
     with precision(exact):
         reward = exact.reward(state, None, state, None, params_of())
     np.testing.assert_allclose(reward, 0, atol=1e-9)
@@ -243,16 +243,16 @@ def test_cancelling_headings_give_no_nan(exact: Vicsek) -> None:
 def test_what_is_seen_does_not_depend_on_where_the_box_lies(exact: Vicsek) -> None:
     rng = np.random.default_rng(6)
     state, side = random_state(rng, 3.0), 3.0
-    seen = see(exact, state, params_of(side))
+    observation = see(exact, state, params_of(side))
     moved = State((state.x + 1.234) % side, (state.y + 2.9) % side, state.heading)
     turned = State(side - state.y, state.x, (state.heading + np.pi / 2 + np.pi) % (2 * np.pi) - np.pi)
-    np.testing.assert_allclose(see(exact, moved, params_of(side)), seen, atol=1e-12)
-    np.testing.assert_allclose(see(exact, turned, params_of(side)), seen, atol=1e-12)
+    np.testing.assert_allclose(see(exact, moved, params_of(side)), observation, atol=1e-12)
+    np.testing.assert_allclose(see(exact, turned, params_of(side)), observation, atol=1e-12)
     mirrored = State(state.x, side - state.y, -state.heading)
-    np.testing.assert_allclose(see(exact, mirrored, params_of(side)), seen * [1, -1, 1, 1, 1, -1], atol=1e-12)
+    np.testing.assert_allclose(see(exact, mirrored, params_of(side)), observation * [1, -1, 1, 1, 1, -1], atol=1e-12)
     order = rng.permutation(N)
-    shuffled = State(*(part[order] for part in state))
-    np.testing.assert_allclose(see(exact, shuffled, params_of(side)), seen[order], atol=1e-12)
+    shuffled = State(*(values[order] for values in state))
+    np.testing.assert_allclose(see(exact, shuffled, params_of(side)), observation[order], atol=1e-12)
 
 
 # -- the same bits in every layout -----------------------------------------------------------------------------------
@@ -313,11 +313,11 @@ def test_order_falls_with_noise(exact: Vicsek) -> None:
     rng, previous = np.random.default_rng(10), 1.0
     for eta in (0.3, 1.0, 2.0):
         flights = [fly(exact, random_state(rng, 3.0), params_of(noise=eta), reference, 100) for _ in range(12)]
-        settled = np.mean([flight.orders[30:] for flight in flights])
+        steady_order = np.mean([flight.orders[30:] for flight in flights])
         ceiling = np.sinc(eta / 2 / np.pi)
-        assert 0.9 * ceiling < settled < 1.01 * ceiling
-        assert settled < previous - 0.002
-        previous = settled
+        assert 0.9 * ceiling < steady_order < 1.01 * ceiling
+        assert steady_order < previous - 0.002
+        previous = steady_order
 
 
 def test_reference_flocks_and_idle_or_random_agents_do_not(task: Vicsek) -> None:
@@ -328,8 +328,8 @@ def test_reference_flocks_and_idle_or_random_agents_do_not(task: Vicsek) -> None
     returns = record.total.mean(1)
     assert returns.mean() > 90
     for scale in (0.0, 1.0):
-        other = play(task, Constant(np.float32(scale)), range(64)).total.mean(1)
-        assert other.max() + 20 < returns.min()
+        idle_or_random = play(task, Constant(np.float32(scale)), range(64)).total.mean(1)
+        assert idle_or_random.max() + 20 < returns.min()
 
 
 def test_words_and_picture(task: Vicsek) -> None:
@@ -370,7 +370,7 @@ def test_same_seed_same_episode_in_another_process_order(task: Vicsek) -> None:
     first.reset()
     runs = []
     for env in (first, second):
-        shown = [env.reset(seed=5)[0]]
-        shown += [env.step(action)[0] for action in actions]
-        runs.append(np.stack(shown))
+        observations = [env.reset(seed=5)[0]]
+        observations += [env.step(action)[0] for action in actions]
+        runs.append(np.stack(observations))
     np.testing.assert_array_equal(*runs)

@@ -47,11 +47,11 @@ def autoencode(length: int, steps: int) -> Games:
 def n_back(distance: int, steps: int) -> Games:
     """A symbol is repeated with probability 1/2; else it is one of the three others."""
     for row in itertools.product(COLOURS, repeat=steps):
-        same = [row[t] == row[t - distance] for t in range(distance, steps)]
+        repetitions = [row[t] == row[t - distance] for t in range(distance, steps)]
         chance = Fraction(1, 4**distance)
-        for repeated in same:
+        for repeated in repetitions:
             chance *= Fraction(1, 2) if repeated else Fraction(1, 6)
-        yield chance, [(now, int(same[t - distance]) if t >= distance else None) for t, now in enumerate(row)]
+        yield chance, [(now, int(repetitions[t - distance]) if t >= distance else None) for t, now in enumerate(row)]
 
 
 def key_value(keys: int, steps: int, rewriting: str = "0.5") -> Games:
@@ -59,14 +59,14 @@ def key_value(keys: int, steps: int, rewriting: str = "0.5") -> Games:
     rate = Fraction(rewriting)
     chances = [(rate * 3 / 4 / 4, "store", value) for value in COLOURS]
     chances += [(rate / 4, "delete", None), (1 - rate, "look up", None)]
-    each = [(chance / keys, said, key, value) for chance, said, value in chances for key in range(keys)]
+    each = [(chance / keys, instruction, key, value) for chance, instruction, value in chances for key in range(keys)]
     for row in itertools.product(each, repeat=steps):
-        chance, held, turns = Fraction(1), dict.fromkeys(range(keys), 4), []
+        chance, stored, turns = Fraction(1), dict.fromkeys(range(keys), 4), []
         for probability, instruction, key, value in row:
             chance *= probability
-            turns.append(((instruction, key, value), held[key] if instruction == "look up" else None))
+            turns.append(((instruction, key, value), stored[key] if instruction == "look up" else None))
             if instruction != "look up":
-                held[key] = 4 if instruction == "delete" else value
+                stored[key] = 4 if instruction == "delete" else value
         yield chance, turns
 
 
@@ -85,9 +85,9 @@ def delayed_instruction(longest: int, steps: int, distractors: str = "0.5") -> G
                 for probability, _ in heard:
                     chance *= probability
                 cycle: list[Turn] = [(("you", colour), None), *((what, None) for _, what in heard)]
-                called = [("go", 1 + colour)] * (len(cycle) < left)
+                call = [("go", 1 + colour)] * (len(cycle) < left)
                 for probability, after in cycles(left - delay - 2):
-                    yield chance * probability, [*cycle, *called, *after]
+                    yield chance * probability, [*cycle, *call, *after]
 
     return cycles(steps)
 
@@ -97,22 +97,22 @@ def revised_facts(things: int, steps: int, rewriting: str = "0.5") -> Games:
     rate = Fraction(rewriting)
     pairs = [*itertools.permutations(range(things), 2)]
     each: list[tuple[Fraction, tuple[Any, ...]]]
-    each = [((1 - rate) / things, ("ask", thing)) for thing in range(things)]
-    each += [(rate / 3 / (4 * things), ("put", thing, room)) for thing in range(things) for room in COLOURS]
+    each = [((1 - rate) / things, ("ask", item)) for item in range(things)]
+    each += [(rate / 3 / (4 * things), ("put", item, room)) for item in range(things) for room in COLOURS]
     each += [(rate / 3 / len(pairs), (verb, *pair)) for verb in ("bring", "swap") for pair in pairs]
     for rooms in itertools.product(COLOURS, repeat=things):
         for row in itertools.product(each, repeat=steps - things):
             chance, where = Fraction(1, 4**things), list(rooms)
-            turns: list[Turn] = [(("put", thing, room), None) for thing, room in enumerate(rooms)]
-            for probability, said in row:
+            turns: list[Turn] = [(("put", item, room), None) for item, room in enumerate(rooms)]
+            for probability, sentence in row:
                 chance *= probability
-                turns.append((said, where[said[1]] if said[0] == "ask" else None))
-                if said[0] == "put":
-                    where[said[1]] = said[2]
-                elif said[0] == "bring":
-                    where[said[1]] = where[said[2]]
-                elif said[0] == "swap":
-                    where[said[1]], where[said[2]] = where[said[2]], where[said[1]]
+                turns.append((sentence, where[sentence[1]] if sentence[0] == "ask" else None))
+                if sentence[0] == "put":
+                    where[sentence[1]] = sentence[2]
+                elif sentence[0] == "bring":
+                    where[sentence[1]] = where[sentence[2]]
+                elif sentence[0] == "swap":
+                    where[sentence[1]], where[sentence[2]] = where[sentence[2]], where[sentence[1]]
             yield chance, turns
 
 
@@ -141,20 +141,20 @@ def revised_facts(things: int, steps: int, rewriting: str = "0.5") -> Games:
 def test_optimum_and_ceiling_are_those_of_all_games(
     name: str, games: Callable[..., Games], size: int, steps: int
 ) -> None:
-    whole, asked = Fraction(0), Fraction(0)
-    right: dict[Hashable, Counter[int]] = {}
+    total, questions = Fraction(0), Fraction(0)
+    frequencies: dict[Hashable, Counter[int]] = {}
     for chance, turns in games(size, steps, *card(name).settings.values()):
         assert len(turns) == steps
-        whole += chance
-        for seen, answer in turns:
+        total += chance
+        for observation, answer in turns:
             if answer is not None:
-                asked += chance
-                right.setdefault(seen, Counter())[answer] += chance  # type: ignore[assignment]
-    assert whole == 1
-    assert asked > 0
+                questions += chance
+                frequencies.setdefault(observation, Counter())[answer] += chance  # type: ignore[assignment]
+    assert total == 1
+    assert questions > 0
     task: Any = load(card(name).entry_point)(replace(card(name), horizon=steps), difficulty=size, dtype="float32")
-    assert task.optimum == pytest.approx(float(asked), rel=1e-12)
-    best = sum(max(answers.values()) for answers in right.values())
+    assert task.optimum == pytest.approx(float(questions), rel=1e-12)
+    best = sum(max(answers.values()) for answers in frequencies.values())
     assert task.memoryless_ceiling == pytest.approx(float(best), rel=1e-12)
 
 
@@ -170,13 +170,13 @@ def payments(task: SymbolTask[Any], episodes: int) -> tuple[np.ndarray, np.ndarr
         following = jax.vmap(lambda answer: task.transition(state, answer, key, nothing))(jnp.arange(len(task.answers)))
         earned = jax.vmap(lambda after: task.reward(state, 0, after, key, nothing))(following)
         after = jax.tree.map(lambda leaf: leaf[0], following)
-        seen = task.observation(state, key, nothing).astype(jnp.int32)
-        number = (seen << jnp.arange(seen.size)).sum()
+        observation = task.observation(state, key, nothing).astype(jnp.int32)
+        number = (observation << jnp.arange(observation.size)).sum()
         return (after, over | task.terminal(after, key, nothing)), (number, earned * ~over)
 
     def episode(key: jax.Array) -> Any:
-        first, *others = jax.random.split(key, task.card.horizon + 1)
-        return jax.lax.scan(step, (task.initial(first, nothing), jnp.bool_(False)), jnp.stack(others))[1]
+        first, *step_keys = jax.random.split(key, task.card.horizon + 1)
+        return jax.lax.scan(step, (task.initial(first, nothing), jnp.bool_(False)), jnp.stack(step_keys))[1]
 
     numbers, earned = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(3), episodes))
     return np.asarray(numbers), np.asarray(earned)
@@ -201,11 +201,11 @@ def test_the_best_map_from_what_is_seen_to_an_answer_earns_the_ceiling(name: str
     task: Any = card(name).build()
     episodes = 1500
     numbers, earned = payments(task, 2 * episodes)
-    known, seen = np.unique(numbers, return_inverse=True)
-    seen = seen.reshape(numbers.shape)
-    table = np.zeros((len(known), len(task.answers)))
-    np.add.at(table, seen[:episodes], earned[:episodes])
-    total = np.take_along_axis(earned, table.argmax(1)[seen][..., None], 2)[episodes:, :, 0].sum(1)
+    distinct, index = np.unique(numbers, return_inverse=True)
+    index = index.reshape(numbers.shape)
+    table = np.zeros((len(distinct), len(task.answers)))
+    np.add.at(table, index[:episodes], earned[:episodes])
+    total = np.take_along_axis(earned, table.argmax(1)[index][..., None], 2)[episodes:, :, 0].sum(1)
     assert abs(total.mean() - task.memoryless_ceiling) <= 4 * total.std() / episodes**0.5
 
 

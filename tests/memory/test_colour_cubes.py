@@ -23,9 +23,9 @@ pytestmark = pytest.mark.of_variants
 STEPS = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
 
 
-def cells(part: np.ndarray) -> list[tuple[int, int]]:
+def cells(encoded: np.ndarray) -> list[tuple[int, int]]:
     """Return row and column of each ten numbers; nothing if they are zeros."""
-    lines = part.reshape(-1, 2, 5)
+    lines = encoded.reshape(-1, 2, 5)
     assert set(lines.sum(2).reshape(-1)) in ({0.0}, {1.0})
     return [(int(row.argmax()), int(column.argmax())) for row, column in lines] if lines.any() else []
 
@@ -37,25 +37,25 @@ def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
     chance = float(rate) if difficulty != 1 else 0.0
     assert ("Now and then" in env.unwrapped.task.rules()) == (rate != "0")
     count, rng = abs(difficulty), np.random.default_rng(0)
-    moves = taken = steps = 0
+    moves = cubes_taken = steps = 0
     for seed in range(6):
         observation, _ = env.reset(seed=seed)
-        own, wanted, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
+        position, target_cube, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
         where, over = cells(cubes), False
         assert len(set(where)) == count
         while not over:
-            (agent,), target = cells(own), int(wanted.argmax())
-            assert wanted.sum() == 1
+            (agent,), target = cells(position), int(target_cube.argmax())
+            assert target_cube.sum() == 1
             goal = where[target]
             action = int(rng.integers(5))
             if rng.random() < 0.7:  # towards the wanted cube
                 nearer = [np.abs(np.add(agent, step) - goal).sum() for step in STEPS]
                 action = 4 if agent == goal else int(np.argmin(nearer))
             observation, reward, _, over, _ = env.step(action)
-            own, wanted, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
-            assert cells(own) == [tuple(np.clip(np.add(agent, STEPS[action]), 0, 4))]
+            position, target_cube, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
+            assert cells(position) == [tuple(np.clip(np.add(agent, STEPS[action]), 0, 4))]
             assert reward == (action == 4 and agent == goal)
-            assert (wanted.argmax() != target) == (reward == 1 and count > 1)
+            assert (target_cube.argmax() != target) == (reward == 1 and count > 1)
             before, now = set(where), {(int(cell) // 5, int(cell) % 5) for cell in floor.nonzero()[0]}
             assert bool(cells(cubes)) == (bool(now) and difficulty > 0)
             if now:
@@ -66,9 +66,9 @@ def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
                 assert cells(cubes) in ([], where)
             else:
                 assert not reward
-            moves, taken, steps = moves + bool(now) - int(reward), taken + int(reward), steps + 1
-    assert taken > 20
-    waits = steps - taken
+            moves, cubes_taken, steps = moves + bool(now) - int(reward), cubes_taken + int(reward), steps + 1
+    assert cubes_taken > 20
+    waits = steps - cubes_taken
     assert abs(moves - waits * chance) <= 4 * (waits * chance * (1 - chance)) ** 0.5
 
 
@@ -91,7 +91,9 @@ def two_taken(steps: int) -> float:
             chances = np.full(25, (1 - there) / 23)
             chances[a], chances[b] = there, 0
             after[left, a, b] = 1 + chances @ after[left - distance[a, b] - 1, b]
-    first = [1 + after[steps - d - 1, b].sum() / 24 for own in distance for b, d in enumerate(own) if d < steps]
+    first = [
+        1 + after[steps - d - 1, b].sum() / 24 for from_start in distance for b, d in enumerate(from_start) if d < steps
+    ]
     return sum(first) / 625
 
 
@@ -130,11 +132,11 @@ def test_values_of_players_without_a_memory_are_what_they_earn(count: int) -> No
     """The wanderer as a table; half a percent for four cubes, of which the next does not lie everywhere alike."""
     task: Any = card("ColourCubes-v0").build(difficulty=count)
     seeing, blind = np.zeros((25, 25, 5)), np.zeros((25, 5))
-    for own, cube in itertools.product(np.ndindex(5, 5), repeat=2):
-        south, east = np.subtract(cube, own)
+    for agent, cube in itertools.product(np.ndindex(5, 5), repeat=2):
+        south, east = np.subtract(cube, agent)
         action = (1 if south > 0 else 0) if south else (3 if east > 0 else 2) if east else 4
-        seeing[own[0] * 5 + own[1], cube[0] * 5 + cube[1], action] = 1
-        blind[own[0] * 5 + own[1], [AROUND[own], 4]] = (0.4, 0.6) if count == 1 else (0, 1)
+        seeing[agent[0] * 5 + agent[1], cube[0] * 5 + cube[1], action] = 1
+        blind[agent[0] * 5 + agent[1], [AROUND[agent], 4]] = (0.4, 0.6) if count == 1 else (0, 1)
     with np.errstate(divide="ignore"):
         exact = float(value((np.log(blind), np.log(seeing)), 0.1 if count > 1 else 0.0))
     total = play(task, Wanderer.for_task(task), range(1000)).total

@@ -33,29 +33,29 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
     layouts = tuple(set(itertools.permutations([number // 2 for number in range(2 * pairs)])))
 
     @cache
-    def best(layouts: tuple[tuple[int, ...], ...], seen: frozenset[int], found: frozenset[int]) -> float:
-        free = [number for number in range(2 * pairs) if number not in found]
+    def best(layouts: tuple[tuple[int, ...], ...], revealed: frozenset[int], paired: frozenset[int]) -> float:
+        free = [number for number in range(2 * pairs) if number not in paired]
         if not free:
             return 0.0
-        return min(after_one(layouts, seen, found, first) for first in free)
+        return min(after_one(layouts, revealed, paired, first) for first in free)
 
-    def after_one(layouts: Any, seen: frozenset[int], found: frozenset[int], first: int) -> float:
+    def after_one(layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int) -> float:
         total = 0.0
         for picture in {layout[first] for layout in layouts}:
             left = tuple(layout for layout in layouts if layout[first] == picture)
-            free = [number for number in range(2 * pairs) if number not in found and number != first]
-            total += len(left) / len(layouts) * min(after_two(left, seen | {first}, found, first, n) for n in free)
+            free = [number for number in range(2 * pairs) if number not in paired and number != first]
+            total += len(left) / len(layouts) * min(after_two(left, revealed | {first}, paired, first, n) for n in free)
         return total
 
-    def after_two(layouts: Any, seen: frozenset[int], found: frozenset[int], first: int, second: int) -> float:
+    def after_two(layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int, second: int) -> float:
         total = 0.0
         for picture in {layout[second] for layout in layouts}:
             left = tuple(layout for layout in layouts if layout[second] == picture)
             pair = left[0][first] == picture
-            now = found | {first, second} if pair else found
-            if pair or second not in seen or len(seen) < 2 * pairs:
-                repeats = not pair and left == layouts and second in seen and first in seen
-                value = math.inf if repeats else (not pair) + best(left, seen | {second}, now)
+            now = paired | {first, second} if pair else paired
+            if pair or second not in revealed or len(revealed) < 2 * pairs:
+                repeats = not pair and left == layouts and second in revealed and first in revealed
+                value = math.inf if repeats else (not pair) + best(left, revealed | {second}, now)
                 total += len(left) / len(layouts) * value
         return total
 
@@ -78,16 +78,16 @@ def test_turns_are_those_of_the_rules() -> None:
         observation, info = env.reset(seed=seed)
         layout = env.unwrapped.episode.state.layout.tolist()
         assert sorted(layout) == [0, 0, 1, 1, 2, 2]
-        found: set[int] = set()
+        paired: set[int] = set()
         first, last, over, misses = -1, (), False, 0
         while not over:
-            shown = [layout[n] if n in found or n in (first, *last) else 3 for n in range(6)]
-            assert observation.reshape(6, 4).argmax(1).tolist() == shown
-            assert info["action_mask"].tolist() == [n not in found and n != first for n in range(6)]
+            faces = [layout[n] if n in paired or n in (first, *last) else 3 for n in range(6)]
+            assert observation.reshape(6, 4).argmax(1).tolist() == faces
+            assert info["action_mask"].tolist() == [n not in paired and n != first for n in range(6)]
             action = int(rng.integers(6))
             observation, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
-            if action in found or action == first:
+            if action in paired or action == first:
                 assert (reward, info["invalid_action"]) == (0, True)
             elif first < 0:
                 assert reward == 0
@@ -95,11 +95,11 @@ def test_turns_are_those_of_the_rules() -> None:
             else:
                 pair = layout[first] == layout[action]
                 assert reward == pytest.approx(1 if pair else -1 / 3)
-                found |= {first, action} if pair else set()
+                paired |= {first, action} if pair else set()
                 last = () if pair else (first, action)
                 first, misses = -1, misses + (not pair)
-            assert (info["pairs"], info["misses"]) == (len(found) // 2, misses)
+            assert (info["pairs"], info["misses"]) == (len(paired) // 2, misses)
         ended += terminated
-        assert terminated == (len(found) == 6)
+        assert terminated == (len(paired) == 6)
         assert info["success"] == (terminated and misses < 3)
     assert ended

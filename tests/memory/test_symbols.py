@@ -27,70 +27,70 @@ Oracle = Iterator[int | None]
 """For each observation that is sent to it, the right answer; None where nothing is asked."""
 
 
-def hot(part: np.ndarray) -> int:
+def hot(encoded: np.ndarray) -> int:
     """Return the position of the one, -1 if there is none."""
-    assert part.sum() in (0, 1)
-    return int(part.argmax()) if part.any() else -1
+    assert encoded.sum() in (0, 1)
+    return int(encoded.argmax()) if encoded.any() else -1
 
 
 # -- the rules, each as an account of what was observed ----------------------------------------------------------------
 
 
-def repeat_previous(seen: list[np.ndarray], distance: int) -> int | None:
-    return hot(seen[-1 - distance]) if len(seen) > distance else None
+def repeat_previous(observations: list[np.ndarray], distance: int) -> int | None:
+    return hot(observations[-1 - distance]) if len(observations) > distance else None
 
 
-def autoencode(seen: list[np.ndarray], length: int) -> int | None:
-    watched = [hot(one[:4]) for one in seen if not one[4]]
-    recited = sum(one[4] for one in seen)
-    assert len(watched) == min(len(seen), length)
+def autoencode(observations: list[np.ndarray], length: int) -> int | None:
+    watched = [hot(observation[:4]) for observation in observations if not observation[4]]
+    recited = sum(observation[4] for observation in observations)
+    assert len(watched) == min(len(observations), length)
     return watched[-int(recited)] if recited else None
 
 
-def counts(seen: list[np.ndarray], symbols: int) -> int | None:
-    return Counter(hot(one[:symbols]) for one in seen)[hot(seen[-1][symbols:])]
+def counts(observations: list[np.ndarray], symbols: int) -> int | None:
+    return Counter(hot(observation[:symbols]) for observation in observations)[hot(observations[-1][symbols:])]
 
 
-def n_back(seen: list[np.ndarray], distance: int) -> int | None:
-    return int(hot(seen[-1]) == hot(seen[-1 - distance])) if len(seen) > distance else None
+def n_back(observations: list[np.ndarray], distance: int) -> int | None:
+    return int(hot(observations[-1]) == hot(observations[-1 - distance])) if len(observations) > distance else None
 
 
-def store(seen: list[np.ndarray], keys: int) -> int | None:
-    held: dict[int, int] = {}
-    for one in seen:
-        instruction, key, value = hot(one[:3]), hot(one[3 : 3 + keys]), hot(one[3 + keys :])
+def store(observations: list[np.ndarray], keys: int) -> int | None:
+    stored: dict[int, int] = {}
+    for observation in observations:
+        instruction, key, value = hot(observation[:3]), hot(observation[3 : 3 + keys]), hot(observation[3 + keys :])
         assert (value >= 0) == (instruction == 0)
         if instruction == 2:
-            answer = held.get(key, 4)
+            answer = stored.get(key, 4)
         else:
             answer = None
-            held[key] = value
+            stored[key] = value
             if instruction == 1:
-                del held[key]
+                del stored[key]
     return answer
 
 
-def obey(seen: list[np.ndarray], longest: int) -> int | None:
-    own = [number for number, one in enumerate(seen) if one[0]]
-    if not seen[-1][2]:
+def obey(observations: list[np.ndarray], longest: int) -> int | None:
+    instructions = [number for number, observation in enumerate(observations) if observation[0]]
+    if not observations[-1][2]:
         return None
-    assert 1 <= len(seen) - 1 - own[-1] - 1 <= longest
-    return 1 + hot(seen[own[-1]][3:])
+    assert 1 <= len(observations) - 1 - instructions[-1] - 1 <= longest
+    return 1 + hot(observations[instructions[-1]][3:])
 
 
-def whereabouts(seen: list[np.ndarray], things: int) -> int | None:
+def whereabouts(observations: list[np.ndarray], things: int) -> int | None:
     where: dict[int, int] = {}
-    for one in seen:
-        sentence, thing, other, room = (hot(part) for part in np.split(one, np.cumsum([4, things, things])))
+    for observation in observations:
+        sentence, first, second, room = (hot(field) for field in np.split(observation, np.cumsum([4, things, things])))
         if sentence == 3:
             continue
         if sentence == 0:
-            where[thing] = room
+            where[first] = room
         elif sentence == 1:
-            where[thing] = where[other]
+            where[first] = where[second]
         else:
-            where[thing], where[other] = where[other], where[thing]
-    return where[hot(seen[-1][4 : 4 + things])] if hot(seen[-1][:4]) == 3 else None
+            where[first], where[second] = where[second], where[first]
+    return where[hot(observations[-1][4 : 4 + things])] if hot(observations[-1][:4]) == 3 else None
 
 
 RULES: dict[str, Callable[[list[np.ndarray], int], int | None]] = {
@@ -118,21 +118,21 @@ def test_rewards_are_those_of_the_rules(name: str, knobs: dict[str, str]) -> Non
     env: Any = gymnasium.make(f"rlsuite/{name}", **knobs)
     size = int(env.unwrapped.task.difficulty)
     rng = np.random.default_rng(0)
-    asked = right = 0
+    num_questions = num_right = 0
     for seed in range(3):
         observation, _ = env.reset(seed=seed)
-        seen, over, answered, good = [observation], False, 0, 0
+        observations, over, answered, good = [observation], False, 0, 0
         while not over:
-            answer = RULES[name](seen, size)
+            answer = RULES[name](observations, size)
             action = int(rng.integers(env.action_space.n)) if answer is None or rng.random() < 0.5 else answer
             observation, reward, terminated, truncated, info = env.step(action)
             assert reward == (action == answer)
             answered, good = answered + (answer is not None), good + (action == answer)
             assert (info["right"], info["wrong"]) == (good, answered - good)
             assert info["success"] is (0 < good == answered)
-            seen, over = [*seen, observation], terminated or truncated
-        asked, right = asked + answered, right + good
-    assert 0 < right < asked
+            observations, over = [*observations, observation], terminated or truncated
+        num_questions, num_right = num_questions + answered, num_right + good
+    assert 0 < num_right < num_questions
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -154,9 +154,9 @@ def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -
     frequency: dict[tuple[int, int], Counter[int]] = {}
     orders = [*itertools.permutations(deck)]
     for order in orders:
-        for step, shown in enumerate(order):
-            for asked in range(symbols):
-                frequency.setdefault((shown, asked), Counter())[order[: step + 1].count(asked)] += 1
+        for step, symbol_shown in enumerate(order):
+            for question in range(symbols):
+                frequency.setdefault((symbol_shown, question), Counter())[order[: step + 1].count(question)] += 1
     best = sum(max(table.values()) for table in frequency.values())
     assert count_recall.memoryless_ceiling(symbols, copies) == Fraction(best, len(orders) * symbols)
 
@@ -173,10 +173,10 @@ def test_symbols_of_n_back_tell_nothing_of_repetition() -> None:
     envs: Any = gymnasium.make_vec("rlsuite/NBack-v0", 512, difficulty=2)
     observations = [envs.reset(seed=0)[0]]
     observations += [envs.step(np.zeros(512, int))[0] for _ in range(50)]
-    shown = np.argmax(observations, -1).T
-    same = shown[:, 2:] == shown[:, :-2]
+    symbols = np.argmax(observations, -1).T
+    is_repetition = symbols[:, 2:] == symbols[:, :-2]
     for symbol in range(4):
-        repeated = same[shown[:, 2:] == symbol]
+        repeated = is_repetition[symbols[:, 2:] == symbol]
         assert abs(repeated.mean() - 0.5) < 2.5 / len(repeated) ** 0.5
 
 
@@ -191,10 +191,10 @@ def test_symbols_of_n_back_tell_nothing_of_repetition() -> None:
 def test_knobs_are_the_rates_that_they_name(task_id: str, rewrites: tuple[int, ...], among: tuple[int, ...]) -> None:
     """The first observed entries tell what is said; four standard deviations of a binomial. Facts are told at first."""
     envs: Any = make_vec(card(task_id).id, 256)
-    seen = [envs.reset(seed=0)[0]] + [envs.step(np.zeros(256, int))[0] for _ in range(40)]
+    observations = [envs.reset(seed=0)[0]] + [envs.step(np.zeros(256, int))[0] for _ in range(40)]
     kinds = 4 if "Facts" in task_id else 3
-    said = [np.where(row[:, :kinds].any(1), row[:, :kinds].argmax(1), -1) for row in seen[4:]]
-    counted = np.isin(said, rewrites)[np.isin(said, among)]
+    instructions = [np.where(row[:, :kinds].any(1), row[:, :kinds].argmax(1), -1) for row in observations[4:]]
+    counted = np.isin(instructions, rewrites)[np.isin(instructions, among)]
     rate = float(task_id.partition("=")[2])
     assert abs(counted.mean() - rate) <= 4 * (rate * (1 - rate) / len(counted)) ** 0.5
 
@@ -216,9 +216,9 @@ def test_a_wrong_difficulty_is_refused_and_words_name_the_things() -> None:
         with pytest.raises(ValueError, match="whole number from 1 to 64"):
             card("RepeatPrevious-v0").build(difficulty=wrong)
     env: Any = gymnasium.make("rlsuite/RevisedFacts-v0", view="text", difficulty=3)
-    shown, _ = env.reset(seed=1)
-    assert all(thing in env.unwrapped.task.rules() for thing in THINGS[:3])
-    assert "The key is in the " in shown
-    shown, *_ = env.step("kitchn")
-    assert "Did you mean 'kitchen'" in shown
+    text, _ = env.reset(seed=1)
+    assert all(item in env.unwrapped.task.rules() for item in THINGS[:3])
+    assert "The key is in the " in text
+    text, *_ = env.step("kitchn")
+    assert "Did you mean 'kitchen'" in text
     assert all(room in env.unwrapped.task.how_to_act() for room in ROOMS)

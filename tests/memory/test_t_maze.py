@@ -50,7 +50,7 @@ def renewals(lengths: tuple[int, ...], steps: int) -> Fraction:
     return value[steps]
 
 
-def seen(position: int, length: int, sign: int) -> tuple[int, Fraction]:
+def observe_at(position: int, length: int, sign: int) -> tuple[int, Fraction]:
     return sign if position == 0 else 0, Fraction(position, length)
 
 
@@ -69,33 +69,33 @@ def memoryless_return(
 ) -> float:
     """Exact expected return of a policy that maps an observation to probabilities of the three actions.
 
-    ``value[first, way, length, position]`` is the return of the steps left, worked out backwards in time.
+    ``value[first, side, length, position]`` is the return of the steps left, worked out backwards in time.
     """
     places = [
-        (first, way, n, p) for first in (True, False) for way in (LEFT, RIGHT) for n in lengths for p in range(n + 1)
+        (first, side, n, p) for first in (True, False) for side in (LEFT, RIGHT) for n in lengths for p in range(n + 1)
     ]
     value = dict.fromkeys(places, 0.0)
     for _ in range(steps):
         after_turn = {
-            way: sum(
-                value[False, w, n, 0] for w in ((LEFT, RIGHT) if rewriting else (way, way)) for n in lengths
+            side: sum(
+                value[False, w, n, 0] for w in ((LEFT, RIGHT) if rewriting else (side, side)) for n in lengths
             ) / (2 * len(lengths))
-            for way in (LEFT, RIGHT)
+            for side in (LEFT, RIGHT)
         }  # fmt: skip
         new = {}
-        for first, way, n, p in places:
-            chances = policy[seen(p, n, way if rewriting or first else 0)]
+        for first, side, n, p in places:
+            chances = policy[observe_at(p, n, side if rewriting or first else 0)]
             if p == n:
-                new[first, way, n, p] = (
-                    chances[FORWARD] * value[first, way, n, p]
-                    + chances[way] * (1 + after_turn[way])
-                    + chances[LEFT + RIGHT - way] * (punishment + after_turn[way])
+                new[first, side, n, p] = (
+                    chances[FORWARD] * value[first, side, n, p]
+                    + chances[side] * (1 + after_turn[side])
+                    + chances[LEFT + RIGHT - side] * (punishment + after_turn[side])
                 )
             else:
-                ahead, here = value[first, way, n, p + 1], value[first, way, n, p]
-                new[first, way, n, p] = chances[FORWARD] * ahead + (1 - chances[FORWARD]) * here
+                ahead, here = value[first, side, n, p + 1], value[first, side, n, p]
+                new[first, side, n, p] = chances[FORWARD] * ahead + (1 - chances[FORWARD]) * here
         value = new
-    return sum(value[True, way, n, 0] for way in (LEFT, RIGHT) for n in lengths) / (2 * len(lengths))
+    return sum(value[True, side, n, 0] for side in (LEFT, RIGHT) for n in lengths) / (2 * len(lengths))
 
 
 def deterministic(lengths: tuple[int, ...], rewriting: bool) -> Iterator[dict[tuple[int, Fraction], np.ndarray]]:
@@ -207,13 +207,13 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
         first_way = int(env.unwrapped.episode.state.sign)
         while not truncated:
             state = env.unwrapped.episode.state
-            length, way = int(state.length), int(state.sign)
-            assert tier.rewriting or way == first_way
-            sign = way if position == 0 and (tier.rewriting or turns == 0) else 0
+            length, side = int(state.length), int(state.sign)
+            assert tier.rewriting or side == first_way
+            sign = side if position == 0 and (tier.rewriting or turns == 0) else 0
             np.testing.assert_allclose(observation, [sign == LEFT, sign == RIGHT, position / length], rtol=1e-6)
             if position == 0:
                 lengths.append(length)
-                ways.append(way)
+                ways.append(side)
             action = int(rng.integers(3)) if rng.random() < 0.2 else FORWARD if position < length else LEFT
             observation, reward, terminated, truncated, info = env.step(action)
             straight += position < length and action == FORWARD
@@ -224,7 +224,7 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
             elif action == FORWARD:
                 wasted, expected = wasted + 1, 0
             else:
-                position, turns, expected = 0, turns + 1, int(action == way)
+                position, turns, expected = 0, turns + 1, int(action == side)
             right += expected
             assert (reward, terminated) == (expected, False)
             assert [info["right_turns"], info["wrong_turns"], info["wasted"]] == [right, turns - right, wasted]
@@ -252,22 +252,22 @@ def test_nothing_but_the_sign_tells_the_way(tier: TMaze) -> None:
     """
     observe = jax.jit(lambda state: tier.observation(state, KEY, Params()))
     length = tier.longest
-    told = 0
+    num_signs = 0
     for turns, position in itertools.product((0, 3), sorted({0, 1, length // 2, length - 1, length})):
         left, right = (
-            State(*map(np.int32, (position, length, way, turns, 1, 0))) if turns else
-            State(*map(np.int32, (position, length, way, 0, 0, 0)))
-            for way in (LEFT, RIGHT)
+            State(*map(np.int32, (position, length, side, turns, 1, 0))) if turns else
+            State(*map(np.int32, (position, length, side, 0, 0, 0)))
+            for side in (LEFT, RIGHT)
         )  # fmt: skip
-        same = (
+        alike = (
             bool((observe(left) == observe(right)).all()),
             tier.describe(left, Params()) == tier.describe(right, Params()),
             bool((tier.draw(left, Params()) == tier.draw(right, Params())).all()),
         )
         in_sight = position == 0 and (tier.rewriting or turns == 0)
-        assert same == (not in_sight,) * 3
-        told += in_sight
-    assert told == (2 if tier.rewriting else 1)
+        assert alike == (not in_sight,) * 3
+        num_signs += in_sight
+    assert num_signs == (2 if tier.rewriting else 1)
 
 
 def test_earlier_signs_and_turns_leave_no_trace() -> None:
@@ -295,26 +295,26 @@ def test_a_number_is_a_difficulty_and_a_wrong_one_is_refused() -> None:
 
 def test_the_same_walk_in_words() -> None:
     env = gymnasium.make("rlsuite/TMaze-v0", view="text", difficulty="retention-fixed")
-    shown, _ = env.reset(seed=2)
-    way = ACTIONS[int(env.unwrapped.episode.state.sign)]
-    assert f"A sign says: {way} at the next junction and at every other." in shown
-    assert "one of: forward, left, right" in shown
+    text, _ = env.reset(seed=2)
+    side = ACTIONS[int(env.unwrapped.episode.state.sign)]
+    assert f"A sign says: {side} at the next junction and at every other." in text
+    assert "one of: forward, left, right" in text
     for _ in range(10):
-        shown, *_ = env.step("forward")
-    assert shown.startswith("You stand at a junction")
-    shown, reward, *_ = env.step(f" {way.upper()}\n")
+        text, *_ = env.step("forward")
+    assert text.startswith("You stand at a junction")
+    text, reward, *_ = env.step(f" {side.upper()}\n")
     assert reward == 1
-    assert "There is no sign here." in shown
-    shown, reward, *_ = env.step("lefft")
+    assert "There is no sign here." in text
+    text, reward, *_ = env.step("lefft")
     assert reward == 0
-    assert "Did you mean 'left'" in shown
+    assert "Did you mean 'left'" in text
 
 
 def test_the_pictures_arrow_points_to_the_walkers_side() -> None:
     task = CARD.build()
     rows = []
-    for way in (LEFT, RIGHT):
-        picture = task.draw(State(*map(np.int32, (0, 4, way, 0, 0, 0))), Params())
+    for side in (LEFT, RIGHT):
+        picture = task.draw(State(*map(np.int32, (0, 4, side, 0, 0, 0))), Params())
         rows.append(np.flatnonzero((picture == SIGN).all(-1).any(1)))
     middle = task.picture_shape[0] // 2
     assert rows[0].max() < middle < rows[1].min()  # the walk goes to the right of the picture: left is up

@@ -124,8 +124,8 @@ def test_success_is_the_best_return(task: DeepSeaTreasure) -> None:
     at = np.arange(COLUMNS - 1)
     shortest = task.shortest_paths()[task.floor[at], at]
     for detour, columns in ((0, [4, 5]), (1, [])):
-        found = jax.vmap(task.info, (0, None))(State(task.floor[at], at, shortest + detour), Params())
-        assert np.flatnonzero(found["success"]).tolist() == columns
+        info = jax.vmap(task.info, (0, None))(State(task.floor[at], at, shortest + detour), Params())
+        assert np.flatnonzero(info["success"]).tolist() == columns
     record = play(task, Uniform(task.action_space), range(200))
     assert record.terminated.mean() > 0.9
     assert record.info["success"].mean() < 0.05

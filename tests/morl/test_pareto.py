@@ -12,9 +12,9 @@ def inclusion_exclusion(points: np.ndarray, reference: np.ndarray) -> float:
     """Volume of the union of the boxes [reference, point], term by term."""
     boxes = points[(points > reference).all(1)] - reference
     return sum(
-        (-1) ** (size + 1) * np.prod(np.min(chosen, axis=0))
+        (-1) ** (size + 1) * np.prod(np.min(subset, axis=0))
         for size in range(1, len(boxes) + 1)
-        for chosen in combinations(boxes, size)
+        for subset in combinations(boxes, size)
     )
 
 

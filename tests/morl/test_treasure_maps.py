@@ -92,18 +92,18 @@ def test_every_cell_and_move(task: TreasureMaps, dive: int) -> None:
                     target = (row + down, column + right)
                     free = target[0] >= 0 and 0 <= target[1] < task.size and target[0] <= floor[target[1]]
                     reached = target if free else (row, column)
-                    found = floor[reached[1]] == reached[0]
-                    treasure = chart.value[reached[1]] if found else 0
-                    if found and dive + 1 < DIVES:
+                    at_treasure = floor[reached[1]] == reached[0]
+                    treasure = chart.value[reached[1]] if at_treasure else 0
+                    if at_treasure and dive + 1 < DIVES:
                         assert (int(after.position.row), int(after.position.column)) == (0, params.maps.start[dive + 1])
                         assert int(after.air) == task.air
                     else:
                         assert (int(after.position.row), int(after.position.column)) == reached
                         assert int(after.air) == 2
-                    assert int(after.dive) == dive + found
+                    assert int(after.dive) == dive + at_treasure
                     assert int(after.steps) == 8
                     assert float(after.treasure) == pytest.approx(1.5 + treasure)
-                    assert bool(task.terminal(after, None, params)) == (found and dive + 1 == DIVES)
+                    assert bool(task.terminal(after, None, params)) == (at_treasure and dive + 1 == DIVES)
                     reward = task.reward(state, np.int32(action), after, None, params)
                     weight = chart.weight
                     np.testing.assert_allclose(reward, [weight * treasure, weight - 1], rtol=1e-6)
@@ -143,7 +143,7 @@ def test_steps_to_treasures_are_those_of_breadth_first_search(tier: str) -> None
         for column in range(task.size):
             for row in range(int(chart.floor[column])):
                 steps = distances(chart, row, column)
-                expected = [steps[int(floor), other] for other, floor in enumerate(chart.floor)]
+                expected = [steps[int(floor), goal_column] for goal_column, floor in enumerate(chart.floor)]
                 place = Position(np.int32(row), np.int32(column))
                 assert steps_to_treasures(place, chart).tolist() == expected
 
@@ -217,11 +217,11 @@ def test_reference_reads_every_cell(task: TreasureMaps) -> None:
             chart = chart_of(params, dive)
             for column in range(task.size):
                 for row in range(int(chart.floor[column])):
-                    place, shown = reading(in_dive((row, column), dive, 3), params)
+                    place, read_chart = reading(in_dive((row, column), dive, 3), params)
                     assert (int(place.row), int(place.column)) == (row, column)
-                    np.testing.assert_array_equal(shown.floor, chart.floor)
-                    np.testing.assert_allclose(shown.value, chart.value, rtol=1e-5, atol=1e-6)
-                    assert float(shown.weight) == pytest.approx(float(chart.weight))
+                    np.testing.assert_array_equal(read_chart.floor, chart.floor)
+                    np.testing.assert_allclose(read_chart.value, chart.value, rtol=1e-5, atol=1e-6)
+                    assert float(read_chart.weight) == pytest.approx(float(chart.weight))
         assert player.initial(params) == ()
 
 
@@ -287,8 +287,8 @@ def test_an_episode_goes_on_from_a_copy_in_any_dive(task: TreasureMaps) -> None:
     saved, ends = env.state, []
     for _ in range(2):
         env.state = saved
-        seen = [env.step(0)[0] for _ in range(4)]
-        ends.append(np.stack(seen))
+        observations = [env.step(0)[0] for _ in range(4)]
+        ends.append(np.stack(observations))
     np.testing.assert_array_equal(*ends)
 
 
@@ -350,7 +350,7 @@ def test_words_and_picture(task: TreasureMaps) -> None:
     states = [in_dive((0, column), 2, 5) for column in range(3)] + [in_dive((0, 2), 2, 4), in_dive((0, 2), 3, 4)]
     pictures = [task.draw(state, params) for state in states]
     assert all(picture.shape == task.picture_shape for picture in pictures)
-    assert all((one != other).any() for one, other in pairwise(pictures))
+    assert all((picture_before != picture_after).any() for picture_before, picture_after in pairwise(pictures))
 
 
 def test_ppo_learns_to_read_the_map_in_a_smoke_budget() -> None:

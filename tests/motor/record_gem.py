@@ -31,7 +31,7 @@ def wave(space: Any, n: int) -> Any:
     if isinstance(space, gymnasium.spaces.Box):
         return 0.3 * np.cos(0.2 * n + 1.3 * np.arange(space.shape[0]))
     sizes = np.atleast_1d(getattr(space, "nvec", getattr(space, "n", None)))
-    return _one((3 * n + 1 + np.arange(len(sizes))) % sizes, space)
+    return switch_or_states((3 * n + 1 + np.arange(len(sizes))) % sizes, space)
 
 
 def push(space: Any, n: int) -> Any:
@@ -40,10 +40,10 @@ def push(space: Any, n: int) -> Any:
         firsts = {1: (0,), 2: (0, 1), 3: (0,), 4: (0, 3), 6: (0, 3)}[space.shape[0]]
         return np.where(np.isin(np.arange(space.shape[0]), firsts), 1.0, -1.0)
     sizes = np.atleast_1d(getattr(space, "nvec", getattr(space, "n", None)))
-    return _one(np.where(sizes == 8, 4, 1), space)
+    return switch_or_states(np.where(sizes == 8, 4, 1), space)
 
 
-def _one(states: np.ndarray, space: Any) -> Any:
+def switch_or_states(states: np.ndarray, space: Any) -> Any:
     return int(states[0]) if isinstance(space, gymnasium.spaces.Discrete) else states
 
 
@@ -53,14 +53,14 @@ def rounded(values: Any) -> list[float]:
 
 def episode(env: Any, act: Any, steps: int) -> dict[str, Any]:
     (state, setpoint), _ = env.reset(seed=2026)
-    seen: dict[str, Any] = {"reset": rounded(state), "setpoints": [rounded(setpoint)], "rewards": []}
+    record: dict[str, Any] = {"reset": rounded(state), "setpoints": [rounded(setpoint)], "rewards": []}
     for n in range(steps):
         (state, setpoint), reward, terminated, _, _ = env.step(act(env.action_space, n))
-        seen["setpoints"].append(rounded(setpoint))
-        seen["rewards"].append(round(float(reward), DIGITS))
+        record["setpoints"].append(rounded(setpoint))
+        record["rewards"].append(round(float(reward), DIGITS))
         if terminated:
             break
-    return {**seen, "last": rounded(state), "terminated": bool(terminated)}
+    return {**record, "last": rounded(state), "terminated": bool(terminated)}
 
 
 def record(task_id: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ TEST = Draw(np.int32(1), np.int32(-1))
 U = 60.0
 
 
-def begun(name: str) -> tuple[Any, Any]:
+def start_episode(name: str) -> tuple[Any, Any]:
     """A task at float64 and the state and parameters of an episode."""
     task: Any = card(name).build(dtype="float64")
     with precision(task):
@@ -32,14 +32,16 @@ def begun(name: str) -> tuple[Any, Any]:
 def relaxed(current: float, volts: float, duration: float, episode: Any) -> float:
     """A, by the exponential of the armature's circuit."""
     machine = episode.params.machine
-    settled = (volts - machine.magnet_flux * episode.state.speed) / machine.resistance
-    return float(settled + (current - settled) * np.exp(-machine.resistance / machine.inductance * duration))
+    steady_current = (volts - machine.magnet_flux * episode.state.speed) / machine.resistance
+    return float(
+        steady_current + (current - steady_current) * np.exp(-machine.resistance / machine.inductance * duration)
+    )
 
 
 @pytest.mark.parametrize("name", ["PermExDcCurrent-v0?converter=1qc", "PermExDcCurrentFinite-v0?converter=1qc"])
 def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
     """Signs stay constant under constant voltage, so the diode's cut is the larger of it and zero; no less."""
-    task, episode = begun(name)
+    task, episode = start_episode(name)
     with precision(task):
         step = jax.jit(task.driven)
         state, truth, blocked = episode.state, 0.0, 0
@@ -53,7 +55,7 @@ def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
 
 def test_one_quadrant_shunt_machines_have_one_circuit_while_the_line_is_blocked() -> None:
     """Armature and field in series then: (L_a + L_e) di/dt = (L' w - R_a - R_e) i; torque brakes."""
-    task, episode = begun("ShuntDcTorque-v0?converter=1qc")
+    task, episode = start_episode("ShuntDcTorque-v0?converter=1qc")
     machine, speed = episode.params.machine, episode.state.speed
     growth = machine.rotation_inductance * speed - machine.armature_resistance - machine.field_resistance
     growth /= machine.armature_inductance + machine.field_inductance
@@ -71,7 +73,7 @@ def test_one_quadrant_shunt_machines_have_one_circuit_while_the_line_is_blocked(
 def test_two_quadrants_have_no_negative_voltage_but_both_currents() -> None:
     """The duty's voltage, less t/T of the link's against the current, within the link's ends."""
     for share in ("0", "0.03"):
-        task, episode = begun(f"PermExDcCurrent-v0?converter=2qc&interlocking={share}")
+        task, episode = start_episode(f"PermExDcCurrent-v0?converter=2qc&interlocking={share}")
         with precision(task):
             step = jax.jit(task.driven)
             for current in (60.0, -60.0):
@@ -84,7 +86,7 @@ def test_two_quadrants_have_no_negative_voltage_but_both_currents() -> None:
 
 def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
     """While both switches are off, a current out of the leg takes the lower diode, one into it the upper one."""
-    task, episode = begun("PermExDcCurrentFinite-v0?converter=2qc&interlocking=0.03")
+    task, episode = start_episode("PermExDcCurrentFinite-v0?converter=2qc&interlocking=0.03")
     assert task.action_space == gymnasium.spaces.Discrete(2)
     with precision(task):
         step = jax.jit(task.driven)
@@ -103,13 +105,13 @@ def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
 
 def test_goals_and_actions_are_within_the_quadrants() -> None:
     """Every choice keeps its quadrants: no negative voltage, forward speeds, no negative set point by one quadrant."""
-    chosen = [
+    choices = [
         (drive.id, converter)
         for drive in cards().values()
         for converter in drive.choices.get("converter", ())
         if converter != "4qc"
     ]
-    for name, converter in chosen:
+    for name, converter in choices:
         task: Any = card(name, converter=converter).build()
         finite = isinstance(task.action_space, gymnasium.spaces.Discrete)
         assert finite or (task.action_space.low.min() == 0 and task.action_space.high.max() == 1)

@@ -42,8 +42,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path))
 
 
-def played(one: TaskCard, episodes: int = 8) -> Any:
-    task: Any = one.build()
+def play_cascade(drive: TaskCard, episodes: int = 8) -> Any:
+    task: Any = drive.build()
     return play(task, Cascade.for_task(task), range(episodes))
 
 
@@ -52,10 +52,10 @@ def test_the_shipped_data_sheet_gives_the_same_bits(name: str, tmp_path: Path) -
     shipped = card(name)
     sheet = tmp_path / "sheet.yaml"
     sheet.write_text(template(shipped.id, shipped.build().constants()))
-    own, same = played(card(name, context=sheet)), played(shipped)
-    np.testing.assert_array_equal(own.total, same.total)
-    for measure, values in own.info.items():
-        np.testing.assert_array_equal(values, same.info[measure])
+    copied_record, shipped_record = play_cascade(card(name, context=sheet)), play_cascade(shipped)
+    np.testing.assert_array_equal(copied_record.total, shipped_record.total)
+    for measure, values in copied_record.info.items():
+        np.testing.assert_array_equal(values, shipped_record.info[measure])
 
 
 def test_a_machine_in_other_units_plays_the_same_episodes() -> None:
@@ -63,17 +63,17 @@ def test_a_machine_in_other_units_plays_the_same_episodes() -> None:
 
     Factors of two change no bits.
     """
-    one = card("PMSMSpeed-v0")
-    sheet = {c.name: (c.low, c.high) for c in one.build().constants()}
+    shipped = card("PMSMSpeed-v0")
+    sheet = {c.name: (c.low, c.high) for c in shipped.build().constants()}
 
     def times(name: str, factor: float) -> list[float]:
         return [factor * end for end in sheet[name]]
 
     doubled = {name: times(name, 2)[0] for name in ("nominal_current", "current_limit", "link_voltage")}
     doubled |= {"magnet_flux": times("magnet_flux", 2), "inertia": times("inertia", 4)[0]}
-    own, same = played(card(one.id, context=doubled)), played(one)
-    np.testing.assert_allclose(own.total, same.total, rtol=1e-5)
-    np.testing.assert_allclose(own.info["torque"], 4 * same.info["torque"], rtol=1e-3, atol=1e-2)
+    doubled_record, shipped_record = play_cascade(card(shipped.id, context=doubled)), play_cascade(shipped)
+    np.testing.assert_allclose(doubled_record.total, shipped_record.total, rtol=1e-5)
+    np.testing.assert_allclose(doubled_record.info["torque"], 4 * shipped_record.info["torque"], rtol=1e-3, atol=1e-2)
 
 
 def test_another_machine_moves_as_scipy_says() -> None:
@@ -126,11 +126,13 @@ def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | No
     """First set points fill the ranges and leave them never; an error of the stated size halves the reward."""
     task: Any = (card(name, context=sheet) if sheet else card(name)).build()
     figures = {figure.name: figure for figure in task.key_figures()}
-    asked = [figure for name, figure in figures.items() if name.startswith("setpoint_") and name != "setpoint_length"]
+    setpoint_figures = [
+        figure for name, figure in figures.items() if name.startswith("setpoint_") and name != "setpoint_length"
+    ]
     key = jax.random.key(0)
     params = jax.jit(task.sample_params)(key, 1)
     first = jax.jit(jax.vmap(task.initial, (0, None)))(jax.random.split(key, 4096), params).setpoint
-    for figure, values in zip(asked, first, strict=True):
+    for figure, values in zip(setpoint_figures, first, strict=True):
         span = figure.high - figure.low
         assert figure.low - 1e-6 * span <= values.min() < figure.low + 0.02 * span
         assert figure.high - 0.02 * span < values.max() <= figure.high + 1e-6 * span
@@ -141,7 +143,7 @@ def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | No
     values = task.controlled(state, params) if hasattr(task, "controlled") else state.current
     missed = [
         value - figures[f"halving_error_{figure.name.removeprefix('setpoint_')}"].low
-        for value, figure in zip(values, asked, strict=True)
+        for value, figure in zip(values, setpoint_figures, strict=True)
     ]
     before = state._replace(setpoint=type(state.setpoint)(*missed) if name == "PMSMCurrent-v0" else tuple(missed))
     assert float(task.reward(before, None, state, key, params)) == pytest.approx(0.5)
@@ -164,7 +166,7 @@ def test_base_speed_is_where_the_voltage_holds_the_nominal_current() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"inductance_d": 2e-3}, "inductance_d is above inductance_q"),
         ({"nominal_current": 500}, "nominal_current 500 A is above current_limit 400 A"),
@@ -173,10 +175,10 @@ def test_base_speed_is_where_the_voltage_holds_the_nominal_current() -> None:
         ({"period": 1e-8}, "too short: at least 1e-06 s"),
     ],
 )
-def test_what_the_model_cannot_hold_is_refused(change: dict[str, float], said: str) -> None:
+def test_what_the_model_cannot_hold_is_refused(change: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match="context own-") as caught:
         card("PMSMTorque-v0", context=change).build()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_rotor_that_one_period_takes_past_its_limit_is_refused() -> None:
@@ -186,8 +188,10 @@ def test_a_rotor_that_one_period_takes_past_its_limit_is_refused() -> None:
 
 
 def test_every_drive_either_takes_a_data_sheet_or_says_that_it_does_not() -> None:
-    taken = {one.settings["machine"] for one in cards().values() if one.family == "motor" and one.build().constants()}
-    assert taken == {"PMSM", "SynRM", "SCIM", "PermExDc", "SeriesDc"}
+    machines = {
+        drive.settings["machine"] for drive in cards().values() if drive.family == "motor" and drive.build().constants()
+    }
+    assert machines == {"PMSM", "SynRM", "SCIM", "PermExDc", "SeriesDc"}
     assert constants(PMSM(), 1e-4)[-1].derived
     with pytest.raises(ValueError, match="takes no context"):
         card("EESMTorque-v0", context=SERVO)
@@ -233,15 +237,17 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
     excess = max(min(math.hypot(*currents), plant.current_limit) / plant.nominal_current - 1, 0)
     assert float(reward) == pytest.approx(0.8 / (1 + error) - 0.5 * excess, rel=1e-4)
     assert task.reward_space.contains(reward.astype(np.float32))
-    most = plant.current_limit / plant.nominal_current - 1
-    np.testing.assert_allclose([task.reward_space.low, task.reward_space.high], [-0.5 * most, 0.8], rtol=1e-5)
+    largest_excess = plant.current_limit / plant.nominal_current - 1
+    np.testing.assert_allclose([task.reward_space.low, task.reward_space.high], [-0.5 * largest_excess, 0.8], rtol=1e-5)
 
 
 def test_a_price_of_overload_takes_off_so_much_of_the_cost() -> None:
     """Over whole episodes under random voltages; what lies beyond the limit as the drive trips is not charged."""
-    one, own = (card("PMSMTorque-v0", context=given).build() for given in (None, {"reward": {"overload": 0.5}}))
+    shipped_task, priced_task = (
+        card("PMSMTorque-v0", context=context).build() for context in (None, {"reward": {"overload": 0.5}})
+    )
     voltages = np.random.default_rng(0).uniform(-0.1, 0.1, (8, 25, 2)).repeat(20, 1).astype(np.float32)
-    shipped, priced = (replay(task, voltages, range(8)) for task in (one, own))
+    shipped, priced = (replay(task, voltages, range(8)) for task in (shipped_task, priced_task))
     assert shipped.cost.min() > 1
     assert 0 < shipped.terminated.sum() < 8
     beyond = np.maximum(shipped.info["current"] - 1, 0) * (400 / 240)
@@ -258,9 +264,9 @@ def test_weights_that_make_no_sense_are_refused() -> None:
 
 def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """All takes twice the time: inductance, flux and torque are doubled, speed is halved, inertia times eight."""
-    one = card("PMSMSpeed-v0")
-    shipped: Any = one.build()
-    time = shipped.period * np.arange(2 * (one.horizon + 1) + 10)
+    drive = card("PMSMSpeed-v0")
+    shipped: Any = drive.build()
+    time = shipped.period * np.arange(2 * (drive.horizon + 1) + 10)
     speed, torque = 100 * np.sin(20 * time) + 30, 20 * np.sign(np.sin(60 * time))
 
     def records(factor: float) -> dict[str, Any]:
@@ -273,24 +279,24 @@ def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: p
     factors = {"inductance_d": 2, "inductance_q": 2, "magnet_flux": 2, "inertia": 8}
     slower: dict[str, Any] = {name: [by * end for end in sheet[name]] for name, by in factors.items()}
     slower["speed_limit"] = sheet["speed_limit"][0] / 2
-    found = card(one.id, context=slower | records(2))
-    own, same = played(found), played(card(one.id, context=records(1)))
-    assert not same.terminated.any()
-    np.testing.assert_allclose(own.total, same.total, rtol=1e-4)
-    np.testing.assert_allclose(2 * own.info["speed"], same.info["speed"], rtol=1e-4)
-    np.testing.assert_allclose(own.info["torque"], 2 * same.info["torque"], rtol=1e-2, atol=0.1)
+    slower_card = card(drive.id, context=slower | records(2))
+    slower_record, record = play_cascade(slower_card), play_cascade(card(drive.id, context=records(1)))
+    assert not record.terminated.any()
+    np.testing.assert_allclose(slower_record.total, record.total, rtol=1e-4)
+    np.testing.assert_allclose(2 * slower_record.info["speed"], record.info["speed"], rtol=1e-4)
+    np.testing.assert_allclose(slower_record.info["torque"], 2 * record.info["torque"], rtol=1e-2, atol=0.1)
 
     # The cache has it too. Where another constant changes the period, the record is not played at a wrong pace.
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
-    assert card(found.id) == found
+    assert card(slower_card.id) == slower_card
     constants = {constant.name: constant for constant in shipped.constants()}
-    card(one.id, context=times(found.context, constants["inertia"], 1.2)).build()
+    card(drive.id, context=times(slower_card.context, constants["inertia"], 1.2)).build()
     with pytest.raises(
         ValueError, match=r"was read at steps of 0\.0002 s, and a step is now 0\.00018 s: give its file"
     ):
-        card(one.id, context=times(found.context, constants["inductance_d"], 0.9))
-    held: Any = card(one.id, context=slower | records(2) | {"period": 2e-4})
-    card(one.id, context=times(held.context, constants["inductance_d"], 0.9)).build()
+        card(drive.id, context=times(slower_card.context, constants["inductance_d"], 0.9))
+    fixed_period: Any = card(drive.id, context=slower | records(2) | {"period": 2e-4})
+    card(drive.id, context=times(fixed_period.context, constants["inductance_d"], 0.9)).build()
 
 
 def test_a_record_outside_the_range_of_the_own_machine_is_refused_with_its_row() -> None:
@@ -318,9 +324,9 @@ def test_a_record_takes_the_place_of_settings_and_runs_with_one_as_long() -> Non
 
 def test_the_file_of_a_context_has_what_that_context_sets() -> None:
     time = 1e-4 * np.arange(4000)
-    own: Any = card("PMSMSpeed-v0", context={"period": 5e-5, "load": {"time": time, "load_torque": np.ones(4000)}})
-    task = own.build()
-    text = template(own.id, task.constants(), task.series(), context=own.context)
+    recorded: Any = card("PMSMSpeed-v0", context={"period": 5e-5, "load": {"time": time, "load_torque": np.ones(4000)}})
+    task = recorded.build()
+    text = template(recorded.id, task.constants(), task.series(), context=recorded.context)
     assert "\nperiod: 5e-05  # s" in text
     assert "# load: the context has a record of it" in text
     shipped: Any = card("PMSMSpeed-v0").build()

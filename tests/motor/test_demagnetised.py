@@ -29,9 +29,9 @@ def test_transition_equals_the_equations_by_scipy(onset: float) -> None:
         episode = jax.jit(partial(begin, task))(seed_key(2), 0, Draw(np.int32(1), np.int32(-1)))[0]
     params = episode.params._replace(machine=episode.params.machine._replace(onset=np.float64(onset)))
     m = jax.tree.map(float, params.machine)
-    kept = 1.0 if onset else 1 - m.loss
+    flux_share = 1.0 if onset else 1 - m.loss
     state = episode.state._replace(
-        speed=np.float64(120.0), electrical=episode.state.electrical._replace(flux_share=np.float64(kept))
+        speed=np.float64(120.0), electrical=episode.state.electrical._replace(flux_share=np.float64(flux_share))
     )
     step, rng, current, electrical = jax.jit(task.transition), np.random.default_rng(0), np.zeros(2), 360.0
     for k in range(30):
@@ -43,14 +43,14 @@ def test_transition_equals_the_equations_by_scipy(onset: float) -> None:
         def rate(t: float, i: np.ndarray, u_d: float = u_d, u_q: float = u_q) -> list[float]:
             return [
                 (u_d - m.resistance * i[0] + electrical * m.inductance_q * i[1]) / m.inductance_d,
-                (u_q - m.resistance * i[1] - electrical * (m.inductance_d * i[0] + m.magnet_flux * kept))
+                (u_q - m.resistance * i[1] - electrical * (m.inductance_d * i[0] + m.magnet_flux * flux_share))
                 / m.inductance_q,
             ]
 
         current = solve_ivp(rate, (0, 1e-4), current, "DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
-    assert float(state.electrical.flux_share) == pytest.approx(kept, abs=1e-15)
+    assert float(state.electrical.flux_share) == pytest.approx(flux_share, abs=1e-15)
     np.testing.assert_allclose([state.electrical.d, state.electrical.q], current, atol=1e-5 * 400)
-    torque = 4.5 * (m.magnet_flux * kept + (m.inductance_d - m.inductance_q) * current[0]) * current[1]
+    torque = 4.5 * (m.magnet_flux * flux_share + (m.inductance_d - m.inductance_q) * current[0]) * current[1]
     assert float(task.controlled(state, params)[0]) == pytest.approx(torque, abs=2e-3)
     assert abs(current).min() > 5
 
@@ -82,16 +82,17 @@ def test_the_loss_shows_in_what_is_privileged_only() -> None:
     key = jax.random.key(0)
     episode = jax.jit(partial(begin, task))(seed_key(2), 0, Draw(np.int32(0), np.int32(-1)))[0]
     electrical = episode.state.electrical._replace(d=np.float32(-40.0), q=np.float32(90.0))
-    whole, weak = (
-        episode.state._replace(electrical=electrical._replace(flux_share=np.float32(kept))) for kept in (1.0, 0.5)
+    intact, weak = (
+        episode.state._replace(electrical=electrical._replace(flux_share=np.float32(flux_share)))
+        for flux_share in (1.0, 0.5)
     )
-    seen = [task.observation(state, key, episode.params) for state in (whole, weak)]
-    np.testing.assert_array_equal(*seen)
-    assert task.describe(whole, episode.params) == task.describe(weak, episode.params)
-    np.testing.assert_array_equal(task.draw(whole, episode.params), task.draw(weak, episode.params))
-    told = [np.asarray(task.privileged(state, episode.params)) for state in (whole, weak)]
-    assert told[1][0] == pytest.approx(told[0][0] / 2)
-    assert told[1][1] < 0.8 * told[0][1]
+    observations = [task.observation(state, key, episode.params) for state in (intact, weak)]
+    np.testing.assert_array_equal(*observations)
+    assert task.describe(intact, episode.params) == task.describe(weak, episode.params)
+    np.testing.assert_array_equal(task.draw(intact, episode.params), task.draw(weak, episode.params))
+    privileged = [np.asarray(task.privileged(state, episode.params)) for state in (intact, weak)]
+    assert privileged[1][0] == pytest.approx(privileged[0][0] / 2)
+    assert privileged[1][1] < 0.8 * privileged[0][1]
 
 
 class Trusting(FluxObserving):

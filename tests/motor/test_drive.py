@@ -28,15 +28,15 @@ from rlbench_suite.envs.motor.plants.three_phase import EESM, PMSM, SixPhasePMSM
 from rlbench_suite.envs.motor.tasks.drive import Drive, Params, State
 from rlbench_suite.numerics.process import precision
 
-DRIVES = [one for one in cards().values() if one.entry_point.endswith(":Drive")]
-CONTINUOUS = [one for one in DRIVES if one.settings["control"] == "continuous"]
-MEASURED = [one for one in CONTINUOUS if one.settings["goal"] != "torque" or one.settings["noise"] == "0"]
+DRIVES = [drive for drive in cards().values() if drive.entry_point.endswith(":Drive")]
+CONTINUOUS = [drive for drive in DRIVES if drive.settings["control"] == "continuous"]
+MEASURED = [drive for drive in CONTINUOUS if drive.settings["goal"] != "torque" or drive.settings["noise"] == "0"]
 """Without the noisy torques, which are those of the data sheet's machine."""
 TEST = Draw(np.int32(1), np.int32(-1))
 
 
-def named(one: TaskCard) -> str:
-    return one.name
+def card_name(drive: TaskCard) -> str:
+    return drive.name
 
 
 def first(task: Any, seed: int = 0) -> Any:
@@ -45,19 +45,19 @@ def first(task: Any, seed: int = 0) -> Any:
 
 
 def test_there_are_drives_of_every_kind() -> None:
-    assert {one.settings["goal"] for one in DRIVES} == {"current", "torque", "speed", "position"}
-    assert {one.settings["control"] for one in DRIVES} == {"continuous", "finite"}
-    assert len({one.settings["machine"] for one in DRIVES}) == 10
+    assert {drive.settings["goal"] for drive in DRIVES} == {"current", "torque", "speed", "position"}
+    assert {drive.settings["control"] for drive in DRIVES} == {"continuous", "finite"}
+    assert len({drive.settings["machine"] for drive in DRIVES}) == 10
 
 
-@pytest.mark.parametrize("one", DRIVES, ids=named)
-def test_transition_equals_scipy(one: TaskCard) -> None:
+@pytest.mark.parametrize("one", DRIVES, ids=card_name)
+def test_transition_equals_scipy(drive: TaskCard) -> None:
     """Thirty steps of small voltages, or of all switch states in turn, at float64.
 
     One Runge-Kutta step a period leaves less than 1e-5 of the limits where the load has no corners; Coulomb friction's
     corner at standstill is not passed here.
     """
-    task: Any = one.build(dtype="float64")
+    task: Any = drive.build(dtype="float64")
     episode = first(task)
     params, state = episode.params, episode.state
     rng = np.random.default_rng(0)
@@ -65,17 +65,17 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
     if task.kind == "position":
         state = state._replace(speed=state.speed + 20)  # away from the friction's corner
     start = (state.electrical, state.speed, state.speed * 0)
-    given: Any = state.memories.waiting  # under a delay: what the first period applies
+    waiting: Any = state.memories.waiting  # under a delay: what the first period applies
     with precision(task):
         step = jax.jit(task.transition)
         for k in range(30):
-            chosen = np.int32(k % task.plant.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
-            action, given = (np.asarray(given), chosen) if task.delayed else (chosen, chosen)
+            choice = np.int32(k % task.plant.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            action, waiting = (np.asarray(waiting), choice) if task.delayed else (choice, choice)
             if task.finite:
                 voltages.append(task.plant.switched(action, state.electrical, state.angle))
             else:
                 voltages.append(task.plant.voltage(tuple(action), state.electrical, state.angle))
-            state = step(state, chosen, jax.random.key(k), params)
+            state = step(state, choice, jax.random.key(k), params)
         flat, unravel = ravel_pytree(start)
 
         @jax.jit
@@ -86,9 +86,9 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
 
         y = np.asarray(flat)
         for voltage in voltages:
-            held = jax.tree.map(np.float64, voltage)
+            constant = jax.tree.map(np.float64, voltage)
             solution = solve_ivp(
-                lambda t, y, held=held: np.asarray(rate(y, held)),
+                lambda t, y, constant=constant: np.asarray(rate(y, constant)),
                 (0, task.period),
                 y,
                 "DOP853",
@@ -98,29 +98,29 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
             y = solution.y[:, -1]
         truth = unravel(jnp.asarray(y))
         ours = np.array([*task.plant.measured(state.electrical), state.speed / task.plant.speed_limit])
-        theirs = np.array([*task.plant.measured(truth[0]), truth[1] / task.plant.speed_limit])
+        exact = np.array([*task.plant.measured(truth[0]), truth[1] / task.plant.speed_limit])
         turned, ours_turned = float(truth[2]), float(state.angle)
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-5)
     if task.kind == "position":
         assert ours_turned == pytest.approx(turned, rel=1e-6)
 
 
-@pytest.mark.parametrize("one", DRIVES, ids=named)
-def test_reference_player_tracks_and_never_trips(one: TaskCard) -> None:
-    task = one.build()
-    assert loaded(one.reference) is Cascade
+@pytest.mark.parametrize("one", DRIVES, ids=card_name)
+def test_reference_player_tracks_and_never_trips(drive: TaskCard) -> None:
+    task = drive.build()
+    assert loaded(drive.reference) is Cascade
     record = play(task, Cascade.for_task(task), range(64))
     assert not record.terminated.any()
-    noisy_torque = one in CONTINUOUS and one not in MEASURED  # nobody measures it, so it is missed now and then
+    noisy_torque = drive in CONTINUOUS and drive not in MEASURED  # nobody measures it, so it is missed now and then
     assert record.info["success"].mean() > (0.8 if noisy_torque else 0.9)
-    assert record.total.mean() > 0.7 * one.horizon
-    assert one.normalise(float(record.total.mean())) == pytest.approx(1, abs=0.05)
+    assert record.total.mean() > 0.7 * drive.horizon
+    assert drive.normalise(float(record.total.mean())) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("one", MEASURED, ids=named)
-def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
+@pytest.mark.parametrize("one", MEASURED, ids=card_name)
+def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
     """Set points that stand still, on a machine that is not the data sheet's; noise has a mean of zero."""
-    task: Any = one.build()
+    task: Any = drive.build()
     player = Cascade.for_task(task)
     episode = first(task, 3)
     middle = tuple(
@@ -133,14 +133,14 @@ def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
     def body(carry: Any, k: jax.Array) -> Any:
         state, memory = carry
         key = jax.random.fold_in(jax.random.key(0), k)
-        seen = task.observation(state, key, params)
-        action, memory = player.act(memory, View(seen, None, state, params), jax.random.key(0))
+        observation = task.observation(state, key, params)
+        action, memory = player.act(memory, View(observation, None, state, params), jax.random.key(0))
         state = task.transition(state, action, key, params)._replace(setpoint=middle)
         return (state, memory), jnp.stack(task.controlled(state, params))
 
     start = episode.state._replace(setpoint=middle)
-    run = jax.jit(lambda s: jax.lax.scan(body, (s, player.initial(params)), jnp.arange(4 * one.horizon))[1])
-    values = np.asarray(run(start))[-one.horizon :].mean(axis=0)
+    run = jax.jit(lambda s: jax.lax.scan(body, (s, player.initial(params)), jnp.arange(4 * drive.horizon))[1])
+    values = np.asarray(run(start))[-drive.horizon :].mean(axis=0)
     assert (np.abs(values - np.array(middle)) < 0.2 * np.array(task.goal.halving)).all()
 
 
@@ -227,8 +227,8 @@ def test_currents_for_a_torque() -> None:
         machine = PMSM.nominal
         assert float(machine.torque(DQ(d, q))) == pytest.approx(torque, rel=1e-4)
         length, angle = np.hypot(d, q), np.arctan2(-d, abs(q))
-        others = angle + np.array([-0.05, 0.05])
-        assert (machine.torque(DQ(-length * np.sin(others), length * np.cos(others))) < abs(torque)).all()
+        angles_beside = angle + np.array([-0.05, 0.05])
+        assert (machine.torque(DQ(-length * np.sin(angles_beside), length * np.cos(angles_beside))) < abs(torque)).all()
     d, q = SynRM().currents_for(np.float32(-1.2), None)
     assert float(SynRM.nominal.torque(DQ(d, q))) == pytest.approx(-1.2, rel=1e-5)
     assert float(d) == pytest.approx(-float(q), rel=1e-5)
@@ -291,12 +291,12 @@ def test_windings_of_one_flux_are_given_as_much_as_both_converters_have(plant: A
     units = np.array(plant.units)
     shares = np.linspace(0, 1, 20_001)
     for holding, changing in np.random.default_rng(0).normal(0, [[[0.3], [2.0]]] * 50, (50, 2, len(units))):
-        asked = (holding + shares[:, None] * changing).T
-        first, second = np.hypot(*asked[:2]), np.hypot(*asked[2:]) if len(units) == 4 else np.abs(asked[2])
+        demand = (holding + shares[:, None] * changing).T
+        first, second = np.hypot(*demand[:2]), np.hypot(*demand[2:]) if len(units) == 4 else np.abs(demand[2])
         fits = np.maximum(first, second) <= 1
-        given = np.array(plant.together(tuple(changing * units), tuple(holding * units))) / units
+        granted = np.array(plant.together(tuple(changing * units), tuple(holding * units))) / units
         if fits[0] and np.maximum(first[0], second[0]) < 0.9:
-            np.testing.assert_allclose(given, shares[fits].max() * changing, atol=1e-3)
+            np.testing.assert_allclose(granted, shares[fits].max() * changing, atol=1e-3)
 
 
 def test_switch_states_of_several_converters() -> None:
@@ -315,10 +315,10 @@ def test_switch_states_of_several_converters() -> None:
         assert complex(*stator) == pytest.approx(first * 1.4, abs=1e-3)
         assert complex(*rotor) == pytest.approx(second * 1.4 * np.exp(1j * angle), abs=1e-3)
         d, q, x, y = map(float, SixPhasePMSM().switched(np.int32(number), None, angle))
-        one = complex(d + x, q - y) * np.exp(1j * angle)
-        two = complex(d - x, q + y) * np.exp(1j * (angle - np.pi / 6))
-        assert one == pytest.approx(first / 5, abs=1e-4)
-        assert two == pytest.approx(second / 5, abs=1e-4)
+        first_system = complex(d + x, q - y) * np.exp(1j * angle)
+        second_system = complex(d - x, q + y) * np.exp(1j * (angle - np.pi / 6))
+        assert first_system == pytest.approx(first / 5, abs=1e-4)
+        assert second_system == pytest.approx(second / 5, abs=1e-4)
 
 
 def test_windings_of_the_six_phase_machine_stay_within_their_bridges() -> None:
@@ -326,9 +326,9 @@ def test_windings_of_the_six_phase_machine_stay_within_their_bridges() -> None:
     for action in np.random.default_rng(0).uniform(-1, 1, (50, 4)):
         d, q, x, y = map(float, plant.within_reach(tuple(action)))
         longest = max(abs(complex(d + x, q - y)), abs(complex(d - x, q + y)))
-        asked = max(abs(complex(*action[:2]) + z * complex(action[2], -action[3])) for z in (1, -1))
-        assert longest == pytest.approx(min(asked, 1), rel=1e-6)
-        np.testing.assert_allclose(np.array([d, q, x, y]) * max(asked, 1), action, rtol=1e-5)
+        longest_demand = max(abs(complex(*action[:2]) + z * complex(action[2], -action[3])) for z in (1, -1))
+        assert longest == pytest.approx(min(longest_demand, 1), rel=1e-6)
+        np.testing.assert_allclose(np.array([d, q, x, y]) * max(longest_demand, 1), action, rtol=1e-5)
     assert float(plant.length(DQXY(120.0, 160.0, 0.0, 240.0))) == pytest.approx(312.41 / 400, rel=1e-4)
 
 
@@ -376,9 +376,9 @@ def test_other_tasks_are_refused() -> None:
         Cascade.for_task(card("Inventory-v0").build())
 
 
-@pytest.mark.parametrize("one", DRIVES, ids=named)
-def test_words_and_picture(one: TaskCard) -> None:
-    task: Any = one.build()
+@pytest.mark.parametrize("one", DRIVES, ids=card_name)
+def test_words_and_picture(drive: TaskCard) -> None:
+    task: Any = drive.build()
     episode = first(task)
     words = task.describe(episode.state, episode.params)
     assert all(f"{name} " in words for name in (*task.names, *task.plant.measured_names))
@@ -398,8 +398,8 @@ class Comparators(eqx.Module):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        state, most = view.state, self.task.plant.nominal_current
-        current = jnp.clip(20 + 300 * (state.setpoint[0] - state.speed), -most, most)
+        state, limit = view.state, self.task.plant.nominal_current
+        current = jnp.clip(20 + 300 * (state.setpoint[0] - state.speed), -limit, limit)
         forwards, backwards = 1, 2  # switch states
         return jnp.where(state.electrical.armature < current, forwards, backwards).astype(jnp.int32), memory
 

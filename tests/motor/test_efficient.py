@@ -35,19 +35,19 @@ def losses(i: np.ndarray, speed: float) -> float:
 def test_table_equals_a_numeric_optimiser(torque: float, speed: float) -> None:
     flux_map = RealPMSM().nominal_map
 
-    def made(i: np.ndarray) -> float:
+    def torque_error(i: np.ndarray) -> float:
         flux = flux_map.flux(DQ(*i))
         return float(4.5 * (flux.d * i[1] - flux.q * i[0]) - torque)
 
     start = np.array([-torque - 1, torque + 1])
-    found = minimize(losses, start, (speed,), "SLSQP", constraints={"type": "eq", "fun": made}, tol=1e-12)
-    assert found.success
+    optimum = minimize(losses, start, (speed,), "SLSQP", constraints={"type": "eq", "fun": torque_error}, tol=1e-12)
+    assert optimum.success
     place = np.flatnonzero(torque == TORQUES)[0], np.flatnonzero(speed == SPEEDS)[0]
     i = np.array([part[place] for part in least_losses()])
-    assert made(i) == pytest.approx(0, abs=1e-2)  # of lines between currents 1 A apart
+    assert torque_error(i) == pytest.approx(0, abs=1e-2)  # of lines between currents 1 A apart
     # Losses are flat about their least: half an ampere of i_d beside it costs a hundredth of a per cent.
-    np.testing.assert_allclose(i, found.x, atol=0.5)
-    assert losses(i, speed) == pytest.approx(found.fun, rel=2e-4, abs=1e-3)
+    np.testing.assert_allclose(i, optimum.x, atol=0.5)
+    assert losses(i, speed) == pytest.approx(optimum.fun, rel=2e-4, abs=1e-3)
 
 
 @each

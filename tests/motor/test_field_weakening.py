@@ -27,9 +27,9 @@ def machine_of(plant: Any) -> Any:
     return plant.nominal.without_magnets() if isinstance(plant, SynRM) else plant.nominal
 
 
-def grid(machine: Any, most: float, flux: float) -> tuple[Any, Any, Any]:
+def grid(machine: Any, limit: float, flux: float) -> tuple[Any, Any, Any]:
     """Return currents within both limits, and their torque."""
-    length, angle = np.meshgrid(np.linspace(0, most, 1500), np.linspace(0, np.pi, 3000))
+    length, angle = np.meshgrid(np.linspace(0, limit, 1500), np.linspace(0, np.pi, 3000))
     d, q = (length * np.cos(angle)).ravel(), (length * np.sin(angle)).ravel()
     linked = np.hypot(machine.inductance_d * d + machine.magnet_flux, machine.inductance_q * q)
     d, q = d[linked <= flux], q[linked <= flux]
@@ -47,22 +47,22 @@ def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: floa
 
     A point of the grid is within 0.2 % of the best one.
     """
-    machine, most = machine_of(plant), plant.nominal_current
+    machine, limit = machine_of(plant), plant.nominal_current
     flux = plant.unit / (plant.pole_pairs * speed * plant.base().speed)
-    d, q, torques = grid(machine, most, flux)
+    d, q, torques = grid(machine, limit, flux)
 
     def best(torque: float) -> tuple[DQ, float]:
         with jax.enable_x64(True):
-            least = DQ(*plant.currents_for(jnp.float64(torque), None))
-            current = weakened(machine, jnp.float64(torque), least, jnp.float64(flux), jnp.float64(most))
+            shortest = DQ(*plant.currents_for(jnp.float64(torque), None))
+            current = weakened(machine, jnp.float64(torque), shortest, jnp.float64(flux), jnp.float64(limit))
             return DQ(*map(float, current)), float(machine.torque(current))
 
     (i_d, i_q), largest = best(10 * plant.base().torque)
     assert largest == pytest.approx(torques.max(), rel=2e-3)
-    assert math.hypot(i_d, i_q) < most * 1.0001
+    assert math.hypot(i_d, i_q) < limit * 1.0001
     half = 0.5 * largest
-    (i_d, i_q), made = best(-half)
-    assert made == pytest.approx(-half, rel=1e-3)
+    (i_d, i_q), reached = best(-half)
+    assert reached == pytest.approx(-half, rel=1e-3)
     assert math.hypot(machine.inductance_d * i_d + machine.magnet_flux, machine.inductance_q * i_q) < flux * 1.0001
     assert math.hypot(i_d, i_q) == pytest.approx(np.hypot(d, q)[torques >= half].min(), rel=5e-3)
 

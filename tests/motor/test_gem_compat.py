@@ -52,16 +52,16 @@ def with_dopri5(env: Environment, inputs: np.ndarray, rtol: float) -> np.ndarray
     begin, unravel = ravel_pytree(env.initial())
     applied = jax.jit(lambda y, u: env.applied(unravel(y), u))
     rate = jax.jit(lambda y, voltage: ravel_pytree(env.rate(unravel(y), voltage))[0])
-    shown = jax.jit(lambda y, y1, terminals, voltage: env.observe(terminals, voltage, unravel(y), unravel(y1)))
+    observe = jax.jit(lambda y, y1, terminals, voltage: env.observe(terminals, voltage, unravel(y), unravel(y1)))
     solver = ode(lambda t, y, voltage: np.asarray(rate(y, voltage))).set_integrator("dopri5", rtol=rtol, atol=1e-12)
     solver.set_initial_value(np.asarray(begin), 0.0)
-    seen = []
+    observations = []
     for action in inputs:
         y = solver.y.copy()
         terminals, voltage = applied(y, action)
         solver.set_f_params(voltage).integrate(solver.t + env.tau)
-        seen.append(shown(y, solver.y, terminals, voltage))
-    return np.stack(seen)
+        observations.append(observe(y, solver.y, terminals, voltage))
+    return np.stack(observations)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -80,15 +80,15 @@ def test_recorded_run(name: str) -> None:
     assert env.tau == golden["tau"]
     assert env.violation_reward == pytest.approx(golden["violation_reward"], rel=1e-12)
     inputs = actions(golden, golden["n_steps"])
-    ours, theirs = run(env, inputs), with_dopri5(env, inputs, 1e-6)
-    np.testing.assert_allclose(theirs[[0, -1]], [golden["step1"], golden["last"]], rtol=0, atol=1e-11)
+    ours, by_dopri5 = run(env, inputs), with_dopri5(env, inputs, 1e-6)
+    np.testing.assert_allclose(by_dopri5[[0, -1]], [golden["step1"], golden["last"]], rtol=0, atol=1e-11)
     loose = 3e-8 if "SIXPMSM" in name else 2e-9 if "PermExDc" in name else 1e-9
     np.testing.assert_allclose(ours[[0, -1]], [golden["step1"], golden["last"]], rtol=0, atol=loose)
     # Where the load's Coulomb friction has its corners, about standstill, steps of fixed length lose their order.
-    own = 1e-10 if "-SC-" in name else 1e-12
-    np.testing.assert_allclose(ours, with_dopri5(env, inputs, 1e-13), rtol=0, atol=own)
-    for k, shown in enumerate(ours):
-        assert bool(env.violated(shown)) == (golden["terminated"] and k == golden["n_steps"] - 1)
+    tolerance = 1e-10 if "-SC-" in name else 1e-12
+    np.testing.assert_allclose(ours, with_dopri5(env, inputs, 1e-13), rtol=0, atol=tolerance)
+    for k, observation in enumerate(ours):
+        assert bool(env.violated(observation)) == (golden["terminated"] and k == golden["n_steps"] - 1)
 
 
 def test_every_id_of_the_peer_runs() -> None:
@@ -98,18 +98,18 @@ def test_every_id_of_the_peer_runs() -> None:
             for machine in gem_compat.machines():
                 env = environment(f"{control}-{goal}-{machine}-v0")
                 action = np.zeros(6) if control == "Cont" else np.ones(2, int)
-                _, shown = env.step(env.initial(), action)
-                assert shown.shape == (len(env.state_names),)
-                assert np.isfinite(shown).all()
+                _, observation = env.step(env.initial(), action)
+                assert observation.shape == (len(env.state_names),)
+                assert np.isfinite(observation).all()
 
 
 def test_angle_stays_within_a_turn() -> None:
     env = environment("Cont-CC-PMSM-v0")
     near = env.initial()._replace(angle=jax.numpy.float64(3.13))
-    after, shown = env.step(near, np.zeros(3))
+    after, observation = env.step(near, np.zeros(3))
     turned = 3.13 + 3 * 100 * 1e-4 - 2 * np.pi  # three pole pairs at 100 rad/s
     assert float(after.angle) == pytest.approx(turned)
-    assert float(shown[env.state_names.index("epsilon")]) == pytest.approx(turned / np.pi)
+    assert float(observation[env.state_names.index("epsilon")]) == pytest.approx(turned / np.pi)
 
 
 def test_limits_as_published() -> None:
@@ -121,11 +121,11 @@ def test_limits_as_published() -> None:
 
 def test_reward_by_hand() -> None:
     env = environment("Cont-CC-PMSM-v0")
-    shown = np.zeros(14)
-    shown[5:7] = 0.3, -0.4
-    assert float(env.reward(shown, {"i_sd": 0.1, "i_sq": 0.0})) == pytest.approx(-0.5 * (0.2 + 0.4) / 2)
-    shown[5:7] = 0.8, -0.7
-    assert float(env.reward(shown, {"i_sd": 0.8, "i_sq": -0.7})) == pytest.approx(-10)
+    observation = np.zeros(14)
+    observation[5:7] = 0.3, -0.4
+    assert float(env.reward(observation, {"i_sd": 0.1, "i_sq": 0.0})) == pytest.approx(-0.5 * (0.2 + 0.4) / 2)
+    observation[5:7] = 0.8, -0.7
+    assert float(env.reward(observation, {"i_sd": 0.8, "i_sq": -0.7})) == pytest.approx(-10)
     forward = environment("Cont-SC-SeriesDc-v0")
     assert float(forward.reward(np.zeros(5), {"omega": 0.25})) == pytest.approx(-0.25)  # of a range of one
 

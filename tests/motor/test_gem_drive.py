@@ -29,7 +29,9 @@ pytestmark = pytest.mark.of_variants
 
 EPISODES = json.loads((Path(__file__).parent / "gem_episodes.json").read_text())
 GOLDEN = json.loads((Path(__file__).parent / "gem_golden.json").read_text())
-DRIVES = [one for one in registry.cards().values() if True in registry.allowed_settings(one).get("gem_compat", ())]
+DRIVES = [
+    drive for drive in registry.cards().values() if True in registry.allowed_settings(drive).get("gem_compat", ())
+]
 SOME = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
 """One of each kind of machine and of action space that differs in shape."""
 
@@ -63,13 +65,17 @@ def test_recorded_episodes(drive: Any) -> None:
     start = task.initial(key, task.sample_params(key, np.int32(0)))
 
     @jax.jit
-    def played(actions: Any, setpoints: Any, keys: Any) -> Any:
-        def step(state: State, given: Any) -> Any:
-            action, values, key = given
-            asked = with_setpoints(state, values)
-            after = task.transition(asked, action, key, ())
-            shown = task.observation(after, key, ())
-            return after, (shown, task.reward(asked, action, after, key, ()), task.terminal(after, key, ()))
+    def play_recorded(actions: Any, setpoints: Any, keys: Any) -> Any:
+        def step(state: State, inputs: Any) -> Any:
+            action, values, key = inputs
+            with_values = with_setpoints(state, values)
+            after = task.transition(with_values, action, key, ())
+            observations = task.observation(after, key, ())
+            return after, (
+                observations,
+                task.reward(with_values, action, after, key, ()),
+                task.terminal(after, key, ()),
+            )
 
         return jax.lax.scan(step, start, (actions, setpoints, keys))[1]
 
@@ -79,16 +85,16 @@ def test_recorded_episodes(drive: Any) -> None:
         steps = len(episode["rewards"])
         setpoints = np.resize(np.array(episode["setpoints"][:steps]), (PUSH, len(task.wieners)))
         actions = np.stack([act(task.action_space, n) for n in range(PUSH)])
-        shown, rewards, ends = map(np.asarray, played(actions, setpoints, keys))
+        observations, rewards, ends = map(np.asarray, play_recorded(actions, setpoints, keys))
         size = len(task.env.state_names)
         np.testing.assert_allclose(start.observed, episode["reset"], rtol=0, atol=1e-12)
         np.testing.assert_allclose(rewards[:steps], episode["rewards"], rtol=0, atol=integrator_error(name))
-        np.testing.assert_allclose(shown[steps - 1, :size], episode["last"], rtol=0, atol=integrator_error(name))
+        np.testing.assert_allclose(observations[steps - 1, :size], episode["last"], rtol=0, atol=integrator_error(name))
         assert ends[:steps].tolist() == [False] * (steps - 1) + [episode["terminated"]]
     task.action_space.seed(0)
     actions = np.stack([task.action_space.sample() for _ in range(PUSH)])
-    shown, _, _ = played(actions, setpoints, keys)
-    assert all(task.observation_space.contains(each) for each in np.asarray(shown))
+    observations, _, _ = play_recorded(actions, setpoints, keys)
+    assert all(task.observation_space.contains(each) for each in np.asarray(observations))
 
 
 @pytest.mark.parametrize(
@@ -110,14 +116,14 @@ def test_golden_run_through_make(name: str, dtype: str) -> None:
     peer = peer_id(env.unwrapped.card)
     golden = GOLDEN[peer]
     env.reset(seed=1)
-    seen = [env.step(wave(env.action_space, n)) for n in range(golden["n_steps"])]
+    steps = [env.step(wave(env.action_space, n)) for n in range(golden["n_steps"])]
     error = 5e-6 if dtype == "float32" else integrator_error(peer)
-    states = [step[0][: len(golden["state_names"])] for step in seen]
+    states = [step[0][: len(golden["state_names"])] for step in steps]
     expected = [golden["step1"], golden["last"]]
     np.testing.assert_allclose([states[0], states[-1]], expected, rtol=0, atol=error)
-    assert [step[2] for step in seen] == [False] * (len(seen) - 1) + [golden["terminated"]]
+    assert [step[2] for step in steps] == [False] * (len(steps) - 1) + [golden["terminated"]]
     if golden["terminated"]:
-        assert seen[-1][1] == pytest.approx(golden["violation_reward"])
+        assert steps[-1][1] == pytest.approx(golden["violation_reward"])
 
 
 def test_the_peer_leaves_its_own_space() -> None:
@@ -125,8 +131,8 @@ def test_the_peer_leaves_its_own_space() -> None:
     outside = set()
     for name, recorded in EPISODES.items():
         env = environment(name)
-        begun = zip(recorded["wave"]["reset"], env.low, env.high, strict=True)
-        if any(not low - 1e-9 <= value <= high + 1e-9 for value, low, high in begun):
+        first_values = zip(recorded["wave"]["reset"], env.low, env.high, strict=True)
+        if any(not low - 1e-9 <= value <= high + 1e-9 for value, low, high in first_values):
             outside.add(name)
     assert len(outside) == 16
     assert "Finite-CC-PMSM-v0" in outside
@@ -137,28 +143,30 @@ def test_the_peer_leaves_its_own_space() -> None:
 
 @pytest.mark.parametrize("name", EPISODES)
 def test_ranges_of_setpoints(name: str) -> None:
-    task: GemDrive = registry.card(next(one.id for one in DRIVES if peer_id(one) == name), gem_compat=True).build()
+    task: GemDrive = registry.card(
+        next(drive.id for drive in DRIVES if peer_id(drive) == name), gem_compat=True
+    ).build()
     walks = EPISODES[name]["walks"]
     assert list(walks) == list(task.env.weights)
-    for ours, theirs in zip(task.wieners, walks.values(), strict=True):
-        assert [ours.low, ours.high] == pytest.approx(theirs["margin"], abs=1e-15)
-        assert [ours.slowest, ours.fastest] == theirs["deviation"]
-        assert theirs["length"] == [500, 2000]
+    for wiener, walk in zip(task.wieners, walks.values(), strict=True):
+        assert [wiener.low, wiener.high] == pytest.approx(walk["margin"], abs=1e-15)
+        assert [wiener.slowest, wiener.fastest] == walk["deviation"]
+        assert walk["length"] == [500, 2000]
 
 
 def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
     """Many of them, shape ``(walks, steps + 1)``."""
 
-    def one(key: jax.Array) -> Walk:
+    def simulate_walk(key: jax.Array) -> Walk:
         first = gem_setpoint.begin([wiener], key, np.float32)
 
         def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
             return (after := gem_setpoint.step([wiener], walks, jax.random.fold_in(key, t))), after[0]
 
-        rest = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
-        return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], rest)
+        later_walk = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
+        return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], later_walk)
 
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(7), walks)))
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(simulate_walk))(jax.random.split(jax.random.key(7), walks)))
 
 
 def test_sub_episodes_of_setpoints() -> None:
@@ -188,9 +196,9 @@ def test_setpoints_begin_uniformly_and_stay_within_their_margin() -> None:
     begin = walked(Wiener(-0.25, 0.75, 1e-6, 2e-6), 3000, 0).value[:, 0]
     assert stats.kstest(begin + 0.25, "uniform").pvalue > 1e-3
     fast = walked(setpoint("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
-    most = np.float32(97 / 210)
-    assert fast.max() == most  # they are held at the ends, not turned back
-    assert fast.min() == -most
+    margin = np.float32(97 / 210)
+    assert fast.max() == margin  # they are held at the ends, not turned back
+    assert fast.min() == -margin
 
 
 def test_setpoints_move_in_the_environment() -> None:
@@ -202,11 +210,11 @@ def test_setpoints_move_in_the_environment() -> None:
         return all(walk.deviation < 5e-3 and abs(walk.value) < 0.3 for walk in env.unwrapped.episode.state.setpoints)
 
     first = next(filter(calm, range(200)))
-    shown = [env.reset(seed=first)[0][-2:]]
+    setpoints = [env.reset(seed=first)[0][-2:]]
     deviations = [walk.deviation for walk in env.unwrapped.episode.state.setpoints]
-    shown += [env.step(np.zeros(3, np.float32))[0][-2:] for _ in range(300)]
-    assert np.abs(shown).max() < 0.6
-    moves = np.diff(np.stack(shown), axis=0)
+    setpoints += [env.step(np.zeros(3, np.float32))[0][-2:] for _ in range(300)]
+    assert np.abs(setpoints).max() < 0.6
+    moves = np.diff(np.stack(setpoints), axis=0)
     for i, deviation in enumerate(deviations):
         assert stats.kstest(moves[:, i] / deviation, "norm").pvalue > 1e-3
 
@@ -223,19 +231,19 @@ def test_environment(name: str) -> None:
         f"rlsuite/{name}", 3, vectorization_mode="vector_entry_point", gem_compat=True, autoreset_mode="SameStep"
     )
     assert env.spec.max_episode_steps == registry.card(name).horizon
-    shown, _ = batch.reset(seed=5)
+    observations, _ = batch.reset(seed=5)
     single, _ = env.reset(seed=6)
-    assert single.tobytes() == shown[1].tobytes()
+    assert single.tobytes() == observations[1].tobytes()
     batch.action_space.seed(5)
     for _ in range(40):
         actions = batch.action_space.sample()
-        shown, rewards, ends, _, _ = batch.step(actions)
+        observations, rewards, ends, _, _ = batch.step(actions)
         single, reward, ended, _, info = env.step(actions[1])
         assert (reward, ended) == (rewards[1], ends[1])
         if ended:
             assert "of the limit" in info["end_reason"]
             single, _ = env.reset()
-        assert single.tobytes() == shown[1].tobytes()
+        assert single.tobytes() == observations[1].tobytes()
         assert env.observation_space.contains(single)
     assert env.render().shape == (300, 300, 3)
     words = env.unwrapped.task.describe(env.unwrapped.episode.state, env.unwrapped.params)

@@ -49,29 +49,29 @@ def test_commands_take_effect_one_period_later() -> None:
     actions = np.random.default_rng(0).uniform(-0.2, 0.2, (6, 2)).astype(np.float32)
     shifted = [jnp.stack(state.memories.waiting), *actions[:-1]]
     with jax.disable_jit():
-        for ours, theirs in zip(actions, shifted, strict=True):
-            state = late.transition(state, jnp.asarray(ours), jax.random.key(1), params)
-            now = plain.transition(now, jnp.asarray(theirs), jax.random.key(1), params)
+        for action, late_action in zip(actions, shifted, strict=True):
+            state = late.transition(state, jnp.asarray(action), jax.random.key(1), params)
+            now = plain.transition(now, jnp.asarray(late_action), jax.random.key(1), params)
             assert jax.tree.leaves(state._replace(memories=())) == jax.tree.leaves(now._replace(memories=()))
 
 
 def test_speed_is_a_difference_of_counts() -> None:
     """At constant speed the edges up to step n are floor(start + n w T N / 2 pi); the shown speed is whole counts."""
     task: Any = card("PMSMTorqueIndustrial-v0").build(dtype="float64")
-    at = [one.name for one in task.observation_components()].index("speed")
+    at = [component.name for component in task.observation_components()].index("speed")
     episode = first(task, 3)
     state, params, steps = episode.state, episode.params, 200
     quantum, speed = 2 * np.pi / (COUNTS * 1e-4), float(params.speed)
-    begun, total = float(state.memories.instruments.fraction), 0.0
+    start, total = float(state.memories.instruments.fraction), 0.0
     with precision(task):
-        step, seen = jax.jit(task.transition), jax.jit(task.observation)
+        step, observe = jax.jit(task.transition), jax.jit(task.observation)
         for n in range(1, steps + 1):
             state = step(state, jnp.zeros(2), jax.random.key(n), params)
-            shown = float(seen(state, jax.random.key(n), params)[at]) * task.plant.speed_limit
-            total += shown / quantum
-            assert shown / quantum == pytest.approx(round(shown / quantum), abs=1e-6)
-            assert abs(shown - speed) < quantum
-            assert round(total) == np.floor(begun + n * speed / quantum)
+            speed_shown = float(observe(state, jax.random.key(n), params)[at]) * task.plant.speed_limit
+            total += speed_shown / quantum
+            assert speed_shown / quantum == pytest.approx(round(speed_shown / quantum), abs=1e-6)
+            assert abs(speed_shown - speed) < quantum
+            assert round(total) == np.floor(start + n * speed / quantum)
 
 
 def test_torque_is_estimated_from_the_shown_currents() -> None:
@@ -81,12 +81,12 @@ def test_torque_is_estimated_from_the_shown_currents() -> None:
     electrical = type(episode.state.electrical)(np.float64(-80.0), np.float64(150.0))
     with precision(task):
         state = episode.state._replace(electrical=electrical)
-        shown = np.asarray(jax.jit(task.observation)(state, jax.random.key(0), episode.params))
-        own = float(episode.params.machine.torque(electrical))
-    i_d, i_q, torque = 400 * shown[0], 400 * shown[1], 160 * shown[3]
+        observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(0), episode.params))
+        true_torque = float(episode.params.machine.torque(electrical))
+    i_d, i_q, torque = 400 * observation[0], 400 * observation[1], 160 * observation[3]
     assert torque == pytest.approx(1.5 * 3 * (66e-3 + (0.37e-3 - 1.2e-3) * i_d) * i_q, rel=1e-12)
     assert (abs(i_d + 80) < 20, abs(i_q - 150) < 20, i_d != -80) == (True, True, True)  # four deviations of 4 A
-    assert abs(torque - own) > 1
+    assert abs(torque - true_torque) > 1
 
 
 @pytest.mark.parametrize("machine", PLANTS)
@@ -110,15 +110,15 @@ def test_exact_instruments_show_the_state(name: str) -> None:
     episode = first(task)
     with precision(task):
         observation = jax.jit(task.observation)(episode.state, jax.random.key(0), episode.params)
-        shown, state = task.shown_state(observation), episode.state
-        for ours, theirs in ((shown, state), (shown.memories.link, state.memories.link)):
+        shown_state, state = task.shown_state(observation), episode.state
+        for shown_values, true_values in ((shown_state, state), (shown_state.memories.link, state.memories.link)):
             for field in ("speed", "setpoint", "applied", "voltage"):
-                if hasattr(ours, field):
-                    np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=1e-12)
-        seen = task.plant.measured(shown.electrical)
-        np.testing.assert_allclose(seen, task.plant.measured(state.electrical), rtol=1e-9, atol=1e-12)
+                if hasattr(shown_values, field):
+                    np.testing.assert_allclose(getattr(shown_values, field), getattr(true_values, field), rtol=1e-12)
+        measured = task.plant.measured(shown_state.electrical)
+        np.testing.assert_allclose(measured, task.plant.measured(state.electrical), rtol=1e-9, atol=1e-12)
         if task.delayed:
-            assert shown.memories.waiting == state.memories.waiting
+            assert shown_state.memories.waiting == state.memories.waiting
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -52,9 +52,9 @@ def test_an_interlocked_bridge_follows_its_diodes(name: str) -> None:
                     between = [new if old == new else diode for old, new, diode in pairs]
                     truth = current
                     for (left, right), part in ((between, 0.03), (ends[after], 0.97)):
-                        settled = (60 * (left - right) - machine.magnet_flux * params.speed) / machine.resistance
+                        steady_current = (60 * (left - right) - machine.magnet_flux * params.speed) / machine.resistance
                         gone = np.exp(-machine.resistance / machine.inductance * part * task.period)
-                        truth = settled + (truth - settled) * gone
+                        truth = steady_current + (truth - steady_current) * gone
                     got = step(state, jnp.int32(after), params)
                     assert float(got.electrical.armature) == pytest.approx(float(truth), abs=1e-9)
                     assert tuple(map(float, got.applied)) == ends[after]
@@ -82,11 +82,11 @@ def test_a_delayed_drive_is_the_other_one_period_later(name: str) -> None:
     with precision(plain):
         waited = state.memories.waiting
         actions = rng.integers(0, 8, 20) if plain.finite else rng.uniform(-0.05, 0.05, (20, 1))
-        given = [waited if plain.finite else np.array(waited), *actions[:-1]]
+        shifted = [waited if plain.finite else np.array(waited), *actions[:-1]]
         now = episode.state
-        for theirs, ours in zip(given, actions, strict=True):
-            now = jax.jit(plain.transition)(now, jnp.asarray(theirs), jax.random.key(0), params)
-            state = jax.jit(late.transition)(state, jnp.asarray(ours), jax.random.key(0), params)
+        for plain_action, late_action in zip(shifted, actions, strict=True):
+            now = jax.jit(plain.transition)(now, jnp.asarray(plain_action), jax.random.key(0), params)
+            state = jax.jit(late.transition)(state, jnp.asarray(late_action), jax.random.key(0), params)
             np.testing.assert_allclose(jnp.stack(state.electrical), jnp.stack(now.electrical), rtol=1e-12)
             np.testing.assert_array_equal(state.applied, now.applied)
         if not plain.finite:  # what waits at the start keeps the currents, but for the machine's tolerances

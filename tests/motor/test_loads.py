@@ -111,25 +111,29 @@ def test_instruments_err_by_the_given_deviation_and_tell_no_more(name: str) -> N
     episode = first(plain)
     with precision(task):
         keys = jax.vmap(lambda t: draw_key(seed_key(1), 0, t, Role.OBSERVATION))(jnp.arange(2000))
-        seen = np.asarray(jax.jit(jax.vmap(lambda key: task.observation(episode.state, key, episode.params)))(keys))
+        observations = np.asarray(
+            jax.jit(jax.vmap(lambda key: task.observation(episode.state, key, episode.params)))(keys)
+        )
         truth = np.asarray(plain.observation(episode.state, keys[0], episode.params))
     instruments = len(task.plant.measured_names) + 1
     measured = instruments + (task.kind == "torque")
-    errors = (seen - truth)[:, :measured]
+    errors = (observations - truth)[:, :measured]
     for column in errors[:, :instruments].T:
         assert stats.kstest(column / 0.01, stats.norm.cdf).pvalue > 0.001
     assert np.abs(np.corrcoef(errors[:, :instruments].T) - np.eye(instruments)).max() < 0.1
     if task.kind == "torque":  # nobody measures it
-        i_d, i_q = 400 * seen[:, 0], 400 * seen[:, 1]
+        i_d, i_q = 400 * observations[:, 0], 400 * observations[:, 1]
         estimated = 1.5 * 3 * (66e-3 + (0.37e-3 - 1.2e-3) * i_d) * i_q
-        np.testing.assert_allclose(task.goal.scale * seen[:, instruments], estimated, rtol=1e-12)
+        np.testing.assert_allclose(task.goal.scale * observations[:, instruments], estimated, rtol=1e-12)
     names = len(task.names)
     setpoints = slice(measured, measured + names)
-    np.testing.assert_array_equal(seen[:, setpoints], np.broadcast_to(truth[setpoints], (2000, names)))
-    shown = seen[:, measured + names : measured + 2 * names] - truth[measured + names : measured + 2 * names]
-    unclipped = np.abs(seen[:, measured + names : measured + 2 * names]) < 1.5
+    np.testing.assert_array_equal(observations[:, setpoints], np.broadcast_to(truth[setpoints], (2000, names)))
+    error_shown = (
+        observations[:, measured + names : measured + 2 * names] - truth[measured + names : measured + 2 * names]
+    )
+    unclipped = np.abs(observations[:, measured + names : measured + 2 * names]) < 1.5
     if task.kind == "position":
-        assert (shown * 10 * task.goal.halving[0] / task.goal.scale).std() == pytest.approx(0.01, rel=0.1)
+        assert (error_shown * 10 * task.goal.halving[0] / task.goal.scale).std() == pytest.approx(0.01, rel=0.1)
         return
     first_of, full = {
         "current": (0, task.plant.current_limit),
@@ -137,5 +141,5 @@ def test_instruments_err_by_the_given_deviation_and_tell_no_more(name: str) -> N
         "torque": (measured - 1, task.goal.scale),
     }[task.kind]
     of = errors[:, first_of : first_of + names] * full / (10 * np.array(task.goal.halving))
-    np.testing.assert_allclose(shown[unclipped], -of[unclipped], atol=1e-9)
+    np.testing.assert_allclose(error_shown[unclipped], -of[unclipped], atol=1e-9)
     assert unclipped.any()

@@ -49,8 +49,8 @@ def _float64() -> Iterator[None]:
 def excited_energy(m: synchronous.ExternallyExcited, i: Excited) -> Any:
     excitation = m.field_seen_from_stator(i.field)
     inductance = 1.5 * m.turns_ratio**2 * m.field_inductance
-    own = m.inductance_d * i.d**2 + m.inductance_q * i.q**2 + inductance * excitation**2
-    return 0.75 * (own + 2 * m.magnetising_inductance() * i.d * excitation)
+    self_terms = m.inductance_d * i.d**2 + m.inductance_q * i.q**2 + inductance * excitation**2
+    return 0.75 * (self_terms + 2 * m.magnetising_inductance() * i.d * excitation)
 
 
 def induction_energy(m: Induction, state: Electrical) -> Any:
@@ -172,7 +172,7 @@ def test_power_balance(name: str) -> None:
 
     In the six-phase machine's x-y plane the coupling by different L_x and L_y moves power, as in d-q.
     """
-    machine, state, voltage, energy, losses, given = BALANCES[name]
+    machine, state, voltage, energy, losses, input_power = BALANCES[name]
     state, voltage = jax.tree.map(jnp.float64, (state, voltage))
     rate = machine.derivative(state, voltage, SPEED)
     _, stored = jax.jvp(lambda at: energy(machine, at), (state,), (rate,))
@@ -180,7 +180,7 @@ def test_power_balance(name: str) -> None:
     if name == "SixPhase":
         mechanical += 3 * machine.pole_pairs * SPEED * (machine.inductance_y - machine.inductance_x) * state.x * state.y
     out = float(mechanical + losses(machine, state) + stored)
-    assert float(given(machine, state, voltage)) == pytest.approx(out, rel=1e-10)
+    assert float(input_power(machine, state, voltage)) == pytest.approx(out, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name in BALANCES if name != "DFIM by flux"])
@@ -188,9 +188,9 @@ def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: 
     """Power at the terminals is that of the balances above, and that of the legs: parts of the link's voltage times
     the current out of each, whatever the angle.
     """
-    machine, state, voltage, _, _, taken = BALANCES[name]
+    machine, state, voltage, _, _, input_power = BALANCES[name]
     plant = PLANTS["SixPhasePMSM" if name == "SixPhase" else name]()
-    assert plant.power(voltage, state) == pytest.approx(taken(machine, state, voltage), rel=1e-12)
+    assert plant.power(voltage, state) == pytest.approx(input_power(machine, state, voltage), rel=1e-12)
     link = plant.link if isinstance(plant, ThreePhase) else plant.unit
     rng = np.random.default_rng(0)
     for angle in (0.0, 1.3, -2.9):
@@ -381,9 +381,9 @@ def test_frames() -> None:
     second = Phases(*(amplitude * np.cos(at - np.array([1, 5, 9]) * np.pi / 6)))
     six = synchronous.six_phase_vector(phases, second, angle)
     np.testing.assert_allclose(six, [*turned, 0, 0], atol=1e-12)
-    whole = synchronous.six_phases(DQXY(1.0, 2.0, 3.0, 4.0), angle)
-    np.testing.assert_allclose(synchronous.six_phase_vector(*whole, angle), [1, 2, 3, 4], rtol=1e-12)
-    np.testing.assert_allclose([sum(whole[0]), sum(whole[1])], 0, atol=1e-12)
+    windings = synchronous.six_phases(DQXY(1.0, 2.0, 3.0, 4.0), angle)
+    np.testing.assert_allclose(synchronous.six_phase_vector(*windings, angle), [1, 2, 3, 4], rtol=1e-12)
+    np.testing.assert_allclose([sum(windings[0]), sum(windings[1])], 0, atol=1e-12)
     np.testing.assert_allclose(wrapped(np.array([3.2, -3.2, 9.0])), [3.2 - 2 * np.pi, 2 * np.pi - 3.2, 9 - 2 * np.pi])
 
 

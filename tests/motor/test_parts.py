@@ -17,7 +17,7 @@ from rlbench_suite.core.task_card import load
 
 pytestmark = pytest.mark.of_variants
 
-CHOSEN = (
+COMBINATIONS = (
     "PMSMCurrent-v0?setpoint=switched&supply=rc&interlocking=0.01&solver=exact",
     "PMSMTorque-v0?setpoint=sinus&supply=ac1&delay=1&load=profile&noise=0.01",
     "PMSMPosition-v0?setpoint=sawtooth&interlocking=0.03&load=ornstein-uhlenbeck",
@@ -29,7 +29,7 @@ CHOSEN = (
 """Every choice of every setting is in one of them."""
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", COMBINATIONS)
 def test_contract(name: str) -> None:
     """Gymnasium's checks; finite observations inside their space; the vector env has the bits of the single one."""
     env = make(name)
@@ -37,28 +37,28 @@ def test_contract(name: str) -> None:
         warnings.simplefilter("ignore")  # the checker dislikes bounds that are not one
         check_env(env)
     env.reset(seed=0)
-    words, chosen = env.task.describe(env.episode.state, env.params), env.card.settings
-    assert ("Link 1.0000 of nominal" in words) == (chosen["supply"] != "ideal")
-    assert ("Waiting: " in words) == (chosen["delay"] == "1")
+    words, settings = env.task.describe(env.episode.state, env.params), env.card.settings
+    assert ("Link 1.0000 of nominal" in words) == (settings["supply"] != "ideal")
+    assert ("Waiting: " in words) == (settings["delay"] == "1")
     env.action_space.seed(5)
     batch = make_vec(name, 2, autoreset_mode="SameStep")
     assert batch.single_observation_space == env.observation_space
-    seen, many = env.reset(seed=5)[0], batch.reset(seed=[4, 5])[0]
-    np.testing.assert_array_equal(many[1], seen)
+    observation, many = env.reset(seed=5)[0], batch.reset(seed=[4, 5])[0]
+    np.testing.assert_array_equal(many[1], observation)
     for _ in range(150):
         action = env.action_space.sample()
-        seen, reward, terminated, _, _ = env.step(action)
+        observation, reward, terminated, _, _ = env.step(action)
         many, rewards, over, _, info = batch.step(np.stack([action, action]))
-        assert seen in env.observation_space
-        assert np.isfinite(seen).all()
+        assert observation in env.observation_space
+        assert np.isfinite(observation).all()
         assert 0 <= reward <= 1
-        np.testing.assert_array_equal(info["final_obs"][1] if over[1] else many[1], seen)
+        np.testing.assert_array_equal(info["final_obs"][1] if over[1] else many[1], observation)
         assert (rewards[1], over[1]) == (reward, terminated)
         if terminated:
             break
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", COMBINATIONS)
 def test_reference_player_never_trips(name: str) -> None:
     """And ends near its set points more often than not, by as much as the worst chosen part allows."""
     task = card(name).build()
@@ -87,7 +87,7 @@ def test_only_chosen_parts_remember(options: dict[str, str], remembers: tuple[st
 
 
 def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
-    tried = {pair for name in CHOSEN for pair in name.partition("?")[2].split("&")}
+    tried = {pair for name in COMBINATIONS for pair in name.partition("?")[2].split("&")}
     offered = {
         f"{setting}={choice}"
         for drive in cards().values()

@@ -27,14 +27,14 @@ def _float64() -> Iterator[None]:
 def run(current: DQ, voltages: np.ndarray, speed: float, substeps: int) -> np.ndarray:
     """Currents after each voltage was held for ``TAU``, shape ``(n, 2)``."""
 
-    def one(current: DQ, voltage: jax.Array) -> tuple[DQ, DQ]:
-        held = DQ(*voltage)
+    def hold_voltage(current: DQ, voltage: jax.Array) -> tuple[DQ, DQ]:
+        constant = DQ(*voltage)
         current = jax.lax.fori_loop(
-            0, substeps, lambda _, i: pmsm.step(i, held, speed, MACHINE, TAU / substeps), current
+            0, substeps, lambda _, i: pmsm.step(i, constant, speed, MACHINE, TAU / substeps), current
         )
         return current, current
 
-    program = jax.jit(lambda i, u: jax.lax.scan(one, i, u)[1])
+    program = jax.jit(lambda i, u: jax.lax.scan(hold_voltage, i, u)[1])
     return np.stack(program(jax.tree.map(np.float64, current), np.float64(voltages)), axis=-1)
 
 
@@ -59,8 +59,10 @@ def test_full_manoeuvre_equals_scipy(speed: float) -> None:
     """500 steps: one Runge-Kutta step a sampling period (as the task), and cut finer, against DOP853."""
     a, b, c = matrices(speed)
     voltages, now, truth = manoeuvre(500), np.array([-30.0, 50.0]), []
-    for held in voltages:
-        now = solve_ivp(lambda _, i, u: a @ i + b @ u + c, (0, TAU), now, "DOP853", rtol=1e-12, atol=1e-9, args=(held,))
+    for voltage in voltages:
+        now = solve_ivp(
+            lambda _, i, u: a @ i + b @ u + c, (0, TAU), now, "DOP853", rtol=1e-12, atol=1e-9, args=(voltage,)
+        )
         truth.append(now := now.y[:, -1])
     start = DQ(-30.0, 50.0)
     # Order four leaves (w T)^5 / 5! of the current a step, w the electrical speed: twice that, summed over the run.
@@ -71,16 +73,16 @@ def test_full_manoeuvre_equals_scipy(speed: float) -> None:
 
 def test_integrator_is_of_order_four() -> None:
     """Against the matrix exponential; coarse steps, so that truncation stands clear of rounding."""
-    speed, held, duration = 150.0, np.array([60.0, -80.0]), 4e-3
+    speed, voltage, duration = 150.0, np.array([60.0, -80.0]), 4e-3
     a, b, c = matrices(speed)
     augmented = np.zeros((3, 3))
-    augmented[:2, :2], augmented[:2, 2] = a, b @ held + c
+    augmented[:2, :2], augmented[:2, 2] = a, b @ voltage + c
     truth = (expm(augmented * duration) @ [10.0, -20.0, 1.0])[:2]
     errors = []
     for steps in (20, 40, 80, 160):
         now = jax.tree.map(np.float64, DQ(10.0, -20.0))
         for _ in range(steps):
-            now = pmsm.step(now, DQ(*held), speed, MACHINE, duration / steps)
+            now = pmsm.step(now, DQ(*voltage), speed, MACHINE, duration / steps)
         errors.append(np.abs(np.array(now) - truth).max())
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])
     assert (np.abs(orders - 4) < 0.15).all(), orders
@@ -92,8 +94,10 @@ def test_steady_state(speed: float) -> None:
     voltage = pmsm.steady_voltage(current, speed, MACHINE)
     np.testing.assert_allclose(pmsm.derivative(current, voltage, speed, MACHINE), 0, atol=1e-9)
     np.testing.assert_allclose(pmsm.steady_current(voltage, speed, MACHINE), current, rtol=1e-12)
-    settled = run(DQ(0.0, 0.0), np.tile(voltage, (20_000, 1)), speed, 1)[-1]  # 2 s, 30 of the longest time constant
-    np.testing.assert_allclose(settled, current, rtol=1e-6)
+    last_current = run(DQ(0.0, 0.0), np.tile(voltage, (20_000, 1)), speed, 1)[
+        -1
+    ]  # 2 s, 30 of the longest time constant
+    np.testing.assert_allclose(last_current, current, rtol=1e-6)
 
 
 def test_torque_is_flux_times_current_and_its_maximum_the_published_one() -> None:

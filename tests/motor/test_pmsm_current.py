@@ -59,13 +59,13 @@ def step_response(task: Any, params: Params, start: State, steps: int) -> np.nda
     """Currents, ``(steps, 2)``, of the reference player under a set point that stands still."""
     player = FieldOrientedControl()
 
-    def one(carry: Any, _: None) -> Any:
+    def control(carry: Any, _: None) -> Any:
         now, memory = carry
         action, memory = player.act(memory, View(None, None, now, params), None)
         now = task.transition(now, action, jax.random.key(0), params)
         return (now, memory), jnp.stack(now.current)
 
-    return np.asarray(jax.jit(lambda s: jax.lax.scan(one, (s, player.initial(params)), None, steps)[1])(start))
+    return np.asarray(jax.jit(lambda s: jax.lax.scan(control, (s, player.initial(params)), None, steps)[1])(start))
 
 
 def test_reference_of_the_card_tracks_without_over_current(task: Any, reference_runs: Any) -> None:
@@ -131,12 +131,12 @@ def test_reference_is_a_random_walk_in_the_half_disc(task: Any) -> None:
     episodes, _ = jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)))(keys)
     still = jnp.zeros((size, 2), jnp.float32)
 
-    def one(episodes: Any, _: None) -> Any:
+    def advance_batch(episodes: Any, _: None) -> Any:
         episodes, _ = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, still, LIMIT)
         return episodes, jnp.stack(episodes.state.setpoint)
 
     start = np.stack(episodes.state.setpoint)
-    _, walk = jax.jit(lambda e: jax.lax.scan(one, e, None, steps))(episodes)
+    _, walk = jax.jit(lambda e: jax.lax.scan(advance_batch, e, None, steps))(episodes)
     walk = np.concatenate([start[None], walk])
     assert walk[:, 0].max() <= 0
     assert np.hypot(walk[:, 0], walk[:, 1]).max() < 240 * (1 + 1e-6)
@@ -168,23 +168,23 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
     rng = np.random.default_rng(0)
     size, steps = 3000, 300
     random = rng.uniform(-1, 1, (steps, size, 2))
-    held = rng.choice([-1.0, 1.0], (steps // 10, size, 2)).repeat(10, 0)
+    bang_bang = rng.choice([-1.0, 1.0], (steps // 10, size, 2)).repeat(10, 0)
     constant = np.broadcast_to(rng.choice([-1.0, 0.0, 1.0], (size, 2)), (steps, size, 2))
     keys = np.stack([seed_key(s) for s in range(size)])
 
     @jax.jit
     def extremes(actions: jax.Array) -> tuple[jax.Array, ...]:
-        def one(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+        def advance_batch(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
             episodes, over = carry
             episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
-            shown = jnp.where(over[:, None], 0, step.observation)
-            return (episodes, over | step.terminated), (shown.min(0), shown.max(0))
+            observation = jnp.where(over[:, None], 0, step.observation)
+            return (episodes, over | step.terminated), (observation.min(0), observation.max(0))
 
         episodes, _ = jax.vmap(lambda s: begin(task, s, 0, TEST))(keys)
-        (_, over), (low, high) = jax.lax.scan(one, (episodes, jnp.zeros(size, bool)), actions)
+        (_, over), (low, high) = jax.lax.scan(advance_batch, (episodes, jnp.zeros(size, bool)), actions)
         return low.min(0), high.max(0), over
 
-    for actions in (random, held, constant):
+    for actions in (random, bang_bang, constant):
         low, high, over = jax.device_get(extremes(actions.astype(np.float32)))
         assert over.mean() > 0.3
         assert task.observation_space.contains(low), low

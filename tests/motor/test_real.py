@@ -140,13 +140,13 @@ def test_table_has_the_most_torque_for_its_currents() -> None:
     plant = RealPMSM()
     torques, currents = plant.table
     length, angle = np.hypot(*currents), np.arctan2(-currents.d, currents.q)
-    for other in (-0.02, 0.02):
-        beside = DQ(-length * np.sin(angle + other), length * np.cos(angle + other))
-        made = plant.nominal.inner_torque(plant.nominal_map.flux(beside), beside)
-        assert (made[1:] < torques[1:]).all()
+    for turn in (-0.02, 0.02):
+        beside = DQ(-length * np.sin(angle + turn), length * np.cos(angle + turn))
+        torque = plant.nominal.inner_torque(plant.nominal_map.flux(beside), beside)
+        assert (torque[1:] < torques[1:]).all()
     d, q = plant.currents_for(jnp.float32(-70.0), None)
-    made = plant.nominal.inner_torque(plant.nominal_map.flux(DQ(float(d), float(q))), DQ(float(d), float(q)))
-    assert made == pytest.approx(-70, abs=0.05)  # of lines between entries
+    torque = plant.nominal.inner_torque(plant.nominal_map.flux(DQ(float(d), float(q))), DQ(float(d), float(q)))
+    assert torque == pytest.approx(-70, abs=0.05)  # of lines between entries
 
 
 @each

@@ -68,7 +68,7 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
         action = rng.uniform(-0.2, 0.2, 2)
         with precision(task):
             state = step(state, action, jax.random.key(k), params)
-            shown = np.asarray(see(state, jax.random.key(k), params))
+            observation = np.asarray(see(state, jax.random.key(k), params))
         volts = complex(*action) * 300 / math.sqrt(3)
 
         def rate(_: float, y: np.ndarray, volts: complex = volts) -> list[float]:
@@ -82,8 +82,8 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
         *parts, speed, angle = solve_ivp(rate, (0, 1e-4), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
         flux = complex(*parts)
     truth = current(flux, angle) / 400
-    np.testing.assert_allclose(shown[:2], [truth.real, truth.imag], atol=1e-5)
-    np.testing.assert_allclose(shown[3:], action)
+    np.testing.assert_allclose(observation[:2], [truth.real, truth.imag], atol=1e-5)
+    np.testing.assert_allclose(observation[3:], action)
     assert float(state.speed) == pytest.approx(speed, rel=1e-7)
     assert np.exp(1j * float(state.angle)) == pytest.approx(np.exp(1j * angle), abs=1e-6)
     assert abs(truth) > 0.02
@@ -96,13 +96,13 @@ def test_what_is_hidden_is_not_shown(name: str) -> None:
     episode = first(task)
     state, params = episode.state, episode.params
     turned = 50.0 * np.exp(0.9j)
-    one = state._replace(electrical=DQ(50.0, 0.0), angle=0.9, speed=60.0)
-    other = state._replace(electrical=DQ(turned.real, turned.imag), angle=0.0, speed=120.0)
+    still_frame = state._replace(electrical=DQ(50.0, 0.0), angle=0.9, speed=60.0)
+    turned_frame = state._replace(electrical=DQ(turned.real, turned.imag), angle=0.0, speed=120.0)
     with precision(task):
-        views = [np.asarray(task.observation(at, None, params)) for at in (one, other)]
+        views = [np.asarray(task.observation(at, None, params)) for at in (still_frame, turned_frame)]
         np.testing.assert_allclose(*views, atol=1e-12)
-        assert task.describe(one, params) == task.describe(other, params)
-        np.testing.assert_array_equal(task.draw(one, params), task.draw(other, params))
+        assert task.describe(still_frame, params) == task.describe(turned_frame, params)
+        np.testing.assert_array_equal(task.draw(still_frame, params), task.draw(turned_frame, params))
 
 
 def test_hidden_speed_of_the_direct_current_machine() -> None:

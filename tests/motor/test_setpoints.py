@@ -36,8 +36,8 @@ PEERS: dict[str, Any] = {
 def test_waveforms_are_those_of_scipy(name: str) -> None:
     phase = (np.arange(997) + 0.25) / 997
     with jax.enable_x64(True):
-        mine = np.asarray(SHAPES[name].value(jnp.asarray(phase)))
-    np.testing.assert_allclose(mine, PEERS[name](2 * np.pi * phase), atol=1e-14)
+        values = np.asarray(SHAPES[name].value(jnp.asarray(phase)))
+    np.testing.assert_allclose(values, PEERS[name](2 * np.pi * phase), atol=1e-14)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -75,19 +75,19 @@ def run(name: str, count: int, steps: int, pace: float = 0.3) -> np.ndarray:
     """Return float64 set points of shape ``(len(STARTS), count, steps + 1, len(RANGES))``."""
     setpoint = SETPOINTS[name](HORIZON)
 
-    def one(values: Any, key: jax.Array) -> jax.Array:
-        begun = (values, setpoint.begin(values, RANGES, jnp.float64(pace), jax.random.fold_in(key, 99)))
+    def simulate(values: Any, key: jax.Array) -> jax.Array:
+        start = (values, setpoint.begin(values, RANGES, jnp.float64(pace), jax.random.fold_in(key, 99)))
 
         def body(now: Any, t: Any) -> Any:
             after = setpoint.step(*now, RANGES, jnp.float64(pace), jax.random.fold_in(key, t))
             return after, jnp.stack(after[0])
 
-        return jnp.concatenate([jnp.stack(values)[None], jax.lax.scan(body, begun, jnp.arange(steps))[1]])
+        return jnp.concatenate([jnp.stack(values)[None], jax.lax.scan(body, start, jnp.arange(steps))[1]])
 
     with jax.enable_x64(True):
         starts = tuple(np.array(STARTS).T[:, :, None] * np.ones(count))
         keys = jax.random.split(jax.random.key(5), (len(STARTS), count))
-        return np.asarray(jax.jit(jax.vmap(jax.vmap(one)))(starts, keys))
+        return np.asarray(jax.jit(jax.vmap(jax.vmap(simulate)))(starts, keys))
 
 
 @pytest.mark.parametrize("name", SETPOINTS)
@@ -101,9 +101,9 @@ def test_setpoints_stay_within_bounds_and_begin_where_they_are_told(name: str) -
         assert moved.max() > 0
         if r.jump < np.inf:
             assert moved.max() <= (r.jump + r.slowest * np.exp(r.quicker) * 30) * (1 + 1e-9)
-    both = values[1, :, -1]
-    assert abs(np.corrcoef(both.T)[0, 1]) < 0.2, "quantities move independently of each other"
-    assert len(np.unique(both[:, 0])) > 30, "episodes differ"
+    last_values = values[1, :, -1]
+    assert abs(np.corrcoef(last_values.T)[0, 1]) < 0.2, "quantities move independently of each other"
+    assert len(np.unique(last_values[:, 0])) > 30, "episodes differ"
 
 
 @pytest.mark.parametrize(("name", "law"), [("walk", stats.norm), ("laplace", stats.laplace(scale=np.sqrt(0.5)))])
@@ -120,18 +120,18 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
     """Sub-episodes have the lengths and kinds, and walks the moves, that are said; and no kind begins with a jump."""
     setpoint = SETPOINTS["switched"](HORIZON)
 
-    def one(key: jax.Array) -> Any:
+    def simulate(key: jax.Array) -> Any:
         values = (jnp.float64(12.0), jnp.float64(0.4))
-        begun = (values, setpoint.begin(values, RANGES, jnp.float64(0.3), key))
+        start = (values, setpoint.begin(values, RANGES, jnp.float64(0.3), key))
 
         def body(now: Any, t: Any) -> Any:
             after = setpoint.step(*now, RANGES, jnp.float64(0.3), jax.random.fold_in(key, t))
             return after, (after[0][0], after[1][0].kind, after[1][0].steps_left)
 
-        return jax.lax.scan(body, begun, jnp.arange(2000))[1]
+        return jax.lax.scan(body, start, jnp.arange(2000))[1]
 
     with jax.enable_x64(True):
-        value, kind, left = map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), 300)))
+        value, kind, left = map(np.asarray, jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(1), 300)))
     begins = np.diff(left, axis=1, prepend=-1) > -1
     begins[:, 0] = True
     lengths = left[begins] + 1
@@ -145,8 +145,8 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
     for number, law in enumerate((stats.norm, stats.laplace(scale=np.sqrt(0.5)))):
         some = moves[(kind[:, 1:] == number) & inside] / deviation
         assert stats.kstest(some[:20000], law.cdf).pvalue > 0.01
-    begun = np.abs(moves)[begins[:, 1:] & (kind[:, 1:] > 1) & (kind[:, 1:] < 4)]
-    assert begun.max() <= deviation * (1 + 1e-9), "sine and triangle begin where the last kind ended"
+    start = np.abs(moves)[begins[:, 1:] & (kind[:, 1:] > 1) & (kind[:, 1:] < 4)]
+    assert start.max() <= deviation * (1 + 1e-9), "sine and triangle begin where the last kind ended"
 
 
 def test_halving_errors_are_the_parts_that_goals_say() -> None:
@@ -155,9 +155,9 @@ def test_halving_errors_are_the_parts_that_goals_say() -> None:
         largest = max(map(abs, goal.low + goal.high))
         if kind == "current":
             largest = PLANTS[machine]().nominal_current
-        least, most = {"speed": (0.01, 0.022), "position": (0.0, 1.0)}.get(kind, (0.045, 0.058))
+        smallest_share, largest_share = {"speed": (0.01, 0.022), "position": (0.0, 1.0)}.get(kind, (0.045, 0.058))
         for halving in goal.halving:
-            assert least <= halving / largest <= most, (machine, kind)
+            assert smallest_share <= halving / largest <= largest_share, (machine, kind)
 
 
 def test_ramps_climb_by_their_slope_and_hold_their_levels() -> None:
@@ -165,8 +165,8 @@ def test_ramps_climb_by_their_slope_and_hold_their_levels() -> None:
     r, values = RANGES[0], run("ramps", 200, 2 * HORIZON, pace=1.0)[1, :, :, 0]
     moves = np.abs(np.diff(values, axis=-1))
     assert moves.max() <= r.steepest * (1 + 1e-9)
-    held = values[:, 1:][moves == 0]
+    levels = values[:, 1:][moves == 0]
     middle, half = 0.5 * (r.low + r.high), 0.5 * (r.high - r.low)
-    away = np.abs(held[np.abs(held - values[0, 0]) > 1e-9] - middle) / half
+    away = np.abs(levels[np.abs(levels - values[0, 0]) > 1e-9] - middle) / half
     assert ((away < 1e-9) | (away >= 0.5)).all()
     assert (away < 1e-9).mean() > 0.05

@@ -71,13 +71,13 @@ def test_a_drive_on_an_rc_link_is_stepped_by_the_exponential_of_both() -> None:
         def rate(y: np.ndarray) -> np.ndarray:
             d, q, volts = y
             source = (plant.link - volts) / resistance
-            drawn = 1.5 * (full[0] * d + full[1] * q) / plant.link
+            load_current = 1.5 * (full[0] * d + full[1] * q) / plant.link
             return np.array(
                 [
                     (full[0] * volts / plant.link - m.resistance * d + electric * m.inductance_q * q) / m.inductance_d,
                     (full[1] * volts / plant.link - m.resistance * q - electric * (m.inductance_d * d + m.magnet_flux))
                     / m.inductance_q,
-                    (source - drawn) * resistance / 4e-3,
+                    (source - load_current) * resistance / 4e-3,
                 ]
             )
 

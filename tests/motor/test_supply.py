@@ -45,13 +45,13 @@ def test_rectified_mains() -> None:
 def test_a_link_without_load_charges_as_the_textbook_says() -> None:
     """1 - e^(-t/RC) behind a resistor; behind diodes it stays at the peak that it has reached."""
     with jax.enable_x64(True):
-        for name, begun, expected in (("rc", 0.3, 1 - 0.7 * np.exp(-2)), ("ac3", 1.1, 1.1)):
+        for name, start, expected in (("rc", 0.3, 1 - 0.7 * np.exp(-2)), ("ac3", 1.1, 1.1)):
             supply = SUPPLIES[name]()
 
             def rate(t: float, v: Any, supply: Any = supply, name: str = name) -> Any:
                 return np.asarray(supply.rate(v, None if name == "rc" else jnp.float64(50 * t), 0.0))
 
-            end = solve_ivp(rate, (0, 8e-3), [begun], "DOP853", rtol=1e-10, atol=1e-12).y[0, -1]
+            end = solve_ivp(rate, (0, 8e-3), [start], "DOP853", rtol=1e-10, atol=1e-12).y[0, -1]
             assert end == pytest.approx(expected, rel=1e-8)
 
 
@@ -79,10 +79,10 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
         @jax.jit
         def machine(y: jax.Array, full: Any, volts: jax.Array) -> tuple[jax.Array, jax.Array]:
             electrical, speed = unravel(y)
-            given = jax.tree.map(lambda u: u * volts / link, full)
+            voltage = jax.tree.map(lambda u: u * volts / link, full)
             acceleration = params.load.acceleration(speed, params.machine.torque(electrical), params.machine.inertia)
-            derivative = params.machine.derivative(electrical, given, speed)
-            return ravel_pytree((derivative, acceleration))[0], plant.power(given, electrical)
+            derivative = params.machine.derivative(electrical, voltage, speed)
+            return ravel_pytree((derivative, acceleration))[0], plant.power(voltage, electrical)
 
         def rate(t: float, y: np.ndarray, full: Any) -> np.ndarray:
             volts = y[-1]
@@ -96,12 +96,12 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
                 braking = 10 * max(volts - BRAKING_FROM * link, 0) / resistance
             return np.append(np.asarray(moving), (source - braking - float(power) / volts) / capacitance)
 
-        begun, y = state, np.append(np.asarray(flat), link * float(low.voltage))
+        drive_state, y = state, np.append(np.asarray(flat), link * float(low.voltage))
         step = jax.jit(task.transition)
         voltages = []
         for k in range(40):
             action = rng.uniform(-0.05, 0.3, plant.inputs)
-            full = plant.voltage(plant.within_reach(tuple(action)), begun.electrical, begun.angle)
+            full = plant.voltage(plant.within_reach(tuple(action)), drive_state.electrical, drive_state.angle)
             full = jax.tree.map(np.float64, full)
             y = solve_ivp(
                 partial(rate, full=full),
@@ -112,10 +112,14 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
                 atol=1e-10,
                 max_step=0.25 * task.period,
             ).y[:, -1]
-            begun = step(begun, action, jax.random.key(k), params)
-            voltages.append(float(begun.memories.link.voltage))
+            drive_state = step(drive_state, action, jax.random.key(k), params)
+            voltages.append(float(drive_state.memories.link.voltage))
         truth, speed = unravel(jnp.asarray(y[:-1]))
-        ours = [*plant.measured(begun.electrical), begun.speed / plant.speed_limit, begun.memories.link.voltage]
-        theirs = [*plant.measured(truth), speed / plant.speed_limit, y[-1] / link]
+        ours = [
+            *plant.measured(drive_state.electrical),
+            drive_state.speed / plant.speed_limit,
+            drive_state.memories.link.voltage,
+        ]
+        exact = [*plant.measured(truth), speed / plant.speed_limit, y[-1] / link]
     assert np.ptp(voltages) > 1e-3, "the link's voltage moves"
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-5)

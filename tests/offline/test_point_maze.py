@@ -104,11 +104,11 @@ def test_contexts_come_from_their_split(split: Split) -> None:
     task: PointMaze = CARD.build(difficulty="umaze")
     keys = jax.random.split(jax.random.key(1), 4000)
     params = jax.tree.map(np.asarray, jax.vmap(partial(task.sample_params, split=jnp.int32(split)))(keys))
-    drawn = {
+    squares = {
         tuple(map(int, np.floor(pair)))
         for pair in zip(params.start_x, params.start_y, params.goal_x, params.goal_y, strict=True)
     }
-    assert drawn == {tuple(pair) for pair in task.maze.pairs[split].tolist()}
+    assert squares == {tuple(pair) for pair in task.maze.pairs[split].tolist()}
     for goal in (params.goal_x, params.goal_y):
         off_centre = goal % 1 - 0.5
         assert np.abs(off_centre).max() <= SCATTER + 1e-5
@@ -185,7 +185,7 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
 
     policies = jnp.arange(32 * len(HOSTILE)) % len(HOSTILE)
     states = trace(jax.random.split(jax.random.key(3), policies.size), policies)
-    x, y, vx, vy = (np.asarray(part, np.float64) for part in states)
+    x, y, vx, vy = (np.asarray(values, np.float64) for values in states)
     gap = clearance(task.maze, x, y)
     assert gap.min() >= RADIUS
     for policy in range(len(HOSTILE)):
@@ -193,8 +193,10 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
     assert np.hypot(vx, vy).max() <= np.sqrt(2) * FASTEST * (1 + 1e-6)
     longest = np.sqrt(2) * FASTEST * STEP
     cut = RADIUS - np.sqrt(RADIUS**2 - longest**2 / 4)
-    for part in np.linspace(0, 1, 10)[1:-1]:
-        between = [before + part * (after - before) for before, after in ((x[:, :-1], x[:, 1:]), (y[:, :-1], y[:, 1:]))]
+    for values in np.linspace(0, 1, 10)[1:-1]:
+        between = [
+            before + values * (after - before) for before, after in ((x[:, :-1], x[:, 1:]), (y[:, :-1], y[:, 1:]))
+        ]
         assert clearance(task.maze, *between).min() >= RADIUS - cut
     for place in (x, y):
         assert np.abs(np.diff(place, axis=1)).max() <= longest + 1e-5
@@ -202,11 +204,11 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
 
 def contact_by_force(maze: Maze, x: float, y: float, vx: float, vy: float) -> tuple[float, float, float, float]:
     """The same step by 1,000 small ones: move, push out of the nearest wall, drop the velocity into it."""
-    radius, parts = RADIUS + CLEARANCE, 1000
+    radius, substeps = RADIUS + CLEARANCE, 1000
     walls = np.argwhere(maze.wall)
     walls = walls[(np.abs(walls + 0.5 - (y, x)) < 1.2).all(1)]
-    for _ in range(parts):
-        x, y = x + STEP / parts * vx, y + STEP / parts * vy
+    for _ in range(substeps):
+        x, y = x + STEP / substeps * vx, y + STEP / substeps * vy
         for row, column in walls:
             dx, dy = x - min(max(x, column), column + 1), y - min(max(y, row), row + 1)
             distance = np.hypot(dx, dy)

@@ -30,7 +30,7 @@ class OneShop(Inventory):
     networks = tuple(Network((lead,), None, backlog) for backlog in (False, True) for lead in (1, 2, 3))
 
 
-class Held(NamedTuple):
+class ConstantOrders(NamedTuple):
     """Orders the same every period."""
 
     orders: Any
@@ -87,8 +87,8 @@ def assert_mean(sample: np.ndarray, truth: float) -> None:
 
 def order_up_to(level: int) -> Any:
     def decide(state: State) -> jax.Array:
-        held = state.shops[0].stock + sum(state.shops[0].transit)
-        return jnp.clip(level - held, 0, inventory.SHOP_ORDER)[None]
+        position = state.shops[0].stock + sum(state.shops[0].transit)
+        return jnp.clip(level - position, 0, inventory.SHOP_ORDER)[None]
 
     return decide
 
@@ -124,7 +124,7 @@ def test_reference_orders_up_to_the_optimal_level() -> None:
 
 # -- lost sales: exact dynamic programme -------------------------------------------------------------------------
 
-MOST = 40
+MAX_STOCK = 40
 """Stock that the dynamic programme sees; optimal policies hold less than half of it."""
 
 
@@ -135,21 +135,23 @@ def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
     Relative value iteration; Odoni's bounds enclose the optimal average cost to 1e-6.
     """
     orders = np.arange(16)
-    stock = np.arange(MOST + 1)
+    stock = np.arange(MAX_STOCK + 1)
     costs = np.maximum(stock[:, None] - DEMANDS, 0) + penalty * np.maximum(DEMANDS - stock[:, None], 0)
     expected = costs @ CHANCES
-    leaves = np.zeros((MOST + 1, MOST + 1))  # chance of stock s leaving k
+    leaves = np.zeros((MAX_STOCK + 1, MAX_STOCK + 1))  # chance of stock s leaving k
     for s in stock:
         np.add.at(leaves[s], np.maximum(s - DEMANDS, 0), CHANCES)
-    shape = (MOST + 1, *(len(orders),) * (lead - 1))
+    shape = (MAX_STOCK + 1, *(len(orders),) * (lead - 1))
     value = np.zeros(shape)
     while True:
         if lead == 1:  # the order itself arrives
-            arrived = value[np.minimum(stock[:, None] + orders, MOST)]  # (left, order)
+            arrived = value[np.minimum(stock[:, None] + orders, MAX_STOCK)]  # (left, order)
             ahead = expected[:, None] + leaves @ arrived
         else:  # the next shipment arrives, the order joins the queue
-            arrived = value[np.minimum(stock[:, None] + orders, MOST)]  # (left, next, rest..., order) of the new state
-            flat = arrived.reshape(MOST + 1, -1)
+            arrived = value[
+                np.minimum(stock[:, None] + orders, MAX_STOCK)
+            ]  # (left, next, rest..., order) of the new state
+            flat = arrived.reshape(MAX_STOCK + 1, -1)
             ahead = (expected[:, None] + leaves @ flat).reshape(arrived.shape)
         new = ahead.min(-1)
         gain = new - value
@@ -175,7 +177,7 @@ def test_optimal_policy_costs_in_simulation_what_the_dynamic_programme_says(lead
 
     def decide(state: State) -> jax.Array:
         place = state.shops[0]
-        return orders[(jnp.minimum(place.stock, MOST), *place.transit)][None]
+        return orders[(jnp.minimum(place.stock, MAX_STOCK), *place.transit)][None]
 
     task, params = one_shop(lead, False), shop(penalty)
     assert_mean(mean_costs(task, params, decide), average)
@@ -190,8 +192,8 @@ def test_optimal_policy_costs_in_simulation_what_the_dynamic_programme_says(lead
 def test_demand_is_poisson() -> None:
     units = (np.arange(200_000) + 0.5) / 200_000
     for mean in (2.5, 5.0, 7.5):
-        drawn = np.asarray(jax.jit(poisson)(units.astype(np.float32), np.float32(mean)))
-        counts = np.bincount(drawn, minlength=30)[:30] / len(units)
+        demands = np.asarray(jax.jit(poisson)(units.astype(np.float32), np.float32(mean)))
+        counts = np.bincount(demands, minlength=30)[:30] / len(units)
         np.testing.assert_allclose(counts, stats.poisson.pmf(np.arange(30), mean), atol=1.5e-5)
 
 
@@ -199,7 +201,7 @@ def test_short_stock_is_shared_in_proportion_in_whole_units() -> None:
     rng = np.random.default_rng(0)
     for _ in range(500):
         orders, stock = rng.integers(0, 21, 3), int(rng.integers(0, 70))
-        shipped = np.array([int(part) for part in share([np.int32(o) for o in orders], np.int32(stock))])
+        shipped = np.array([int(quantity) for quantity in share([np.int32(o) for o in orders], np.int32(stock))])
         if orders.sum() <= stock:
             assert (shipped == orders).all()
         else:
@@ -228,7 +230,7 @@ def test_a_season_equals_a_plain_python_replica(difficulty: str) -> None:
         orders, cost = [int(a) for a in action], 0.0
         if depot is not None:
             bought, *orders = orders
-            shipped = [int(part) for part in share([np.int32(o) for o in orders], np.int32(depot))]
+            shipped = [int(quantity) for quantity in share([np.int32(o) for o in orders], np.int32(depot))]
             depot -= sum(shipped)
             cost += float(params.warehouse_holding) * depot
             inbound.append(bought)
@@ -256,12 +258,12 @@ def test_no_unit_is_made_or_lost(task: Any) -> None:
     """Units in the system = units before + bought from outside - sold."""
     params = task.sample_params(jax.random.key(0), 1)
     state = task.initial(jax.random.key(1), params)
-    held = lambda s: sum(int(leaf) for leaf in jax.tree.leaves((s.shops, s.warehouse)))  # noqa: E731
+    units_held = lambda s: sum(int(leaf) for leaf in jax.tree.leaves((s.shops, s.warehouse)))  # noqa: E731
     rng = np.random.default_rng(0)
     for t in range(40):
         action = rng.integers(0, task.action_space.nvec // 3)  # no shelf overflows
         after = task.transition(state, jnp.asarray(action), jax.random.key(t), params)
-        assert held(after) == held(state) + action[0] - int(after.served - state.served)
+        assert units_held(after) == units_held(state) + action[0] - int(after.served - state.served)
         state = after
 
 
@@ -279,9 +281,11 @@ def test_reference_is_far_above_constant_orders(task: Any) -> None:
     best = play(task, BaseStock.for_task(task), range(300))
     assert best.info["success"].mean() > 0.7
     assert best.info["fill_rate"].mean() > 0.85
-    same = ((0, 0, 0, 0), (12, 4, 4, 4), (15, 5, 5, 5), (15, 20, 20, 20), (18, 6, 6, 6), (25, 7, 7, 7))
-    held = [play(task, Held(np.array(orders, np.int32)), range(100)).total.mean() for orders in same]
-    assert best.total.mean() > max(held) / 2
+    constant_orders = ((0, 0, 0, 0), (12, 4, 4, 4), (15, 5, 5, 5), (15, 20, 20, 20), (18, 6, 6, 6), (25, 7, 7, 7))
+    returns = [
+        play(task, ConstantOrders(np.array(orders, np.int32)), range(100)).total.mean() for orders in constant_orders
+    ]
+    assert best.total.mean() > max(returns) / 2
 
 
 def test_words_picture_and_difficulties(task: Any) -> None:

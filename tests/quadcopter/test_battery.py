@@ -59,8 +59,8 @@ def circuit(power: Callable[[float], float], start: Battery, duration: float) ->
     def rate(time: float, y: np.ndarray) -> list[float]:
         inner = chen(y[0]) - y[1]
         roots = np.roots([-R0, inner, -power(time)])
-        drawn = roots.real.min()
-        return [-drawn / CAPACITY, (R1 * drawn - y[1]) / T, drawn, (inner - R0 * drawn) * drawn]
+        current = roots.real.min()
+        return [-current / CAPACITY, (R1 * current - y[1]) / T, current, (inner - R0 * current) * current]
 
     first = [float(start.charge), float(start.polarisation), 0, 0]
     return solve_ivp(rate, (0, duration), first, method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
@@ -99,19 +99,19 @@ def test_current_times_voltage_is_the_power() -> None:
     for charge in (0.1, 0.5, 1.0):
         cell = Battery(charge, 0.1)
         for power in (0.0, 1.0, 8.0, 20.0):
-            given = battery.current(cell, power) * battery.voltage(cell, power)
-            assert float(given) == pytest.approx(power, rel=1e-12)
+            delivered = battery.current(cell, power) * battery.voltage(cell, power)
+            assert float(delivered) == pytest.approx(power, rel=1e-12)
 
 
 def test_asked_for_too_much_it_gives_the_most_that_it_can() -> None:
     """Matched load: half the inner voltage, its square by four times the resistance."""
     cell = Battery(0.6, 0.05)
     inner = chen(0.6) - 0.05
-    most = inner**2 / (4 * R0)
-    for power in (1.0001 * most, 10 * most):
+    peak_power = inner**2 / (4 * R0)
+    for power in (1.0001 * peak_power, 10 * peak_power):
         assert float(battery.voltage(cell, power)) == pytest.approx(inner / 2, rel=1e-12)
         assert float(battery.current(cell, power)) == pytest.approx(inner / (2 * R0), rel=1e-12)
-    assert float(battery.voltage(cell, 0.9999 * most)) == pytest.approx(inner / 2, rel=0.02)
+    assert float(battery.voltage(cell, 0.9999 * peak_power)) == pytest.approx(inner / 2, rel=0.02)
 
 
 def test_under_constant_power_it_settles_where_both_resistances_carry_the_current() -> None:
@@ -122,10 +122,10 @@ def test_under_constant_power_it_settles_where_both_resistances_carry_the_curren
     for _ in range(1000):
         polarisation = step(polarisation)
     inner = chen(0.8)
-    settled = (inner - np.sqrt(inner**2 - 4 * (R0 + R1) * power)) / (2 * (R0 + R1))
+    steady_current = (inner - np.sqrt(inner**2 - 4 * (R0 + R1) * power)) / (2 * (R0 + R1))
     cell = Battery(0.8, polarisation)
-    assert float(battery.current(cell, power)) == pytest.approx(settled, rel=1e-10)
-    assert float(battery.voltage(cell, power)) == pytest.approx(power / settled, rel=1e-10)
+    assert float(battery.current(cell, power)) == pytest.approx(steady_current, rel=1e-10)
+    assert float(battery.voltage(cell, power)) == pytest.approx(power / steady_current, rel=1e-10)
 
 
 def test_under_changing_power_it_is_the_circuit_to_first_order() -> None:
@@ -141,14 +141,14 @@ def test_under_changing_power_it_is_the_circuit_to_first_order() -> None:
     for steps in (1000, 2000, 4000):
         times = np.arange(steps) * 10.0 / steps
 
-        def step(cell: Battery, asked: jax.Array, n: int = steps) -> tuple[Battery, tuple[jax.Array, jax.Array]]:
-            now = battery.current(cell, asked), battery.current(cell, asked) * battery.voltage(cell, asked)
-            return battery.discharge(cell, asked, 10.0 / n), now
+        def step(cell: Battery, load: jax.Array, n: int = steps) -> tuple[Battery, tuple[jax.Array, jax.Array]]:
+            now = battery.current(cell, load), battery.current(cell, load) * battery.voltage(cell, load)
+            return battery.discharge(cell, load, 10.0 / n), now
 
-        end, (drawn, given) = jax.jit(lambda c, p, f=step: jax.lax.scan(f, c, p))(start, jnp.asarray(power(times)))
+        end, (currents, powers) = jax.jit(lambda c, p, f=step: jax.lax.scan(f, c, p))(start, jnp.asarray(power(times)))
         errors.append(np.abs(np.array(end, float) - [charge, polarisation]))
-        assert (0.7 - float(end.charge)) * CAPACITY == pytest.approx(float(drawn.sum()) * 10 / steps, rel=1e-9)
-        assert float(given.sum()) * 10 / steps == pytest.approx(energy, rel=3 / steps)
+        assert (0.7 - float(end.charge)) * CAPACITY == pytest.approx(float(currents.sum()) * 10 / steps, rel=1e-9)
+        assert float(powers.sum()) * 10 / steps == pytest.approx(energy, rel=3 / steps)
     # A step's worth of the swing in current, 3 A, is the most that holding it may miss.
     assert errors[0][0] < 3 * STEP / CAPACITY
     assert errors[0][1] < 3 * STEP * R1 / T
@@ -167,7 +167,7 @@ def test_an_empty_cell_stays_empty() -> None:
 
 
 def test_below_its_rated_voltage_the_battery_limits_rotors_in_proportion() -> None:
-    for volts, part in ((4.1, 1.0), (3.7, 1.0), (3.33, 0.9), (1.85, 0.5)):
-        assert float(battery.full_speed(volts)) == pytest.approx(part * ROTOR_SPEED_LIMIT, rel=1e-6)
+    for volts, share in ((4.1, 1.0), (3.7, 1.0), (3.33, 0.9), (1.85, 0.5)):
+        assert float(battery.full_speed(volts)) == pytest.approx(share * ROTOR_SPEED_LIMIT, rel=1e-6)
     hungry = float(battery.rotor_power(Rotors(*(ROTOR_SPEED_LIMIT,) * 4), NOMINAL))
     assert float(battery.voltage(Battery(0.5, 0.0), hungry)) < 3.3

@@ -41,24 +41,24 @@ def hovering(airframe: Airframe) -> Quadcopter:
     return Quadcopter(RigidBody(*np.eye(13)[3]), Rotors(*[speed] * 4))
 
 
-def flown(
+def fly_states(
     law: Callable[[Quadcopter, Airframe], Any], airframe: Airframe, steps: int, start: Quadcopter | None = None
 ) -> Quadcopter:
     """The states of a flight, arrays ``(steps + 1,)``; a law makes commands of a vehicle and what it is taken for."""
     with jax.enable_x64(True):
         first = jax.tree.map(jnp.float64, start or hovering(airframe))
-        taken = flight_controller.assumed_airframe(float(hovering(airframe).rotors.r1))
+        assumed = flight_controller.assumed_airframe(float(hovering(airframe).rotors.r1))
 
         def step(vehicle: Quadcopter, _: None) -> tuple[Quadcopter, Quadcopter]:
-            return dynamics.step(vehicle, dynamics.commanded_speeds(law(vehicle, taken)), airframe, STEP), vehicle
+            return dynamics.step(vehicle, dynamics.commanded_speeds(law(vehicle, assumed)), airframe, STEP), vehicle
 
         last, states = jax.jit(lambda vehicle: jax.lax.scan(step, vehicle, None, steps))(first)
         return jax.tree.map(np.append, states, last)
 
 
 def to_velocity(*goal: float) -> Callable[[Quadcopter, Airframe], Any]:
-    return lambda vehicle, taken: flight_controller.towards_body_rates(
-        vehicle, flight_controller.towards_velocity(vehicle.body, Velocity(*goal)), taken
+    return lambda vehicle, assumed: flight_controller.towards_body_rates(
+        vehicle, flight_controller.towards_velocity(vehicle.body, Velocity(*goal)), assumed
     )
 
 
@@ -71,8 +71,8 @@ def to_velocity(*goal: float) -> Callable[[Quadcopter, Airframe], Any]:
 @pytest.mark.parametrize(("axis", "lag"), [("wx", 1 / 40), ("wy", 1 / 40), ("wz", 1 / 20)])
 def test_body_rates_follow_by_a_first_order_lag(axis: str, lag: float) -> None:
     goal = BodyRates(GRAVITY, 0.0, 0.0, 0.0)._replace(**{axis: 0.2})
-    body = flown(
-        lambda vehicle, taken: flight_controller.towards_body_rates(vehicle, goal, taken), dynamics.NOMINAL, 60
+    body = fly_states(
+        lambda vehicle, assumed: flight_controller.towards_body_rates(vehicle, goal, assumed), dynamics.NOMINAL, 60
     ).body
     error = 0.2 - getattr(body, axis)
     assert np.abs(error[40:]).max() < 2e-4
@@ -83,19 +83,19 @@ def test_body_rates_follow_by_a_first_order_lag(axis: str, lag: float) -> None:
     share, rate, acceleration = (STEP - 0.05545 * gone) / gone, 0.0, 0.0
     for sample in getattr(body, axis):
         assert sample == pytest.approx(rate, abs=0.002)  # thrusts are squares of speeds: not quite linear
-        wanted = (0.2 - rate) / lag
-        rate, acceleration = rate + acceleration * STEP + (wanted - acceleration) * share, wanted
-    for other in {"wx", "wy", "wz"} - {axis}:
-        assert np.abs(getattr(body, other)).max() < 1e-9
+        target = (0.2 - rate) / lag
+        rate, acceleration = rate + acceleration * STEP + (target - acceleration) * share, target
+    for still_axis in {"wx", "wy", "wz"} - {axis}:
+        assert np.abs(getattr(body, still_axis)).max() < 1e-9
 
 
 @pytest.mark.parametrize("airframe", [dynamics.NOMINAL, HEAVY], ids=["nominal", "heavy"])
 def test_velocities_are_reached_without_bias(airframe: Airframe) -> None:
     """Small steps with their lag, 0.25 s; large ones, of 1 m/s along all axes while yawing, to the digit."""
-    body = flown(to_velocity(0.02, 0.03, -0.02, 0.0), airframe, 400).body
+    body = fly_states(to_velocity(0.02, 0.03, -0.02, 0.0), airframe, 400).body
     for name, goal in (("vx", 0.02), ("vy", 0.03), ("vz", -0.02)):
         assert ((goal - getattr(body, name)).sum() * STEP) == pytest.approx(0.25 * goal, rel=0.02)
-    body = flown(to_velocity(1.0, -1.0, 1.0, 2.0), airframe, 600).body
+    body = fly_states(to_velocity(1.0, -1.0, 1.0, 2.0), airframe, 600).body
     last = [float(values[-1]) for values in body]
     assert last[7:10] == pytest.approx([1, -1, 1], abs=1e-5)
     assert last[10:] == pytest.approx([0, 0, 2], abs=1e-4)
@@ -105,14 +105,14 @@ def test_velocities_are_reached_without_bias(airframe: Airframe) -> None:
 def test_a_place_is_arrived_at(distance: float) -> None:
     """By 0.5 s of lag where it is near; wherever it is, and wherever the nose pointed, to the digit."""
 
-    def law(vehicle: Quadcopter, taken: Airframe) -> Any:
+    def law(vehicle: Quadcopter, assumed: Airframe) -> Any:
         body = vehicle.body
         goal = flight_controller.towards_place(body, distance - body.x, -distance - body.y, 0.5 * distance - body.z)
-        return flight_controller.towards_body_rates(vehicle, flight_controller.towards_velocity(body, goal), taken)
+        return flight_controller.towards_body_rates(vehicle, flight_controller.towards_velocity(body, goal), assumed)
 
     start = hovering(dynamics.NOMINAL)
     start = start._replace(body=start.body._replace(qw=np.cos(0.5), qz=np.sin(0.5)))
-    body = flown(law, dynamics.NOMINAL, 900, start if distance > 0.1 else None).body
+    body = fly_states(law, dynamics.NOMINAL, 900, start if distance > 0.1 else None).body
     last = [float(values[-1]) for values in body]
     assert last[:3] == pytest.approx([distance, -distance, 0.5 * distance], abs=1e-5)
     assert last[3:] == pytest.approx([1] + [0] * 9, abs=1e-4)
@@ -133,31 +133,31 @@ def test_allocation_is_that_of_linear_programmes() -> None:
     yielded = {"thrust": 0, "yaw": 0, "tilt": 0}
     for _ in range(60):
         speeds = rng.uniform(0.55, 0.75, 4) * limit
-        wanted = rng.uniform([0, -8e-4, -8e-4, -2e-4], [0.6, 8e-4, 8e-4, 2e-4])
+        demand = rng.uniform([0, -8e-4, -8e-4, -2e-4], [0.6, 8e-4, 8e-4, 2e-4])
         with jax.enable_x64(True):
-            forces = np.array(allocate(Rotors(*map(jnp.float64, speeds)), dynamics.NOMINAL, *wanted))
+            forces = np.array(allocate(Rotors(*map(jnp.float64, speeds)), dynamics.NOMINAL, *demand))
         bounds = np.stack([k * (speeds * decay + (1 - decay) * end) ** 2 for end in (0, limit)], 1)
 
         def nearest(row: int, goal: float, fixed: list[int], values: list[float], bounds: Any = bounds) -> Any:
             """Least |mixing[row] f - goal| within bounds, other rows fixed; the last variable bounds the size."""
             upper = np.vstack([np.append(mixing[row], -1), np.append(-mixing[row], -1)])
             equal = np.hstack([mixing[fixed], np.zeros((len(fixed), 1))])
-            found = linprog([0, 0, 0, 0, 1], upper, [goal, -goal], equal, values, [*map(tuple, bounds), (0, None)])
-            return mixing[row] @ found.x[:4] if found.success else None
+            solution = linprog([0, 0, 0, 0, 1], upper, [goal, -goal], equal, values, [*map(tuple, bounds), (0, None)])
+            return mixing[row] @ solution.x[:4] if solution.success else None
 
         # A yaw torque of its own, zero in the first programme, takes no room from thrust.
-        thrust = nearest(0, wanted[0], [1, 2, 3], [wanted[1], wanted[2], 0])
+        thrust = nearest(0, demand[0], [1, 2, 3], [demand[1], demand[2], 0])
         got = mixing @ forces
         if thrust is None:
             yielded["tilt"] += 1
             continue
         assert (forces > bounds[:, 0] - 1e-12).all()
         assert (forces < bounds[:, 1] + 1e-12).all()
-        assert got[1:3] == pytest.approx(wanted[1:3], abs=1e-12)
+        assert got[1:3] == pytest.approx(demand[1:3], abs=1e-12)
         assert got[0] == pytest.approx(thrust, abs=1e-8)
-        assert got[3] == pytest.approx(nearest(3, wanted[3], [0, 1, 2], [thrust, wanted[1], wanted[2]]), abs=1e-9)
-        yielded["thrust"] += abs(thrust - wanted[0]) > 1e-6
-        yielded["yaw"] += abs(got[3] - wanted[3]) > 1e-9
+        assert got[3] == pytest.approx(nearest(3, demand[3], [0, 1, 2], [thrust, demand[1], demand[2]]), abs=1e-9)
+        yielded["thrust"] += abs(thrust - demand[0]) > 1e-6
+        yielded["yaw"] += abs(got[3] - demand[3]) > 1e-9
     assert min(yielded.values()) >= 3, yielded
 
 
@@ -167,8 +167,8 @@ def test_turning_does_not_wait_for_thrust(thrust: float) -> None:
 
     def rolling(thrust: float) -> np.ndarray:
         goal = BodyRates(thrust, 3.0, 0.0, 0.0)
-        law = lambda vehicle, taken: flight_controller.towards_body_rates(vehicle, goal, taken)  # noqa: E731
-        return flown(law, dynamics.NOMINAL, 40).body.wx
+        law = lambda vehicle, assumed: flight_controller.towards_body_rates(vehicle, goal, assumed)  # noqa: E731
+        return fly_states(law, dynamics.NOMINAL, 40).body.wx
 
     np.testing.assert_allclose(rolling(thrust), rolling(GRAVITY), atol=0.15)
 
@@ -207,7 +207,7 @@ def test_it_is_the_same_task_by_other_commands(name: str) -> None:
         np.testing.assert_array_equal(jax.tree.leaves(state), jax.tree.leaves(start))
 
     @jax.jit
-    def both(state: Any, action: Any) -> Any:
+    def step_pair(state: Any, action: Any) -> Any:
         commands = task.commands(state, action, params)
         after, its = task.transition(state, action, key, params), base.transition(state, commands, key, params)
         rewards = (
@@ -217,10 +217,10 @@ def test_it_is_the_same_task_by_other_commands(name: str) -> None:
         return after, its, rewards, commands
 
     for action in np.random.default_rng(1).uniform(-1, 1, (50, task.action_size)).astype(np.float32):
-        state, its, rewards, commands = both(state, action)
+        state, its, rewards, commands = step_pair(state, action)
         assert np.abs(commands).max() <= 1
-        for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(its), strict=True):
-            assert float(one) == pytest.approx(float(other), rel=1e-5, abs=1e-6)
+        for leaf, base_leaf in zip(jax.tree.leaves(state), jax.tree.leaves(its), strict=True):
+            assert float(leaf) == pytest.approx(float(base_leaf), rel=1e-5, abs=1e-6)
         assert float(rewards[0]) == pytest.approx(float(rewards[1]), rel=1e-5)
 
 
@@ -239,7 +239,7 @@ def test_zeros_hover_in_every_vehicle(name: str) -> None:
 
 def test_one_command_is_a_vertical_flight() -> None:
     """A second of a constant command: motor and height by SciPy, all else exactly as it was."""
-    body = flown(lambda vehicle, taken: jnp.full(4, 0.5), dynamics.NOMINAL, 100).body
+    body = fly_states(lambda vehicle, assumed: jnp.full(4, 0.5), dynamics.NOMINAL, 100).body
     k, limit = dynamics.THRUST_COEFFICIENT, dynamics.ROTOR_SPEED_LIMIT
     rotor = float(hovering(dynamics.NOMINAL).rotors.r1)
 

@@ -53,7 +53,7 @@ def test_scores_rank_players(task: Any) -> None:
     assert abs(scores["noop"].mean - scores["random"].mean) < 0.05 * (scores["reference"].mean - scores["random"].mean)
 
 
-class Flown(NamedTuple):
+class FlightSummary(NamedTuple):
     """Return the observations of the first episodes of 512 seeds under given actions, up to their ends."""
 
     low: np.ndarray
@@ -69,24 +69,24 @@ class Flown(NamedTuple):
 
 @cache
 def program(task: Any) -> Any:
-    def fly(actions: jax.Array) -> Flown:
-        def one(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
+    def fly(actions: jax.Array) -> FlightSummary:
+        def advance_batch(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
             episodes, total, success, over = carry
             episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
-            shown = jnp.where(over[:, None], 0, step.observation)
+            observation = jnp.where(over[:, None], 0, step.observation)
             paid = jnp.where(over, 0, step.reward)
             success = jnp.where(over, success, step.info["success"])
-            seen = shown.min(0), shown.max(0), paid.min(), paid.max()
-            return (episodes, total + paid, success, over | step.terminated), seen
+            extremes = observation.min(0), observation.max(0), paid.min(), paid.max()
+            return (episodes, total + paid, success, over | step.terminated), extremes
 
         seeds = jnp.stack([seed_key(s) for s in range(SIZE)])
         episodes, first = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
         start = (episodes, jnp.zeros(SIZE), jnp.zeros(SIZE, bool), jnp.zeros(SIZE, bool))
-        (_, total, success, over), (low, high, worst, best) = jax.lax.scan(one, start, actions)
-        shown = first.observation
-        return Flown(
-            jnp.minimum(low.min(0), shown.min(0)),
-            jnp.maximum(high.max(0), shown.max(0)),
+        (_, total, success, over), (low, high, worst, best) = jax.lax.scan(advance_batch, start, actions)
+        observation = first.observation
+        return FlightSummary(
+            jnp.minimum(low.min(0), observation.min(0)),
+            jnp.maximum(high.max(0), observation.max(0)),
             worst.min(),
             best.max(),
             total,
@@ -97,17 +97,17 @@ def program(task: Any) -> Any:
     return jax.jit(fly)
 
 
-def flown(task: Any, actions: np.ndarray) -> Flown:
+def summarise_flights(task: Any, actions: np.ndarray) -> FlightSummary:
     """Under actions ``(horizon, 512, 4)``, or broadcast to it."""
     shape = (task.card.horizon, SIZE, 4)
-    result: Flown = jax.device_get(program(task)(np.broadcast_to(actions, shape).astype(np.float32)))
+    result: FlightSummary = jax.device_get(program(task)(np.broadcast_to(actions, shape).astype(np.float32)))
     return result
 
 
 def test_no_constant_action_earns_anything_worth_mentioning(task: Any) -> None:
     """Falling, flying off, and standing still, with the least and the most thrust: below 8 % of the way up."""
     actions = np.array([-1.0, 0.0, 0.3, 0.334, 0.37, 1.0])
-    flights = flown(task, np.resize(actions, SIZE)[:, None])
+    flights = summarise_flights(task, np.resize(actions, SIZE)[:, None])
     for number in range(len(actions)):
         assert flights.success[number :: len(actions)].mean() <= 0.05
         assert task.card.normalise(flights.total[number :: len(actions)].mean()) < 0.08
@@ -117,10 +117,10 @@ def test_observation_is_always_inside_the_space_to_the_very_end(task: Any) -> No
     rng = np.random.default_rng(0)
     steps = task.card.horizon
     random = rng.uniform(-1, 1, (steps, SIZE, 4))
-    held = rng.choice([-1.0, 1.0], (steps // 10, SIZE, 4)).repeat(10, 0)
+    bang_bang = rng.choice([-1.0, 1.0], (steps // 10, SIZE, 4)).repeat(10, 0)
     level = rng.choice([-1.0, 0.3, 1.0], (SIZE, 1))
-    for actions in (random, held, level):
-        flights = flown(task, actions)
+    for actions in (random, bang_bang, level):
+        flights = summarise_flights(task, actions)
         assert flights.over.mean() > 0.6
         assert task.observation_space.contains(flights.low), flights.low
         assert task.observation_space.contains(flights.high), flights.high

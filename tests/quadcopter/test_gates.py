@@ -30,9 +30,9 @@ def axes(track: Any, gate: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def beside(start: Any, gate: int, along: float, left: float = 0.0, up: float = 0.0, speed: float = 0.0) -> Any:
     """Level before (or behind) a gate, moving along its axis."""
-    middle, way, side = axes(start.params, gate)
-    place = middle + along * way + left * side + np.array([0, 0, up])
-    fields = dict(zip(("x", "y", "z"), place, strict=True)) | dict(zip(("vx", "vy", "vz"), speed * way, strict=True))
+    middle, axis, side = axes(start.params, gate)
+    place = middle + along * axis + left * side + np.array([0, 0, up])
+    fields = dict(zip(("x", "y", "z"), place, strict=True)) | dict(zip(("vx", "vy", "vz"), speed * axis, strict=True))
     still = dict.fromkeys(start.state.vehicle.body._fields, 0.0) | {"qw": 1.0} | fields
     body = type(start.state.vehicle.body)(**{name: np.float32(value) for name, value in still.items()})
     return start.state._replace(vehicle=start.state.vehicle._replace(body=body), passed=np.int32(gate))

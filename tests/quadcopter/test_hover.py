@@ -144,28 +144,28 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
     rng = np.random.default_rng(0)
     size, steps = 3000, 200
     random = rng.uniform(-1, 1, (steps, size, 4))
-    held = rng.choice([-1.0, 1.0], (steps // 10, size, 4)).repeat(10, 0)
+    bang_bang = rng.choice([-1.0, 1.0], (steps // 10, size, 4)).repeat(10, 0)
     constant = np.broadcast_to(rng.choice([-1.0, 1.0], (size, 4)), (steps, size, 4))
     full = np.ones((steps, size, 4))
     seeds = np.stack([seed_key(s) for s in range(size)])
 
     @jax.jit
     def extremes(actions: jax.Array) -> tuple[jax.Array, ...]:
-        def one(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+        def advance_batch(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
             episodes, over = carry
             episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
-            shown = jnp.where(over[:, None], 0, step.observation)
-            return (episodes, over | step.terminated), (shown.min(0), shown.max(0))
+            observation = jnp.where(over[:, None], 0, step.observation)
+            return (episodes, over | step.terminated), (observation.min(0), observation.max(0))
 
         episodes, first = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
-        (_, over), (low, high) = jax.lax.scan(one, (episodes, jnp.zeros(size, bool)), actions)
+        (_, over), (low, high) = jax.lax.scan(advance_batch, (episodes, jnp.zeros(size, bool)), actions)
         return (
             jnp.minimum(low.min(0), first.observation.min(0)),
             jnp.maximum(high.max(0), first.observation.max(0)),
             over,
         )
 
-    for actions in (random, held, constant, full):
+    for actions in (random, bang_bang, constant, full):
         low, high, over = jax.device_get(extremes(actions.astype(np.float32)))
         assert over.mean() > 0.9
         assert task.observation_space.contains(low), low
@@ -174,12 +174,12 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
 
 def test_observation_is_what_the_table_says(task: Any) -> None:
     episode, step = jax.device_get(first(task, 5))
-    body, seen = episode.state.body, step.observation
-    np.testing.assert_array_equal(seen[:3], [body.x, body.y, body.z])
-    rotation = seen[3:12].reshape(3, 3)
+    body, observation = episode.state.body, step.observation
+    np.testing.assert_array_equal(observation[:3], [body.x, body.y, body.z])
+    rotation = observation[3:12].reshape(3, 3)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)
-    np.testing.assert_array_equal(seen[12:18], [body.vx, body.vy, body.vz, body.wx, body.wy, body.wz])
-    np.testing.assert_allclose(dynamics.rotor_speed(seen[18:]), episode.state.rotors, rtol=1e-5)
+    np.testing.assert_array_equal(observation[12:18], [body.vx, body.vy, body.vz, body.wx, body.wy, body.wz])
+    np.testing.assert_allclose(dynamics.rotor_speed(observation[18:]), episode.state.rotors, rtol=1e-5)
 
 
 def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, reference_flights: Any) -> None:
@@ -199,11 +199,11 @@ def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, refe
     step_one, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(step, e, a)[1])
 
     def stepped(seeds: np.ndarray, commands: np.ndarray) -> np.ndarray:
-        episodes, seen = start(seeds), []
+        episodes, observations = start(seeds), []
         for action in commands:
             episodes, observation = step_one(episodes, action)
-            seen.append(jax.device_get(observation))
-        return np.stack(seen)
+            observations.append(jax.device_get(observation))
+        return np.stack(observations)
 
     batched = stepped(keys, actions)
     assert np.asarray(scan(start(keys), actions)).tobytes() == batched.tobytes()

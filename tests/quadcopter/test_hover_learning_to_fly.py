@@ -75,12 +75,14 @@ def test_angles_are_those_of_uniform_rotations() -> None:
     """Kolmogorov and Smirnov on SciPy's random rotations, of those that turn by less."""
     from scipy.spatial.transform import Rotation
 
-    for most in (0.5 * np.pi, np.pi):
+    for largest_angle in (0.5 * np.pi, np.pi):
         every = Rotation.random(40_000, random_state=0).magnitude()
-        ours = np.asarray(jax.vmap(lambda unit, most=most: haar_angle(unit, most))(np.linspace(0, 1, 4001)))
-        assert stats.ks_2samp(every[every <= most], ours).pvalue > 0.01
+        ours = np.asarray(
+            jax.vmap(lambda unit, largest_angle=largest_angle: haar_angle(unit, largest_angle))(np.linspace(0, 1, 4001))
+        )
+        assert stats.ks_2samp(every[every <= largest_angle], ours).pvalue > 0.01
         assert ours[0] == 0
-        assert ours[-1] == pytest.approx(most, rel=1e-4)
+        assert ours[-1] == pytest.approx(largest_angle, rel=1e-4)
 
 
 @the_id
@@ -100,8 +102,10 @@ def test_starts_are_those_of_the_table(name: str) -> None:
         assert values.std() == pytest.approx(bound / np.sqrt(3), rel=0.02)
     # A uniform rotation that is known to turn by a most: its angle has the mean below (by parts), its axis any way.
     angle = 2 * np.arccos(np.clip(turned[0, ~guided], -1, 1))
-    most = 0.5 * np.pi
-    mean = (most**2 / 2 - most * np.sin(most) - np.cos(most) + 1) / (most - np.sin(most))
+    largest_angle = 0.5 * np.pi
+    mean = (largest_angle**2 / 2 - largest_angle * np.sin(largest_angle) - np.cos(largest_angle) + 1) / (
+        largest_angle - np.sin(largest_angle)
+    )
     assert angle.mean() == pytest.approx(mean, rel=0.01)
     axis = turned[1:, ~guided] / np.sin(angle / 2)
     assert (axis**2).mean(1) == pytest.approx(np.full(3, 1 / 3), abs=0.01)
@@ -159,13 +163,13 @@ def test_observation_is_noisy_motion_and_past_actions(name: str) -> None:
     state = at(x=0.1, qw=np.cos(0.2), qx=np.sin(0.2), vy=-0.5, wz=2.0)._replace(past=np.arange(128) / 128)
     state = jax.tree.map(np.float32, state)
     keys = jax.random.split(jax.random.key(3), 4000)
-    seen = np.asarray(jax.jit(jax.vmap(lambda key: task.observation(state, key, CALM)))(keys), float)
+    observations = np.asarray(jax.jit(jax.vmap(lambda key: task.observation(state, key, CALM)))(keys), float)
     body = state.vehicle.body
     truth = [*body[:3], *attitude_and_rates(state.vehicle)[:15]]
-    assert seen.shape[1] == 146
-    np.testing.assert_allclose(seen[:, :18].mean(0), truth, atol=2e-4)
-    np.testing.assert_allclose(seen[:, :18].std(0), [0.001] * 12 + [0.002] * 6, rtol=0.06)
-    np.testing.assert_array_equal(seen[:, 18:], np.broadcast_to(state.past, (4000, 128)))
+    assert observations.shape[1] == 146
+    np.testing.assert_allclose(observations[:, :18].mean(0), truth, atol=2e-4)
+    np.testing.assert_allclose(observations[:, :18].std(0), [0.001] * 12 + [0.002] * 6, rtol=0.06)
+    np.testing.assert_array_equal(observations[:, 18:], np.broadcast_to(state.past, (4000, 128)))
 
 
 @the_id
@@ -189,11 +193,11 @@ def test_observation_stays_inside_the_space(name: str) -> None:
     env, rng = TaskEnv(task), np.random.default_rng(5)
     for trial in range(12):
         observation, _ = env.reset(seed=trial)
-        held = rng.choice([-1.0, 1.0], 4).astype(np.float32)
+        constant_action = rng.choice([-1.0, 1.0], 4).astype(np.float32)
         over = False
         while not over:
             assert task.observation_space.contains(observation)
-            action = held if trial % 2 else rng.uniform(-1, 1, 4).astype(np.float32)
+            action = constant_action if trial % 2 else rng.uniform(-1, 1, 4).astype(np.float32)
             observation, reward, over, _, _ = env.step(action)
             assert task.reward_space.contains(np.asarray(reward, task.dtype))
         assert task.observation_space.contains(observation)

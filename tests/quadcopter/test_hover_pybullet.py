@@ -101,13 +101,13 @@ def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
 def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
     """The impulse of rotors that approach a command exponentially has a closed form; midpoints miss it by order two."""
     goal, t, lag, k = 2000.0, 0.1, dynamics.MOTOR_TIME_CONSTANT, dynamics.THRUST_COEFFICIENT
-    begun = 1000.0 - goal
+    start_error = 1000.0 - goal
     vehicle = Quadcopter(at_rest(), Rotors(*[1000.0] * 4))
     for _ in range(10):
         vehicle = bullet.fly(vehicle, Rotors(*[goal] * 4), NOMINAL)
-    left = math.exp(-t / lag)
-    squares = goal**2 * t + 2 * goal * begun * lag * (1 - left) + 0.5 * begun**2 * lag * (1 - left**2)
-    assert vehicle.rotors.r1 == pytest.approx(goal + begun * left, rel=1e-12)
+    decay = math.exp(-t / lag)
+    squares = goal**2 * t + 2 * goal * start_error * lag * (1 - decay) + 0.5 * start_error**2 * lag * (1 - decay**2)
+    assert vehicle.rotors.r1 == pytest.approx(goal + start_error * decay, rel=1e-12)
     assert vehicle.body.vz == pytest.approx(4 * k * squares / dynamics.MASS - GRAVITY * t, abs=1e-5)
 
 
@@ -153,26 +153,33 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
 
             return jax.lax.scan(step, vehicle, actions)[1]
 
-        states, airframes = jax.tree.map(lambda *parts: np.stack(parts), *starts)
+        states, airframes = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
         expected = np.asarray(truth(states, airframes, actions))
 
-    def flown(steps: int) -> np.ndarray:
+    def fly_paths(steps: int) -> np.ndarray:
         bullet = hover_pybullet.Bullet(steps)
         paths = []
-        for (vehicle, airframe), chosen in zip(starts, actions, strict=True):
+        for (vehicle, airframe), flight_actions in zip(starts, actions, strict=True):
             path, now = [], vehicle
-            for action in chosen:
-                now = bullet.fly(now, Rotors(*(dynamics.rotor_speed(float(part)) for part in action)), airframe)
+            for action in flight_actions:
+                now = bullet.fly(now, Rotors(*(dynamics.rotor_speed(float(command)) for command in action)), airframe)
                 path.append([*now.body, *now.rotors])
             paths.append(path)
         return np.array(paths)
 
-    found, twice = flown(hover_pybullet.BULLET_STEPS), flown(2 * hover_pybullet.BULLET_STEPS)
-    np.testing.assert_allclose(found[..., 13:], expected[..., 13:], rtol=1e-13)  # rotors: the same closed form
+    paths_in_bullet, paths_at_half_steps = (
+        fly_paths(hover_pybullet.BULLET_STEPS),
+        fly_paths(2 * hover_pybullet.BULLET_STEPS),
+    )
+    np.testing.assert_allclose(
+        paths_in_bullet[..., 13:], expected[..., 13:], rtol=1e-13
+    )  # rotors: the same closed form
     step = dynamics.STEP / hover_pybullet.BULLET_STEPS
     first = np.array([[*vehicle.body[7:10]] for vehicle, _ in starts])[:, None]
     change = np.linalg.norm(expected[..., 7:10] - first, axis=-1)
-    error, smaller = (np.linalg.norm(path[..., :3] - expected[..., :3], axis=-1) for path in (found, twice))
+    error, smaller = (
+        np.linalg.norm(path[..., :3] - expected[..., :3], axis=-1) for path in (paths_in_bullet, paths_at_half_steps)
+    )
     assert change.max() > 2
     assert (error <= step * np.maximum.accumulate(change, axis=1)).all()
     assert error.max() < 1e-3
@@ -187,13 +194,13 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
 def test_one_seed_is_one_episode_in_both_simulators(split: str | int, dtype: str) -> None:
     pure, host = (gymnasium.make(name, split=split, dtype=dtype).unwrapped for name in (PURE, HOST))
     for seed in (3, None, 2**40):
-        (shown, told), (seen, said) = pure.reset(seed=seed), host.reset(seed=seed)
-        np.testing.assert_array_equal(shown, seen)
-        assert told["distance"] == said["distance"]
-        for mine, theirs in zip(
+        (pure_observation, pure_info), (host_observation, host_info) = pure.reset(seed=seed), host.reset(seed=seed)
+        np.testing.assert_array_equal(pure_observation, host_observation)
+        assert pure_info["distance"] == host_info["distance"]
+        for host_leaf, pure_leaf in zip(
             leaves((host.episode.state, host.params)), leaves((pure.episode.state, pure.params)), strict=True
         ):
-            assert float(mine) == float(theirs)
+            assert float(host_leaf) == float(pure_leaf)
 
 
 def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
@@ -201,22 +208,22 @@ def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
     pure.reset(seed=0)
     host.reset(seed=0)
     for action in commands(0, 10):
-        seen, reward, _, _, info = host.step(action)
+        observation, reward, _, _, info = host.step(action)
         body = host.episode.state.body
         cost = 5 * np.dot(body[:3], body[:3]) + 5 * (1 - body.qw**2) + 0.01 * np.dot(body[7:10], body[7:10])
         cost += 0.01 * ((action - 0.334) ** 2).sum()
         assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
         assert info["distance"] == pytest.approx(math.hypot(*body[:3]), rel=1e-12)
-        shown, worth, *_ = pure.step(action)
-        np.testing.assert_allclose(seen, shown, atol=5e-3)
+        pure_observation, worth, *_ = pure.step(action)
+        np.testing.assert_allclose(observation, pure_observation, atol=5e-3)
         assert reward == pytest.approx(worth, abs=1e-3)
     assert host.render() is None
     assert host.task.describe(host.episode.state, host.params).startswith("Position x")
 
 
 def test_own_weights_of_the_reward_count_in_both_simulators() -> None:
-    own = {"reward": {"position": 1.0, "attitude": 0.0, "velocity": 0.2, "effort": 0.5}}
-    pure, host = (gymnasium.make(name, dtype="float64", context=own).unwrapped for name in (PURE, HOST))
+    context = {"reward": {"position": 1.0, "attitude": 0.0, "velocity": 0.2, "effort": 0.5}}
+    pure, host = (gymnasium.make(name, dtype="float64", context=context).unwrapped for name in (PURE, HOST))
     for seed, action in enumerate(commands(0, 3)):
         pure.reset(seed=seed)
         host.reset(seed=seed)
@@ -265,8 +272,8 @@ def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> No
     saved = env.episode
 
     def future() -> list[bytes]:
-        seen = [env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)]
-        return [*seen, repr(env.episode.state).encode(), env.reset()[0].tobytes()]
+        observations = [env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)]
+        return [*observations, repr(env.episode.state).encode(), env.reset()[0].tobytes()]
 
     before = future()
     env.reset(seed=9)
@@ -274,7 +281,7 @@ def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> No
     assert future() == before
 
 
-def played(seed: int) -> bytes:
+def play_episode(seed: int) -> bytes:
     env: Any = gymnasium.make(HOST).unwrapped
     env.reset(seed=seed)
     for action in commands(seed, 100):
@@ -284,7 +291,7 @@ def played(seed: int) -> bytes:
 
 
 def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
-    alone = [played(seed) for seed in range(4)]
+    alone = [play_episode(seed) for seed in range(4)]
     envs: Any = [gymnasium.make(HOST).unwrapped for _ in range(4)]
     for seed, env in enumerate(envs):
         env.reset(seed=seed)
@@ -298,7 +305,7 @@ def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(played, range(4))) == alone
+            assert list(pool.map(play_episode, range(4))) == alone
     finally:
         sys.setswitchinterval(interval)
 
@@ -324,10 +331,10 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
             for name in (PURE, HOST)
             for seed in range(2)
         }
-        for part in weights[PURE, 0]:
+        for layer in weights[PURE, 0]:
             for seed in range(2):
-                np.testing.assert_array_equal(weights[PURE, seed][part], weights[HOST, seed][part])
-        assert any((weights[PURE, 0][part] != weights[PURE, 1][part]).any() for part in weights[PURE, 0])
+                np.testing.assert_array_equal(weights[PURE, seed][layer], weights[HOST, seed][layer])
+        assert any((weights[PURE, 0][layer] != weights[PURE, 1][layer]).any() for layer in weights[PURE, 0])
 
         # Its traces replay in Bullet, and the judge of the leaderboard finds nothing wrong.
         task = card(HOST).build()
@@ -346,10 +353,12 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
     assert transfer.gap == means([{HOST: gaps}])[0]  # an interval of unpaired scores is another one
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=120))
-    said = f"{transfer.gap.point:+.2g}"
-    assert re.search(rf"QuadcopterHoverPyBullet-v0 +ppo +QuadcopterHover-v0 +{re.escape(said)} ", stream.getvalue())
+    printed_gap = f"{transfer.gap.point:+.2g}"
+    assert re.search(
+        rf"QuadcopterHoverPyBullet-v0 +ppo +QuadcopterHover-v0 +{re.escape(printed_gap)} ", stream.getvalue()
+    )
     write_html(report)
-    assert f"<td>QuadcopterHover-v0</td><td>{said}" in (tmp_path / "run" / "report.html").read_text()
+    assert f"<td>QuadcopterHover-v0</td><td>{printed_gap}" in (tmp_path / "run" / "report.html").read_text()
 
     # A cell that was lost is made again as it was.
     before = pq.read_table(tmp_path / "run" / "episodes.parquet")

@@ -36,17 +36,19 @@ def test_latency_is_the_same_flight_with_commands_shifted_by_hand(name: str, lat
     steps, rng = 60, np.random.default_rng(0)
     flight = gymnasium.make(f"rlsuite/{name}", latency=f"{10 * late}")
     calm = gymnasium.make(f"rlsuite/{name}")
-    seen, _ = flight.reset(seed=5)
-    known, _ = calm.reset(seed=5)
-    held = np.array(flight.unwrapped.episode.state.commands, np.float32)  # type: ignore[attr-defined]
-    given = rng.uniform(0.2, 0.5, (steps, 4)).astype(np.float32)
-    shifted = np.concatenate([held, given])
-    np.testing.assert_array_equal(seen, np.concatenate([known, held.ravel()]))
+    observation, _ = flight.reset(seed=5)
+    calm_observation, _ = calm.reset(seed=5)
+    pending = np.array(flight.unwrapped.episode.state.commands, np.float32)  # type: ignore[attr-defined]
+    actions = rng.uniform(0.2, 0.5, (steps, 4)).astype(np.float32)
+    shifted = np.concatenate([pending, actions])
+    np.testing.assert_array_equal(observation, np.concatenate([calm_observation, pending.ravel()]))
     for step in range(steps):
-        seen, reward, ended, *_ = flight.step(given[step])
-        known, same, over, *_ = calm.step(shifted[step])
-        np.testing.assert_array_equal(seen, np.concatenate([known, shifted[step + 1 : step + 1 + late].ravel()]))
-        assert (reward, ended) == (same, over)
+        observation, reward, ended, *_ = flight.step(actions[step])
+        calm_observation, calm_reward, over, *_ = calm.step(shifted[step])
+        np.testing.assert_array_equal(
+            observation, np.concatenate([calm_observation, shifted[step + 1 : step + 1 + late].ravel()])
+        )
+        assert (reward, ended) == (calm_reward, over)
         if over:
             break
     assert step > 20
@@ -58,17 +60,22 @@ def test_noise_is_that_of_the_docstring_and_of_one_measurement() -> None:
     task, off = env.unwrapped.task, []
     for _ in range(20):
         for _ in range(8):
-            seen, _, over, *_ = env.step(np.full(4, task.inner.sheet.hover_action, np.float32))
+            observation, _, over, *_ = env.step(np.full(4, task.inner.sheet.hover_action, np.float32))
             calm, params = env.unwrapped.episode.state.inner, env.unwrapped.params
             x, y, z = (axis.amplitude * np.sin(axis.rate * 0.01 * calm.steps + axis.phase) for axis in params.path)
             body = calm.vehicle.body
-            off.append([*(np.array([x - body.x, y - body.y, z - body.z]) - seen[:3]), *(seen[30:33] - body[7:10])])
+            off.append(
+                [
+                    *(np.array([x - body.x, y - body.y, z - body.z]) - observation[:3]),
+                    *(observation[30:33] - body[7:10]),
+                ]
+            )
             assert not over
             # Place and preview come from one measurement: their difference has no noise.
             later = params.path.x.amplitude * np.sin(
                 params.path.x.rate * (0.01 * calm.steps + 0.1) + params.path.x.phase
             )
-            assert seen[3] - seen[0] == pytest.approx(later - x, abs=1e-5)
+            assert observation[3] - observation[0] == pytest.approx(later - x, abs=1e-5)
         env.reset()
     place, velocity = np.std(np.array(off)[:, :3]), np.std(np.array(off)[:, 3:])
     assert place == pytest.approx(PLACE_NOISE, rel=0.15)  # 480 numbers: 3 % standard error

@@ -66,7 +66,7 @@ def test_starts_and_columns_are_those_of_the_table(name: str) -> None:
     keys = jax.random.split(jax.random.key(0), 400)
     params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(1))
     state = jax.jit(jax.vmap(task.initial))(keys, params)
-    goals, places = (np.stack(parts, -1).astype(float) for parts in (params[1:], state.vehicles.body[:3]))
+    goals, places = (np.stack(coordinates, -1).astype(float) for coordinates in (params[1:], state.vehicles.body[:3]))
     gaps = np.diff(goals[..., 2], axis=1)
     assert [gaps.min(), gaps.max()] == pytest.approx([0.9, 1.3], abs=0.005)
     assert np.abs(goals[..., 2].mean(1)).max() < 1e-6, "about the origin"
@@ -165,6 +165,6 @@ def test_it_is_a_pettingzoo_environment_and_found_by_the_number_of_vehicles(name
     env = pettingzoo.make("parallel", card(name).id)
     observations, _ = env.reset(seed=0)
     assert list(observations) == [f"agent_{i}" for i in range(n)]
-    assert all(env.observation_space(agent).contains(seen) for agent, seen in observations.items())
+    assert all(env.observation_space(agent).contains(observation) for agent, observation in observations.items())
     with pytest.raises(ValueError, match="vehicles"):
         card("QuadcopterMultiHover-v0", vehicles=3)

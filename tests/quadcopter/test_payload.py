@@ -40,8 +40,8 @@ def tumbling(seed: int) -> RigidBody:
     return RigidBody(*jnp.asarray(values))
 
 
-def tensor(whole: object) -> np.ndarray:
-    *_, xx, yy, zz, xy, xz, yz = whole  # type: ignore[misc]
+def tensor(inertia: object) -> np.ndarray:
+    *_, xx, yy, zz, xy, xz, yz = inertia  # type: ignore[misc]
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], float)
 
 
@@ -51,13 +51,13 @@ def test_mass_centre_and_tensor_are_those_of_the_points() -> None:
     squares = np.array([jy + jz - jx, jx + jz - jy, jx + jy - jz]) / 2 * 3 / mass  # of the points' distances
     points = np.vstack([sign * np.diag(np.sqrt(squares)) for sign in (1, -1)] + [[PAYLOAD[1:]]])
     masses = np.array([mass / 6] * 6 + [PAYLOAD.mass])
-    whole = loaded(VEHICLE, PAYLOAD)
+    combined = loaded(VEHICLE, PAYLOAD)
     centre = masses @ points / masses.sum()
     away = points - centre
     expected = np.diag(np.full(3, masses @ (away**2).sum(1))) - (masses[:, None] * away).T @ away
-    assert whole.mass == pytest.approx(masses.sum(), rel=1e-14)
-    np.testing.assert_allclose(whole[1:4], centre, rtol=1e-12)
-    np.testing.assert_allclose(tensor(whole), expected, rtol=1e-12)
+    assert combined.mass == pytest.approx(masses.sum(), rel=1e-14)
+    np.testing.assert_allclose(combined[1:4], centre, rtol=1e-12)
+    np.testing.assert_allclose(tensor(combined), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -70,14 +70,14 @@ def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -
     mass, moments = VEHICLE.mass, np.diag(VEHICLE[1:])
     # In the body's frame; unknown are both accelerations, the spin's rate and the force that the payload exerts.
     cross = np.array([[0, -place[2], place[1]], [place[2], 0, -place[0]], [-place[1], place[0], 0]])
-    one, none = np.eye(3), np.zeros((3, 3))
+    identity, zero = np.eye(3), np.zeros((3, 3))
     gravity = rotation.T @ [0, 0, -GRAVITY]
     equations = np.block(
         [
-            [mass * one, none, none, -one],  # vehicle
-            [none, PAYLOAD.mass * one, none, one],  # payload
-            [none, none, moments, -cross],  # vehicle's spin, turned by the force at the payload's place
-            [-one, one, cross, none],  # joined: a_p = a_v + dw x d + w x (w x d)
+            [mass * identity, zero, zero, -identity],  # vehicle
+            [zero, PAYLOAD.mass * identity, zero, identity],  # payload
+            [zero, zero, moments, -cross],  # vehicle's spin, turned by the force at the payload's place
+            [-identity, identity, cross, zero],  # joined: a_p = a_v + dw x d + w x (w x d)
         ]
     )
     right = np.concatenate(
@@ -96,19 +96,19 @@ def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -
 
 
 def test_a_free_tumble_keeps_energy_and_angular_momentum() -> None:
-    whole = loaded(VEHICLE, PAYLOAD)
-    inertia, free = tensor(whole), Wrench(*(0.0,) * 6)
+    combined = loaded(VEHICLE, PAYLOAD)
+    inertia, free = tensor(combined), Wrench(*(0.0,) * 6)
 
-    def kept(body: RigidBody) -> np.ndarray:
+    def conserved(body: RigidBody) -> np.ndarray:
         rotation, spin = np.array(rotation_matrix(body), float).reshape(3, 3), np.array(body[10:])
         return np.array([spin @ inertia @ spin, *(rotation @ inertia @ spin)])
 
     start = tumbling(3)
-    step = jax.jit(lambda b: normalised(rk4(lambda _, y: loaded_derivative(y, free, whole), b, 1e-3)))
+    step = jax.jit(lambda b: normalised(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3)))
     body = start
     for _ in range(1000):
         body = step(body)
-    np.testing.assert_allclose(kept(body), kept(start), rtol=1e-6)
+    np.testing.assert_allclose(conserved(body), conserved(start), rtol=1e-6)
     assert np.abs(np.array(body[10:]) - np.array(start[10:])).max() > 1  # it tumbled
 
 

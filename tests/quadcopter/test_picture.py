@@ -44,18 +44,18 @@ def test_a_level_camera_shows_points_where_similar_triangles_say(point: tuple[fl
     """Ninety degrees over 100 rows: one metre is 50 pixels by metre of distance."""
     x, y, z = point
     expected = (100 + 50 * x / (y + 5), 50 - 50 * (z - 2) / (y + 5))
-    shown = LEVEL.pixels(LEVEL.to_camera(np.array([point])), 200, 100)
-    np.testing.assert_allclose(shown, [expected], atol=1e-12)
+    pixels = LEVEL.pixels(LEVEL.to_camera(np.array([point])), 200, 100)
+    np.testing.assert_allclose(pixels, [expected], atol=1e-12)
 
 
 def test_an_oblique_camera_measures_angles_between_its_axis_and_points() -> None:
     """The distance of a pixel from the middle is the focal length times the tangent of the angle from the axis."""
     points = np.random.default_rng(0).uniform(-1, 1, (50, 3))
-    shown = OBLIQUE.pixels(OBLIQUE.to_camera(points), 320, 200) - (160, 100)
+    offsets = OBLIQUE.pixels(OBLIQUE.to_camera(points), 320, 200) - (160, 100)
     axis, ways = (np.array(end) - OBLIQUE.position for end in (OBLIQUE.target, points))
     cosine = ways @ axis / np.linalg.norm(axis) / np.linalg.norm(ways, axis=1)
     focal_length = 100 / math.tan(math.radians(20))
-    np.testing.assert_allclose(np.hypot(*shown.T), focal_length * np.tan(np.arccos(cosine)), rtol=1e-9)
+    np.testing.assert_allclose(np.hypot(*offsets.T), focal_length * np.tan(np.arccos(cosine)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("camera", [LEVEL, OBLIQUE, Camera((1.0, 2.0, 9.0), (1.0, 2.0, 0.0), 0.1)])
@@ -79,8 +79,8 @@ def test_the_horizon_is_level_and_where_the_pitch_says() -> None:
     angles = np.linspace(-0.6, 0.6, 7)
     for pitch in (0.0, 0.3):
         camera = Camera((0.0, 0.0, 2.0), (math.cos(pitch), 0.0, 2 - math.sin(pitch)), math.radians(60))
-        far = 1e9 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
-        rows = camera.pixels(camera.to_camera(far), 400, 200)[:, 1]
+        distant_points = 1e9 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
+        rows = camera.pixels(camera.to_camera(distant_points), 400, 200)[:, 1]
         np.testing.assert_allclose(rows, 100 - 100 / math.tan(math.radians(30)) * math.tan(pitch), atol=1e-5)
     image = np.asarray(render([], [], Floor(0.0, 0.0, 0.0, 1.0, 1e6), LEVEL, 80, 60))
     assert (image[:30] == SKY).all()
@@ -99,14 +99,14 @@ def test_floor_tiles_are_where_they_belong() -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_nearer_hides_the_farther(order: int) -> None:
     """Whatever the order in which they are given; from behind it is the other one."""
-    near, far = square(-1.0, 0.5, "#0000ff"), square(1.0, 2.0, "#ff0000")
-    front = np.asarray(render([], [near, far][::order], FAR_BELOW, LEVEL, 100, 100))
+    near_square, far_square = square(-1.0, 0.5, "#0000ff"), square(1.0, 2.0, "#ff0000")
+    front = np.asarray(render([], [near_square, far_square][::order], FAR_BELOW, LEVEL, 100, 100))
     assert tuple(front[50, 50]) == (0, 0, 255)
     # Half a metre at 4 m and 2 m at 6 m, 50 pixels a unit of slope: 13 x 13 and 34 x 34 pixels, less the near ones.
     assert len(coloured(front, (0, 0, 255))) == pytest.approx(12.5**2, rel=0.1)
     assert len(coloured(front, (255, 0, 0))) == pytest.approx((200 / 6) ** 2 - 12.5**2, rel=0.1)
     behind = Camera((0.0, 5.0, 2.0), (0.0, 0.0, 2.0), math.radians(90))
-    back = np.asarray(render([], [near, far][::order], FAR_BELOW, behind, 100, 100))
+    back = np.asarray(render([], [near_square, far_square][::order], FAR_BELOW, behind, 100, 100))
     assert tuple(back[50, 50]) == (255, 0, 0)
     assert not len(coloured(back, (0, 0, 255)))
 
@@ -165,10 +165,12 @@ def test_thrust_is_drawn_by_its_size() -> None:
 
 def test_a_trail_leads_through_the_places_of_the_vehicles() -> None:
     """Two trails: level lines in their colours in the view from above, no longer than ``TRAIL`` pictures."""
-    both = Quadcopter(
+    vehicles = Quadcopter(
         RigidBody(*(np.stack([value, value]) for value in map(np.float64, vehicle().body))), Rotors(*np.zeros((4, 2)))
     )
-    shot = Shot(both._replace(body=both.body._replace(y=np.array([0.4, -0.4]))), 0.6, colours=("#0000ff", "#ff8800"))
+    shot = Shot(
+        vehicles._replace(body=vehicles.body._replace(y=np.array([0.4, -0.4]))), 0.6, colours=("#0000ff", "#ff8800")
+    )
     by_metre, middle = 75 / (1.15 * 0.6), 89.5
     for pictures in (11, picture.TRAIL + 50):
         x = 0.02 * (np.arange(pictures) - pictures) if pictures == 11 else np.linspace(-0.5, 0.5, pictures)
@@ -177,8 +179,8 @@ def test_a_trail_leads_through_the_places_of_the_vehicles() -> None:
         for row, colour in ((0.2, (0, 0, 255)), (-0.1, (255, 136, 0))):
             strip = above[round(74.5 - by_metre * row) - 2 :][:5]
             columns = np.nonzero((np.abs(strip - colour).sum(-1) < 200).any(0))[0]
-            begun = x[max(pictures - picture.TRAIL, 0)]
-            assert columns.min() == pytest.approx(middle + by_metre * begun, abs=2)
+            trail_start = x[max(pictures - picture.TRAIL, 0)]
+            assert columns.min() == pytest.approx(middle + by_metre * trail_start, abs=2)
             assert columns.max() == pytest.approx(middle + by_metre * x[-1], abs=2)
             assert np.diff(columns).max() == 1, "without a gap"
 
@@ -209,7 +211,7 @@ def test_a_window_shows_the_picture() -> None:
         warnings.simplefilter("ignore")  # Gymnasium says that it wraps the environment
         env: Any = gymnasium.make("rlsuite/QuadcopterHover-v0", render_mode="human")
     env.reset(seed=0)
-    shown = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
-    drawn = env.unwrapped.task.draw(env.unwrapped.episode.state, env.unwrapped.params)
+    screen = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+    image = env.unwrapped.task.draw(env.unwrapped.episode.state, env.unwrapped.params)
     env.close()
-    np.testing.assert_array_equal(shown, drawn)
+    np.testing.assert_array_equal(screen, image)

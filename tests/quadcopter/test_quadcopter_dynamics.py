@@ -39,15 +39,15 @@ def vehicle(rotor_speed: float, **fields: float) -> Quadcopter:
 def fly(start: Quadcopter, commands: np.ndarray, substeps: int, dtype: Any = np.float64) -> Quadcopter:
     """The vehicle after each command has been held for one step, cut into substeps."""
 
-    def one(state: Quadcopter, command: jax.Array) -> tuple[Quadcopter, None]:
-        held = Rotors(*command)
+    def hold_command(state: Quadcopter, command: jax.Array) -> tuple[Quadcopter, None]:
+        rotors = Rotors(*command)
         return jax.lax.fori_loop(
-            0, substeps, lambda _, s: dynamics.step(s, held, airframe, STEP / substeps), state
+            0, substeps, lambda _, s: dynamics.step(s, rotors, airframe, STEP / substeps), state
         ), None
 
     airframe = jax.tree.map(dtype, NOMINAL)
     start = jax.tree.map(dtype, start)
-    return jax.device_get(jax.jit(lambda s, c: jax.lax.scan(one, s, c))(start, dtype(commands))[0])
+    return jax.device_get(jax.jit(lambda s, c: jax.lax.scan(hold_command, s, c))(start, dtype(commands))[0])
 
 
 def aggressive_commands(steps: int) -> np.ndarray:
@@ -122,12 +122,12 @@ def test_in_air_it_sinks_and_slides_at_terminal_velocity() -> None:
     """Rotor drag in the Runge-Kutta step: a tenth of the weight missing, against the drag along the rotors' axis."""
     airframe = jax.tree.map(np.float64, NOMINAL)
     speed = float(dynamics.hover_speed(airframe)) * np.sqrt(0.9)
-    held = Rotors(*[np.float64(speed)] * 4)
+    rotors = Rotors(*[np.float64(speed)] * 4)
 
-    def one(_: int, state: Quadcopter) -> Quadcopter:
-        return dynamics.step(state, held, airframe, STEP, CRAZYFLIE_AIR)
+    def step_vehicle(_: int, state: Quadcopter) -> Quadcopter:
+        return dynamics.step(state, rotors, airframe, STEP, CRAZYFLIE_AIR)
 
-    end = jax.device_get(jax.jit(lambda s: jax.lax.fori_loop(0, 12_000, one, s))(vehicle(speed, vx=1.0)))
+    end = jax.device_get(jax.jit(lambda s: jax.lax.fori_loop(0, 12_000, step_vehicle, s))(vehicle(speed, vx=1.0)))
     assert end.body.vz == pytest.approx(-0.1 * dynamics.MASS * GRAVITY / (CRAZYFLIE_AIR.drag_z * 4 * speed), rel=1e-9)
     rate = CRAZYFLIE_AIR.drag_xy * 4 * speed / dynamics.MASS
     assert end.body.x == pytest.approx((1 - np.exp(-rate * 120)) / rate, rel=1e-6)
@@ -143,9 +143,9 @@ def test_near_the_ground_it_accelerates_upwards_by_the_closed_form() -> None:
 
 
 def test_rotor_thrusts_are_the_inverse_of_the_load() -> None:
-    wanted = np.array([0.25, 1e-4, -2e-4, 3e-5])
-    forces = dynamics.allocate(*wanted, NOMINAL)
-    np.testing.assert_allclose(dynamics.thrust_and_torques(forces, NOMINAL), wanted, rtol=1e-12, atol=1e-15)
+    load = np.array([0.25, 1e-4, -2e-4, 3e-5])
+    forces = dynamics.allocate(*load, NOMINAL)
+    np.testing.assert_allclose(dynamics.thrust_and_torques(forces, NOMINAL), load, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(("rotors", "axis", "sign"), [("r1r2", "wx", -1), ("r1r4", "wy", -1), ("r1r3", "wz", -1)])

@@ -87,10 +87,10 @@ def test_from_exactly_upside_down_the_reference_turns_over(task: Any, starts: An
     state, params = at(starts, qw=1e-5, qx=1.0)
     player = recover.RecoveryControl.for_task(task)
 
-    def one(state: Any, _: None) -> tuple[Any, None]:
+    def control(state: Any, _: None) -> tuple[Any, None]:
         action, _ = player.act((), View(None, None, state, params), None)
         return task.transition(state, action, None, params), None
 
-    end = jax.device_get(jax.jit(lambda s: jax.lax.scan(one, s, length=400)[0])(state))
+    end = jax.device_get(jax.jit(lambda s: jax.lax.scan(control, s, length=400)[0])(state))
     assert bool(task.info(end, params)["success"])
     assert end.body.z > 3

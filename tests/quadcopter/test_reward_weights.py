@@ -51,36 +51,36 @@ def paid(task: Any, before: Any, after: Any, params: Any = None, action: Any = (
 @pytest.mark.parametrize("term", ["", *TASKS["QuadcopterHover-v0"]])
 def test_hover_pays_by_its_weights(term: str) -> None:
     """All weights are others than the shipped ones, or all but one are zero."""
-    own = {"position": 2.0, "attitude": 3.0, "velocity": 0.3, "effort": 0.2}
-    weights = {name: weight if term in ("", name) else 0.0 for name, weight in own.items()}
+    context_weights = {"position": 2.0, "attitude": 3.0, "velocity": 0.3, "effort": 0.2}
+    weights = {name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()}
     task, rng = weighed("QuadcopterHover-v0", weights), np.random.default_rng(0)
     place, turn, velocity = rng.uniform(-0.5, 0.5, (3, 3))
     action = rng.uniform(-1, 1, 4)
-    parts = {
+    penalties = {
         "position": place @ place,
         "attitude": np.sin(0.5 * np.linalg.norm(turn)) ** 2,
         "velocity": velocity @ velocity,
         "effort": ((action - SHIPPED.hover_action) ** 2).sum(),
     }
     after = vehicle(place, turn, velocity)
-    cost = sum(weights[name] * part for name, part in parts.items())
+    cost = sum(weights[name] * penalty for name, penalty in penalties.items())
     assert paid(task, after, after, action=action) == pytest.approx(np.exp(-cost), rel=1e-5)
     assert task.card.scores() == {}  # those of other weights do not count
 
 
 @pytest.mark.parametrize("term", ["", *TASKS["QuadcopterRecover-v0"]])
 def test_recovery_pays_by_its_weights(term: str) -> None:
-    own = {"tilt": 1.0, "velocity": 0.5, "angular_velocity": 0.1}
-    weights = {name: weight if term in ("", name) else 0.0 for name, weight in own.items()}
+    context_weights = {"tilt": 1.0, "velocity": 0.5, "angular_velocity": 0.1}
+    weights = {name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()}
     task, rng = weighed("QuadcopterRecover-v0", weights), np.random.default_rng(1)
     turn, velocity, spin = rng.uniform(-1, 1, (3, 3))
-    parts = {
+    penalties = {
         "tilt": 1 - Rotation.from_rotvec(turn).apply([0, 0, 1])[2],
         "velocity": velocity @ velocity,
         "angular_velocity": spin @ spin,
     }
     after = vehicle((0, 0, 6), turn, velocity, spin)
-    cost = sum(weights[name] * part for name, part in parts.items())
+    cost = sum(weights[name] * penalty for name, penalty in penalties.items())
     assert paid(task, after, after) == pytest.approx(np.exp(-cost), rel=1e-5)
 
 
@@ -130,14 +130,14 @@ def test_weights_are_shown_with_their_present_values_and_named_on_the_page(name:
     shipped: Any = card(name).build()
     terms = [c.name.removeprefix("reward.") for c in shipped.constants() if c.name.startswith("reward.")]
     assert tuple(terms) == TASKS[name]
-    own = weighed(name, {terms[0]: 7.0})
-    assert [c.low for c in own.constants() if c.name == f"reward.{terms[0]}"] == [7.0]
+    reweighed = weighed(name, {terms[0]: 7.0})
+    assert [c.low for c in reweighed.constants() if c.name == f"reward.{terms[0]}"] == [7.0]
     page = PAGE.read_text()
     assert all(f"`{term}`" in page for term in terms)
 
 
 @pytest.mark.parametrize(
-    ("name", "weights", "said"),
+    ("name", "weights", "message"),
     [
         ("QuadcopterHover-v0", {"position": -1}, "reward.position must be at least 0 and at most 1e+06, got -1"),
         ("QuadcopterHover-v0", {"effort": 1e39}, "reward.effort must be at least 0 and at most 1e+06"),
@@ -146,10 +146,10 @@ def test_weights_are_shown_with_their_present_values_and_named_on_the_page(name:
         ("QuadcopterHoverRates-v0", {"position": 1}, "takes no context"),
     ],
 )
-def test_weights_that_make_no_sense_are_refused(name: str, weights: dict[str, float], said: str) -> None:
+def test_weights_that_make_no_sense_are_refused(name: str, weights: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         weighed(name, weights)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_late_flight_is_paid_for_the_command_that_arrives() -> None:

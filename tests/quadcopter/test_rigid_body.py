@@ -35,11 +35,11 @@ def at_rest(**fields: float) -> RigidBody:
 
 
 def integrate(body: RigidBody, wrench: Wrench, inertia: Inertia, duration: float, steps: int) -> RigidBody:
-    def one(_: int, body: RigidBody) -> RigidBody:
+    def step_body(_: int, body: RigidBody) -> RigidBody:
         return rk4(lambda _, b: derivative(b, wrench, inertia), body, duration / steps)
 
     body = jax.tree.map(np.float64, body)
-    return jax.device_get(jax.jit(lambda b: jax.lax.fori_loop(0, steps, one, b))(body))
+    return jax.device_get(jax.jit(lambda b: jax.lax.fori_loop(0, steps, step_body, b))(body))
 
 
 def invariants(body: RigidBody, inertia: Inertia) -> np.ndarray:

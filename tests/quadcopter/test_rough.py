@@ -76,8 +76,8 @@ def test_without_conditions_it_is_the_calm_task(goal: str, monkeypatch: pytest.M
         state = harsh_step(state, action, jax.random.fold_in(key, t), params)
         calm = calm_step(calm, action, None, params.calm)
         assert battery.voltage(state.battery, 20.0) > battery.RATED_VOLTAGE
-    for ours, theirs in zip(jax.tree.leaves(state.calm), jax.tree.leaves(calm), strict=True):
-        assert float(ours) == pytest.approx(float(theirs), rel=1e-6, abs=1e-6)
+    for leaf, calm_leaf in zip(jax.tree.leaves(state.calm), jax.tree.leaves(calm), strict=True):
+        assert float(leaf) == pytest.approx(float(calm_leaf), rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.usefixtures("float64")
@@ -96,7 +96,7 @@ def test_a_step_is_that_of_the_equations_as_matrices() -> None:
     airframe, conditions = params.calm, jax.tree.map(float, params.conditions)
     mass, *moments = (float(value) for value in airframe.inertia)
     extra, place = conditions.payload.mass, np.array(conditions.payload[1:])
-    whole, centre = mass + extra, extra / (mass + extra) * place
+    total_mass, centre = mass + extra, extra / (mass + extra) * place
 
     def parallel(weight: float, offset: np.ndarray) -> np.ndarray:
         return weight * (offset @ offset * np.eye(3) - np.outer(offset, offset))
@@ -122,7 +122,7 @@ def test_a_step_is_that_of_the_equations_as_matrices() -> None:
         torque = sum(np.cross(p, [0, 0, f]) for p, f in zip(places, thrust, strict=True))
         torque = torque + np.array([0, 0, c * reaction @ thrust]) + np.cross(-centre, drag)
         spin = np.linalg.solve(inertia, torque - np.cross(w, inertia @ w))
-        acceleration = rotation @ (drag + np.array([0, 0, thrust.sum()])) / whole - [0, 0, GRAVITY]
+        acceleration = rotation @ (drag + np.array([0, 0, thrust.sum()])) / total_mass - [0, 0, GRAVITY]
         return np.r_[v, 0.5 * np.r_[-q[1:] @ w, q[0] * w + np.cross(q[1:], w)], acceleration, spin, (command - n) / lag]
 
     first = np.array([*start.calm.body, *start.calm.rotors], float)
@@ -137,10 +137,10 @@ def test_the_same_seed_is_the_same_calm_episode(goal: str) -> None:
     ids = (f"rlsuite/Quadcopter{goal}{name}-v{VERSION[goal]}" for name in ("Rough", ""))
     harsh, calm = (gymnasium.make(name, split="test") for name in ids)
     np.testing.assert_array_equal(harsh.reset(seed=5)[0], calm.reset(seed=5)[0])
-    for ours, theirs in zip(
+    for leaf, calm_leaf in zip(
         jax.tree.leaves(harsh.unwrapped.params.calm), jax.tree.leaves(calm.unwrapped.params), strict=True
     ):
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(leaf, calm_leaf)
 
 
 def test_contexts_fill_their_ranges_and_winds_of_train_and_test_are_apart() -> None:

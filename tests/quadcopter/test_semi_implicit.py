@@ -60,14 +60,14 @@ def fly(
 ) -> RigidBody:
     """After each row of rotor speeds has been held for a control step."""
 
-    def one(now: RigidBody, row: jax.Array) -> tuple[RigidBody, None]:
+    def hold_speeds(now: RigidBody, row: jax.Array) -> tuple[RigidBody, None]:
         return semi_implicit.step_period(now, tuple(row), vehicle, gravity, PERIOD, effects), None
 
-    run = jax.jit(lambda b, c: jax.lax.scan(one, b, c)[0])
+    run = jax.jit(lambda b, c: jax.lax.scan(hold_speeds, b, c)[0])
     return jax.device_get(run(jax.tree.map(dtype, body), np.asarray(commands, dtype)))
 
 
-def seen(body: RigidBody, before: RigidBody) -> np.ndarray:
+def peer_state(body: RigidBody, before: RigidBody) -> np.ndarray:
     """Position, quaternion (x, y, z, w), velocity, and angular velocity in the world as the peer reports it."""
     # The peer turns angular velocity into the world by the attitude before the last physics step.
     world = np.array(rotation_matrix(before)).reshape(3, 3) @ [body.wx, body.wy, body.wz]
@@ -84,7 +84,7 @@ def test_ten_control_steps_equal_the_peer_s_dyn_to_all_printed_digits() -> None:
         states.append(jax.device_get(step(states[-1])))
     golden = [0.000600, -0.028347, 0.124670, 0.150407, 0.001975, 0.043564, 0.987662]
     golden += [0.010797, -0.330692, 0.052601, 1.787393, 0.050142, 0.525283]
-    np.testing.assert_allclose(seen(states[-1], states[-2]), golden, atol=1e-6)
+    np.testing.assert_allclose(peer_state(states[-1], states[-2]), golden, atol=1e-6)
 
 
 BULLET_SEEN = {"place": [0.000563, -0.026713, 0.124756], "speed": [0.010184, -0.314813, 0.054353]}
@@ -106,12 +106,12 @@ def test_the_rest_of_the_distance_to_bullet_is_a_force_one_step_late() -> None:
     def late(carry: tuple[RigidBody, RigidBody], _: None) -> tuple[tuple[RigidBody, RigidBody], None]:
         before, body = carry
         thrust, *torque = vehicles.thrust_and_torques(vehicles.thrusts(speeds, BULLET), BULLET)
-        wrench = Wrench(*(thrust * part for part in body_z(before)), *torque)
+        wrench = Wrench(*(thrust * component for component in body_z(before)), *torque)
         rate = semi_implicit.bullet_damping(body, derivative(body, wrench, BULLET.inertia, GRAVITY))
         return (body, semi_implicit.moved(body, rate, semi_implicit.STEP)), None
 
     before, body = jax.device_get(jax.lax.scan(late, (still(), still()), length=10 * PERIOD)[0])
-    now = seen(body, before)
+    now = peer_state(body, before)
     np.testing.assert_allclose(now[:3], BULLET_SEEN["place"], atol=2e-5)
     np.testing.assert_allclose(now[7:10], BULLET_SEEN["speed"], atol=3e-4)
     np.testing.assert_allclose(now[10:], BULLET_SEEN["turning"], atol=3e-3)
@@ -122,14 +122,14 @@ def hover_score(
 ) -> tuple[float, int]:
     """Return and length of the peer's hover task."""
 
-    def one(carry: Any, _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+    def step_player(carry: Any, _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         memory, body = carry
         speeds, memory = player(memory, body)
         body = semi_implicit.step_period(body, speeds, vehicle, GRAVITY, PERIOD, effects)
         squared = body.x**2 + body.y**2 + (body.z - 1) ** 2
         return (memory, body), (jnp.maximum(0, 2 - squared**2), body.z > 2)
 
-    _, (rewards, over) = jax.jit(lambda c: jax.lax.scan(one, c, length=LONGEST))((memory, still()))
+    _, (rewards, over) = jax.jit(lambda c: jax.lax.scan(step_player, c, length=LONGEST))((memory, still()))
     ends = np.flatnonzero(over)
     length = int(ends[0]) + 1 if len(ends) else LONGEST
     return float(np.asarray(rewards)[:length].sum()), length
@@ -151,9 +151,9 @@ def hover_score(
 )
 def test_one_dimensional_returns_are_the_peer_s(action: float, effects: Effects, score: float, length: int) -> None:
     speeds = (HOVER * (1 + 0.05 * action),) * 4
-    mine = hover_score(lambda memory, body: (speeds, memory), (), BULLET, effects)
-    assert mine[1] == length
-    assert mine[0] == pytest.approx(score, abs=1e-3)
+    result = hover_score(lambda memory, body: (speeds, memory), (), BULLET, effects)
+    assert result[1] == length
+    assert result[0] == pytest.approx(score, abs=1e-3)
 
 
 @pytest.mark.parametrize(("effects", "score"), [(DYN, 481.184), (PYB, 481.176)])
@@ -162,9 +162,9 @@ def test_the_cascaded_pid_scores_on_the_peer_s_hover_what_the_peer_s_scores(effe
         return cascaded_pid.command(memory, body, (0.0, 0.0, 1.0), CF2X, PERIOD * semi_implicit.STEP, GRAVITY)
 
     start = jax.tree.map(np.float64, cascaded_pid.forget())
-    mine, length = hover_score(player, start, BULLET, effects)
+    total, length = hover_score(player, start, BULLET, effects)
     assert length == LONGEST
-    assert mine == pytest.approx(score, rel=1e-3)
+    assert total == pytest.approx(score, rel=1e-3)
 
 
 def test_bullet_s_damping_of_a_vertical_flight_is_the_peer_s() -> None:
@@ -173,13 +173,15 @@ def test_bullet_s_damping_of_a_vertical_flight_is_the_peer_s() -> None:
 
 
 def test_the_pid_flies_to_a_place_and_stays() -> None:
-    def one(carry: Any, _: None) -> tuple[Any, None]:
+    def step_player(carry: Any, _: None) -> tuple[Any, None]:
         memory, body = carry
         speeds, memory = cascaded_pid.command(memory, body, (0.5, -0.3, 1.0), CF2X, 1 / 48, GRAVITY)
         return (memory, semi_implicit.step_period(body, speeds, CF2X, GRAVITY, 5)), None
 
     start = jax.tree.map(np.float64, cascaded_pid.forget())
-    (_, body), _ = jax.jit(lambda c: jax.lax.scan(one, c, length=960))((start, still(wz=1.0, qz=0.1, qw=np.sqrt(0.99))))
+    (_, body), _ = jax.jit(lambda c: jax.lax.scan(step_player, c, length=960))(
+        (start, still(wz=1.0, qz=0.1, qw=np.sqrt(0.99)))
+    )
     assert np.abs([body.x - 0.5, body.y + 0.3, body.z - 1]).max() < 0.03
     assert np.abs([body.vx, body.vy, body.vz]).max() < 0.03
     # Its attitude never comes to rest: the rate gain, 196 / s, is beyond 2 / period, so it switches between its limits.
@@ -237,12 +239,12 @@ TUMBLING = CF2X._replace(inertia=Inertia(0.5, 1.0e-3, 2.0e-3, 2.9e-3))
 def tumble(steps: int, duration: float = 1.0) -> RigidBody:
     """Torque-free rotation about the unstable middle axis."""
 
-    def one(_: int, body: RigidBody) -> RigidBody:
+    def step_body(_: int, body: RigidBody) -> RigidBody:
         rate = derivative(body, Wrench(*[0.0] * 6), TUMBLING.inertia, 0.0)
         return semi_implicit.moved(body, rate, duration / steps)
 
     start = still(0.0, wx=0.3, wy=12.0, wz=0.2)
-    return jax.device_get(jax.jit(lambda b: jax.lax.fori_loop(0, steps, one, b))(start))
+    return jax.device_get(jax.jit(lambda b: jax.lax.fori_loop(0, steps, step_body, b))(start))
 
 
 def test_order_one_in_angular_momentum_and_energy() -> None:

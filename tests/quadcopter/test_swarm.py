@@ -89,17 +89,17 @@ def test_renumbered_vehicles_fly_the_same(exact: QuadcopterSwarm) -> None:
     for _ in range(20):
         state, params, action = some_state(rng, 0.4, wrecks=2), some_params(rng), rng.uniform(-1, 1, (N, 4))
         order = rng.permutation(N)
-        other = jax.tree.map(lambda part, order=order: part[order], state)
-        renumbered = Params(AIRFRAME, *(part[order] for part in params[1:]))
-        shown = []
+        renumbered_state = jax.tree.map(lambda leaf, order=order: leaf[order], state)
+        renumbered = Params(AIRFRAME, *(leaf[order] for leaf in params[1:]))
+        outcomes = []
         with precision(exact):
-            for flown in ((state, params, action), (other, renumbered, action[order])):
-                a, b, c = on_device(flown)
+            for flight in ((state, params, action), (renumbered_state, renumbered, action[order])):
+                a, b, c = on_device(flight)
                 after = step(a, c, None, b)
-                shown.append((after, see(after, None, b), pay(a, c, after, None, b)))
-        first, second = jax.tree.map(np.asarray, shown)
-        for one, two in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
-            np.testing.assert_allclose(one[order], two, rtol=1e-11, atol=1e-11)
+                outcomes.append((after, see(after, None, b), pay(a, c, after, None, b)))
+        first, second = jax.tree.map(np.asarray, outcomes)
+        for values, renumbered_values in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+            np.testing.assert_allclose(values[order], renumbered_values, rtol=1e-11, atol=1e-11)
         np.testing.assert_array_equal(first[0].wrecked[order], second[0].wrecked)
         hits += first[0].wrecked.sum() - 2
     assert hits > 5
@@ -120,8 +120,8 @@ def test_near_wakes_are_bounded_and_fade_to_nothing_beside() -> None:
     column = push(at_rest([(0, 0, 0.3 + 0.15 * i) for i in range(8)] + [(0, 0, 0)]))
     assert column.min() == column[-1] == pytest.approx(-3 * weight)
     formed = push(at_rest([(0.2, 0, 0.2), (0, 0, 0)]))[1]
-    for part in (0.5, 0.1, 0.001):
-        assert push(at_rest([(0.2, 0, 0.2 * part), (0, 0, 0)]))[1] == pytest.approx(part * formed)
+    for fraction in (0.5, 0.1, 0.001):
+        assert push(at_rest([(0.2, 0, 0.2 * fraction), (0, 0, 0)]))[1] == pytest.approx(fraction * formed)
     assert (push(at_rest([(0.2, 0, 0), (0, 0, 0)])) == 0).all()
     assert (push(at_rest([(0, 0, 0.5), (0, 0, 0)])._replace(wrecked=np.array([True, False]))) == 0).all()
 
@@ -140,13 +140,13 @@ def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
             )
         )
         for i in range(N):
-            one = alone(jax.tree.map(lambda part, i=i: jnp.asarray(part[i]), state.vehicles), action[i])
-            for mine, its in zip(jax.tree.leaves(after.vehicles), jax.tree.leaves(one), strict=True):
-                assert float(mine[i]) == pytest.approx(float(its), rel=1e-12, abs=1e-12)
+            single = alone(jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i]), state.vehicles), action[i])
+            for swarm_leaf, single_leaf in zip(jax.tree.leaves(after.vehicles), jax.tree.leaves(single), strict=True):
+                assert float(swarm_leaf[i]) == pytest.approx(float(single_leaf), rel=1e-12, abs=1e-12)
 
 
 def test_a_push_is_an_acceleration() -> None:
-    vehicle = jax.tree.map(lambda part: part[0], at_rest([(0, 0, 0)]).vehicles)
+    vehicle = jax.tree.map(lambda leaf: leaf[0], at_rest([(0, 0, 0)]).vehicles)
     with jax.enable_x64(True):
         after = dynamics.step(on_device(vehicle), vehicle.rotors, AIRFRAME, 0.01, push=-0.027)
     assert float(after.body.vz) == pytest.approx(-0.01, rel=1e-9)
@@ -158,19 +158,19 @@ def test_a_push_is_an_acceleration() -> None:
 
 def test_nearest_approach_is_that_of_fine_sampling() -> None:
     rng = np.random.default_rng(2)
-    part = np.linspace(0, 1, 2001)
+    fraction = np.linspace(0, 1, 2001)
     for trial in range(20):
         before, after = some_state(rng).vehicles.body, some_state(rng).vehicles.body
         if trial == 0:
             after = before  # nobody moves
         with jax.enable_x64(True):
-            least = np.sqrt(nearest_approaches(on_device(before), on_device(after)))
+            approaches = np.sqrt(nearest_approaches(on_device(before), on_device(after)))
         start, end = (np.stack(body[:3], 1) for body in (before, after))
         for i, j in itertools.permutations(range(N), 2):
-            way = (start[i] - start[j]) + part[:, None] * ((end - start)[i] - (end - start)[j])
+            gap = (start[i] - start[j]) + fraction[:, None] * ((end - start)[i] - (end - start)[j])
             # Sampling misses the nearest point by at most half an interval: 5 m / 4000.
-            assert least[i, j] == pytest.approx(np.linalg.norm(way, axis=1).min(), abs=1.3e-3)
-        assert np.isinf(np.diag(least)).all()
+            assert approaches[i, j] == pytest.approx(np.linalg.norm(gap, axis=1).min(), abs=1.3e-3)
+        assert np.isinf(np.diag(approaches)).all()
 
 
 @pytest.mark.parametrize(("offset", "hit"), [(0.05, True), (0.12, True), (0.14, False), (0.3, False)])
@@ -216,16 +216,16 @@ def test_a_wreck_stays_earns_nothing_and_is_not_seen(exact: QuadcopterSwarm) -> 
     with precision(exact):
         state, params = on_device((state, params))
         after = step(state, rng.uniform(-1, 1, (N, 4)), None, params)
-        seen, paid = np.asarray(see(after, None, params)), np.asarray(pay(state, None, after, None, params))
+        observation, paid = np.asarray(see(after, None, params)), np.asarray(pay(state, None, after, None, params))
     gone = np.asarray(state.wrecked)
     for before, now in zip(jax.tree.leaves(state.vehicles), jax.tree.leaves(after.vehicles), strict=True):
         np.testing.assert_array_equal(np.asarray(before)[gone], np.asarray(now)[gone])
     assert (paid[gone] == 0).all()
     assert (paid[~np.asarray(after.wrecked)] > 0).all()
-    assert (seen[:, 22] == after.wrecked).all()
+    assert (observation[:, 22] == after.wrecked).all()
     flying = ~np.asarray(after.wrecked)
     assert flying.sum() == 3
-    neighbours = seen[:, 23:].reshape(N, 4, 6)
+    neighbours = observation[:, 23:].reshape(N, 4, 6)
     assert (neighbours[flying, 2:] == 0).all()
     assert (neighbours[flying, :2] != 0).all()
 
@@ -238,18 +238,18 @@ def test_observation_and_reward_by_plain_python(exact: QuadcopterSwarm) -> None:
     state, params = some_state(rng, 2.0, wrecks=1), some_params(rng)
     with precision(exact):
         _, see, pay = programs(exact)
-        seen = np.asarray(see(*on_device((state, None, params))))
+        observation = np.asarray(see(*on_device((state, None, params))))
         paid = np.asarray(pay(*on_device((state, None, state, None, params))))
     body = state.vehicles.body
     place, velocity = np.stack(body[:3], 1), np.stack(body[7:10], 1)
     goals = np.stack(params[1:], 1)
     for i in range(N):
-        one = jax.tree.map(lambda part, i=i: part[i], state.vehicles)
-        others = [j for j in range(N) if j != i and not state.wrecked[j]]
-        others.sort(key=lambda j: np.linalg.norm(place[j] - place[i]))
-        near = [part for j in others[:4] for part in (*(place[j] - place[i]), *(velocity[j] - velocity[i]))]
-        row = [*(goals[i] - place[i]), *motion.attitude_and_rates(one), state.wrecked[i], *near]
-        np.testing.assert_allclose(seen[i], row, atol=1e-12)
+        vehicle = jax.tree.map(lambda leaf, i=i: leaf[i], state.vehicles)
+        neighbours = [j for j in range(N) if j != i and not state.wrecked[j]]
+        neighbours.sort(key=lambda j: np.linalg.norm(place[j] - place[i]))
+        near = [leaf for j in neighbours[:4] for leaf in (*(place[j] - place[i]), *(velocity[j] - velocity[i]))]
+        row = [*(goals[i] - place[i]), *motion.attitude_and_rates(vehicle), state.wrecked[i], *near]
+        np.testing.assert_allclose(observation[i], row, atol=1e-12)
         distance = np.linalg.norm(goals[i] - place[i])
         assert paid[i] == pytest.approx(0 if state.wrecked[i] else 0.5 / (0.5 + distance))
 
@@ -262,7 +262,9 @@ def test_ways_cross_in_the_middle_and_starts_are_apart() -> None:
         keys = jax.random.split(jax.random.key(0), 50)
         params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(1))
         state = jax.jit(jax.vmap(task.initial))(keys, params)
-        goals, starts = (np.stack(parts, -1).astype(float) for parts in (params[1:], state.vehicles.body[:3]))
+        goals, starts = (
+            np.stack(coordinates, -1).astype(float) for coordinates in (params[1:], state.vehicles.body[:3])
+        )
         np.testing.assert_allclose(np.linalg.norm(goals, axis=-1), task.radius, rtol=1e-5)
         assert np.abs(goals + starts).max() <= JITTER + 1e-5
         apart = np.linalg.norm(starts[:, :, None] - starts[:, None], axis=-1) + 9 * np.eye(n)
@@ -282,10 +284,10 @@ def test_observation_stays_inside_the_space() -> None:
         for trial in range(players):
             observation, _ = env.reset(seed=trial)
             over = False
-            held = rng.choice([-1.0, 1.0], (n, 4)).astype(np.float32)
+            constant_action = rng.choice([-1.0, 1.0], (n, 4)).astype(np.float32)
             while not over:
                 assert task.observation_space.contains(observation)
-                action = (np.full((n, 4), 1.0), held, rng.uniform(-1, 1, (n, 4)))[trial]
+                action = (np.full((n, 4), 1.0), constant_action, rng.uniform(-1, 1, (n, 4)))[trial]
                 observation, reward, over, _, info = env.step(action.astype(np.float32))
                 assert 0 <= reward <= 1
             assert task.observation_space.contains(observation)
@@ -336,9 +338,9 @@ def test_words_and_picture() -> None:
 def test_nearest_are_those_of_a_sort() -> None:
     apart = np.random.default_rng(0).integers(0, 20, (5, 12, 12)).astype(np.float32)  # with ties
     apart[apart > 15] = np.inf
-    least, rows = jax.jit(jax.vmap(lambda distances: nearest(distances, 4)))(apart)
+    distances_found, rows = jax.jit(jax.vmap(lambda distances: nearest(distances, 4)))(apart)
     order = np.argsort(apart, axis=1, kind="stable")[:, :4]
     sorted_apart = np.take_along_axis(apart, order, axis=1)
-    np.testing.assert_array_equal(least, sorted_apart.swapaxes(1, 2))
+    np.testing.assert_array_equal(distances_found, sorted_apart.swapaxes(1, 2))
     there = np.isfinite(sorted_apart)
     np.testing.assert_array_equal(np.swapaxes(rows, 1, 2)[there], order[there])

@@ -26,7 +26,7 @@ CARD = card("TemporalLogicQuadcopter-v0")
 
 def plain_values(place: Any, params: Any) -> dict[str, float]:
     """Return the predicates at a place, by Python's own distances."""
-    place = [float(part) for part in place]
+    place = [float(coordinate) for coordinate in place]
     params = jax.tree.map(np.asarray, params)
     regions = np.stack([params.region_x, params.region_y, params.region_z], 1).tolist()
     hazards = np.stack([params.hazard_x, params.hazard_y], 1).tolist()
@@ -42,21 +42,21 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
     """Episodes of the pilot at float64, every specification: rewards telescope, and success is satisfaction."""
     env, player = TaskEnv(CARD.build(dtype="float64"), split="test"), SpecificationPilot()
     act = jax.jit(player.act)
-    seen, successes = set(), 0
+    flown_specifications, successes = set(), 0
     for seed in range(60):
-        shown, _ = env.reset(seed=seed)
+        observation, _ = env.reset(seed=seed)
         params = env.params
-        if (chosen := int(params.specification)) in seen:
+        if (specification := int(params.specification)) in flown_specifications:
             continue
-        seen.add(chosen)
+        flown_specifications.add(specification)
         np.testing.assert_allclose(
-            shown[:3] + shown[22:25], [params.region_x[0], params.region_y[0], params.region_z[0]]
+            observation[:3] + observation[22:25], [params.region_x[0], params.region_y[0], params.region_z[0]]
         )
         with jax.enable_x64():
             memory = player.initial(jax.tree.map(jax.numpy.asarray, params))
         start = plain_values((params.start_x, params.start_y, params.start_z), params)
         trace = {name: [value] * (LEAD_IN + 1) for name, value in start.items()}
-        first, total, over = robustness(FORMULAS[chosen], trace), 0.0, False
+        first, total, over = robustness(FORMULAS[specification], trace), 0.0, False
         while not over:
             with jax.enable_x64():
                 view = View(None, None, *jax.tree.map(jax.numpy.asarray, (env.episode.state, params)))
@@ -65,19 +65,19 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
             total += reward
             for name, value in plain_values(env.episode.state.vehicle.body[:3], params).items():
                 trace[name].append(value)
-        last = robustness(FORMULAS[chosen], trace)
+        last = robustness(FORMULAS[specification], trace)
         assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
         assert info["success"] == (last > 0 and len(trace["free"]) == LEAD_IN + 1 + STEPS)
         telescoped = (np.clip(last, -8, 0) - np.clip(first, -8, 0)) / 4 + info["success"] - (min(trace["free"]) <= 0)
         assert total == pytest.approx(telescoped, abs=1e-9)
         successes += info["success"]
-    assert seen == set(range(len(FORMULAS)))
-    assert successes >= len(seen) - 1
+    assert flown_specifications == set(range(len(FORMULAS)))
+    assert successes >= len(flown_specifications) - 1
 
 
 def test_a_step_is_ten_steps_of_waypoints_by_rates() -> None:
     """The same vehicle under the same thrust and rates, in the task whose dynamics are tested against SciPy."""
-    task, other = CARD.build(dtype="float64"), card("QuadcopterWaypointsRates-v0").build(dtype="float64")
+    task, waypoint_task = CARD.build(dtype="float64"), card("QuadcopterWaypointsRates-v0").build(dtype="float64")
     action = np.array([0.15, 0.2, -0.3, 0.4])
     with jax.enable_x64():
         key = jax.random.key(5)
@@ -87,9 +87,9 @@ def test_a_step_is_ten_steps_of_waypoints_by_rates() -> None:
         tour = waypoints.Tour(params.airframe, params.region_x, params.region_y, params.region_z)
         flight = waypoints.State(state.vehicle, np.int32(0))
         for _ in range(SUBSTEPS):
-            flight = jax.jit(other.transition)(flight, action, key, tour)
-    for one, another in zip(jax.tree.leaves(moved), jax.tree.leaves(flight.vehicle), strict=True):
-        np.testing.assert_allclose(one, another, rtol=1e-9, atol=1e-12)
+            flight = jax.jit(waypoint_task.transition)(flight, action, key, tour)
+    for leaf, flight_leaf in zip(jax.tree.leaves(moved), jax.tree.leaves(flight.vehicle), strict=True):
+        np.testing.assert_allclose(leaf, flight_leaf, rtol=1e-9, atol=1e-12)
     assert abs(float(moved.body.vz)) > 0.05
 
 

@@ -81,12 +81,12 @@ def test_start_is_beside_the_reference_and_as_fast(starts: Any) -> None:
 def test_preview_shows_where_the_reference_will_be(task: Any, starts: Any) -> None:
     state, params = entry(starts.state, 7), entry(starts.params, 7)
     state = state._replace(steps=np.int32(321))
-    seen = np.asarray(task.observation(state, None, params))
+    observation = np.asarray(task.observation(state, None, params))
     body = state.vehicle.body
     ahead = sampled(params.path, 3.21 + np.array(PREVIEW)) - [body.x, body.y, body.z]
-    np.testing.assert_allclose(seen[:18].reshape(6, 3), ahead, atol=1e-5)
+    np.testing.assert_allclose(observation[:18].reshape(6, 3), ahead, atol=1e-5)
     slip = (sampled(params.path, np.array([3.21 + 1e-5])) - sampled(params.path, np.array([3.21 - 1e-5])))[0] / 2e-5
-    np.testing.assert_allclose(seen[18:21], slip - [body.vx, body.vy, body.vz], atol=1e-4)
+    np.testing.assert_allclose(observation[18:21], slip - [body.vx, body.vy, body.vz], atol=1e-4)
 
 
 def test_reward_success_and_loss(task: Any, starts: Any) -> None:

@@ -43,8 +43,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path))
 
 
-def played(one: TaskCard, episodes: int = 8) -> Any:
-    task: Any = one.build()
+def play_reference(flight_card: TaskCard, episodes: int = 8) -> Any:
+    task: Any = flight_card.build()
     return play(task, reference_player(task), range(episodes), limit=100)
 
 
@@ -52,9 +52,9 @@ def test_the_shipped_data_sheet_gives_the_same_bits(tmp_path: Path) -> None:
     shipped = card("QuadcopterHover-v0")
     sheet = tmp_path / "sheet.yaml"
     sheet.write_text(template(shipped.id, shipped.build().constants()))
-    own = card(shipped.id, context=sheet)
-    assert own.build().sheet == shipped.build().sheet  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(played(own).total, played(shipped).total)
+    copied = card(shipped.id, context=sheet)
+    assert copied.build().sheet == shipped.build().sheet  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(play_reference(copied).total, play_reference(shipped).total)
 
 
 def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
@@ -63,8 +63,8 @@ def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
     The drag coefficients stay: rotor speed and mass are both twice as large. A data sheet rounds the shipped numbers to
     six digits, so the episodes are the same to about that.
     """
-    one = card("QuadcopterWaypoints-v0")
-    sheet = {c.name: (c.low, c.high) for c in one.build().constants()}
+    shipped = card("QuadcopterWaypoints-v0")
+    sheet = {c.name: (c.low, c.high) for c in shipped.build().constants()}
 
     def times(name: str, factor: float) -> list[float]:
         return [factor * end for end in sheet[name]]
@@ -72,8 +72,11 @@ def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
     heavier = {name: times(name, 2) for name in ("mass", "inertia_x", "inertia_y", "inertia_z")}
     heavier["thrust_coefficient"] = times("thrust_coefficient", 0.5)
     single: dict[str, Any] = {"rotor_speed_limit": 2 * sheet["rotor_speed_limit"][0]}
-    own, same = played(card(one.id, context=heavier | single)), played(one)
-    np.testing.assert_allclose(own.total, same.total, rtol=1e-5)
+    rescaled_record, shipped_record = (
+        play_reference(card(shipped.id, context=heavier | single)),
+        play_reference(shipped),
+    )
+    np.testing.assert_allclose(rescaled_record.total, shipped_record.total, rtol=1e-5)
 
 
 def test_another_vehicle_moves_as_scipy_says() -> None:
@@ -123,8 +126,8 @@ def test_another_vehicle_moves_as_scipy_says() -> None:
 def test_limits_and_the_reference_follow_the_data_sheet_of_the_page(tmp_path: Path) -> None:
     [sheet] = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "my_drone.yaml").write_text(sheet)
-    one = card("QuadcopterHover-v0", context=tmp_path / "my_drone.yaml")
-    task: Any = one.build()
+    own_drone = card("QuadcopterHover-v0", context=tmp_path / "my_drone.yaml")
+    task: Any = own_drone.build()
     hover = math.sqrt(0.715 * 9.81 / (4 * 8.54858e-6))
     assert task.noop_action()[0] == pytest.approx(2 * hover / 838 - 1, rel=1e-5)
     record = play(task, reference_player(task), range(64))
@@ -132,7 +135,7 @@ def test_limits_and_the_reference_follow_the_data_sheet_of_the_page(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"mass": 0.06}, "its rotors carry 0.91 times the weight"),
         ({"inertia_z": 3e-5}, "no body has the moments of inertia"),
@@ -140,23 +143,23 @@ def test_limits_and_the_reference_follow_the_data_sheet_of_the_page(tmp_path: Pa
         ({"inertia_x": 1e-6, "inertia_y": 1e-6, "inertia_z": 1.5e-6}, "rad/s in a step, above 60 rad/s"),
     ],
 )
-def test_what_cannot_fly_is_refused(change: dict[str, float], said: str) -> None:
+def test_what_cannot_fly_is_refused(change: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match="context own-") as caught:
         card("QuadcopterHover-v0", context=change).build()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_flights_take_a_data_sheet_or_say_that_they_do_not() -> None:
-    flights = [one for one in cards().values() if one.family == "quadcopter" and one.installed]
-    taken = {one.name for one in flights if one.build().constants()}
+    flights = [flight for flight in cards().values() if flight.family == "quadcopter" and flight.installed]
+    with_sheet = {flight.name for flight in flights if flight.build().constants()}
     goals = ("Hover", "Recover", "Waypoints", "Trajectory", "Land", "Gates")
     late = ("Hover", "Trajectory", "Land", "Gates")
-    bullet = {"QuadcopterHoverPyBullet-v0"} & {one.name for one in flights}  # if it is installed
+    bullet = {"QuadcopterHoverPyBullet-v0"} & {flight.name for flight in flights}  # if it is installed
     plain = {f"Quadcopter{goal}-v{int(goal == 'Waypoints')}" for goal in goals} | bullet
-    assert taken == plain | {f"Quadcopter{goal}Latency-v0" for goal in late}
+    assert with_sheet == plain | {f"Quadcopter{goal}Latency-v0" for goal in late}
 
 
 def test_random_plausible_vehicles_are_stable_or_refused() -> None:
-    flown = runpy.run_path(str(BENCHMARK))["fly"](40, seed=1)
-    assert len(flown.succeeded) >= 20
-    assert (flown.succeeded >= 0.95).mean() >= 0.95
+    flights = runpy.run_path(str(BENCHMARK))["fly"](40, seed=1)
+    assert len(flights.succeeded) >= 20
+    assert (flights.succeeded >= 0.95).mean() >= 0.95

@@ -41,7 +41,7 @@ def about(axis: int, angle: float) -> tuple[float, ...]:
     return tuple(turn)
 
 
-def seen(
+def look(
     of: RigidBody, ball: tuple[float, ...] = AWAY, radius: float = 0.25, pillars: Any = ((0.0, 99.0),)
 ) -> np.ndarray:
     return np.asarray(onboard_camera.picture(of, ball, radius, pillars, 0.1))
@@ -70,13 +70,13 @@ def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float
     middle = np.array(place) - (0, 0, 1)
     away = np.linalg.norm(middle)
     angle = np.arccos(np.clip(directions() @ middle / away, -1, 1))
-    shown = red(seen(body(), place, radius))
-    np.testing.assert_array_equal(shown, angle < math.asin(radius / away))
-    assert shown.any()
+    covered = red(look(body(), place, radius))
+    np.testing.assert_array_equal(covered, angle < math.asin(radius / away))
+    assert covered.any()
     # Straight ahead its outline is a circle, of slope tan(asin(r / d)).
     if place == (0.9, 0.0, 1.0):
         area = math.pi * (math.tan(math.asin(radius / 0.9)) / PIXEL) ** 2
-        assert shown.sum() == pytest.approx(area, rel=0.05)
+        assert covered.sum() == pytest.approx(area, rel=0.05)
 
 
 @pytest.mark.parametrize("place", [(1.5, 0.0), (1.0, 0.5), (2.5, -1.0)])
@@ -90,9 +90,9 @@ def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -
     across = away * np.sin(bearing)
     depth = away * np.cos(bearing) - np.sqrt(np.maximum(0.1**2 - across**2, 0))
     standing = 1 + depth * level[..., 2] > 0
-    shown = blue(seen(body(), pillars=(place,)))
-    np.testing.assert_array_equal(shown, within & standing)
-    assert shown.any()
+    covered = blue(look(body(), pillars=(place,)))
+    np.testing.assert_array_equal(covered, within & standing)
+    assert covered.any()
 
 
 def test_depths_lie_on_the_surfaces() -> None:
@@ -100,7 +100,7 @@ def test_depths_lie_on_the_surfaces() -> None:
     of = body(0.3, -0.2, 1.4, about(1, 0.2))
     rays = onboard_camera.rays_of(of)
     here = np.array([0.3, -0.2, 1.4])
-    ways = np.stack([np.asarray(part, np.float64) for part in rays], -1)
+    ways = np.stack([np.asarray(component, np.float64) for component in rays], -1)
     middle = np.array([2.3, 0.1, 1.2])
     hits = {
         "ball": (
@@ -114,27 +114,27 @@ def test_depths_lie_on_the_surfaces() -> None:
         "floor": (onboard_camera.floor(rays, of)[0], lambda at: at[..., 2]),
     }
     for depth, beyond in hits.values():
-        met = np.asarray(depth) < 100
-        assert met.any()
+        hit = np.asarray(depth) < 100
+        assert hit.any()
         ends = here + np.asarray(depth, np.float64)[..., None] * ways
-        np.testing.assert_allclose(beyond(ends)[met], 0, atol=1e-4)
-        assert (beyond(here + 0.98 * (ends - here))[met] > 0).all()
+        np.testing.assert_allclose(beyond(ends)[hit], 0, atol=1e-4)
+        assert (beyond(here + 0.98 * (ends - here))[hit] > 0).all()
 
 
 def test_the_nearer_hides_the_farther() -> None:
     ball, pillar = (2.0, 0.0, 1.0), ((1.0, 0.0),)
-    alone = red(seen(body(), ball))
-    assert (red(seen(body(), ball, pillars=pillar)) == (alone & ~blue(seen(body(), pillars=pillar)))).all()
-    before = red(seen(body(), (1.0, 0.0, 1.0), pillars=((2.0, 0.0),)))
-    np.testing.assert_array_equal(before, red(seen(body(), (1.0, 0.0, 1.0))))
-    assert not red(seen(body(), (-2.0, 0.0, 1.0))).any()  # behind the camera
-    assert not red(seen(body(), (2.0, 0.0, -1.0))).any()  # under the floor
+    alone = red(look(body(), ball))
+    assert (red(look(body(), ball, pillars=pillar)) == (alone & ~blue(look(body(), pillars=pillar)))).all()
+    before = red(look(body(), (1.0, 0.0, 1.0), pillars=((2.0, 0.0),)))
+    np.testing.assert_array_equal(before, red(look(body(), (1.0, 0.0, 1.0))))
+    assert not red(look(body(), (-2.0, 0.0, 1.0))).any()  # behind the camera
+    assert not red(look(body(), (2.0, 0.0, -1.0))).any()  # under the floor
 
 
 def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> None:
     """Brightness of floor points is light or dark by the parity of their tiles, away from their edges."""
     of = body(0.35, 0.2, 0.8)
-    image, ways = seen(of)[..., 0], directions()
+    image, ways = look(of)[..., 0], directions()
     down = ways[..., 2] < 0
     with np.errstate(divide="ignore"):
         ends = np.array([0.35, 0.2, 0.8]) + (0.8 / -ways[..., 2])[..., None] * ways
@@ -145,7 +145,7 @@ def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> 
     np.testing.assert_array_equal(image[inside] > 255 * onboard_camera.FLOOR, light[inside])
     # Level: the sky is the upper half. Nose down by 0.2 rad: all whose slope is above tan 0.2.
     np.testing.assert_array_equal(image == SKY, np.indices(image.shape)[0] < ROWS / 2)
-    pitched = seen(body(turn=about(1, 0.2)))[..., 0]
+    pitched = look(body(turn=about(1, 0.2)))[..., 0]
     slope = (11.5 - np.arange(ROWS)) * PIXEL
     np.testing.assert_array_equal((pitched == SKY).all(1), slope > math.tan(0.2))
 
@@ -155,13 +155,16 @@ def test_a_turn_of_the_vehicle_is_the_opposite_turn_of_the_world(axis: int, angl
     """A ball carried along with the camera's turn stays in the same pixels."""
     middle = np.array([1.5, 0.3, 0.2])
     cosine, sine = math.cos(angle), math.sin(angle)
-    one, other = [i for i in range(3) if i != axis]
+    first, second = [i for i in range(3) if i != axis]
     sine = -sine if axis == 1 else sine
     moved = middle.copy()
-    moved[one], moved[other] = cosine * middle[one] - sine * middle[other], sine * middle[one] + cosine * middle[other]
+    moved[first], moved[second] = (
+        cosine * middle[first] - sine * middle[second],
+        sine * middle[first] + cosine * middle[second],
+    )
     high = np.array([0.0, 0.0, 5.0])
-    straight = red(seen(body(z=5.0), tuple(middle + high)))
-    np.testing.assert_array_equal(red(seen(body(z=5.0, turn=about(axis, angle)), tuple(moved + high))), straight)
+    straight = red(look(body(z=5.0), tuple(middle + high)))
+    np.testing.assert_array_equal(red(look(body(z=5.0, turn=about(axis, angle)), tuple(moved + high))), straight)
     assert straight.sum() > 10
 
 
@@ -197,9 +200,9 @@ def test_the_autopilot_flies_as_told_whatever_its_heading(task: Any, starts: Any
     level = (b.vx + 1j * b.vy) * np.exp(-1j * now)
     air, rotors = vision.CRAZYFLIE_AIR, np.sum(jax.tree.leaves(states.vehicle.rotors), 0)
     mass = np.asarray(some.params.airframe.inertia.mass, np.float64)
-    settled = 3 * (0.9 - 0.6j) / (3 + air.drag_xy * rotors / mass + 0.5j)
+    steady_velocity = 3 * (0.9 - 0.6j) / (3 + air.drag_xy * rotors / mass + 0.5j)
     # Thrust points where the body did some 2 / 20 s ago, a turn of 0.05 rad: 3 % of what it adds, 0.6 m/s^2 by k.
-    np.testing.assert_allclose(level, settled, atol=0.02)
+    np.testing.assert_allclose(level, steady_velocity, atol=0.02)
     np.testing.assert_allclose(b.vz, 3 * 0.3 / (3 + air.drag_z * rotors / mass), atol=0.02)
     facing = 2 * (b.qw + 1j * b.qz) ** 2
     assert (np.abs(np.angle(facing * np.exp(-1j * now))) < 0.25).all()
@@ -215,11 +218,11 @@ def moved(start: Any, place: Any, reached: int = 0) -> Any:
 def test_progress_is_metres_nearer_and_every_crash_costs_the_same(task: Any, start: Any) -> None:
     p, action = start.params, np.zeros(4, np.float32)
     goal = np.array([p.x[0], p.y[0], p.z[0]], np.float64)
-    way = -goal / np.linalg.norm(goal)  # towards the origin: clear of pillars
-    stops = [moved(start, goal + far * way) for far in (1.2, 1.0, 0.5)]
+    direction = -goal / np.linalg.norm(goal)  # towards the origin: clear of pillars
+    stops = [moved(start, goal + distance * direction) for distance in (1.2, 1.0, 0.5)]
     total = sum(float(task.reward(a, action, b, None, p)) for a, b in pairwise(stops))
     assert total == pytest.approx(0.7, abs=1e-5)
-    there = moved(start, goal + 0.3 * way, reached=1)
+    there = moved(start, goal + 0.3 * direction, reached=1)
     assert float(task.reward(stops[-1], action, there, None, p)) == pytest.approx(1 + 0.2, abs=1e-5)
     crashes = {
         "pillar": (p.pillar_x[0] + 0.1, p.pillar_y[0] + 0.1, 1.0),
@@ -255,8 +258,8 @@ def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
         return task.observation(state, None, params)
 
     left, right, behind = observed(0.4), observed(-0.4), observed(3.0)
-    other = p._replace(x=-p.x, pillar_y=p.pillar_y + 1)
-    np.testing.assert_array_equal(acts(start.state, left, p), acts(moved(start, (1, 1, 1), 3), left, other))
+    other_params = p._replace(x=-p.x, pillar_y=p.pillar_y + 1)
+    np.testing.assert_array_equal(acts(start.state, left, p), acts(moved(start, (1, 1, 1), 3), left, other_params))
     assert acts(start.state, left, p)[3] == pytest.approx(2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
     assert acts(start.state, right, p)[3] == pytest.approx(-2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
     assert acts(start.state, behind, p)[3] == 1

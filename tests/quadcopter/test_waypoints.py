@@ -43,7 +43,7 @@ def test_progress_is_metres_nearer_and_a_waypoint_is_worth_one(task: Any, start:
     """Along a straight line to the waypoint, rewards sum to the way, whatever the steps; on reaching it, one more."""
     goal, action = points(start.params)[0], np.zeros(4, np.float32)
     origin = goal + np.array([0.3, -0.4, 1.2])  # 1.3 m away
-    stops = [at(start, goal + part * (origin - goal)) for part in (1.0, 0.7, 0.65, 0.2)]
+    stops = [at(start, goal + fraction * (origin - goal)) for fraction in (1.0, 0.7, 0.65, 0.2)]
     total = sum(float(task.reward(a, action, b, None, start.params)) for a, b in pairwise(stops))
     assert total == pytest.approx(0.8 * 1.3, abs=1e-5)
     there = at(start, goal + 0.1 * (origin - goal), reached=1)
@@ -52,13 +52,13 @@ def test_progress_is_metres_nearer_and_a_waypoint_is_worth_one(task: Any, start:
 
 def test_every_crash_of_a_leg_costs_the_same_and_more_than_coming_nearer_brought(task: Any, start: Any) -> None:
     goal, action = points(start.params)[0], np.zeros(4, np.float32)
-    far = at(start, goal + np.array([3.0, 0, 0]))
-    spun = far.vehicle.body._replace(wx=np.float32(50), x=np.float32(goal[0] + 0.3))
-    spinning = far._replace(vehicle=far.vehicle._replace(body=spun))
+    distant = at(start, goal + np.array([3.0, 0, 0]))
+    spun = distant.vehicle.body._replace(wx=np.float32(50), x=np.float32(goal[0] + 0.3))
+    spinning = distant._replace(vehicle=distant.vehicle._replace(body=spun))
     lost = at(start, goal + np.array([6.1, 0, 0]))
     for crash in (spinning, lost):
         assert task.terminal(crash, None, start.params)
-        assert float(task.reward(far, action, crash, None, start.params)) == pytest.approx(3.0 - 6.0, abs=1e-5)
+        assert float(task.reward(distant, action, crash, None, start.params)) == pytest.approx(3.0 - 6.0, abs=1e-5)
     longest = 2 * np.sqrt(sum(side**2 for side in waypoints.BOX))
     assert longest + waypoints.REACHED < waypoints.LOST
 
@@ -85,7 +85,7 @@ def test_a_waypoint_is_reached_in_a_ball_and_the_tour_goes_round(task: Any, star
         state = at(start, tour[7] + np.array([offset, 0, 0]), reached=7)
         assert int(task.transition(state, hover, None, start.params).reached) == reached
     state = at(start, [0, 0, 0], reached=8)
-    seen = np.asarray(task.observation(state, None, start.params))
-    np.testing.assert_allclose(seen[:3], tour[0], atol=1e-6)
-    np.testing.assert_allclose(seen[3:6], tour[1], atol=1e-6)
+    observation = np.asarray(task.observation(state, None, start.params))
+    np.testing.assert_allclose(observation[:3], tour[0], atol=1e-6)
+    np.testing.assert_allclose(observation[3:6], tour[1], atol=1e-6)
     assert bool(task.info(state, start.params)["success"])

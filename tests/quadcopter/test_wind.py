@@ -116,8 +116,8 @@ def test_a_step_is_exact_whatever_its_length(duration: float) -> None:
 def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
     states, noise, outputs = linear(STEP)
     stationary = solve_discrete_lyapunov(states, noise @ noise.T)
-    begun = np.array([wind.stationary(STEADY, row) for row in jnp.eye(5)]).T
-    np.testing.assert_allclose(begun @ begun.T, stationary, rtol=1e-9, atol=1e-12)
+    start_factor = np.array([wind.stationary(STEADY, row) for row in jnp.eye(5)]).T
+    np.testing.assert_allclose(start_factor @ start_factor.T, stationary, rtol=1e-9, atol=1e-12)
     for steps in (0, 1, 30, 500):
         lagged = outputs @ np.linalg.matrix_power(states, steps) @ stationary @ outputs.T
         np.testing.assert_allclose(np.diag(lagged), autocorrelation(np.array([steps * STEP]))[:, 0], rtol=1e-8)

@@ -68,7 +68,7 @@ class Road(Lane):
         """Return the acceleration by the published equation behind leaders and a held line."""
         v0, headway, s0, a, b = car.driver
         obstacles = [(1e6, 0.0), *((o.x - o.length - car.x, o.v) for o in leaders if o)]
-        if car.held:
+        if car.is_held:
             obstacles.append((self.line - car.x, 0.0))
         worst = 0.0
         for gap, leader_v in obstacles:
@@ -80,7 +80,7 @@ class Road(Lane):
         """Return how far the car may go until it stands behind all others, m."""
         assert isinstance(car, LaneCar)
         rooms = [o.x - o.length - car.x + o.v**2 / (2 * HARD) for o in self.all_ahead(car)]
-        return min([*rooms, self.line - car.x] if car.held else [*rooms, 1e6])
+        return min([*rooms, self.line - car.x] if car.is_held else [*rooms, 1e6])
 
     def expects(self, car: LaneCar) -> int:
         """Return where the driver expects to go."""
@@ -89,13 +89,13 @@ class Road(Lane):
     def wish(self, car: Car) -> float:
         """Return the acceleration that the driver chooses, behind the nearest leader of each kind, before its bend."""
         assert isinstance(car, LaneCar)
-        same = [o for o in self.all_ahead(car) if o.goes == car.goes]
-        wish = self.accelerates(car, self.ahead(car, car.left), *same[:1])
+        same_turn = [o for o in self.all_ahead(car) if o.goes == car.goes]
+        wish = self.accelerates(car, self.ahead(car, car.left), *same_turn[:1])
         radius = RADIUS.get(self.expects(car))
         if radius and car.x < self.line + math.pi * radius / 2:
             *_, a, b = car.driver
-            way = max(self.line - car.x - 0.5 * (car.v + 0.5 * a), 0.0)
-            wish = min(wish, (math.sqrt(3 * radius + 2 * b * way) - car.v) / 0.5)
+            distance = max(self.line - car.x - 0.5 * (car.v + 0.5 * a), 0.0)
+            wish = min(wish, (math.sqrt(3 * radius + 2 * b * distance) - car.v) / 0.5)
         return wish
 
     def wants_to_change(self, car: LaneCar) -> bool:
@@ -226,7 +226,7 @@ class Roads:
                 )
                 rows[car.number, 20:] = (
                     car.left,
-                    *(goes == way for way in (0, 1, 2)),
+                    *(goes == turn for turn in (0, 1, 2)),
                     min(crossing, float(self.params.limit)) / 15,
                     sum(road.expects(o) != 1 for o in queue) / 12,
                     car.goes != car.wants,

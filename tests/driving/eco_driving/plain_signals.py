@@ -26,7 +26,7 @@ class Car:
     petrol: float = 1.0
     x: float = math.nan
     v: float = 0.0
-    held: bool = False
+    is_held: bool = False
 
 
 def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int, int]:
@@ -57,16 +57,16 @@ class Lane:
         """Let drivers look at the light."""
         light, _, _ = colour(self.plan, self.phase, tick)
         for car in self.road:
-            way = self.line - car.x
-            can_stop = way > 0 and car.v**2 <= 2 * way * (GENTLE if light == "amber" else HARD)
-            car.held = light != "green" and (car.held or can_stop)
+            distance = self.line - car.x
+            can_stop = distance > 0 and car.v**2 <= 2 * distance * (GENTLE if light == "amber" else HARD)
+            car.is_held = light != "green" and (car.is_held or can_stop)
 
     def wish(self, car: Car) -> float:
         """Return the acceleration by the published equation, of leader and held line the one that brakes harder."""
         v0, headway, s0, a, b = car.driver
         leader = self.leader(car)
         obstacles = [(leader.x - leader.length - car.x, leader.v)] if leader else [(1e6, 0.0)]
-        if car.held:
+        if car.is_held:
             obstacles.append((self.line - car.x, 0.0))
         worst = 0.0
         for gap, leader_v in obstacles:
@@ -83,7 +83,7 @@ class Lane:
         for car in self.road:
             room = self.room(car)
             inside = car.x < self.line + EXIT
-            free = car.held or car.x >= self.line or colour(self.plan, self.phase, tick)[0] == "green"
+            free = car.is_held or car.x >= self.line or colour(self.plan, self.phase, tick)[0] == "green"
             a = max(self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0), -HARD)
             # The largest speed from which the car, after this step, can still stop within the room.
             a2, a1, a0 = 1 / (2 * HARD), DT / 2, car.v * DT / 2 - room
@@ -116,7 +116,7 @@ class Lane:
         """Return how far the car may go until it stands, m."""
         leader = self.leader(car)
         room = leader.x - leader.length - car.x + leader.v**2 / (2 * HARD) if leader else 1e6
-        return min(room, self.line - car.x) if car.held else room
+        return min(room, self.line - car.x) if car.is_held else room
 
     def detour(self, car: Car) -> float:
         """Return what the car is charged for a detour, mg."""

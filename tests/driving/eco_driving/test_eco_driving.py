@@ -163,11 +163,11 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
                     gaps = np.asarray(-np.diff(traffic.x) - LENGTH)
                     assert gaps.min() > -1e-9
                     close = min(close, gaps.min())
-                    held = np.asarray(traffic.stops_at_light)
-                    assert (np.asarray(traffic.x)[held] <= line + 1e-9).all()
+                    waiting = np.asarray(traffic.stops_at_light)
+                    assert (np.asarray(traffic.x)[waiting] <= line + 1e-9).all()
                     brakes = np.asarray(last_traffic.v - traffic.v) / TICK
                     assert brakes.max() <= 9 + 1e-6
-                    stopped += (held & (np.asarray(traffic.v) == 0)).sum()
+                    stopped += (waiting & (np.asarray(traffic.v) == 0)).sum()
         assert close < 1
         assert stopped > 1000
 
@@ -227,12 +227,12 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
         assert int(params.controlled.sum()) == num_agents
 
 
-@pytest.mark.parametrize(("way", "equal"), [(20.0, True), (-20.0, False), (100.0, False)])
-def test_who_passes_at_amber_may_not_ease_off(way: float, equal: bool) -> None:
+@pytest.mark.parametrize(("gap_to_line", "equal"), [(20.0, True), (-20.0, False), (100.0, False)])
+def test_who_passes_at_amber_may_not_ease_off(gap_to_line: float, equal: bool) -> None:
     """20 m before the line at 14 m/s the driver decides to pass; behind the line and far before it agents are free."""
     params = task(1.0).sample_params(jax.random.key(0), jnp.int32(0))
     state = task(1.0).initial(jax.random.key(0), params)
-    x = state.traffic.x.at[:, :2, 0].set(params.approach - way)
+    x = state.traffic.x.at[:, :2, 0].set(params.approach - gap_to_line)
     amber = (params.plan.first + 1 - params.plan.offset) % params.plan.cycle
     state = state._replace(traffic=Traffic(x, jnp.full_like(x, 14.0), x > 1e9), tick=amber)
     twin, fleet = task(1.0).drive(state, jnp.full(x.shape[1:], 1.5), params).traffic.v[:, 0, 0]

@@ -55,8 +55,8 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             episode, step = first(seed_key(seed), np.int32(seed))
             if seed == 1:  # a car every second on each lane, and two of three want to turn
                 arrival = np.tile(2 * np.arange(1, 13, dtype=np.int32), (2, 2))
-                way = rng.choice(3, (2, 24)).astype(np.int32)
-                crowd = episode.params._replace(arrival=arrival, turn=way, cars=np.float64(48))
+                turns = rng.choice(3, (2, 24)).astype(np.int32)
+                crowd = episode.params._replace(arrival=arrival, turn=turns, cars=np.float64(48))
                 episode = episode._replace(params=crowd)
             params = jax.tree.map(np.asarray, episode.params)
             fleet, twin = Roads(params), Roads(params)
@@ -100,21 +100,21 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
         for lane in (False, True):
             inside = np.flatnonzero(in_left[road] == lane)
             x[road, inside] = np.sort(x[road, inside]) + 6 * np.arange(len(inside))
-    v, way = rng.uniform(0, 16, x.shape), rng.choice(3, x.shape, p=(0.2, 0.6, 0.2)).astype(np.int32)
-    held = (rng.random((roads, 1)) < 0.5) & (x < line)
+    v, turns = rng.uniform(0, 16, x.shape), rng.choice(3, x.shape, p=(0.2, 0.6, 0.2)).astype(np.int32)
+    waiting = (rng.random((roads, 1)) < 0.5) & (x < line)
     low, high = (11, 0.8, 1.6, 0.8, 1.2), (17, 1.2, 2.4, 1.2, 1.8)
     driver = [rng.uniform(*ends, x.shape) for ends in zip(low, high, strict=True)]
     moves = stays = musts = 0
     with jax.enable_x64(True):
-        traffic = LaneTraffic(*map(jnp.asarray, (x, v, held, in_left)))
-        decide = jax.jit(lambda to_left: approach_lanes.changes_lane(traffic, way, Driver(*driver), line, to_left))
+        traffic = LaneTraffic(*map(jnp.asarray, (x, v, waiting, in_left)))
+        decide = jax.jit(lambda to_left: approach_lanes.changes_lane(traffic, turns, Driver(*driver), line, to_left))
         for to_left in (True, False):
             decided = np.asarray(decide(to_left))
             for k in range(roads):
                 road = Road([], line, (30, 30, 0), 0)
                 road.road = [
-                    LaneCar(i, tuple(values[k, i] for values in driver), 0, False, left=in_left[k, i], wants=way[k, i],
-                            x=x[k, i], v=v[k, i], held=held[k, i])
+                    LaneCar(i, tuple(values[k, i] for values in driver), 0, False, left=in_left[k, i],
+                            wants=turns[k, i], x=x[k, i], v=v[k, i], is_held=waiting[k, i])
                     for i in range(count)
                 ]  # fmt: skip
                 for car in road.road:
@@ -164,8 +164,8 @@ def trajectories() -> dict[str, Any]:
     def drive(key: jax.Array, crowded: jax.Array, actions: jax.Array) -> Any:
         params = which.sample_params(key, jnp.int32(0))
         arrival = jnp.where(crowded, np.tile(crowd.reshape(-1), (2, 1)), params.arrival)
-        way = jnp.where(crowded, jax.random.randint(key, params.turn.shape, 0, 3, jnp.int32), params.turn)
-        params = params._replace(arrival=arrival, turn=way)
+        turns = jnp.where(crowded, jax.random.randint(key, params.turn.shape, 0, 3, jnp.int32), params.turn)
+        params = params._replace(arrival=arrival, turn=turns)
         state = which.initial(key, params)
 
         def second(state: Any, action: jax.Array) -> Any:
@@ -186,9 +186,9 @@ def trajectories() -> dict[str, Any]:
 def test_bodies_never_overlap_and_lanes_lead_where_cars_go(player: str) -> None:
     params, (traffic, _) = trajectories()[player]
     x, v, _, in_left = traffic
-    line, way = params.approach[:, None, None, None, None], params.turn[:, None, None]
+    line, turns = params.approach[:, None, None, None, None], params.turn[:, None, None]
     on, pair = x >= 0, np.triu(np.ones((24, 24), bool), 1)
-    goes = np.where(way == np.where(in_left, RIGHT, LEFT), STRAIGHT, way)
+    goes = np.where(turns == np.where(in_left, RIGHT, LEFT), STRAIGHT, turns)
     a, b = x[..., None], x[..., None, :]
     parted = np.maximum(a, b) - 5 >= line[..., None] + 10
     meet = (in_left[..., None] == in_left[..., None, :]) & (~parted | (goes[..., None] == goes[..., None, :]))
