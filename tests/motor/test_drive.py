@@ -50,7 +50,7 @@ def test_there_are_drives_of_every_kind() -> None:
     assert len({drive.settings["machine"] for drive in DRIVES}) == 10
 
 
-@pytest.mark.parametrize("one", DRIVES, ids=card_name)
+@pytest.mark.parametrize("drive", DRIVES, ids=card_name)
 def test_transition_equals_scipy(drive: TaskCard) -> None:
     """Thirty steps of small voltages, or of all switch states in turn, at float64.
 
@@ -105,7 +105,7 @@ def test_transition_equals_scipy(drive: TaskCard) -> None:
         assert ours_turned == pytest.approx(turned, rel=1e-6)
 
 
-@pytest.mark.parametrize("one", DRIVES, ids=card_name)
+@pytest.mark.parametrize("drive", DRIVES, ids=card_name)
 def test_reference_player_tracks_and_never_trips(drive: TaskCard) -> None:
     task = drive.build()
     assert loaded(drive.reference) is Cascade
@@ -117,7 +117,7 @@ def test_reference_player_tracks_and_never_trips(drive: TaskCard) -> None:
     assert drive.normalise(float(record.total.mean())) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("one", MEASURED, ids=card_name)
+@pytest.mark.parametrize("drive", MEASURED, ids=card_name)
 def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
     """Set points that stand still, on a machine that is not the data sheet's; noise has a mean of zero."""
     task: Any = drive.build()
@@ -376,7 +376,7 @@ def test_other_tasks_are_refused() -> None:
         Cascade.for_task(card("Inventory-v0").build())
 
 
-@pytest.mark.parametrize("one", DRIVES, ids=card_name)
+@pytest.mark.parametrize("drive", DRIVES, ids=card_name)
 def test_words_and_picture(drive: TaskCard) -> None:
     task: Any = drive.build()
     episode = first(task)
