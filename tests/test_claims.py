@@ -217,7 +217,7 @@ def test_the_help_of_query_and_its_page_name_all_tables() -> None:
 
 def test_all_conditions_of_drives_are_listed() -> None:
     conditions = {card.settings.get("conditions") for card in registry.cards().values() if card.family == "motor"}
-    text = section("drives.md", "Harder than gym-electric-motor")
+    text = section("families/drives.md", "Harder than gym-electric-motor")
     assert {condition for condition in conditions - {None, "ideal"} if f'"{condition}"' not in text} == set()
 
 

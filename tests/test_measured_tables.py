@@ -183,8 +183,8 @@ def test_the_tables_are_found() -> None:
         "details/quadcopters.md",
         "details/text_games.md",
         "details/tools.md",
-        "exploration.md",
-        "greenhouse.md",
+        "families/exploration.md",
+        "families/greenhouse.md",
     }
 
 

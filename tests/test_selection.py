@@ -101,7 +101,7 @@ def test_a_file_of_the_kernel_is_no_change_of_an_id() -> None:
 @pytest.mark.parametrize(
     ("name", "behind"),
     [
-        ("test_zebra.py", "tests/puzzles/test_zebra.py"),  # itself
+        ("test_zebra.py", "tests/puzzles/logic/test_zebra.py"),  # itself
         ("test_registry.py", path_of(registry)),  # the kernel's own test
         ("test_pack.py", "tests/leaderboard/forgery.py"),  # what lies beside it
         ("test_pack.py", "leaderboard/archive.py"),
@@ -128,8 +128,8 @@ def test_a_test_about_an_id_goes_with_the_id_and_others_with_their_file() -> Non
     assert sorted(run.runs(file, {"Zebra-v0", "easy"}) for run in turns) == [False] * (TURNS - 1) + [True]
     assert [run.runs(file, {"easy"}) for run in turns] == [run.runs(file) for run in turns]
     assert FIXED.runs(file, {"SAT-v0"})
-    assert since("tests/puzzles/test_zebra.py").runs(file, {"Zebra-v0"})
-    assert since("tests/puzzles/test_zebra.py", turn=1).runs(file, {"Zebra-v0"})
+    assert since("tests/puzzles/logic/test_zebra.py").runs(file, {"Zebra-v0"})
+    assert since("tests/puzzles/logic/test_zebra.py", turn=1).runs(file, {"Zebra-v0"})
 
 
 def test_names_paths_and_every_leave_nothing_out() -> None:

@@ -1,6 +1,6 @@
 """Time the way from a data sheet to a policy in C: every command of a page, as it stands, in new processes.
 
-    python benchmarks/speed/ten_minutes.py                      # docs/your_motor.md
+    python benchmarks/speed/ten_minutes.py                      # docs/extend/your_motor.md
     python benchmarks/speed/ten_minutes.py your_drone --seeds 5
 
 The commands run one after another in an empty folder with empty caches. Only the number of seeds is replaced, by one

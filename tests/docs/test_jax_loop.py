@@ -11,7 +11,7 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 
-PAGE = Path(__file__).parents[2] / "docs" / "jax_loop.md"
+PAGE = Path(__file__).parents[2] / "docs" / "extend" / "jax_loop.md"
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
 

@@ -34,8 +34,8 @@ def call(program: Any, arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("page", "constant", "runs", "picture"),
     [
-        ("your_motor.md", "magnet_flux", "runs/motor", "steps.png"),
-        ("your_drone.md", "arm_length", "runs/drone", "flights.png"),
+        ("extend/your_motor.md", "magnet_flux", "runs/motor", "steps.png"),
+        ("extend/your_drone.md", "arm_length", "runs/drone", "flights.png"),
     ],
 )
 def test_every_command_of_the_page_runs(

@@ -352,7 +352,7 @@ def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_pat
 
 
 def test_the_page_shows_a_scenario_and_names_every_field() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "extend" / "scenarios.md").read_text()
     example = page.partition("```json\n")[2].partition("```")[0]
     assert scenario.way_of(scenario.read(json.loads(example))) == ["in", "out"]
     for model in (scenario.Scenario, scenario.Lane, scenario.Ego, scenario.OnLane, scenario.Trajectory, scenario.Piece):

@@ -266,7 +266,7 @@ def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
 
 
 def test_how_far_one_step_of_full_voltage_moves_currents() -> None:
-    """Parts of the limit that trips, by the data sheet: the table in docs/drives.md."""
+    """Parts of the limit that trips, by the data sheet: the table in docs/families/drives.md."""
     moved = {}
     for name in ("EESMTorque-v0", "PMSMTorque-v0"):
         task: Any = card(name).build()

@@ -27,7 +27,7 @@ for library in (
 
 torch = pytest.importorskip("torch", reason="needs the extra peers")
 
-PAGE = Path(__file__).parents[2] / "docs" / "other_libraries.md"
+PAGE = Path(__file__).parents[2] / "docs" / "extend" / "other_libraries.md"
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
 Names = SimpleNamespace

@@ -149,7 +149,9 @@ class OwnRoads(Task[Params, State]):
     def series(self) -> tuple[Document, ...]:
         """Return the scenario."""
         return (
-            Document("scenario", "roads, the ego's way, and recorded vehicles; see docs/scenarios.md", scenario.check),
+            Document(
+                "scenario", "roads, the ego's way, recorded vehicles; see docs/extend/scenarios.md", scenario.check
+            ),
         )
 
     # -- the model -------------------------------------------------------------------------------------------------

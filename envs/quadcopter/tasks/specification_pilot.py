@@ -33,7 +33,7 @@ from ...shared.temporal_logic.plan import (
 from ..control import flight_controller
 from ..control.flight_controller import Velocity
 from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
-from .by_command import TILT_RATE, TURN_RATE
+from .commands.by_command import TILT_RATE, TURN_RATE
 from .temporal_logic import RADIUS, SIDE, Params, TemporalLogicQuadcopter, predicates
 
 SPACING = map_spacing(SIDE)

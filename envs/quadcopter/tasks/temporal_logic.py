@@ -72,7 +72,7 @@ from ..physics.sampling import sample_airframe
 from ..rendering.picture import Shot
 from ..rendering.scene import Ball, Line, Shape, prism
 from ..sensing import motion
-from .by_command import ByRates
+from .commands.by_command import ByRates
 
 SUBSTEPS = 10
 SIDE, CEILING, CELL = 8.0, 3.0, 2.0

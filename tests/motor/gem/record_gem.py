@@ -1,6 +1,6 @@
 """Record episodes of every id of gym-electric-motor 3.0.3: what they show, ask for and pay.
 
-``PYTHON tests/motor/record_gem.py`` with a Python that has gym-electric-motor 3.0.3 and nothing of ours writes
+``PYTHON tests/motor/gem/record_gem.py`` with a Python that has gym-electric-motor 3.0.3 and nothing of ours writes
 ``gem_episodes.json``. Two episodes of each id, with the peer's own integrator at its default tolerance:
 
 * ``wave``: duty k at step n is 0.3 cos(0.2 n + 1.3 k); switch state k is 3 n + 1 + k modulo the number of states;

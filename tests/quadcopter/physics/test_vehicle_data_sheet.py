@@ -21,8 +21,8 @@ from rlbench_suite.core.registry import card, cards
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.process import precision
 
-PAGE = Path(__file__).parents[2] / "docs" / "your_drone.md"
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "audits" / "random_vehicles.py"
+PAGE = Path(__file__).parents[3] / "docs" / "extend" / "your_drone.md"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "audits" / "random_vehicles.py"
 RACER = {
     "mass": 0.716,
     "inertia_x": 0.007,

@@ -32,13 +32,13 @@ from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Params, State
 from rlbench_suite.core.task_card import TaskCard
 
-from ..control import flight_controller
-from ..control.flight_controller import BodyRates, Velocity
-from ..control.geometric import GeometricControl, SetPoint
-from ..physics import dynamics
-from ..physics.dynamics import Airframe, Quadcopter
-from ..physics.rigid_body import GRAVITY, RigidBody, Scalar
-from .flight import FreeFlight
+from ...control import flight_controller
+from ...control.flight_controller import BodyRates, Velocity
+from ...control.geometric import GeometricControl, SetPoint
+from ...physics import dynamics
+from ...physics.dynamics import Airframe, Quadcopter
+from ...physics.rigid_body import GRAVITY, RigidBody, Scalar
+from ..flight import FreeFlight
 
 TILT_RATE = 10.0
 """rad/s: highest body rate about x and y that an action commands"""

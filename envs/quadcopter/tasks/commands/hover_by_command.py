@@ -22,11 +22,11 @@ import numpy as np
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 
-from ..control.geometric import compensate_lag
-from ..physics.dynamics import HOVER_ACTION, Airframe, Quadcopter, Rotors
-from ..physics.rigid_body import GRAVITY
+from ...control.geometric import compensate_lag
+from ...physics.dynamics import HOVER_ACTION, Airframe, Quadcopter, Rotors
+from ...physics.rigid_body import GRAVITY
+from ..hover import QuadcopterHover
 from .by_command import ByRates, ByVelocity, ByWaypoint, Commanded
-from .hover import QuadcopterHover
 
 HEIGHT_GAIN = 5.0
 """rad/s: natural frequency of the reference player's height"""

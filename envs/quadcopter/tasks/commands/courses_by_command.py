@@ -5,10 +5,10 @@ Each task is exactly that of ``waypoints.py`` or ``trajectory.py``, with an acti
 
 from __future__ import annotations
 
-from . import trajectory, waypoints
+from .. import trajectory, waypoints
+from ..trajectory import QuadcopterTrajectory, TrajectoryPilot
+from ..waypoints import Pace, QuadcopterWaypoints, Tour, WaypointPilot
 from .by_command import ByRates, ByVelocity
-from .trajectory import QuadcopterTrajectory, TrajectoryPilot
-from .waypoints import Pace, QuadcopterWaypoints, Tour, WaypointPilot
 
 
 class WaypointsRates(ByRates[Tour, waypoints.State], QuadcopterWaypoints):

@@ -1,0 +1,1 @@
+"""Tasks whose actions are set points of a flight controller, and their reference players."""
