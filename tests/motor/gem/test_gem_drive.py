@@ -1,7 +1,7 @@
 """Every drive with ``gem_compat=True`` beside recorded episodes of gym-electric-motor 3.0.3.
 
-``PYTHON tests/motor/gem/record_gem.py``, with a Python that has gym-electric-motor 3.0.3, records ``gem_episodes.json``: two
-episodes of each of its sixty ids, with the peer's own integrator, whose error bounds what can be asked.
+``PYTHON tests/motor/gem/record_gem.py`` with a Python that has gym-electric-motor 3.0.3 records ``gem_episodes.json``:
+two episodes of each of its sixty ids, with the peer's own integrator, whose error bounds what can be asked.
 """
 
 from __future__ import annotations
