@@ -253,7 +253,7 @@ def test_a_grid_puzzle_shows_symbols_in_cells_and_fills_them() -> None:
     cells = np.zeros(16, np.int8)
     cells[1 * 4 + 2] = 4
     [component] = task.observation_components()
-    one_hot = (cells[:, None] == np.arange(task.shown)).reshape(component.shape)
+    one_hot = (cells[:, None] == np.arange(task.contents)).reshape(component.shape)
     assert one_hot[1, 2].tolist() == [False, False, False, False, True]
     assert one_hot[0, 0].tolist() == [True, False, False, False, False]
 

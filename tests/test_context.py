@@ -81,7 +81,7 @@ def test_a_full_disk_is_not_filled_further(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "replace", full)
     assert card(ID, context=written(tmp_path, SERVO)).context is not None
-    assert list((tmp_path / "cache" / "contexts").iterdir()) == []
+    assert [*(tmp_path / "cache").rglob("*")] == []
 
 
 def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

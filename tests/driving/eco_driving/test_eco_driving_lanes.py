@@ -82,7 +82,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             assert not any(road.ran_red for road in (*fleet.lanes, *twin.lanes))
             total = [sum(road.mg for road in plain.lanes) for plain in (twin, fleet)]
             assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
-            assert bool(step.terminated) == (sum(road.left for road in fleet.lanes) == len(fleet.cars))
+            assert bool(step.terminated) == (sum(road.num_left for road in fleet.lanes) == len(fleet.cars))
             wrong = sum(car.goes != car.wants and car.x >= road.line for road in fleet.lanes for car in road.road)
             assert float(step.info["missed"]) == pytest.approx(wrong / len(fleet.cars))
             missed += wrong
