@@ -22,7 +22,9 @@ Config = TypeVar("Config")
 
 
 def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> None:
-    """Write a pytree of arrays, named by their paths in the tree, and a header. The write is atomic.
+    """Write a pytree of arrays, named by their paths in the tree, and a header.
+
+    The write is atomic.
 
     Args:
         path: the file.
@@ -31,7 +33,9 @@ def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> Non
         task_id: id of the task's card.
         config: the agent's hyperparameters, a dataclass.
     """
-    arrays = {jax.tree_util.keystr(place): np.array(leaf, order="C") for place, leaf in _places(weights)}
+    arrays = {
+        jax.tree_util.keystr(place): np.array(leaf, order="C") for place, leaf in _places(weights)
+    }
     write_bytes(path, save(arrays, metadata=header(agent, task_id, asdict(config))))
 
 
@@ -43,8 +47,8 @@ def header(agent: str, task_id: str, config: dict[str, Any]) -> dict[str, str]:
 def write_bytes(path: str, content: bytes) -> None:
     """Write a safetensors file atomically, with its header in alphabetical order.
 
-    The library writes the entries of the metadata in an order of their own in every process, so that equal policies
-    would have unequal hashes.
+    The library writes the entries of the metadata in an order of their own in every process, so
+    that equal policies would have unequal hashes.
     """
     end = 8 + int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8:end])
@@ -54,23 +58,29 @@ def write_bytes(path: str, content: bytes) -> None:
         unfinished.write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
 
 
-def read_plain_config(path: str, agent: str, task_id: str, default: dict[str, Any]) -> dict[str, Any]:
+def read_plain_config(
+    path: str, agent: str, task_id: str, default: dict[str, Any]
+) -> dict[str, Any]:
     """Return the hyperparameters in a file as plain data, or ``default`` if the file names none.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not safetensors, belongs to another agent or task, or has a damaged header.
+        ValueError: it is not safetensors, belongs to another agent or task, or has a damaged
+            header.
     """
     metadata = read_header(path)
     file_agent = metadata.get("agent", agent)
     file_task = metadata.get("task", task_id)
     if (file_agent, file_task) != (agent, task_id):
-        raise ValueError(f"{path} holds a policy of {file_agent} for {file_task}, not of {agent} for {task_id}.")
+        raise ValueError(
+            f"{path} holds a policy of {file_agent} for {file_task}, not of {agent} for {task_id}."
+        )
     return read_hyperparameters(path, metadata) if "config" in metadata else default
 
 
 def read_config(path: str, agent: str, task_id: str, default: Config) -> Config:
-    """Return the hyperparameters in a file as an instance of ``default``'s class, or ``default`` if it has none.
+    """Return the hyperparameters in a file as an instance of ``default``'s class,
+    or ``default`` if it has none.
 
     Raises:
         OSError: the file cannot be read.
@@ -82,7 +92,9 @@ def read_config(path: str, agent: str, task_id: str, default: Config) -> Config:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"The header of {path} is damaged: hyperparameter {where}: {first['msg']}.") from None
+        raise ValueError(
+            f"The header of {path} is damaged: hyperparameter {where}: {first['msg']}."
+        ) from None
 
 
 def refuse_wider(path: str, widths: Sequence[int]) -> None:
@@ -93,17 +105,22 @@ def refuse_wider(path: str, widths: Sequence[int]) -> None:
         widths: units of consecutive layers.
 
     Raises:
-        ValueError: a width is not positive, or the weights of all layers need more bytes than the file has.
+        ValueError: a width is not positive, or the weights of all layers need more bytes than the
+            file has.
     """
     size = Path(path).stat().st_size
     needed = 0
     for inputs, outputs in pairwise([*widths, 1]):
         needed += 4 * inputs * outputs
         if outputs < 1 or needed > size:
-            raise ValueError(f"{path} has {size:,} bytes: too few for layers of {inputs} and {outputs} units.")
+            raise ValueError(
+                f"{path} has {size:,} bytes: too few for layers of {inputs} and {outputs} units."
+            )
 
 
-def refuse_different_shapes(path: str, stored: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+def refuse_different_shapes(
+    path: str, stored: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
     """Refuse arrays that do not match those of the networks.
 
     Raises:
@@ -113,7 +130,9 @@ def refuse_different_shapes(path: str, stored: Mapping[str, Any], expected: Mapp
         stored_shape = tuple(stored[name].shape) if name in stored else "nothing"
         expected_shape = tuple(expected[name].shape) if name in expected else "nothing"
         if stored_shape != expected_shape:
-            raise ValueError(f"{path}: array {name} has shape {stored_shape}, expected {expected_shape}.")
+            raise ValueError(
+                f"{path}: array {name} has shape {stored_shape}, expected {expected_shape}."
+            )
 
 
 def read(path: str, like: Any) -> Any:

@@ -1,8 +1,9 @@
 """Hyperparameters, read from YAML files and changed by the caller.
 
-The task and the budget, not the agent, decide how long an agent trains. One table (``hyperparameters/steps.yaml``)
-gives every agent its ``total_steps``. An agent's own file or the caller may override it. The manifest of a run records
-the steps, and the report warns if agents trained unequally long on a task.
+The task and the budget, not the agent, decide how long an agent trains. One table
+(``hyperparameters/steps.yaml``) gives every agent its ``total_steps``. An agent's own file or the
+caller may override it. The manifest of a run records the steps, and the report warns if agents
+trained unequally long on a task.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def training_steps(card: TaskCard, budget: str, unit: Unit = "environment") -> i
     if budget not in BUDGETS:
         raise ValueError(unknown("budget", budget, BUDGETS))
     table = yaml.safe_load(STEPS.read_text())[unit]
-    steps: int = (table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}))[budget]
+    steps: int = (
+        table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {})
+    )[budget]
     return steps
 
 
@@ -55,8 +58,8 @@ def configure(
 ) -> Config:
     """Return the hyperparameters of an agent on a task.
 
-    Later values replace earlier ones: the file's defaults, its values for the family, for the task, the caller's. A
-    mapping holds one value for each budget.
+    Later values replace earlier ones: the file's defaults, its values for the family, for the task,
+    the caller's. A mapping holds one value for each budget.
 
     Args:
         kind: the dataclass of the hyperparameters.
@@ -64,16 +67,24 @@ def configure(
         card: the card of the task.
         budget: ``smoke``, ``quick`` or ``full``.
         overrides: the caller's values by name.
-        unit: unit of the default of ``total_steps`` (:func:`training_steps`); None for an agent that trains nothing.
+        unit: unit of the default of ``total_steps`` (:func:`training_steps`); None for an agent
+            that trains nothing.
 
     Raises:
-        ValueError: the budget or a hyperparameter does not exist; the message names the nearest valid one.
+        ValueError: the budget or a hyperparameter does not exist; the message names the nearest
+            valid one.
     """
     table = yaml.safe_load(path.read_text())
     if budget not in BUDGETS:
         raise ValueError(unknown("budget", budget, BUDGETS))
     steps = {"total_steps": training_steps(card, budget, unit)} if unit else {}
-    values = steps | table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}) | overrides
+    values = (
+        steps
+        | table["default"]
+        | table.get(card.family, {})
+        | table.get(card.registered_id, {})
+        | overrides
+    )
     for name, value in values.items():
         values[name] = value[budget] if isinstance(value, dict) else value
     return _construct(kind, values)
@@ -101,4 +112,9 @@ def _construct(kind: type[Config], values: Mapping[str, Any]) -> Config:
     for name in values:
         if name not in field_names:
             raise ValueError(unknown("hyperparameter", name, field_names))
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    return kind(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+    )

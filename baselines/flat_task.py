@@ -1,4 +1,6 @@
-"""A task as networks see it: one vector of numbers for each agent; all agents share the same weights."""
+"""A task as networks see it: one vector of numbers for each agent;
+all agents share the same weights.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ from rlbench_suite.core.task import Task
 
 
 class FlatTask:
-    """A task with flat observations and actions: ``A`` agents, each with ``features`` inputs and ``outputs`` outputs.
+    """A task with flat observations and actions: ``A`` agents,
+    each with ``features`` inputs and ``outputs`` outputs.
 
     Args:
         task: the task.
         learner: name of the agent, for error messages.
-        images: keep an image, a uint8 Box (height, width, channels), apart. Otherwise its pixels are features.
+        images: keep an image, a uint8 Box (height, width, channels), apart. Otherwise its pixels
+            are features.
 
     Raises:
         CannotPlay: a space of the task does not fit; the message says which one and why.
@@ -30,13 +34,19 @@ class FlatTask:
 
     def __init__(self, task: Task[Any, Any], learner: str, *, images: bool = False) -> None:
         if task.dtype != np.float32:
-            raise CannotPlay(f"{learner} trains in float32; build {task.card.id} with dtype='float32'.")
+            raise CannotPlay(
+                f"{learner} trains in float32; build {task.card.id} with dtype='float32'."
+            )
         self.task = task
         self.agents = task.card.agents
         shapes = self._observation_shapes(learner, images)
-        self.features = sum(math.prod(shape) for i, shape in enumerate(shapes) if i != self._image_leaf)
+        self.features = sum(
+            math.prod(shape) for i, shape in enumerate(shapes) if i != self._image_leaf
+        )
         privileged_space = task.privileged_space
-        self.privileged = 0 if privileged_space is None else math.prod(privileged_space.shape) // self.agents
+        self.privileged = (
+            0 if privileged_space is None else math.prod(privileged_space.shape) // self.agents
+        )
         """Features of each agent that only a critic sees, in training."""
         self._read_action_space(learner)
         self.noise_shape = self.agents, len(self.choices) or self.outputs
@@ -45,21 +55,41 @@ class FlatTask:
         """Features of each action, ``(actions, F)``; None where the task gives none."""
 
     def _observation_shapes(self, learner: str, images: bool) -> list[tuple[int, ...]]:
-        """Return the shape of each leaf of an agent's observation, and note which one is an image kept apart."""
+        """Return the shape of each leaf of an agent's observation,
+        and note which one is an image kept apart.
+        """
         space = self.task.observation_space
-        leaves: list[Any] = [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+        leaves: list[Any] = (
+            [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+        )
         for leaf in leaves:
-            if not isinstance(leaf, spaces.Box) or (self.agents > 1 and leaf.shape[:1] != (self.agents,)):
-                raise CannotPlay(f"{learner} reads a Box or a Dict of Boxes with one row for each agent, not {leaf}.")
-        shapes: list[tuple[int, ...]] = [leaf.shape if self.agents == 1 else leaf.shape[1:] for leaf in leaves]
-        image_leaves = [i for i, leaf in enumerate(leaves) if images and leaf.dtype == np.uint8 and len(shapes[i]) == 3]
+            if not isinstance(leaf, spaces.Box) or (
+                self.agents > 1 and leaf.shape[:1] != (self.agents,)
+            ):
+                raise CannotPlay(
+                    f"{learner} reads a Box or a Dict of Boxes with one row for each agent, not "
+                    f"{leaf}."
+                )
+        shapes: list[tuple[int, ...]] = [
+            leaf.shape if self.agents == 1 else leaf.shape[1:] for leaf in leaves
+        ]
+        image_leaves = [
+            i
+            for i, leaf in enumerate(leaves)
+            if images and leaf.dtype == np.uint8 and len(shapes[i]) == 3
+        ]
         if len(image_leaves) > 1:
             raise CannotPlay(
-                f"{learner} reads at most one image, and this observation has {len(image_leaves)}: {space}."
+                f"{learner} reads at most one image, and this observation has {len(image_leaves)}: "
+                f"{space}."
             )
         self._image_leaf = image_leaves[0] if image_leaves else -1
-        self.image_shape: tuple[int, ...] | None = shapes[self._image_leaf] if image_leaves else None
-        """Height, width and channels of the image that is kept apart from the features; None without one."""
+        self.image_shape: tuple[int, ...] | None = (
+            shapes[self._image_leaf] if image_leaves else None
+        )
+        """Height, width and channels of the image that is kept apart
+        from the features; None without one.
+        """
         return shapes
 
     def _read_action_space(self, learner: str) -> None:
@@ -81,17 +111,23 @@ class FlatTask:
             self.outputs = sum(self.choices)
         else:
             raise CannotPlay(
-                f"{learner} plays bounded Box and zero-based Discrete and MultiDiscrete actions, not {space}."
+                f"{learner} plays bounded Box and zero-based Discrete and MultiDiscrete actions, "
+                f"not {space}."
             )
         if not equal:
             raise CannotPlay(
-                f"With {learner} all agents share one policy, so they need equal action spaces, not {space}."
+                f"With {learner} all agents share one policy, so they need equal action spaces, "
+                f"not {space}."
             )
 
     # The methods below take the values of one environment; use vmap for batches.
 
-    def observe(self, observation: Any, action_mask: jax.Array | None = None) -> tuple[jax.Array, jax.Array | None]:
-        """Return the features ``(A, features)`` and the mask ``(A, outputs)``, None where every action is legal."""
+    def observe(
+        self, observation: Any, action_mask: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array | None]:
+        """Return the features ``(A, features)`` and the mask ``(A, outputs)``,
+        None where every action is legal.
+        """
         leaves = [
             leaf.astype(jnp.float32).reshape(self.agents, -1)
             for i, leaf in enumerate(jax.tree.leaves(observation))
@@ -108,7 +144,9 @@ class FlatTask:
         return image.reshape(self.agents, *self.image_shape)
 
     def observe_step(self, step: Step) -> tuple[jax.Array, jax.Array | None]:
-        """Return the features for training, ``(A, features + privileged)``, privileged ones last, and the mask."""
+        """Return the features for training, ``(A, features + privileged)``,
+        privileged ones last, and the mask.
+        """
         x, mask = self.observe(step.observation, step.info.get("action_mask"))
         if self.privileged:
             privileged = step.info["privileged"].astype(jnp.float32).reshape(self.agents, -1)
@@ -116,7 +154,10 @@ class FlatTask:
         return x, mask
 
     def env_action(self, action: jax.Array) -> jax.Array:
-        """Return the environment's action. Continuous actions come in units of half the range and are clipped."""
+        """Return the environment's action.
+
+        Continuous actions come in units of half the range and are clipped.
+        """
         if self.bounds is not None:
             low, high = self.bounds
             middle = (high + low) / 2
@@ -126,7 +167,10 @@ class FlatTask:
         return action.reshape(self.task.action_space.shape).astype(dtype)
 
     def agent_rewards(self, reward: jax.Array) -> jax.Array:
-        """Return the reward of each agent, ``(A,)``. The card's weights combine several objectives."""
+        """Return the reward of each agent, ``(A,)``.
+
+        The card's weights combine several objectives.
+        """
         if self.task.card.objectives:
             reward = reward @ np.asarray(self.task.card.weights, np.float32)
         return reward.reshape(self.agents)

@@ -40,7 +40,8 @@ class Programs(Protocol):
 class LearningAgent(ABC):
     """An agent that learns, with its hyperparameters in ``hyperparameters/NAME.yaml``.
 
-    A policy of it has the fields ``actor`` and ``moments``, which are saved, and ``flat`` and ``config``.
+    A policy of it has the fields ``actor`` and ``moments``, which are saved, and ``flat`` and
+    ``config``.
 
     Args:
         overrides: hyperparameters by name; they replace those of the file.
@@ -60,11 +61,15 @@ class LearningAgent(ABC):
 
     @abstractmethod
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        """Return the programs for a task, and the seconds it took
+        to compile them: 0 if they were cached.
+        """
 
     @abstractmethod
     def layer_widths(self, task: Task[Any, Any], config: Any) -> list[tuple[int, ...]]:
-        """Return widths of consecutive layers; a file must be large enough to hold their weights."""
+        """Return widths of consecutive layers;
+        a file must be large enough to hold their weights.
+        """
 
     @abstractmethod
     def untrained_policy(self, task: Task[Any, Any], config: Any) -> Any:
@@ -84,20 +89,32 @@ class LearningAgent(ABC):
         return asdict(self.config(task, budget))
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Progress | Any]:
-        """Train on the train split. Yields :class:`Progress` after each chunk and, last, the policy.
+        """Train on the train split.
 
-        The same seed on the same machine gives the same bits. ``hyperparameters`` replace those that the file and the
-        overrides give for the budget, which are then not read.
+        Yields :class:`Progress` after each chunk and, last, the policy.
+
+        The same seed on the same machine gives the same bits. ``hyperparameters`` replace those
+        that the file and the overrides give for the budget, which are then not read.
 
         Raises:
             CannotPlay: the agent cannot play the task.
-            ValueError: the budget or a hyperparameter does not exist, a value is out of range, or a dataset is damaged.
+            ValueError: the budget or a hyperparameter does not exist, a value is out of range, or a
+                dataset is damaged.
         """
         refuse_after_fork()
         self.check(task)
-        config = self.config(task, budget) if hyperparameters is None else restore(self.config_class, hyperparameters)
+        config = (
+            self.config(task, budget)
+            if hyperparameters is None
+            else restore(self.config_class, hyperparameters)
+        )
         programs, compile_seconds = self.compile(task, config)
         training = programs.start(seed)
         training = yield from train_in_chunks(
@@ -106,8 +123,12 @@ class LearningAgent(ABC):
         yield programs.policy(training)
 
     def save(self, policy: Any, path: str) -> None:
-        """Write the policy as safetensors: weights and normalisation; the header names agent, task and config."""
-        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.flat.task.card.id, policy.config)
+        """Write the policy as safetensors: weights and normalisation;
+        the header names agent, task and config.
+        """
+        checkpoint.write(
+            path, (policy.actor, policy.moments), self.name, policy.flat.task.card.id, policy.config
+        )
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> Any:
         """Read a saved policy. ``budget`` chooses the hyperparameters if the file names none.

@@ -1,18 +1,20 @@
 """Sampling model-predictive control, which plans on the task's own model and learns nothing.
 
-Model-predictive path integral control: Williams, Drews, Goldfain, Rehg & Theodorou 2018, doi:10.1109/TRO.2018.2865891.
-At every step the planner draws plans around the last one, plays each on the model from the true state, and moves the
-plan to their mean, weighted by the exponential of their returns. For discrete actions the plan is a table of
-probabilities, and the weighted shares of the choices replace it, as in the cross-entropy method (Rubinstein 1999,
+Model-predictive path integral control: Williams, Drews, Goldfain, Rehg & Theodorou 2018,
+doi:10.1109/TRO.2018.2865891. At every step the planner draws plans around the last one, plays each
+on the model from the true state, and moves the plan to their mean, weighted by the exponential of
+their returns. For discrete actions the plan is a table of probabilities, and the weighted shares of
+the choices replace it, as in the cross-entropy method (Rubinstein 1999,
 doi:10.1023/A:1010091220143).
 
-Three things differ from the paper. The temperature counts in units of the gap between the best return and the least of
-the best tenth, so that one value serves rewards of every scale and a crash in one sample does not hide the differences
-between the others. The control cost of the paper is left out, because the task's reward says what an action costs. The
-noise of continuous actions is correlated over time, since plans of independent noise hardly move a slow plant.
+Three things differ from the paper. The temperature counts in units of the gap between the best
+return and the least of the best tenth, so that one value serves rewards of every scale and a crash
+in one sample does not hide the differences between the others. The control cost of the paper is
+left out, because the task's reward says what an action costs. The noise of continuous actions is
+correlated over time, since plans of independent noise hardly move a slow plant.
 
-The planner knows more than an agent: the true state and context, but not the draws of the future. It plans with random
-keys of its own. Rewards beyond the planned steps count as zero.
+The planner knows more than an agent: the true state and context, but not the draws of the future.
+It plans with random keys of its own. Rewards beyond the planned steps count as zero.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Config:
     scenarios: int = 1
     """Draws of the task's randomness on which every plan is played; its return is their mean."""
     temperature: float = 0.5
-    """Temperature of the weights, in units of the gap between the best return and the least of the elite."""
+    """Temperature of the weights,
+    in units of the gap between the best return and the least of the elite.
+    """
     elite: float = 0.1
     """Share of the samples that is the elite."""
     noise: float = 0.3
@@ -64,7 +68,9 @@ class Config:
     exploration: float = 0.2
     """Share of uniform play in the probabilities of discrete actions."""
     price: float = 1.0
-    """Return that a plan loses for one unit of constraint cost; the planner does not know the limit."""
+    """Return that a plan loses for one unit of constraint cost;
+    the planner does not know the limit.
+    """
 
     def __post_init__(self) -> None:
         for name, minimum in {"horizon": 1, "samples": 2, "iterations": 1, "scenarios": 1}.items():
@@ -103,11 +109,17 @@ class Planner(eqx.Module):
         """Return one step of a plan of which nothing is known, shape ``(...)``."""
 
     @abc.abstractmethod
-    def sample_noise(self, key: jax.Array, previous: jax.Array, correlation: jax.Array) -> jax.Array:
-        """Return noise for one step of every sample, ``(samples, ...)``, given that of the step before."""
+    def sample_noise(
+        self, key: jax.Array, previous: jax.Array, correlation: jax.Array
+    ) -> jax.Array:
+        """Return noise for one step of every sample,
+        ``(samples, ...)``, given that of the step before.
+        """
 
     @abc.abstractmethod
-    def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
+    def choose(
+        self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None
+    ) -> jax.Array:
         """Return the action that a plan's step and noise give, as :meth:`shares` reads it."""
 
     @abc.abstractmethod
@@ -116,7 +128,9 @@ class Planner(eqx.Module):
 
     @abc.abstractmethod
     def shares(self, controls: jax.Array, weights: jax.Array) -> jax.Array:
-        """Return the next plan ``(horizon, ...)`` from actions ``(horizon, rows, ...)`` and weights ``(rows,)``."""
+        """Return the next plan ``(horizon, ...)``
+        from actions ``(horizon, rows, ...)`` and weights ``(rows,)``.
+        """
 
     def initial(self, params: Any) -> Memory:
         """Return an empty plan."""
@@ -132,7 +146,9 @@ class Planner(eqx.Module):
             return self.shares(controls, self.weights(returns)), None
 
         plan, _ = jax.lax.scan(improve, memory.plan, jnp.arange(self.config.iterations))
-        controls = self.choose(plan[0], jnp.zeros_like(plan[0]), plan.dtype.type(0), view.action_mask)
+        controls = self.choose(
+            plan[0], jnp.zeros_like(plan[0]), plan.dtype.type(0), view.action_mask
+        )
         next_plan = jnp.concatenate([plan[1:], self.next_step(plan)[None]])
         return self.env_action(controls), Memory(memory.t + 1, next_plan)
 
@@ -145,8 +161,9 @@ class Planner(eqx.Module):
     ) -> tuple[jax.Array, jax.Array]:
         """Play plans drawn around one on the model; return their actions and the value of each row.
 
-        The value is the undiscounted return less the priced cost. A row is a sample in a scenario. The first sample is
-        the plan itself. All samples meet the same draws of a scenario, so that no plan looks better by luck.
+        The value is the undiscounted return less the priced cost. A row is a sample in a scenario.
+        The first sample is the plan itself. All samples meet the same draws of a scenario, so that
+        no plan looks better by luck.
         """
         task = self.task
         samples = self.config.samples
@@ -154,11 +171,17 @@ class Planner(eqx.Module):
         params = view.params
         rows = samples * scenarios
 
-        def step_row(state: Any, planned: Any, noise: Any, scenario: Any, ahead: Any) -> tuple[Any, ...]:
+        def step_row(
+            state: Any, planned: Any, noise: Any, scenario: Any, ahead: Any
+        ) -> tuple[Any, ...]:
             controls = self.choose(planned, noise, scale, task.action_mask(state, params))
             action = self.env_action(controls)
-            next_state = task.transition(state, action, draw_key(seed, scenario, ahead, Role.TRANSITION), params)
-            reward = task.reward(state, action, next_state, draw_key(seed, scenario, ahead, Role.REWARD), params)
+            next_state = task.transition(
+                state, action, draw_key(seed, scenario, ahead, Role.TRANSITION), params
+            )
+            reward = task.reward(
+                state, action, next_state, draw_key(seed, scenario, ahead, Role.REWARD), params
+            )
             over = task.terminal(next_state, draw_key(seed, scenario, ahead, Role.TERMINAL), params)
             value = scalar_return(task, reward)
             if task.has_cost:
@@ -170,7 +193,9 @@ class Planner(eqx.Module):
             states, noise, total, running = carry
             planned, ahead = planned_and_ahead
             correlation = jnp.where(ahead > 0, self.config.correlation, 0).astype(total.dtype)
-            noise = self.sample_noise(draw_key(seed, jnp.int32(0), ahead, Role.POLICY), noise, correlation)
+            noise = self.sample_noise(
+                draw_key(seed, jnp.int32(0), ahead, Role.POLICY), noise, correlation
+            )
             row_noise = noise.at[0].set(0).repeat(scenarios, axis=0)
             row_scenarios = np.tile(np.arange(scenarios, dtype=np.int32), samples)
             next_states, controls, value, over = jax.vmap(step_row, in_axes=(0, None, 0, 0, None))(
@@ -180,7 +205,9 @@ class Planner(eqx.Module):
             running = running & ~over & (t + ahead + 1 < task.card.horizon)
             return (next_states, noise, total, running), controls
 
-        states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows, *jnp.shape(leaf))), view.state)
+        states = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (rows, *jnp.shape(leaf))), view.state
+        )
         noise = jnp.zeros((samples, *plan.shape[1:]), plan.dtype)
         start = states, noise, jnp.zeros(rows, task.dtype), jnp.ones(rows, bool)
         steps = jnp.arange(self.config.horizon)
@@ -198,23 +225,32 @@ class Planner(eqx.Module):
 
 
 class BoxPlanner(Planner):
-    """A planner of continuous actions. A plan holds their means in [-1, 1], over the range of each."""
+    """A planner of continuous actions.
+
+    A plan holds their means in [-1, 1], over the range of each.
+    """
 
     def default_step(self) -> jax.Array:
         """Return the action of the ``noop`` player."""
         middle, reach = self._range()
-        return jnp.asarray((self.task.noop_action() - middle) / np.where(reach > 0, reach, 1), self.task.dtype)
+        return jnp.asarray(
+            (self.task.noop_action() - middle) / np.where(reach > 0, reach, 1), self.task.dtype
+        )
 
     def next_step(self, plan: jax.Array) -> jax.Array:
         """Return the last action of the plan once more."""
         return plan[-1]
 
-    def sample_noise(self, key: jax.Array, previous: jax.Array, correlation: jax.Array) -> jax.Array:
+    def sample_noise(
+        self, key: jax.Array, previous: jax.Array, correlation: jax.Array
+    ) -> jax.Array:
         """Return normal noise of unit variance, correlated with that of the step before."""
         fresh = self.task.normal(key, previous.size).reshape(previous.shape)
         return correlation * previous + jnp.sqrt(1 - correlation * correlation) * fresh
 
-    def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
+    def choose(
+        self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None
+    ) -> jax.Array:
         """Return the mean with its noise, kept inside [-1, 1]."""
         return jnp.clip(planned + self.config.noise * scale * noise, -1, 1).astype(self.task.dtype)
 
@@ -234,19 +270,30 @@ class BoxPlanner(Planner):
 
 
 class ChoicePlanner(Planner):
-    """A planner of one or several discrete choices. A plan holds the probability of each, one part after another."""
+    """A planner of one or several discrete choices.
+
+    A plan holds the probability of each, one part after another.
+    """
 
     def default_step(self) -> jax.Array:
         """Return uniform probabilities."""
         sizes = action_sizes(self.task.action_space)
-        return jnp.asarray(np.concatenate([np.full(size, 1 / size) for size in sizes]), self.task.dtype)
+        return jnp.asarray(
+            np.concatenate([np.full(size, 1 / size) for size in sizes]), self.task.dtype
+        )
 
-    def sample_noise(self, key: jax.Array, previous: jax.Array, correlation: jax.Array) -> jax.Array:
-        """Return Gumbel noise, with which the largest log-probability is a draw from the probabilities."""
+    def sample_noise(
+        self, key: jax.Array, previous: jax.Array, correlation: jax.Array
+    ) -> jax.Array:
+        """Return Gumbel noise,
+        with which the largest log-probability is a draw from the probabilities.
+        """
         share = jnp.maximum(self.task.uniform(key, previous.size), jnp.finfo(previous.dtype).tiny)
         return -jnp.log(-jnp.log(share)).reshape(previous.shape)
 
-    def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
+    def choose(
+        self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None
+    ) -> jax.Array:
         """Return a legal choice of each part, drawn from the probabilities."""
         score = jnp.log(planned) + noise
         if mask is not None:
@@ -268,11 +315,15 @@ class ChoicePlanner(Planner):
             votes = jnp.broadcast_to(weights[:, None], flat.shape)
             return jnp.zeros(sum(sizes), self.task.dtype).at[flat].add(votes)
 
-        return (1 - self.config.exploration) * jax.vmap(count)(flat) + self.config.exploration * self.default_step()
+        return (1 - self.config.exploration) * jax.vmap(count)(
+            flat
+        ) + self.config.exploration * self.default_step()
 
 
 class MPC:
-    """The agent ``mpc``, a planner on the task's own model. It trains nothing and has nothing to save.
+    """The agent ``mpc``, a planner on the task's own model.
+
+    It trains nothing and has nothing to save.
 
     Args:
         overrides: hyperparameters by name; they replace those of ``hyperparameters/mpc.yaml``.
@@ -285,9 +336,14 @@ class MPC:
         self.overrides = overrides
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where there is no model to plan on, or no finite range of actions."""
+        """Raise :class:`CannotPlay` where there is no model to plan on,
+        or no finite range of actions.
+        """
         if isinstance(task, HostTask):
-            raise CannotPlay(f"mpc plans on a model in JAX, and {task.card.id} is computed by a simulator of the host.")
+            raise CannotPlay(
+                f"mpc plans on a model in JAX, and {task.card.id} is computed by a simulator of "
+                f"the host."
+            )
         space = task.action_space
         if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box):
             raise CannotPlay(f"mpc plans Box, Discrete and MultiDiscrete actions, not {space}.")
@@ -303,9 +359,16 @@ class MPC:
         return asdict(self._config(task, budget))
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Policy]:
-        """Yield the planner. ``hyperparameters`` replace those of the file and the overrides, which are not read then.
+        """Yield the planner.
+
+        ``hyperparameters`` replace those of the file and the overrides, which are not read then.
 
         Raises:
             CannotPlay: the agent cannot play the task.
@@ -313,7 +376,12 @@ class MPC:
         """
         self.check(task)
         kind = BoxPlanner if isinstance(task.action_space, spaces.Box) else ChoicePlanner
-        yield kind(task, self._config(task, budget) if hyperparameters is None else restore(Config, hyperparameters))
+        yield kind(
+            task,
+            self._config(task, budget)
+            if hyperparameters is None
+            else restore(Config, hyperparameters),
+        )
 
     def save(self, policy: Policy, path: str) -> None:
         """Do nothing: there are no weights."""

@@ -1,4 +1,6 @@
-"""Building blocks of networks: layers, their initial weights, normalisation of inputs, and distributions of actions."""
+"""Building blocks of networks: layers, their initial weights,
+normalisation of inputs, and distributions of actions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# -- layers --------------------------------------------------------------------------------------------------------
+# -- layers ----------------------------------------------------------------------------------------
 
 
 class Linear(NamedTuple):
@@ -20,7 +22,9 @@ class Linear(NamedTuple):
     bias: Any
 
 
-def mlp(layers: Sequence[Linear], x: jax.Array, activation: Callable[[jax.Array], jax.Array] = jnp.tanh) -> jax.Array:
+def mlp(
+    layers: Sequence[Linear], x: jax.Array, activation: Callable[[jax.Array], jax.Array] = jnp.tanh
+) -> jax.Array:
     """Apply a multilayer perceptron with an activation between its layers."""
     for layer in layers[:-1]:
         x = activation(x @ layer.weight + layer.bias)
@@ -28,16 +32,22 @@ def mlp(layers: Sequence[Linear], x: jax.Array, activation: Callable[[jax.Array]
 
 
 def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """Return a random ``(n, m)`` matrix with orthonormal rows or columns, whichever are fewer (Saxe et al. 2014)."""
+    """Return a random ``(n, m)`` matrix with orthonormal rows or columns,
+    whichever are fewer (Saxe et al. 2014).
+    """
     q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
     q *= np.sign(np.diag(r))  # without it the distribution is not uniform
     return (q if n >= m else q.T).astype(np.float32)
 
 
-def initial_layers(generator: np.random.Generator, widths: Sequence[int], gain: float) -> tuple[Linear, ...]:
-    """Return layers of these widths: orthogonal weights (gain sqrt 2, ``gain`` in the last layer) and zero biases.
+def initial_layers(
+    generator: np.random.Generator, widths: Sequence[int], gain: float
+) -> tuple[Linear, ...]:
+    """Return layers of these widths:
+    orthogonal weights (gain sqrt 2, ``gain`` in the last layer) and zero biases.
 
-    NumPy makes them on the host, because batched QR inside a compiled program can deadlock small CPUs.
+    NumPy makes them on the host, because batched QR inside a compiled program can deadlock small
+    CPUs.
     """
     gains = [np.sqrt(2)] * (len(widths) - 2) + [gain]
     return tuple(
@@ -55,9 +65,9 @@ CODE_SIZE = 64
 class Encoder(NamedTuple):
     """A convolutional network that encodes an image as :data:`CODE_SIZE` numbers.
 
-    The stride of each layer equals its kernel size. A layer is then a reshape and a matrix product, as in the first
-    layer of a vision transformer (Dosovitskiy et al. 2021, arXiv:2010.11929). CPUs compute that fast; they are slow at
-    the gradients of convolutions with overlapping windows.
+    The stride of each layer equals its kernel size. A layer is then a reshape and a matrix product,
+    as in the first layer of a vision transformer (Dosovitskiy et al. 2021, arXiv:2010.11929). CPUs
+    compute that fast; they are slow at the gradients of convolutions with overlapping windows.
     """
 
     layers: tuple[Linear, ...]
@@ -66,15 +76,22 @@ class Encoder(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, image_shape: tuple[int, ...]) -> Encoder:
-        """Return an encoder of images ``(height, width, channels)``: orthogonal weights (gain sqrt 2), zero biases."""
+        """Return an encoder of images ``(height, width, channels)``:
+        orthogonal weights (gain sqrt 2), zero biases.
+        """
         height, width, channels = image_shape
         layers: list[Linear] = []
         for side, next_channels in PATCHES:
-            layers += initial_layers(generator, (side * side * channels, next_channels), gain=math.sqrt(2))
+            layers += initial_layers(
+                generator, (side * side * channels, next_channels), gain=math.sqrt(2)
+            )
             height = -(-height // side)
             width = -(-width // side)
             channels = next_channels
-        return cls(tuple(layers), *initial_layers(generator, (height * width * channels, CODE_SIZE), gain=math.sqrt(2)))
+        return cls(
+            tuple(layers),
+            *initial_layers(generator, (height * width * channels, CODE_SIZE), gain=math.sqrt(2)),
+        )
 
     def __call__(self, images: jax.Array) -> jax.Array:
         """Encode uint8 images ``(..., height, width, channels)`` as ``(..., CODE_SIZE)``."""
@@ -85,23 +102,30 @@ class Encoder(NamedTuple):
 
 
 def cut_patches(x: jax.Array, side: int) -> jax.Array:
-    """Cut ``(..., height, width, channels)`` into squares ``(..., rows, columns, side * side * channels)``.
+    """Cut ``(..., height, width, channels)`` into squares
+    ``(..., rows, columns, side * side * channels)``.
 
     Zeros pad the squares at the lower and right borders.
     """
     *batch, height, width, channels = x.shape
     rows = -(-height // side)
     columns = -(-width // side)
-    padding = [(0, 0)] * len(batch) + [(0, rows * side - height), (0, columns * side - width), (0, 0)]
+    padding = [(0, 0)] * len(batch) + [
+        (0, rows * side - height),
+        (0, columns * side - width),
+        (0, 0),
+    ]
     grid = jnp.pad(x, padding).reshape(*batch, rows, side, columns, side, channels)
     return grid.swapaxes(-4, -3).reshape(*batch, rows, columns, side * side * channels)
 
 
-# -- normalisation -------------------------------------------------------------------------------------------------
+# -- normalisation ---------------------------------------------------------------------------------
 
 CONSTANT_RATIO = 1e-12
-"""Largest ratio of variance to squared mean of a feature that counts as constant. Its standard deviation is then a few
-units of the last place of float32."""
+"""Largest ratio of variance to squared mean of a feature that counts as constant.
+
+Its standard deviation is then a few units of the last place of float32.
+"""
 
 
 class Moments(NamedTuple):
@@ -110,8 +134,11 @@ class Moments(NamedTuple):
     mean: Any
     variance: Any
     count: Any
-    """Number of rows seen, float32. It is exact for the first 2**24 batches of one size, and then stays: every later
-    batch has the same weight, as in an exponential mean."""
+    """Number of rows seen, float32.
+
+    It is exact for the first 2**24 batches of one size, and then stays: every later batch has the
+    same weight, as in an exponential mean.
+    """
 
     @classmethod
     def initial(cls, features: int) -> Moments:
@@ -119,7 +146,9 @@ class Moments(NamedTuple):
         return cls(jnp.zeros(features), jnp.ones(features), jnp.float32(0))
 
     def update(self, batch: jax.Array) -> Moments:
-        """Return the moments with a batch ``(n, features)`` added, by the formula of Chan, Golub & LeVeque 1983."""
+        """Return the moments with a batch ``(n, features)`` added,
+        by the formula of Chan, Golub & LeVeque 1983.
+        """
         n = batch.shape[0]
         mean = batch.mean(0)
         variance = batch.var(0)
@@ -136,7 +165,8 @@ class Moments(NamedTuple):
     def scale(self) -> jax.Array:
         """Variance that normalises each feature. It is one for a feature that has never changed.
 
-        Otherwise the least change of such a feature on test contexts would be ten standard deviations.
+        Otherwise the least change of such a feature on test contexts would be ten standard
+        deviations.
         """
         return jnp.where(self.variance <= CONSTANT_RATIO * self.mean**2, 1.0, self.variance + 1e-8)
 
@@ -145,11 +175,14 @@ class Moments(NamedTuple):
         return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.scale), -10, 10)
 
 
-# -- distributions of actions --------------------------------------------------------------------------------------
+# -- distributions of actions ----------------------------------------------------------------------
 
 
 class Categorical(NamedTuple):
-    """Discrete choices, each with logits ``(..., n)``. Actions are int32 ``(..., number of choices)``."""
+    """Discrete choices, each with logits ``(..., n)``.
+
+    Actions are int32 ``(..., number of choices)``.
+    """
 
     logits: tuple[jax.Array, ...]
 
@@ -159,7 +192,9 @@ class Categorical(NamedTuple):
         return jax.random.uniform(key, shape)
 
     def sample(self, noise: jax.Array) -> jax.Array:
-        """Sample by inverting the distribution function, so that an action of probability 0 is never chosen."""
+        """Sample by inverting the distribution function,
+        so that an action of probability 0 is never chosen.
+        """
         cumulative = [jnp.cumsum(jax.nn.softmax(logits), -1) for logits in self.logits]
         choices = [
             (height <= noise[..., i, None] * height[..., -1:]).sum(-1, dtype=jnp.int32)
@@ -181,7 +216,9 @@ class Categorical(NamedTuple):
 
     def entropy(self) -> jax.Array:
         """Return the entropy ``(...)`` in nats, summed over choices."""
-        entropies = [-(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1) for logits in self.logits]
+        entropies = [
+            -(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1) for logits in self.logits
+        ]
         return sum(entropies[1:], entropies[0])
 
 
@@ -213,5 +250,9 @@ class Gaussian(NamedTuple):
         return (-0.5 * deviation**2 - self.log_std - 0.5 * np.log(2 * np.pi)).sum(-1)
 
     def entropy(self) -> jax.Array:
-        """Return the entropy ``(...)`` in nats, summed over components; it is the same in every state."""
-        return jnp.broadcast_to((self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1])
+        """Return the entropy ``(...)`` in nats,
+        summed over components; it is the same in every state.
+        """
+        return jnp.broadcast_to(
+            (self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1]
+        )

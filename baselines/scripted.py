@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import action_sizes
-from rlbench_suite.core.policy import Policy, View, reference_player
+from rlbench_suite.core.policy import Policy, View, no_memory, reference_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.bitset import BitSet
@@ -25,9 +25,7 @@ class Uniform(eqx.Module):
 
     space: spaces.Space[Any] = eqx.field(static=True)
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return a random action."""
@@ -41,8 +39,11 @@ class Uniform(eqx.Module):
             action = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
         else:
             masks = jnp.split(view.action_mask, np.cumsum(sizes)[:-1])
-            choice = computed_once(nth_legal)  # otherwise XLA repeats the choice for every entry that reads the action
-            action = jnp.stack([choice(mask, share) for mask, share in zip(masks, shares, strict=True)])
+            # Otherwise XLA repeats the choice for every entry that reads the action.
+            choice = computed_once(nth_legal)
+            action = jnp.stack(
+                [choice(mask, share) for mask, share in zip(masks, shares, strict=True)]
+            )
         return action.reshape(space.shape), memory
 
 
@@ -58,9 +59,7 @@ class Constant(eqx.Module):
 
     action: np.ndarray
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action."""
@@ -85,7 +84,12 @@ class Scripted:
         return {}
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Policy]:
         """Yield the policy."""
         yield self.policy(task)
@@ -95,14 +99,19 @@ class Scripted:
 
 
 class RandomAgent(Scripted):
-    """The agent ``random``, which samples legal actions uniformly. Its normalised score is about 0, or below."""
+    """The agent ``random``, which samples legal actions uniformly.
+
+    Its normalised score is about 0, or below.
+    """
 
     name = "random"
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the actions have no uniform distribution."""
         if isinstance(task.action_space, spaces.Box) and not task.action_space.is_bounded():
-            raise CannotPlay(f"random draws actions uniformly, but {task.action_space} has no bounds.")
+            raise CannotPlay(
+                f"random draws actions uniformly, but {task.action_space} has no bounds."
+            )
 
     def policy(self, task: Task[Any, Any]) -> Policy:
         """Return a uniform policy over the task's action space."""
@@ -120,7 +129,10 @@ class NoopAgent(Scripted):
 
 
 class ReferenceAgent(Scripted):
-    """The agent ``reference``: the family's controller, solver or scripted player. Its normalised score is 1."""
+    """The agent ``reference``: the family's controller, solver or scripted player.
+
+    Its normalised score is 1.
+    """
 
     name = "reference"
 

@@ -1,4 +1,6 @@
-"""Code that all learning agents share: episodes on the train split, cached programs, and the loop over chunks."""
+"""Code that all learning agents share: episodes on the train split,
+cached programs, and the loop over chunks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import numpy as np
 
 from rlbench_suite.adapters.rollout import Stream, first_episodes, step_stream
 from rlbench_suite.core.agent import Progress
-from rlbench_suite.core.episode import Draw, Step, scalar_return
+from rlbench_suite.core.episode import ContextSource, Step, scalar_return
 from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.keys import fold_in
 
@@ -29,7 +31,10 @@ class Returns(NamedTuple):
 
 
 def begin_episodes(task: Task[Any, Any], seed: np.ndarray, num_envs: int) -> Stream:
-    """Start the environments of a run on the train split. ``seed`` is key data; the environments use one half of it."""
+    """Start the environments of a run on the train split.
+
+    ``seed`` is key data; the environments use one half of it.
+    """
     return first_episodes(task, np.asarray(_environment_keys(seed, num_envs)), "train")
 
 
@@ -40,12 +45,16 @@ def _environment_keys(seed: jax.Array, num_envs: int) -> jax.Array:
 
 
 def update_key(seed: jax.Array, updates: jax.Array) -> jax.Array:
-    """Return the key of an update, from the half of the seed's key data that the environments do not use."""
+    """Return the key of an update, from the half
+    of the seed's key data that the environments do not use.
+    """
     _, key = jax.random.split(jax.random.wrap_key_data(seed))
     return jax.random.fold_in(key, updates)
 
 
-def step_episodes(flat: FlatTask, stream: Stream, action: jax.Array) -> tuple[Stream, Step, Returns]:
+def step_episodes(
+    flat: FlatTask, stream: Stream, action: jax.Array
+) -> tuple[Stream, Step, Returns]:
     """Take one step in every environment; episodes that end begin again.
 
     Args:
@@ -54,18 +63,23 @@ def step_episodes(flat: FlatTask, stream: Stream, action: jax.Array) -> tuple[St
         action: actions of networks ``(environments, A, components)``.
 
     Returns:
-        The running episodes; the step, with the observation before any reset; and the returns of episodes that ended.
+        The running episodes; the step, with the observation before any reset; and the returns of
+        episodes that ended.
     """
     task = flat.task
     limit = np.int32(task.card.horizon)
-    draw = Draw.parse("train", task)
-    stream, step, totals = step_stream(task, stream, jax.vmap(flat.env_action)(action), limit, draw)
+    source = ContextSource.parse("train", task)
+    stream, step, totals = step_stream(
+        task, stream, jax.vmap(flat.env_action)(action), limit, source
+    )
     over = step.terminated | step.truncated
     return stream, step, Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
 
 
 def get_compiled(programs: Any, *description: Any) -> tuple[Any, float]:
-    """Return the programs for a description, and the seconds it took to compile them: 0 if they were cached."""
+    """Return the programs for a description,
+    and the seconds it took to compile them: 0 if they were cached.
+    """
     misses = programs.cache_info().misses
     compiled = programs(*description)
     if programs.cache_info().misses > misses:
@@ -74,9 +88,15 @@ def get_compiled(programs: Any, *description: Any) -> tuple[Any, float]:
 
 
 def train_in_chunks(
-    chunk: Callable[[Any], tuple[Any, Returns]], training: Any, chunks: int, steps: int, compile_seconds: float
+    chunk: Callable[[Any], tuple[Any, Returns]],
+    training: Any,
+    chunks: int,
+    steps: int,
+    compile_seconds: float,
 ) -> Generator[Progress, None, Any]:
-    """Train for ``chunks`` chunks of ``steps`` steps, yield progress after each, and return the last training state."""
+    """Train for ``chunks`` chunks of ``steps`` steps,
+    yield progress after each, and return the last training state.
+    """
     start = time.perf_counter()
     for done in range(1, chunks + 1):
         training, returns = chunk(training)

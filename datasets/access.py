@@ -1,12 +1,14 @@
-"""Offline datasets: a catalogue of recipes, and functions that build or download datasets for Minari.
+"""Offline datasets: a catalogue of recipes,
+and functions that build or download datasets for Minari.
 
-The recipe of a dataset names task, player, seeds and noise (``catalogue.yaml``). It needs no weights, so anyone can
-build the dataset, and the hash of its content is known (``fingerprints.json``). This module is light to import: Minari,
-h5py and JAX load when a function needs them. Agents and the command line use it through
-:func:`rlbench_suite.core.registry.datasets`.
+The recipe of a dataset names task, player, seeds and noise (``catalogue.yaml``). It needs no
+weights, so anyone can build the dataset, and the hash of its content is known
+(``fingerprints.json``). This module is light to import: Minari, h5py and JAX load when a function
+needs them. Agents and the command line use it through :func:`rlbench_suite.core.registry.datasets`.
 
-The folder has no ``__init__.py``. With one, every ``python -m`` that starts in a clone would import this folder where
-it asks for Hugging Face's ``datasets``; without, Python prefers the installed package.
+The folder has no ``__init__.py``. With one, every ``python -m`` that starts in a clone would import
+this folder where it asks for Hugging Face's ``datasets``; without, Python prefers the installed
+package.
 """
 
 from __future__ import annotations
@@ -77,8 +79,10 @@ def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _si
     """Download a dataset, which is installed whole and checked or not at all. Return its folder.
 
     Raises:
-        ValueError: the download differs from the remote's index or the catalogue, or ``remote`` is not an address.
-        OSError: it is installed already and ``force`` is false, the remote fails, or Minari's folder cannot be written.
+        ValueError: the download differs from the remote's index or the catalogue, or ``remote`` is
+            not an address.
+        OSError: it is installed already and ``force`` is false, the remote fails, or Minari's
+            folder cannot be written.
         ImportError: the extra ``data`` is not installed.
     """
     from .remote import download
@@ -110,7 +114,8 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
 
 
 def verify(entry: Entry, *, show: Show = _silent) -> Verdict:
-    """Check the metadata and content of an installed dataset, and replay every step in fresh environments.
+    """Check the metadata and content of an installed dataset,
+    and replay every step in fresh environments.
 
     Raises:
         ValueError: something differs from the catalogue. The message says what.
@@ -133,7 +138,9 @@ def fingerprint(entry: Entry) -> Fingerprint:
 
 
 def load(entry: Entry) -> Transitions:
-    """Return the steps of a dataset as flat arrays for training. Build it first if it is not installed.
+    """Return the steps of a dataset as flat arrays for training.
+
+    Build it first if it is not installed.
 
     Raises:
         ValueError: the installed dataset is damaged.

@@ -45,18 +45,29 @@ class Comparison(NamedTuple):
 
 
 def compared(entry: Entry) -> Comparison:
-    """Compare the hash that an installed dataset had when it was built with that of the catalogue."""
+    """Compare the hash that an installed dataset had
+    when it was built with that of the catalogue.
+    """
     notes, fingerprint = storage.made_by(storage.folder(entry) / "data"), entry.fingerprint
     here, sha256 = notes["arithmetic"], notes["sha256"]
-    if fingerprint is None or fingerprint.jaxlib != notes["jaxlib"] or here not in fingerprint.sha256:
-        return Comparison(False, f"The catalogue knows no content for {here} with jaxlib {notes['jaxlib']}.")
+    if (
+        fingerprint is None
+        or fingerprint.jaxlib != notes["jaxlib"]
+        or here not in fingerprint.sha256
+    ):
+        return Comparison(
+            False, f"The catalogue knows no content for {here} with jaxlib {notes['jaxlib']}."
+        )
     if fingerprint.sha256[here] == sha256:
         return Comparison(False, f"Its content is that of the catalogue ({here}).")
     return Comparison(
         True,
-        f"{entry.id} was built from its recipe, but its content is not that of the catalogue for {here} and jaxlib "
-        f"{notes['jaxlib']}: its SHA-256 is {sha256}, and the catalogue says {fingerprint.sha256[here]}. The task or "
-        "its player has changed since the catalogue was written. In a source checkout, write it anew: rlsuite-data "
+        f"{entry.id} was built from its recipe, but its content is not that of the catalogue for "
+        f"{here} and jaxlib "
+        f"{notes['jaxlib']}: its SHA-256 is {sha256}, and the catalogue says "
+        f"{fingerprint.sha256[here]}. The task or "
+        "its player has changed since the catalogue was written. In a source checkout, write it "
+        "anew: rlsuite-data "
         f"fingerprint {entry.id}",
     )
 
@@ -72,8 +83,9 @@ def counted(entry: Entry, recorded_episodes: Iterable[Episode], show: Show) -> I
 def fingerprint(entry: Entry) -> Fingerprint:
     """Measure a dataset that was built here, and write its fingerprint to the catalogue.
 
-    Hashes of other arithmetics stay, unless the recipe, the compiler or the content in this arithmetic has changed.
-    Then they are out of date, and the dataset must be measured again in every other arithmetic.
+    Hashes of other arithmetics stay, unless the recipe, the compiler or the content in this
+    arithmetic has changed. Then they are out of date, and the dataset must be measured again in
+    every other arithmetic.
 
     Raises:
         OSError: it is not installed, or the package cannot be written.
@@ -81,8 +93,15 @@ def fingerprint(entry: Entry) -> Fingerprint:
     data, listed = storage.folder(entry) / "data", entry.fingerprint
     notes = storage.made_by(data)
     here = notes["arithmetic"]
-    same_recipe = listed is not None and (listed.recipe, listed.jaxlib) == (entry.recipe_sha256, notes["jaxlib"])
-    if listed is not None and same_recipe and listed.sha256.get(here, notes["sha256"]) == notes["sha256"]:
+    same_recipe = listed is not None and (listed.recipe, listed.jaxlib) == (
+        entry.recipe_sha256,
+        notes["jaxlib"],
+    )
+    if (
+        listed is not None
+        and same_recipe
+        and listed.sha256.get(here, notes["sha256"]) == notes["sha256"]
+    ):
         fingerprint = replace(listed, sha256=listed.sha256 | {here: notes["sha256"]})
     else:
         fingerprint = measured(entry, data, notes)
@@ -96,7 +115,10 @@ def fingerprint(entry: Entry) -> Fingerprint:
 def measured(entry: Entry, data: Path, notes: dict[str, str]) -> Fingerprint:
     """Return the fingerprint of a dataset; ``notes`` has the notes of :func:`.storage.note`."""
     opened, task = storage.opened(data), entry.card.build(difficulty=entry.difficulty)
-    totals = [scalar_return(task, episode["rewards"].astype(np.float64).sum(0)) for _, episode in storage.read(opened)]
+    totals = [
+        scalar_return(task, episode["rewards"].astype(np.float64).sum(0))
+        for _, episode in storage.read(opened)
+    ]
     return Fingerprint(
         recipe=entry.recipe_sha256,
         steps=opened.total_steps,

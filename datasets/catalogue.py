@@ -24,7 +24,8 @@ FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
 class Fingerprint:
     """Measurements of a built dataset, written by ``rlsuite-data fingerprint``.
 
-    The numbers belong to the arithmetic in which it was first built. In others they differ by rounding.
+    The numbers belong to the arithmetic in which it was first built. In others they differ by
+    rounding.
     """
 
     recipe: str
@@ -95,20 +96,35 @@ class Entry:
 
     @property
     def score(self) -> float | None:
-        """Mean normalised score of its episodes, by the anchors of the card; None if it was never built."""
+        """Mean normalised score of its episodes,
+        by the anchors of the card; None if it was never built.
+        """
         fingerprint = self.fingerprint
-        return None if fingerprint is None else self.card.normalise(fingerprint.mean_return, self.difficulty)
+        return (
+            None
+            if fingerprint is None
+            else self.card.normalise(fingerprint.mean_return, self.difficulty)
+        )
 
     @property
     def recipe_sha256(self) -> str:
         """Hash of every setting that affects the content and is not at its default."""
         free = ("folder", "quality", "version", "replay_tolerance")
-        used = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
-        recipe = {name: value for name, value in used.items() if value != getattr(type(self), name, None)}
+        used = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in free
+        }
+        recipe = {
+            name: value for name, value in used.items() if value != getattr(type(self), name, None)
+        }
         return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
     def described(self) -> str:
-        """Return a description of the player. It is part of the metadata that downloads are checked against."""
+        """Return a description of the player.
+
+        It is part of the metadata that downloads are checked against.
+        """
         words = f"the {self.player} player"
         if self.strength != 1:
             words += f", its actions {self.strength:g} of the way from doing nothing"
@@ -121,7 +137,9 @@ class Entry:
 
 @cache
 def _fingerprints() -> dict[str, dict[str, Any]]:
-    fingerprints: dict[str, dict[str, Any]] = json.loads(FINGERPRINTS.read_text()) if FINGERPRINTS.exists() else {}
+    fingerprints: dict[str, dict[str, Any]] = (
+        json.loads(FINGERPRINTS.read_text()) if FINGERPRINTS.exists() else {}
+    )
     return fingerprints
 
 
@@ -161,7 +179,8 @@ def of_task(task_id: str) -> dict[str, Entry]:
 
 
 def resolve(names: str) -> tuple[Entry, ...]:
-    """Return the datasets named in a comma-separated list of ids, tasks (``hover``) and ``all``, each once.
+    """Return the datasets named in a comma-separated list of ids,
+    tasks (``hover``) and ``all``, each once.
 
     Raises:
         ValueError: a name is none of these, or nothing is named.
@@ -177,8 +196,12 @@ def resolve(names: str) -> tuple[Entry, ...]:
             try:
                 entries = [find(name)]
             except ValueError:
-                raise ValueError(unknown("dataset", name, ["all", *folders, *catalogue()])) from None
+                raise ValueError(
+                    unknown("dataset", name, ["all", *folders, *catalogue()])
+                ) from None
         selected |= {selected_entry.id: selected_entry for selected_entry in entries}
     if not selected:
-        raise ValueError(f"No dataset named in {names!r}. Known: all, {', '.join([*folders, *catalogue()])}.")
+        raise ValueError(
+            f"No dataset named in {names!r}. Known: all, {', '.join([*folders, *catalogue()])}."
+        )
     return tuple(selected.values())

@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import open_stream, play
 from rlbench_suite.core import registry
-from rlbench_suite.core.episode import Draw, Step, advance, seed_key
+from rlbench_suite.core.episode import ContextSource, Step, advance, seed_key
 from rlbench_suite.core.policy import Policy, View
 from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.bit_exact import exact_vmap
@@ -25,10 +25,15 @@ from .catalogue import Entry
 
 SPLIT = "train"
 JUDGED = ("score", "violates")
-"""Entries of ``info`` that the card computes from measured anchors and its limit. They are no content of a dataset,
-because they would change with every calibration."""
+"""Entries of ``info`` that the card computes from measured anchors and its limit.
+
+They are no content of a dataset, because they would change with every calibration.
+"""
 BLOCK = 64
-"""Number of episodes in a batch. It is part of a recipe: players compiled for another batch may round differently."""
+"""Number of episodes in a batch.
+
+It is part of a recipe: players compiled for another batch may round differently.
+"""
 
 
 class Episode(NamedTuple):
@@ -36,7 +41,9 @@ class Episode(NamedTuple):
 
     seed: int
     observations: Any
-    """``(T + 1, ...)``, with the observation after the last step; a dict of such arrays for a Dict space."""
+    """``(T + 1, ...)``, with the observation after the last step;
+    a dict of such arrays for a Dict space.
+    """
     actions: np.ndarray
     """``(T, *action shape)``"""
     rewards: np.ndarray
@@ -46,7 +53,10 @@ class Episode(NamedTuple):
     truncations: np.ndarray
     """bool ``(T,)``"""
     infos: dict[str, np.ndarray]
-    """Each ``(T + 1, ...)``: from the reset, then from every step. Entries named in :data:`JUDGED` are left out."""
+    """Each ``(T + 1, ...)``: from the reset, then from every step.
+
+    Entries named in :data:`JUDGED` are left out.
+    """
 
 
 class Weakened(eqx.Module):
@@ -63,7 +73,9 @@ class Weakened(eqx.Module):
         return self.player.initial(params)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Move part of the way from noop to the player's action, or sometimes take a uniformly random action."""
+        """Move part of the way from noop to the player's action,
+        or sometimes take a uniformly random action.
+        """
         own_key, chance_key = jax.random.split(key)
         action, memory = self.player.act(memory, view, own_key)
         shape, low, high = self.space.shape, self.space.low, self.space.high
@@ -74,13 +86,18 @@ class Weakened(eqx.Module):
 
 
 class Mixed(eqx.Module):
-    """Two players of whom one plays a whole episode. The second does so with a given probability."""
+    """Two players of whom one plays a whole episode.
+
+    The second does so with a given probability.
+    """
 
     players: tuple[Any, Any]
     share: Any
 
     def initial(self, params: Any) -> Any:
-        """Return both players' memories and -1, because the player of the episode is not drawn yet."""
+        """Return both players' memories and -1,
+        because the player of the episode is not drawn yet.
+        """
         return tuple(player.initial(params) for player in self.players), jnp.int32(-1)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
@@ -103,7 +120,9 @@ def player(entry: Entry, task: Task[Any, Any]) -> Policy:
     space = task.action_space
     if entry.strength != 1 or entry.random:
         if not isinstance(space, spaces.Box) or not space.is_bounded():
-            raise ValueError(f"{entry.id}: only actions in a bounded Box can be weakened, not {space}.")
+            raise ValueError(
+                f"{entry.id}: only actions in a bounded Box can be weakened, not {space}."
+            )
         strength, random = np.float32(entry.strength), np.float32(entry.random)
         policy = Weakened(policy, space, task.noop_action(), strength, random)
     if entry.astray:
@@ -116,19 +135,28 @@ def _of_agent(name: str, task: Task[Any, Any]) -> Any:
 
 
 def episodes(entry: Entry) -> Iterator[Episode]:
-    """Yield the episodes of a recipe in the order of their seeds. Equal arithmetic gives equal bits."""
+    """Yield the episodes of a recipe in the order of their seeds.
+
+    Equal arithmetic gives equal bits.
+    """
     refuse_after_fork()
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         task = entry.card.build(difficulty=entry.difficulty)
         policy = player(entry, task)
     for first in range(0, entry.episodes, BLOCK):
-        seeds = [entry.first_seed + first + lane for lane in range(BLOCK)]  # the last batch may play more than needed
+        # The last batch may play more than needed.
+        seeds = [entry.first_seed + first + lane for lane in range(BLOCK)]
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
             record = play(task, policy, seeds, split=SPLIT)
             steps = trajectories(task, record.actions, seeds)
         for lane in range(min(BLOCK, entry.episodes - first)):
             length = int(record.length[lane])
-            yield _cut(seeds[lane], length, record.actions[lane], jax.tree.map(lambda leaf, i=lane: leaf[i], steps))
+            yield _cut(
+                seeds[lane],
+                length,
+                record.actions[lane],
+                jax.tree.map(lambda leaf, i=lane: leaf[i], steps),
+            )
 
 
 def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
@@ -148,7 +176,8 @@ def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
 
 
 def trajectories(task: Task[Any, Any], actions: np.ndarray, seeds: list[int]) -> Step:
-    """Return every step of the first episode of each seed under given actions, equal to the bit to a single env.
+    """Return every step of the first episode of each seed under given actions,
+    equal to the bit to a single env.
 
     Args:
         task: the task.
@@ -156,39 +185,49 @@ def trajectories(task: Task[Any, Any], actions: np.ndarray, seeds: list[int]) ->
         seeds: the ``n`` environment seeds.
 
     Returns:
-        Arrays ``(n, horizon + 1, ...)`` that begin with the reset. Values after the end of an episode have no meaning.
+        Arrays ``(n, horizon + 1, ...)`` that begin with the reset. Values after the end of an
+        episode have no meaning.
     """
     keys = np.stack([seed_key(seed) for seed in seeds])
     with precision(task):
-        return jax.tree.map(np.asarray, _recorder(task)(keys, actions, Draw.parse(SPLIT, task)))
+        return jax.tree.map(
+            np.asarray, _recorder(task)(keys, actions, ContextSource.parse(SPLIT, task))
+        )
 
 
 @cache
 def _recorder(task: Task[Any, Any]) -> Any:
     limit = np.int32(task.card.horizon)
 
-    def record(keys: jax.Array, actions: jax.Array, draw: Draw) -> Step:
-        stream = open_stream(task, keys, draw)
+    def record(keys: jax.Array, actions: jax.Array, source: ContextSource) -> Step:
+        stream = open_stream(task, keys, source)
 
         def step(running: Any, action: jax.Array) -> tuple[Any, Step]:
             return exact_vmap(
-                lambda episode, episode_action: advance(task, episode, episode_action, limit), running, action
+                lambda episode, episode_action: advance(task, episode, episode_action, limit),
+                running,
+                action,
             )
 
         _, later_steps = jax.lax.scan(step, stream.episodes, jnp.moveaxis(actions, 1, 0))
-        together = jax.tree.map(lambda first, later: jnp.concatenate([first[None], later]), stream.last, later_steps)
+        together = jax.tree.map(
+            lambda first, later: jnp.concatenate([first[None], later]), stream.last, later_steps
+        )
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), together)
 
     return jax.jit(record)
 
 
 def arithmetic() -> str:
-    """Return the class of machines that round alike, measured here: ``x86_64 fma`` if products are fused into sums.
+    """Return the class of machines that round alike,
+    measured here: ``x86_64 fma`` if products are fused into sums.
 
-    Within a class and a version of the compiler, content is equal to the bit. Elsewhere it is close.
+    Within a class and a version of the compiler, content is equal to the bit. Elsewhere it is
+    close.
     """
     share = np.full(8, 1 + 2.0**-12, np.float32)
-    negative = np.full(8, -(1 + 2.0**-11), np.float32)  # share**2 is -negative + 2**-24; rounding drops the 2**-24
+    # share**2 is -negative + 2**-24; rounding drops the 2**-24.
+    negative = np.full(8, -(1 + 2.0**-11), np.float32)
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         fused = bool(np.any(jax.jit(lambda a, b, c: a * b + c)(share, share, negative)))
     return f"{platform.machine()}{' fma' if fused else ''}"

@@ -1,22 +1,26 @@
-"""Download and publish datasets. A download is checked against index, size, hash and catalogue before it is installed.
+"""Download and publish datasets.
+
+A download is checked against index, size, hash and catalogue before it is installed.
 
 A remote is an address. It has one of two layouts, both plain files beside an ``index.json``:
 
-=====================  ============================================================================================
-``https://host/path``  also ``http://`` and ``file://``: a folder with ``rlsuite/hover/medium-v0.zip`` and so on
-``hf://ORG``           Hugging Face, as Minari lays datasets out: repository ``ORG/rlsuite`` of kind dataset, the
-                       files themselves in ``hover/medium-v0/data/``. ``hf://ORG/NAME`` names another repository,
-                       ``@REVISION`` at the end another revision than ``main``; the variable ``HF_ENDPOINT``
-                       another host, as for Hugging Face's own tools
-=====================  ============================================================================================
+=====================  =============================================================================
+``https://host/path``  also ``http://`` and ``file://``: a folder with
+                       ``rlsuite/hover/medium-v0.zip`` and so on
+``hf://ORG``           Hugging Face, as Minari lays datasets out: repository ``ORG/rlsuite`` of kind
+                       dataset, the files themselves in ``hover/medium-v0/data/``. ``hf://ORG/NAME``
+                       names another repository, ``@REVISION`` at the end another revision than
+                       ``main``; the variable ``HF_ENDPOINT`` another host, as for Hugging Face's
+                       own tools
+=====================  =============================================================================
 
-The index says which files to expect. The catalogue of this package says what must be in them. A hostile remote can make
-a download fail and nothing else: none of its names or code is used.
+The index says which files to expect. The catalogue of this package says what must be in them. A
+hostile remote can make a download fail and nothing else: none of its names or code is used.
 
-The standard library does the transfer. fsspec or huggingface_hub could replace some forty lines, the request and its
-error messages, and would bring about ten packages each. Index, sizes, hashes and unpacking would stay our own:
-``hf_hub_download`` has no size limit and refuses mirrors that serve plain files. Resuming would save little, because a
-dataset has 9 to 22 MB.
+The standard library does the transfer. fsspec or huggingface_hub could replace some forty lines,
+the request and its error messages, and would bring about ten packages each. Index, sizes, hashes
+and unpacking would stay our own: ``hf_hub_download`` has no size limit and refuses mirrors that
+serve plain files. Resuming would save little, because a dataset has 9 to 22 MB.
 """
 
 from __future__ import annotations
@@ -64,16 +68,19 @@ _SIZE_LIMIT = 2**31
 _PIECE = 2**16
 
 
-# -- which remote --------------------------------------------------------------------------------------------------
+# -- which remote ----------------------------------------------------------------------------------
 
 
 def settings_file() -> Path:
     """Return the path of the user's settings, which may name a remote."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "rlbench_suite", "config.toml")
+    return Path(
+        os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "rlbench_suite", "config.toml"
+    )
 
 
 def configured() -> str | None:
-    """Return the remote of ``RLSUITE_DATA_REMOTE``, or else of the settings (``[data] remote = "..."``), or None.
+    """Return the remote of ``RLSUITE_DATA_REMOTE``,
+    or else of the settings (``[data] remote = "..."``), or None.
 
     Raises:
         ValueError: the settings are not TOML.
@@ -109,12 +116,17 @@ class Location(NamedTuple):
         scheme, _, address = remote.partition("://")
         if scheme in ("http", "https", "file") and address:
             return cls(remote.rstrip("/") + "/", "folder")
-        if scheme == "hf" and (match := re.fullmatch(r"([\w.-]+)(?:/([\w.-]+))?(?:@([\w.-]+))?/?", address)):
+        if scheme == "hf" and (
+            match := re.fullmatch(r"([\w.-]+)(?:/([\w.-]+))?(?:@([\w.-]+))?/?", address)
+        ):
             owner, name, revision = match.groups()
             host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-            return cls(f"{host}/datasets/{owner}/{name or NAMESPACE}/resolve/{revision or 'main'}/", "hf")
+            return cls(
+                f"{host}/datasets/{owner}/{name or NAMESPACE}/resolve/{revision or 'main'}/", "hf"
+            )
         raise ValueError(
-            f"{remote!r} is not a remote: give https://HOST/PATH, file:///PATH or hf://ORGANISATION[/NAME][@REVISION]."
+            f"{remote!r} is not a remote: give https://HOST/PATH, file:///PATH or "
+            f"hf://ORGANISATION[/NAME][@REVISION]."
         )
 
 
@@ -127,7 +139,7 @@ class File(NamedTuple):
     sha256: str
 
 
-# -- download ------------------------------------------------------------------------------------------------------
+# -- download --------------------------------------------------------------------------------------
 
 
 def download(entry: Entry, remote: str, *, force: bool, show: Show) -> Path:
@@ -141,7 +153,12 @@ def download(entry: Entry, remote: str, *, force: bool, show: Show) -> Path:
         total, finished = sum(file.size for file in files.values()), 0
         for name, file in files.items():
             to = aside / "archive.zip" if location.layout == "folder" else dataset / name
-            fetch(file, location, to, lambda got, finished=finished: show("downloading", finished + got, total))
+            fetch(
+                file,
+                location,
+                to,
+                lambda got, finished=finished: show("downloading", finished + got, total),
+            )
             finished += file.size
         if location.layout == "folder":
             unpack(entry, aside / "archive.zip", dataset)
@@ -159,13 +176,15 @@ def check(entry: Entry, data: Path) -> None:
     content_hash = storage.content_sha256(storage.opened(data))
     if known_arithmetic(entry, content_hash) is None:
         raise ValueError(
-            f"{entry.id}: the remote's dataset is not the dataset of the catalogue (SHA-256 of its content "
-            f"{content_hash}). Nothing was kept. Build it from its recipe: rlsuite-data build {entry.id}"
+            f"{entry.id}: the remote's dataset is not the dataset of the catalogue (SHA-256 of its "
+            f"content {content_hash}). Nothing was kept. Build it from its recipe: rlsuite-data "
+            f"build {entry.id}"
         )
 
 
 def wanted_files(entry: Entry, location: Location) -> dict[str, File]:
-    """Return the files to download for a dataset, by name: an archive (``""``), or the dataset's own files.
+    """Return the files to download for a dataset, by name:
+    an archive (``""``), or the dataset's own files.
 
     Raises:
         ValueError: the index is malformed, or lacks the dataset.
@@ -182,35 +201,49 @@ def wanted_files(entry: Entry, location: Location) -> dict[str, File]:
         datasets = dict(index["datasets"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{location.base}{INDEX} is not an index of format {FORMAT!r}, layout {location.layout!r} ({plain(error)})."
+            f"{location.base}{INDEX} is not an index of format {FORMAT!r}, layout "
+            f"{location.layout!r} ({plain(error)})."
         ) from None
     if entry.id not in datasets:
         raise ValueError(
-            f"{location.base} has no {entry.id}; it has: {plain(', '.join(map(str, datasets))) or 'nothing'}. "
-            f"Build it from its recipe: rlsuite-data build {entry.id}"
+            f"{location.base} has no {entry.id}; it has: "
+            f"{plain(', '.join(map(str, datasets))) or 'nothing'}. Build it from its recipe: "
+            f"rlsuite-data build {entry.id}"
         )
     names = ("",) if location.layout == "folder" else storage.FILES
     try:
         files = {name: File(**datasets[entry.id][name]) for name in names}
         for name, (path, size, sha256) in files.items():
-            if path != path_of(entry, location.layout, name) or not re.fullmatch("[0-9a-f]{64}", sha256):
+            if path != path_of(entry, location.layout, name) or not re.fullmatch(
+                "[0-9a-f]{64}", sha256
+            ):
                 raise ValueError(f"path {path!r}, SHA-256 {sha256!r}")
             if type(size) is not int or not 0 < size <= _SIZE_LIMIT:
                 raise ValueError(f"size {size!r}")
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{location.base}{INDEX} describes {entry.id} wrongly: {plain(error)}.") from None
+        raise ValueError(
+            f"{location.base}{INDEX} describes {entry.id} wrongly: {plain(error)}."
+        ) from None
     return files
 
 
 def plain(text_of_remote: object) -> str:
-    """Return text of a remote for use in a sentence: one line of at most 200 printable characters."""
+    """Return text of a remote for use in a sentence:
+    one line of at most 200 printable characters.
+    """
     text = str(text_of_remote)
-    return "".join(c if c.isprintable() else "?" for c in text[:200]) + ("..." if len(text) > 200 else "")
+    return "".join(c if c.isprintable() else "?" for c in text[:200]) + (
+        "..." if len(text) > 200 else ""
+    )
 
 
 def path_of(entry: Entry, layout: str, name: str) -> str:
     """Return the path of a dataset's file in a remote."""
-    return f"{entry.id}.zip" if layout == "folder" else f"{entry.id.removeprefix(f'{NAMESPACE}/')}/{name}"
+    return (
+        f"{entry.id}.zip"
+        if layout == "folder"
+        else f"{entry.id.removeprefix(f'{NAMESPACE}/')}/{name}"
+    )
 
 
 def fetch(file: File, location: Location, to: Path, show: Any) -> None:
@@ -226,16 +259,20 @@ def fetch(file: File, location: Location, to: Path, show: Any) -> None:
         while piece := _read(stream, url):
             got += len(piece)
             if got > file.size:
-                raise ValueError(f"{url} is longer than the {file.size} bytes its index says; nothing was kept.")
+                raise ValueError(
+                    f"{url} is longer than the {file.size} bytes its index says; nothing was kept."
+                )
             digest.update(piece)
             out.write(piece)
             show(got)
     if got < file.size:
-        raise OSError(f"{url} broke off after {got} of {file.size} bytes; nothing was kept. Try again.")
+        raise OSError(
+            f"{url} broke off after {got} of {file.size} bytes; nothing was kept. Try again."
+        )
     if digest.hexdigest() != file.sha256:
         raise ValueError(
-            f"{url} is damaged or was tampered with: its SHA-256 is {digest.hexdigest()}, and the index says "
-            f"{file.sha256}; nothing was kept."
+            f"{url} is damaged or was tampered with: its SHA-256 is {digest.hexdigest()}, and the "
+            f"index says {file.sha256}; nothing was kept."
         )
 
 
@@ -267,10 +304,14 @@ def _reporting(url: str) -> Iterator[None]:
         if isinstance(reason, ssl.SSLError):
             why = f"its certificate or encryption is not accepted ({reason.reason or reason})"
         else:
-            why = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+            why = (
+                reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+            )
         raise OSError(f"Cannot get {url}: {plain(why)}.") from None
     except (OSError, http.client.HTTPException) as error:
-        raise OSError(f"Cannot get {url}: the connection broke off ({plain(error) or type(error).__name__}).") from None
+        raise OSError(
+            f"Cannot get {url}: the connection broke off ({plain(error) or type(error).__name__})."
+        ) from None
 
 
 def unpack(entry: Entry, archive: Path, dataset: Path) -> None:
@@ -283,9 +324,15 @@ def unpack(entry: Entry, archive: Path, dataset: Path) -> None:
         with zipfile.ZipFile(archive) as opened:
             members = opened.infolist()
             if sorted(member.filename for member in members) != sorted(storage.FILES):
-                raise ValueError(f"it holds {plain(', '.join(repr(m.filename) for m in members[:5])) or 'nothing'}")
+                raise ValueError(
+                    f"it holds "
+                    f"{plain(', '.join(repr(m.filename) for m in members[:5])) or 'nothing'}"
+                )
             for member in members:
-                if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG) or member.flag_bits & 1:
+                if (
+                    stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG)
+                    or member.flag_bits & 1
+                ):
                     raise ValueError(f"{member.filename!r} is not a plain file")
                 if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise ValueError(f"{member.filename!r} is not compressed by deflate")
@@ -294,13 +341,20 @@ def unpack(entry: Entry, archive: Path, dataset: Path) -> None:
             for member in members:
                 with opened.open(member) as source, (dataset / member.filename).open("wb") as out:
                     shutil.copyfileobj(source, out)  # ZipFile stops at the size checked above
-    except (ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, struct.error) as error:
+    except (
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        EOFError,
+        struct.error,
+    ) as error:
         raise ValueError(
             f"The archive of {entry.id} is not one of a dataset ({plain(error)}); nothing was kept."
         ) from None
 
 
-# -- publish -------------------------------------------------------------------------------------------------------
+# -- publish ---------------------------------------------------------------------------------------
 
 
 def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
@@ -309,7 +363,9 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
         raise ValueError(unknown("layout", layout, LAYOUTS))
     for entry in entries:
         if not storage.is_installed(entry):
-            raise FileNotFoundError(f"{entry.id} is not installed; build it with: rlsuite-data build {entry.id}")
+            raise FileNotFoundError(
+                f"{entry.id} is not installed; build it with: rlsuite-data build {entry.id}"
+            )
         check(entry, storage.folder(entry) / "data")
     with writing(f"the remote {to}"):
         to.mkdir(parents=True, exist_ok=True)
@@ -322,7 +378,9 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
     if path.exists():
         index = json.loads(path.read_text())
     if index.get("format") != FORMAT or index.get("layout") != layout:
-        raise ValueError(f"{path} is the index of another layout than {layout!r}; publish to another folder.")
+        raise ValueError(
+            f"{path} is the index of another layout than {layout!r}; publish to another folder."
+        )
     for entry in entries:
         source = storage.folder(entry)
         files = {}
@@ -335,7 +393,9 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
                     _pack(source, unfinished)
             with published.open("rb") as packed:
                 sha256 = hashlib.file_digest(packed, "sha256").hexdigest()
-            files[name] = File(path_of(entry, layout, name), published.stat().st_size, sha256)._asdict()
+            files[name] = File(
+                path_of(entry, layout, name), published.stat().st_size, sha256
+            )._asdict()
         index["datasets"][entry.id] = files
     if layout == "hf":
         _describe_namespaces(sorted(index["datasets"]), to)
@@ -343,16 +403,20 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
 
 
 def _describe_namespaces(names: Sequence[str], to: Path) -> None:
-    """Write the files that Minari looks for: one in the repository, and one in the folder of each task.
+    """Write the files that Minari looks for: one in the repository,
+    and one in the folder of each task.
 
-    Before Minari downloads ``rlsuite/hover/medium-v0``, it gets the file of each namespace above it.
+    Before Minari downloads ``rlsuite/hover/medium-v0``, it gets the file of each namespace above
+    it.
     """
     folders = dict.fromkeys(name.split("/")[1] for name in names)
     namespaces = [f"{NAMESPACE}/{folder}" for folder in folders]
     _write_json(to / _NAMESPACE_FILE, {"datasets": list(names), "namespaces": namespaces})
     for entry in catalogue().values():
         if entry.folder in folders:
-            _write_json(to / entry.folder / _NAMESPACE_FILE, {"description": entry.namespace_description})
+            _write_json(
+                to / entry.folder / _NAMESPACE_FILE, {"description": entry.namespace_description}
+            )
 
 
 def _write_json(path: Path, value: Any) -> None:

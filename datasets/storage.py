@@ -51,11 +51,19 @@ _PIECE = 2**20
 """Number of bytes that are inflated at a time."""
 _SUITE_KEY = "rlbench_suite"
 """Key of this package's own metadata."""
-_FREE = {"minari_version", "dataset_size", "code_permalink", "requirements", "description", "author", _SUITE_KEY}
+_FREE = {
+    "minari_version",
+    "dataset_size",
+    "code_permalink",
+    "requirements",
+    "description",
+    "author",
+    _SUITE_KEY,
+}
 """Metadata that may differ between datasets of one recipe."""
 
 
-# -- Minari's folder -----------------------------------------------------------------------------------------------
+# -- Minari's folder -------------------------------------------------------------------------------
 
 
 def need_minari() -> None:
@@ -69,7 +77,8 @@ def need_minari() -> None:
         import_module("minari")
     except ImportError as error:
         raise ImportError(
-            f"Offline datasets need minari and h5py ({error}); install them with: pip install 'rlbench-suite[data]'"
+            f"Offline datasets need minari and h5py ({error}); install them with: pip install "
+            f"'rlbench-suite[data]'"
         ) from None
 
 
@@ -106,7 +115,9 @@ def refuse_installed(entry: Entry, force: bool) -> None:
         FileExistsError: it is installed.
     """
     if is_installed(entry) and not force:
-        raise FileExistsError(f"{entry.id} is there already, in {folder(entry)}; --force replaces it.")
+        raise FileExistsError(
+            f"{entry.id} is there already, in {folder(entry)}; --force replaces it."
+        )
 
 
 @contextmanager
@@ -128,7 +139,8 @@ def install(entry: Entry, dataset: Path, force: bool) -> Path:
     """Move a finished dataset to its place in Minari's folder, in one step.
 
     Raises:
-        FileExistsError: it is installed already (perhaps just now by another program), and ``force`` is false.
+        FileExistsError: it is installed already (perhaps just now by another program), and
+            ``force`` is false.
         OSError: the datasets' folder cannot be written.
     """
     from minari.namespace import create_namespace
@@ -147,7 +159,9 @@ def install(entry: Entry, dataset: Path, force: bool) -> Path:
             raise
     except OSError as error:
         if is_installed(entry):
-            raise FileExistsError(f"{entry.id} is there already, in {target}; --force replaces it.") from None
+            raise FileExistsError(
+                f"{entry.id} is there already, in {target}; --force replaces it."
+            ) from None
         raise _unwritable(error) from None
     with suppress(ValueError, OSError):  # it exists already; Minari needs it only for lists
         create_namespace(f"{NAMESPACE}/{entry.folder}", description=entry.namespace_description)
@@ -162,11 +176,13 @@ def _unwritable(error: OSError) -> OSError:
     )
 
 
-# -- writing -------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, Any]:
-    """Write episodes and metadata into the new folder ``data`` by Minari's own storage. Return the metadata.
+    """Write episodes and metadata into the new folder ``data`` by Minari's own storage.
+
+    Return the metadata.
 
     Raises:
         OSError: the folder cannot be written, or the disk has no room for the dataset.
@@ -177,11 +193,18 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
 
     task = entry.card.build(difficulty=entry.difficulty)
     storage = MinariStorage.new(
-        data, task.observation_space, task.action_space, env_spec(entry, SPLIT), data_format="hdf5", jpeg_encoding=False
+        data,
+        task.observation_space,
+        task.action_space,
+        env_spec(entry, SPLIT),
+        data_format="hdf5",
+        jpeg_encoding=False,
     )
     recipe_metadata = metadata(entry)
     written = json.loads((data / "metadata.json").read_text())
-    storage.update_metadata({name: value for name, value in recipe_metadata.items() if name not in written})
+    storage.update_metadata(
+        {name: value for name, value in recipe_metadata.items() if name not in written}
+    )
     storage.update_episodes(
         EpisodeBuffer(
             seed=episode.seed,
@@ -197,7 +220,9 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
     return recipe_metadata
 
 
-def _while_there_is_room(entry: Entry, episodes: Iterable[Episode], where: Path) -> Iterator[Episode]:
+def _while_there_is_room(
+    entry: Entry, episodes: Iterable[Episode], where: Path
+) -> Iterator[Episode]:
     """Yield episodes while the disk has room, which another program may fill.
 
     Raises:
@@ -206,24 +231,31 @@ def _while_there_is_room(entry: Entry, episodes: Iterable[Episode], where: Path)
     for episode in episodes:
         if shutil.disk_usage(where).free < _ROOM_TO_CLOSE:
             raise atomic_files.CannotWrite(
-                f"Cannot write {entry.id}: the disk of {root()} is nearly full. Nothing of it was kept."
+                f"Cannot write {entry.id}: the disk of {root()} is nearly full. Nothing of it was "
+                f"kept."
             )
         yield episode
 
 
 def _refuse_full(entry: Entry, where: Path) -> None:
-    """Check the free space before anything is written, because HDF5 ends the process on a full disk."""
-    needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
+    """Check the free space before anything is written,
+    because HDF5 ends the process on a full disk.
+    """
+    needed = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0
+    free = shutil.disk_usage(where).free
     needed += _ROOM_TO_CLOSE
     if free < needed:
         raise atomic_files.CannotWrite(
-            f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "
-            f"{free / 1e6:.1f} MB."
+            f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room "
+            f"for {free / 1e6:.1f} MB."
         )
 
 
 def note(entry: Entry, data: Path, arithmetic: str) -> str:
-    """Add the hash of the content and the versions used to the metadata of a finished dataset. Return the hash."""
+    """Add the hash of the content and the versions used to the metadata of a finished dataset.
+
+    Return the hash.
+    """
     storage = opened(data)
     notes = {
         "version": rlbench_suite.__version__,
@@ -243,10 +275,16 @@ def env_spec(entry: Entry, split: str) -> EnvSpec:
 
     card = entry.card
     spec = deepcopy(gymnasium.spec(card.registered_id))
-    settings = {name: card.settings[name] for name, values in card.choices.items() if card.settings[name] != values[0]}
+    settings = {
+        name: card.settings[name]
+        for name, values in card.choices.items()
+        if card.settings[name] != values[0]
+    }
     spec.kwargs |= {"split": split, **settings}
     if card.context:  # without records the spec needs no file and no cache
-        spec.kwargs |= {"context": card.context.label if card.context.records else card.context.mapping()}
+        spec.kwargs |= {
+            "context": card.context.label if card.context.records else card.context.mapping()
+        }
     if entry.difficulty is not None:
         spec.kwargs |= {"difficulty": entry.difficulty}
     return spec
@@ -273,13 +311,15 @@ def metadata(entry: Entry) -> dict[str, Any]:
         "algorithm_name": entry.described(),
         "author": {"rlbench-suite"},
         "code_permalink": f"pkg:pypi/{package}#datasets/catalogue.yaml",
-        "description": f"{entry.card.summary} Played by {entry.described()}; the recipe of rlsuite-data.",
+        "description": (
+            f"{entry.card.summary} Played by {entry.described()}; the recipe of rlsuite-data."
+        ),
         "requirements": [f"rlbench-suite>={rlbench_suite.__version__}"],
         "minari_version": minari_version,
     }
 
 
-# -- reading -------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def made_by(data: Path) -> dict[str, str]:
@@ -291,7 +331,8 @@ def made_by(data: Path) -> dict[str, str]:
 def check_metadata(entry: Entry, data: Path) -> None:
     """Compare the metadata of a dataset with the catalogue.
 
-    Call this before anything opens the dataset, because its metadata name the code that makes its environment.
+    Call this before anything opens the dataset, because its metadata name the code that makes its
+    environment.
 
     Raises:
         ValueError: something differs, or the metadata are malformed.
@@ -311,8 +352,8 @@ def check_metadata(entry: Entry, data: Path) -> None:
     for name in expected.keys() - _FREE:
         if written.get(name) != expected[name]:
             raise ValueError(
-                f"{entry.id}: its metadata are not those of the catalogue: {name} is {_short(written.get(name))}, "
-                f"not {_short(expected[name])}."
+                f"{entry.id}: its metadata are not those of the catalogue: {name} is "
+                f"{_short(written.get(name))}, not {_short(expected[name])}."
             )
 
 
@@ -323,12 +364,13 @@ class _Refused(ValueError):
 def array_paths(path: Path) -> list[str]:
     """Return the paths of all arrays of an HDF5 file, after checks before any of them is read.
 
-    Only groups and plain arrays that lie in the file itself are allowed. A soft or external link, external or virtual
-    storage, a reference or an unknown filter could make HDF5 open another file or load code.
+    Only groups and plain arrays that lie in the file itself are allowed. A soft or external link,
+    external or virtual storage, a reference or an unknown filter could make HDF5 open another file
+    or load code.
 
     Raises:
-        ValueError: the file has something else, its arrays or attributes declare too many bytes (an array counts once
-            for each link to it), or it cannot be read.
+        ValueError: the file has something else, its arrays or attributes declare too many bytes (an
+            array counts once for each link to it), or it cannot be read.
     """
     import h5py
 
@@ -375,7 +417,9 @@ def _array_paths(file: h5py.File) -> list[str]:
             else:
                 raise _Refused(f"{path!r} is neither a group nor an array")
             if declared > _CONTENT_LIMIT:
-                raise _Refused(f"its arrays declare {declared:,} bytes; at most {_CONTENT_LIMIT:,} are allowed")
+                raise _Refused(
+                    f"its arrays declare {declared:,} bytes; at most {_CONTENT_LIMIT:,} are allowed"
+                )
     for array, path in opened_arrays:
         _refuse_bomb(array, path)
     return arrays
@@ -399,7 +443,8 @@ def _declared_bytes(array: h5py.Dataset, path: str) -> int:
 
 
 def _refuse_bomb(array: h5py.Dataset, path: str) -> None:
-    """Refuse an array with a chunk that inflates to more than the chunk's size: HDF5 itself inflates all of it.
+    """Refuse an array with a chunk that inflates to more than the chunk's size:
+    HDF5 itself inflates all of it.
 
     Raises:
         _Refused: it has one.
@@ -421,7 +466,8 @@ def _refuse_bomb(array: h5py.Dataset, path: str) -> None:
             deflated = stream.unconsumed_tail
             if inflated > size_limit:
                 raise _Refused(
-                    f"{path!r} has a chunk that inflates to more than its {size_limit - _CHECKSUM_BYTES:,} bytes"
+                    f"{path!r} has a chunk that inflates to more than its "
+                    f"{size_limit - _CHECKSUM_BYTES:,} bytes"
                 )
 
 
@@ -449,7 +495,8 @@ def opened(data: Path) -> MinariStorage:
 
 
 def content_sha256(storage: MinariStorage) -> str:
-    """Return the SHA-256 of the content: name, type, shape and bytes of every array, whatever its compression.
+    """Return the SHA-256 of the content: name, type,
+    shape and bytes of every array, whatever its compression.
 
     Raises:
         ValueError: the file cannot be read, or holds something that no recipe writes.
@@ -477,8 +524,13 @@ def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """
     every, steps = range(storage.total_episodes), 0
     try:
-        for about, episode in zip(storage.get_episode_metadata(every), storage.get_episodes(every), strict=True):
-            yield about.get("seed"), {name: value for name, value in episode.items() if name != "id"}
+        for about, episode in zip(
+            storage.get_episode_metadata(every), storage.get_episodes(every), strict=True
+        ):
+            yield (
+                about.get("seed"),
+                {name: value for name, value in episode.items() if name != "id"},
+            )
             steps += len(episode["rewards"])
     except (
         OSError,
@@ -492,7 +544,9 @@ def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
             f"{storage.data_path}: the data cannot be read: {str(error) or type(error).__name__}"
         ) from None
     if steps != (total_steps := storage.total_steps):
-        raise ValueError(f"{storage.data_path}: it has {steps} steps, and its metadata say {total_steps}.")
+        raise ValueError(
+            f"{storage.data_path}: it has {steps} steps, and its metadata say {total_steps}."
+        )
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -530,8 +584,8 @@ def transitions(entry: Entry) -> Transitions:
     content_hash, noted = content_sha256(storage), made_by(data).get("sha256")
     if content_hash != noted:
         raise ValueError(
-            f"{entry.id} was changed since it was built: its SHA-256 is {content_hash}, and was {noted}; "
-            f"build it again: rlsuite-data build --force {entry.id}"
+            f"{entry.id} was changed since it was built: its SHA-256 is {content_hash}, and was "
+            f"{noted}; build it again: rlsuite-data build --force {entry.id}"
         )
     columns: list[list[np.ndarray]] = [[] for _ in Transitions._fields]
     for _, episode in read(storage):
@@ -549,6 +603,11 @@ def transitions(entry: Entry) -> Transitions:
 
 
 def _vectors(value: Any) -> np.ndarray:
-    """Return one vector for each step. The parts of a dict are joined in the order of their names, as in JAX."""
+    """Return one vector for each step.
+
+    The parts of a dict are joined in the order of their names, as in JAX.
+    """
     leaves = [item for _, item in sorted(_flat(value, "part"))]
-    return np.concatenate([np.reshape(vector, (len(vector), -1)) for vector in leaves], 1).astype(np.float32)
+    return np.concatenate([np.reshape(vector, (len(vector), -1)) for vector in leaves], 1).astype(
+        np.float32
+    )

@@ -1,10 +1,11 @@
-"""Draw an episode of every task's reference player, in several processes, and keep the pictures in the user's cache.
+"""Draw an episode of every task's reference player,
+in several processes, and keep the pictures in the user's cache.
 
 The comment of a GIF is the transcript of its episode.
 
-An animation is drawn again when its key changes. The key is a hash of the card, of the source files that play and draw
-the task, of the data beside them, and of the versions of the libraries that compute and draw. The cache lies beside the
-banks of puzzles (``RLSUITE_CACHE``).
+An animation is drawn again when its key changes. The key is a hash of the card, of the source files
+that play and draw the task, of the data beside them, and of the versions of the libraries that
+compute and draw. The cache lies beside the banks of puzzles (``RLSUITE_CACHE``).
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ STEPS, FRAMES, MILLISECONDS = 400, 40, 5000
 TURNS, LONGEST = 3, 1500
 """The first turns in a transcript, besides the last, and the most characters of one text in it."""
 KEPT = 4
-"""Animations of one id that stay in the cache, so that a change of branch does not draw all of them again."""
+"""Animations of one id that stay in the cache,
+so that a change of branch does not draw all of them again.
+"""
 SCORES = (SCORES_FILE, ONE_SHOT_FILE)
 PLAYING = Path(__file__).with_name("reference_episode.py")
 LIBRARIES = ("jaxlib", "numpy", "pillow", "mujoco", "pybullet")
@@ -51,16 +54,23 @@ log = logging.getLogger(f"mkdocs.plugins.{__name__}")
 
 
 def animations(cards: Collection[TaskCard]) -> dict[str, bytes]:
-    """Return the GIF of each card by id. Those that the cache lacks are drawn, and the log counts them.
+    """Return the GIF of each card by id.
+
+    Those that the cache lacks are drawn, and the log counts them.
 
     Raises:
         RuntimeError: an animation failed; the message names the id.
     """
-    paths = {card.id: cache_folder() / "animations" / f"{card.name}-{key(card)}.gif" for card in cards}
+    paths = {
+        card.id: cache_folder() / "animations" / f"{card.name}-{key(card)}.gif" for card in cards
+    }
     found = {card.id: path.read_bytes() for card in cards if (path := paths[card.id]).exists()}
     missing = [card.id for card in cards if card.id not in found]
     if missing:
-        log.info(f"Drawing {len(missing)} animations; {len(found)} of {len(paths)} are in {cache_folder()}")
+        log.info(
+            f"Drawing {len(missing)} animations; {len(found)} of {len(paths)} are in "
+            f"{cache_folder()}"
+        )
     begun = time.monotonic()
     for count, (task_id, gif) in enumerate(_draw_all(missing), start=1):
         found[task_id] = gif
@@ -80,13 +90,17 @@ def time_left(seconds: float, done: int, count: int) -> str:
 
 
 def _draw_all(task_ids: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Draw animations in as many processes as there are cores, in the order in which they are finished."""
+    """Draw animations in as many processes as there are cores,
+    in the order in which they are finished.
+    """
     if not task_ids:
         return
     prepare_jax()  # compiled programs are kept in the user's cache, too
     spawn = multiprocessing.get_context("spawn")  # a fork of a process that has run JAX would hang
     here = str(Path(__file__).parent)  # on MkDocs' path only while it imports its hooks
-    with ProcessPoolExecutor(min(len(task_ids), os.cpu_count() or 1), spawn, site.addsitedir, (here,)) as pool:
+    with ProcessPoolExecutor(
+        min(len(task_ids), os.cpu_count() or 1), spawn, site.addsitedir, (here,)
+    ) as pool:
         futures = {pool.submit(animation, task_id): task_id for task_id in task_ids}
         for future in as_completed(futures):
             if error := future.exception():
@@ -101,14 +115,18 @@ def _keep(path: Path, gif: bytes) -> None:
         with replacing(path) as unfinished:
             unfinished.write_bytes(gif)
         name = path.name.rpartition("-")[0]
-        for old in sorted(path.parent.glob(f"{name}-*.gif"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
+        for old in sorted(path.parent.glob(f"{name}-*.gif"), key=lambda file: file.stat().st_mtime)[
+            :-KEPT
+        ]:
             old.unlink()
     except OSError:
         pass
 
 
 def animation(task_id: str) -> bytes:
-    """Return an episode of the reference player on the test split, as a GIF of at most ``FRAMES`` pictures."""
+    """Return an episode of the reference player on the test split,
+    as a GIF of at most ``FRAMES`` pictures.
+    """
     card = registry.card(task_id)
     played = reference_episode(card, min(card.horizon, STEPS))
     params, states, *_ = played
@@ -121,24 +139,38 @@ def animation(task_id: str) -> bytes:
     buffer = io.BytesIO()
     pace = MILLISECONDS // len(frames)
     said = written(task, played).encode()
-    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=pace, loop=0, comment=said)
+    frames[0].save(
+        buffer, "GIF", save_all=True, append_images=frames[1:], duration=pace, loop=0, comment=said
+    )
     return buffer.getvalue()
 
 
 def written(task: Any, played: Played) -> str:
-    """Return the transcript of an episode, as a player who reads text meets it: its first turns and the last."""
+    """Return the transcript of an episode,
+    as a player who reads text meets it: its first turns and the last.
+    """
     params, states, actions, why = played
 
     def cut(text: str) -> str:
         return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()}\n..."
 
-    lines = [cut(task.rules()), task.how_to_act(), "", cut(task.describe_turn(None, states[0], params))]
+    lines = [
+        cut(task.rules()),
+        task.how_to_act(),
+        "",
+        cut(task.describe_turn(None, states[0], params)),
+    ]
     turns = [*range(min(TURNS, len(actions))), *range(max(TURNS, len(actions) - 1), len(actions))]
     for turn in turns:
         if turn > TURNS:
             lines += ["", f"... ({turn - TURNS} turns later)"]
         reply = task.spell(actions[turn], states[turn], params)
-        lines += ["", f"> {reply}", "", cut(task.describe_turn(states[turn], states[turn + 1], params))]
+        lines += [
+            "",
+            f"> {reply}",
+            "",
+            cut(task.describe_turn(states[turn], states[turn + 1], params)),
+        ]
     return "\n".join([*lines, *([f"The episode is over: {why}."] if why else [])])
 
 
@@ -154,7 +186,9 @@ def still(gif: bytes) -> bytes:
     with Image.open(io.BytesIO(gif)) as moving:
         moving.seek(moving.n_frames - 1)
         buffer = io.BytesIO()
-        moving.convert("RGB").quantize(64, Image.Quantize.FASTOCTREE).save(buffer, "PNG", optimize=True)
+        moving.convert("RGB").quantize(64, Image.Quantize.FASTOCTREE).save(
+            buffer, "PNG", optimize=True
+        )
     return buffer.getvalue()
 
 
@@ -166,7 +200,11 @@ def key(card: TaskCard) -> str:
         engine |= {str(gymnasium.spec(card.id).entry_point).split(":")[0]}
     files = {Path(__file__), PLAYING}.union(*map(_sources, task | engine))
     for folder in {source.parent for module in task for source in _sources(module)}:
-        files |= {file for file in folder.iterdir() if file.suffix not in ("", ".py") and file.name not in SCORES}
+        files |= {
+            file
+            for file in folder.iterdir()
+            if file.suffix not in ("", ".py") and file.name not in SCORES
+        }
     hashed = hashlib.sha256(repr((card, _versions())).encode())
     for file in sorted(files):
         hashed.update(file.name.encode() + _digest(file))
@@ -175,26 +213,37 @@ def key(card: TaskCard) -> str:
 
 @cache
 def _sources(module: str) -> frozenset[Path]:
-    """Find the files of a module and of every module of the suite that it imports, directly or not. It runs none."""
+    """Find the files of a module and of every module of the suite that it imports, directly or not.
+
+    It runs none.
+    """
     found: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
         if name not in found and (file := _file(name)):
             found[name] = file
-            waiting += _imported(file, name if file.name == "__init__.py" else name.rpartition(".")[0])
+            waiting += _imported(
+                file, name if file.name == "__init__.py" else name.rpartition(".")[0]
+            )
     return frozenset(found.values())
 
 
 @cache
 def _imported(file: Path, package: str) -> frozenset[str]:
-    """Find every name in the import statements of a file of a package that may be a module of the suite."""
+    """Find every name in the import statements of a file
+    of a package that may be a module of the suite.
+    """
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            origin = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
+            origin = (
+                resolve_name("." * node.level + (node.module or ""), package)
+                if node.level
+                else node.module or ""
+            )
             names = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
         else:
             continue

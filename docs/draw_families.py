@@ -1,4 +1,5 @@
-"""Draw docs/families/FAMILY.gif, the pictures of README.md: an episode of a task's reference player in each family.
+"""Draw docs/families/FAMILY.gif, the pictures of README.md:
+an episode of a task's reference player in each family.
 
 python docs/draw_families.py
 """

@@ -1,9 +1,10 @@
-"""Draw docs/step_responses.png: every machine's reference player answers steps of current, torque, speed and position.
+"""Draw docs/step_responses.png: every machine's reference player answers steps
+of current, torque, speed and position.
 
 python docs/draw_step_responses.py
 
-The machine is one within its tolerances, not that of the data sheet, by which the player computes; at the speed or with
-the load of a test episode. Continuous control.
+The machine is one within its tolerances, not that of the data sheet, by which the player computes;
+at the speed or with the load of a test episode. Continuous control.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import resolve_suite
 from rlbench_suite.core.task_card import TaskCard
@@ -27,10 +28,14 @@ AT = 0.25
 
 
 def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Time (ms), set points and values, shape ``(steps, n)``, of a step over a third of a range, or a goal's jump."""
+    """Time (ms), set points and values, shape ``(steps, n)``,
+    of a step over a third of a range, or a goal's jump.
+    """
     task: Any = card.build()
     steps, goal = STEPS[task.kind], task.goal
-    episode, first = jax.jit(lambda: begin(task, seed_key(1), 0, Draw.parse("test", task)))()
+    episode, first = jax.jit(
+        lambda: begin(task, seed_key(1), 0, ContextSource.parse("test", task))
+    )()
     player: Any = reference_player(task)
     low, high = np.array(goal.low), np.array(goal.high)
     before = (low + high) / 2 if task.kind != "speed" else np.array([episode.params.speed])
@@ -48,7 +53,9 @@ def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return (task.transition(state, action, jax.random.key(0), episode.params), memory), shown
 
     memory = player.initial(episode.params)
-    _, (wanted, values) = jax.jit(lambda: jax.lax.scan(step, (episode.state, memory), jnp.arange(steps)))()
+    _, (wanted, values) = jax.jit(
+        lambda: jax.lax.scan(step, (episode.state, memory), jnp.arange(steps))
+    )()
     return np.arange(steps) * task.period * 1e3, np.asarray(wanted), np.asarray(values)
 
 
@@ -57,7 +64,9 @@ def main() -> None:
     cards = [card for card in resolve_suite("motor") if card.entry_point.endswith(":Drive")]
     drives = [card for card in cards if card.settings["control"] == "continuous"]
     machines, goals = list(dict.fromkeys(card.settings["machine"] for card in drives)), list(STEPS)
-    figure, axes = plt.subplots(len(machines), len(goals), figsize=(14, 1.7 * len(machines)), squeeze=False)
+    figure, axes = plt.subplots(
+        len(machines), len(goals), figsize=(14, 1.7 * len(machines)), squeeze=False
+    )
     for axis in axes.flat:
         axis.axis("off")
     for card in drives:

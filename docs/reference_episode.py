@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.episode import Draw, Episode, Step, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, Episode, Step, advance, begin, seed_key
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.task_card import TaskCard
 
@@ -34,23 +34,29 @@ def reference_episode(card: TaskCard, steps: int) -> Played:
     task: Any = card.build()
     player: Any = reference_player(task)
 
-    @jax.jit  # one program of begin, policy and step compiles in two thirds of the time of the environment's programs
+    # One program of begin, policy and step compiles in two thirds of the time of the environment's
+    # programs.
+    @jax.jit
     def play(player: Any) -> tuple[Any, ...]:
         def step(carry: tuple[Episode, Step, Any], t: jax.Array) -> tuple[Any, Any]:
             episode, last, memory = carry
-            view = View(last.observation, last.info.get("action_mask"), episode.state, episode.params)
+            view = View(
+                last.observation, last.info.get("action_mask"), episode.state, episode.params
+            )
             action, memory = player.act(memory, view, jax.random.key(t))
             episode, last = advance(task, episode, action, steps, view.action_mask)
             return (episode, last, memory), (episode.state, action, last.terminated, last.info)
 
-        episode, first = begin(task, seed_key(SEED), 0, Draw.parse("test", task))
+        episode, first = begin(task, seed_key(SEED), 0, ContextSource.parse("test", task))
         carry = episode, first, player.initial(episode.params)
         _, stacked = jax.lax.scan(step, carry, jnp.arange(steps))
         return episode.params, episode.state, *stacked
 
     params, first, states, actions, over, infos = jax.device_get(play(player))
     played = int(np.argmax(over)) + 1 if over.any() else steps
-    each = [jax.tree.map(lambda leaf, t=t: leaf[t], (states, actions, infos)) for t in range(played)]
+    each = [
+        jax.tree.map(lambda leaf, t=t: leaf[t], (states, actions, infos)) for t in range(played)
+    ]
     last, _, info = each[-1]
     why = task.why_over(last, params, info) if over.any() else ""
     spelt = [np.asarray(action).astype(task.action_space.dtype) for _, action, _ in each]

@@ -1,6 +1,8 @@
-"""Make a page for every task from its card, spaces, measured scores, tests and changelog, and an episode played.
+"""Make a page for every task from its card, spaces,
+measured scores, tests and changelog, and an episode played.
 
-MkDocs runs this file as a hook (``hooks`` in mkdocs.yml), so that a page cannot disagree with the code.
+MkDocs runs this file as a hook (``hooks`` in mkdocs.yml), so that a page cannot disagree with the
+code.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ log = logging.getLogger(f"mkdocs.plugins.{__name__}")
 
 
 def simulated() -> list[TaskCard]:
-    """Return the cards whose simulators are installed: PyBullet has no wheels for the newest Pythons."""
+    """Return the cards whose simulators are installed:
+    PyBullet has no wheels for the newest Pythons.
+    """
     return [card for card in cards().values() if card.installed]
 
 
@@ -53,7 +57,11 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
         files.append(File.generated(config, f"tasks/{name}.png", content=still(gif)))
     begun = time.monotonic()
     for count, card in enumerate(listed, start=1):
-        files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card, transcript(drawn[card.id]))))
+        files.append(
+            File.generated(
+                config, f"tasks/{card.name}.md", content=page(card, transcript(drawn[card.id]))
+            )
+        )
         if count % 25 == 0 or count == len(listed):
             left = time_left(time.monotonic() - begun, count, len(listed))
             log.info(f"{count} of {len(listed)} task pages are written{left}")
@@ -65,12 +73,19 @@ def overview(listed: list[TaskCard]) -> str:
     """Tabulate the tasks of each family."""
     lines = ["# Tasks", "", "The [gallery](../gallery.md) shows an episode of each.", ""]
     for family in dict.fromkeys(card.family for card in listed):
-        lines += [f"## {family}", "", "| task | what to do | action | reference player |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"## {family}",
+            "",
+            "| task | what to do | action | reference player |",
+            "| --- | --- | --- | --- |",
+        ]
         for card in listed:
             if card.family == family:
                 player = words(card.reference.split(":")[1])
                 action = space(card.build().action_space)
-                lines.append(f"| [`{card.name}`]({card.name}.md) | {card.summary} | {action} | {player} |")
+                lines.append(
+                    f"| [`{card.name}`]({card.name}.md) | {card.summary} | {action} | {player} |"
+                )
         lines.append("")
     return "\n".join(lines)
 
@@ -85,14 +100,21 @@ def page(card: TaskCard, said: str) -> str:
         "action": space(task.action_space),
         "reward": space(task.reward_space),
         "time limit": f"{card.horizon} steps",
-        "difficulties": ", ".join(f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()),
+        "difficulties": ", ".join(
+            f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()
+        ),
         "as a question": f"difficulty is {puzzle_of(card.id).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test never overlap" if card.contexts else "one",
-        "objectives": ", ".join(f"{name} (weight {weight:g})" for name, weight in zip(card.objectives, card.weights)),  # noqa: B905
+        "objectives": ", ".join(
+            f"{name} (weight {weight:g})"
+            for name, weight in zip(card.objectives, card.weights)  # noqa: B905
+        ),
         "trained on": f"`{card.trained_on}`, for transfer" if card.trained_on else "",
         "agents": str(card.agents) if card.agents > 1 else "",
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
-        "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
+        "ceiling without memory": ""
+        if task.memoryless_ceiling is None
+        else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
         "success": rules(task.success_meaning),
         "no-op action": action_in_words(task, task.noop_action()),
@@ -103,17 +125,40 @@ def page(card: TaskCard, said: str) -> str:
         "generalization": card.generalization,
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
-        **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},
+        **{
+            f"`{name}=`": ", ".join(map(repr, allowed))
+            for name, allowed in allowed_settings(card).items()
+        },
     }
     text = [f"# {card.name}", "", card.summary, "", moving_picture(card, ".."), ""]
     text += ["| property | value |", "| --- | --- |"]
     text += [*(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
-    text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
+    text += [
+        "```python",
+        "import gymnasium, rlbench_suite",
+        "",
+        f'env = gymnasium.make("{card.id}")',
+        "```",
+        "",
+    ]
     if figures := task.key_figures():
-        text += ["## Key figures", "", "| name | meaning | value | unit |", "| --- | --- | --- | --- |"]
-        text += [*(f"| `{one.name}` | {one.meaning} | {one.value} | {one.unit} |" for one in figures), ""]
+        text += [
+            "## Key figures",
+            "",
+            "| name | meaning | value | unit |",
+            "| --- | --- | --- | --- |",
+        ]
+        text += [
+            *(f"| `{one.name}` | {one.meaning} | {one.value} | {one.unit} |" for one in figures),
+            "",
+        ]
     for title, found in component_tables(task).items():
-        text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
+        text += [
+            f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}",
+            "",
+            *components(found),
+            "",
+        ]
     text += [
         "## Transcript",
         "",
@@ -121,38 +166,62 @@ def page(card: TaskCard, said: str) -> str:
         "",
     ]
     text += ["```text", said, "```", ""]
-    text += ["## Measures", "", f"`info` has `success`, `score` (0: {card.zero_player()}; 1: the reference), and:", ""]
+    text += [
+        "## Measures",
+        "",
+        f"`info` has `success`, `score` (0: {card.zero_player()}; 1: the reference), and:",
+        "",
+    ]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [
         "",
         "## Measured scores",
         "",
-        f"Mean return on the test split with its 95 % interval: `rlsuite dev calibrate {card.name}`.",
+        (
+            f"Mean return on the test split with its 95 % interval: `rlsuite dev calibrate "
+            f"{card.name}`."
+        ),
         "",
     ]
     text += ["| difficulty | player | return | interval | episodes | success | cost |"]
     text += ["| --- | --- | --- | --- | --- | --- | --- |"]
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
-            success, cost = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
-            row = f"{tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} | {success} | {cost}"
+            success, cost = (
+                "-" if value is None else f"{value:.3g}" for value in (s.success, s.cost)
+            )
+            row = (
+                f"{tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} | "
+                f"{success} | {cost}"
+            )
             text.append(f"| {row} |")
     text += one_shot(card) if card.puzzle else []
     module = sys.modules[type(task).__module__]
     text += ["", "## Rules", "", rules(module.__doc__ or ""), "", "## Tests", ""]
-    text += ["Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):", "", *checks(card)]
+    text += [
+        "Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):",
+        "",
+        *checks(card),
+    ]
     text += ["", "## Versions", "", *history(card)]
     return "\n".join(text) + "\n"
 
 
 def rules(docstring: str) -> str:
     """Turn the roles and literals of a docstring into Markdown."""
-    return re.sub(r":(?:mod|class|func|meth|attr|data):(?=`)", "", docstring).replace("`~", "`").replace("``", "`")
+    return (
+        re.sub(r":(?:mod|class|func|meth|attr|data):(?=`)", "", docstring)
+        .replace("`~", "`")
+        .replace("``", "`")
+    )
 
 
 def components(found: list[Row]) -> list[str]:
     """Explain each entry of a space in a table; ``rlsuite show`` prints the same."""
-    lines = ["| entries | name | meaning | unit | low | high |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| entries | name | meaning | unit | low | high |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for row in found:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
         words = (f"`{row.entries}`", f"`{row.name}`", row.meaning, row.unit, *bounds)
@@ -164,12 +233,27 @@ def one_shot(card: TaskCard) -> list[str]:
     """Show the one-shot form of a puzzle and what answers to it are worth."""
     puzzle = puzzle_of(card.id)
     instance = puzzle.generate(0, "test")
-    text = ["", "## As a question with one answer", "", "```text", puzzle.prompt(instance), "```", ""]
+    text = [
+        "",
+        "## As a question with one answer",
+        "",
+        "```text",
+        puzzle.prompt(instance),
+        "```",
+        "",
+    ]
     text += ["An answer that scores 1:", "", "```text", puzzle.solve(instance), "```", ""]
     sizes = ((tier, puzzle_of(card.id, tier).space) for tier in card.difficulties)
-    if few := [f"{size:,.0f} of `{tier}`" for tier, size in sizes if size < 1e6]:  # 1 % of 10,000 seeds repeat one
+    if few := [
+        f"{size:,.0f} of `{tier}`" for tier, size in sizes if size < 1e6
+    ]:  # 1 % of 10,000 seeds repeat one
         text += [f"Different instances number about {', '.join(few)}; seeds repeat them.", ""]
-    text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
+    text += [
+        (
+            f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 "
+            f"% intervals, and"
+        )
+    ]
     command = f"rlsuite dev calibrate {card.name}"
     text += [f"skill = (score - guess) / (1 - guess): `{command}`; rows `classifier` and `kind`:"]
     text += [f"`python benchmarks/audits/shortcuts.py --ids {card.name}`.", ""]
@@ -180,7 +264,10 @@ def one_shot(card: TaskCard) -> list[str]:
         for player, s in measured.items():
             name = f"{player}: {PLAYERS[player]}" if player in PLAYERS else f"mean {player}"
             worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
-            text.append(f"| {tier} | {name} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {worth} | {s.episodes} |")
+            text.append(
+                f"| {tier} | {name} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {worth} | "
+                f"{s.episodes} |"
+            )
     return text
 
 
@@ -194,12 +281,17 @@ def checks(card: TaskCard) -> list[str]:
     for path in own:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                lines.append(f"* {node.name.removeprefix('test_').replace('_', ' ')} (`{path.relative_to(ROOT)}`)")
+                lines.append(
+                    f"* {node.name.removeprefix('test_').replace('_', ' ')} "
+                    f"(`{path.relative_to(ROOT)}`)"
+                )
     return lines
 
 
 def history(card: TaskCard) -> list[str]:
-    """Tabulate what changed in each version of a task: the entries under *Changed* in CHANGELOG.md that name it."""
+    """Tabulate what changed in each version of a task:
+    the entries under *Changed* in CHANGELOG.md that name it.
+    """
     name, _, latest = card.name.rpartition("-v")
     lines = ["| version | release | change |", "| --- | --- | --- |"]
     for version in range(int(latest), -1, -1):

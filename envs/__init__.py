@@ -1,1 +1,4 @@
-"""Task families: one folder each. A family knows its domain and nothing of agents or leaderboards."""
+"""Task families: one folder each.
+
+A family knows its domain and nothing of agents or leaderboards.
+"""

@@ -1,4 +1,5 @@
-"""Solve one puzzle through an MCP server that this program starts, and read its score from the metadata of the result.
+"""Solve one puzzle through an MCP server that this program starts,
+and read its score from the metadata of the result.
 
 python examples/play_mcp.py
 """
@@ -17,7 +18,9 @@ SERVE = "from rlbench_suite.cli.suite import app; app()"  # the command rlsuite,
 
 async def main() -> None:
     """Play the episode."""
-    command = StdioServerParameters(command=sys.executable, args=["-c", SERVE, "mcp", ID, "--seed", str(SEED)])
+    command = StdioServerParameters(
+        command=sys.executable, args=["-c", SERVE, "mcp", ID, "--seed", str(SEED)]
+    )
     async with Client(stdio_client(command)) as client:
         print(client.instructions)
         print([tool.name for tool in (await client.list_tools()).tools])

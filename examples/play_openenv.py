@@ -1,4 +1,6 @@
-"""Play Wordle on a server of episodes with OpenEnv's client. Start the server in another terminal, then run this file:
+"""Play Wordle on a server of episodes with OpenEnv's client.
+
+Start the server in another terminal, then run this file:
 
 rlsuite serve Wordle-v0 --port 8000
 python examples/play_openenv.py http://127.0.0.1:8000

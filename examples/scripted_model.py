@@ -1,4 +1,5 @@
-"""Serve a scripted model at http://localhost:8123/v1, which stands for a real server of language models.
+"""Serve a scripted model at http://localhost:8123/v1,
+which stands for a real server of language models.
 
 It guesses cells of TicTacToe and words of Wordle at random. Run it, and in another terminal:
 
@@ -30,14 +31,25 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a request for a chat completion."""
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         text = reply(request["messages"])
-        read, written = sum(len(message["content"]) for message in request["messages"]) // 4, len(text) // 4
+        read = sum(len(message["content"]) for message in request["messages"]) // 4
+        written = len(text) // 4
         completion: dict[str, Any] = {
             "id": "scripted",
             "object": "chat.completion",
             "created": int(time.time()),
             "model": request["model"],
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": text},
+                    "finish_reason": "stop",
+                }
+            ],
+            "usage": {
+                "prompt_tokens": read,
+                "completion_tokens": written,
+                "total_tokens": read + written,
+            },
         }
         body = json.dumps(completion).encode()
         self.send_response(200)

@@ -1,8 +1,9 @@
 """Train on a puzzle with verifiable rewards, with a stub in place of the language model.
 
-The loop is that of a trainer such as TRL's ``GRPOTrainer(environment_factory=...)``. For each entry of the dataset it
-runs a group of rollouts. Each rollout has its own environment, which scores the answer. Advantages are relative to the
-group. The "model" is a table of preferences for three ways to answer, and learns which of them is rewarded.
+The loop is that of a trainer such as TRL's ``GRPOTrainer(environment_factory=...)``. For each entry
+of the dataset it runs a group of rollouts. Each rollout has its own environment, which scores the
+answer. Advantages are relative to the group. The "model" is a table of preferences for three ways
+to answer, and learns which of them is rewarded.
 
     python examples/train_on_puzzles.py [ID]
 """

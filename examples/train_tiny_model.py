@@ -1,18 +1,23 @@
-"""Train a tiny language model on Sudoku4 by TRL's GRPO, from chance to skill, in minutes and without a download.
+"""Train a tiny language model on Sudoku4 by TRL's GRPO,
+from chance to skill, in minutes and without a download.
 
     pip install 'rlbench-suite[trl]'
     python examples/train_tiny_model.py [--minutes 8] [--seed 0]
 
-The model is made here: a two-layer transformer whose tokens are the symbols of the grid. It learns in two phases.
+The model is made here: a two-layer transformer whose tokens are the symbols of the grid. It learns
+in two phases.
 
-1. *Format*, supervised: it imitates random well-formed answers (`Puzzle.guess`). It learns to repeat the given digits
-   and to write some digit into each empty cell. It sees no solution, so it begins at the chance level of the puzzle.
-2. *Skill*, by GRPO: the reward is the score of the answer plus the share of empty cells that agree with the solution.
-   Prompts have 1 to 6 empty cells, so that a random answer to some of them is often right.
+1. *Format*, supervised: it imitates random well-formed answers (`Puzzle.guess`). It learns to
+   repeat the given digits and to write some digit into each empty cell. It sees no solution, so it
+   begins at the chance level of the puzzle.
+2. *Skill*, by GRPO: the reward is the score of the answer plus the share of empty cells that agree
+   with the solution. Prompts have 1 to 6 empty cells, so that a random answer to some of them is
+   often right.
 
-The evaluation asks for whole grids of the test split at the tier `easy` (6 empty cells). None of them occurs in
-training, under any symmetry. An answer counts only if `score` gives it 1. The model answers greedily. The prompt is
-only the grid: a row keeps its instance, so any rendering of it may be the prompt.
+The evaluation asks for whole grids of the test split at the tier `easy` (6 empty cells). None of
+them occurs in training, under any symmetry. An answer counts only if `score` gives it 1. The model
+answers greedily. The prompt is only the grid: a row keeps its instance, so any rendering of it may
+be the prompt.
 """
 
 from __future__ import annotations
@@ -51,12 +56,26 @@ GROUP, PROMPTS, RATE = 8, 32, 2e-3
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a tokenizer of the grid: a token is a symbol with the space or line break after it, or a tag."""
-    words = ["<pad>", "<end>", OPENING, CLOSING, *(symbol + after for symbol in "1234_" for after in (" ", "\n", ""))]
-    raw = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<pad>"))
-    raw.pre_tokenizer = pre_tokenizers.Split(Regex(rf"{OPENING}|{CLOSING}|[1-4_][ \n]?"), "isolated")
+    """Make a tokenizer of the grid: a token is a symbol
+    with the space or line break after it, or a tag.
+    """
+    words = [
+        "<pad>",
+        "<end>",
+        OPENING,
+        CLOSING,
+        *(symbol + after for symbol in "1234_" for after in (" ", "\n", "")),
+    ]
+    raw = Tokenizer(
+        models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<pad>")
+    )
+    raw.pre_tokenizer = pre_tokenizers.Split(
+        Regex(rf"{OPENING}|{CLOSING}|[1-4_][ \n]?"), "isolated"
+    )
     raw.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<end>", pad_token="<pad>", padding_side="left")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw, eos_token="<end>", pad_token="<pad>", padding_side="left"
+    )
 
 
 def make_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> GPT2LMHeadModel:
@@ -105,8 +124,12 @@ def warm_up(model: Any, tokenizer: Any, rows: Sequence[Row], seed: int, steps: i
         optimizer.step()
 
 
-def likeness_reward(completions: list[str], answer: list[str], metadata: list[Any], **_: Any) -> list[float]:
-    """Return the share of the empty cells that agree with the solution; 0 for an answer that is not well-formed."""
+def likeness_reward(
+    completions: list[str], answer: list[str], metadata: list[Any], **_: Any
+) -> list[float]:
+    """Return the share of the empty cells that agree with the solution;
+    0 for an answer that is not well-formed.
+    """
     rewards = []
     for completion, best, one in zip(completions, answer, metadata, strict=True):
         puzzle, instance = instance_of({"metadata": one})
@@ -121,7 +144,9 @@ def evaluate(model: Any, tokenizer: Any, rows: Sequence[Row]) -> Score:
     tokens = torch.tensor(tokenizer([grid_of(row) for row in rows])["input_ids"])
     model.eval()
     with torch.no_grad():
-        replies = model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=REPLY, do_sample=False)
+        replies = model.generate(
+            tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=REPLY, do_sample=False
+        )
     texts = tokenizer.batch_decode(replies[:, CELLS:], skip_special_tokens=True)
     return wilson_interval([score(row, text) for row, text in zip(rows, texts, strict=True)])
 
@@ -129,7 +154,9 @@ def evaluate(model: Any, tokenizer: Any, rows: Sequence[Row]) -> Score:
 class Progress(TrainerCallback):  # type: ignore[misc]
     """Prints the score now and then, and ends the training in time."""
 
-    def __init__(self, model: Any, tokenizer: Any, rows: Sequence[Row], started: float, minutes: float) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, rows: Sequence[Row], started: float, minutes: float
+    ) -> None:
         self.of, self.started, self.minutes = (model, tokenizer, rows), started, minutes
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -138,12 +165,17 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         control.should_training_stop = control.should_training_stop or seconds > 60 * self.minutes
         if state.global_step % 50 == 0:
             self.of[0].eval()
-            print(f"step {state.global_step}, {seconds:.0f} s: {shown(evaluate(*self.of))}", flush=True)
+            print(
+                f"step {state.global_step}, {seconds:.0f} s: {shown(evaluate(*self.of))}",
+                flush=True,
+            )
             self.of[0].train()
 
 
 def answers_score(rows: Sequence[Row], *, guessing: bool) -> Iterator[float]:
-    """Yield the score of random answers, or else of the puzzle's rule of thumb (`Puzzle.heuristic`)."""
+    """Yield the score of random answers,
+    or else of the puzzle's rule of thumb (`Puzzle.heuristic`).
+    """
     for number, row in enumerate(rows):
         puzzle, instance = instance_of(row)
         answer = puzzle.guess(instance, Dice(0, number)) if guessing else puzzle.heuristic(instance)
@@ -155,7 +187,9 @@ def shown(found: Score) -> str:
     return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def main(*, minutes: float = 8.0, steps: int = 600, seed: int = 0, warm_up_steps: int = 250) -> tuple[Score, Score]:
+def main(
+    *, minutes: float = 8.0, steps: int = 600, seed: int = 0, warm_up_steps: int = 250
+) -> tuple[Score, Score]:
     """Train, print the scores, and return those before and after GRPO.
 
     Args:
@@ -165,7 +199,8 @@ def main(*, minutes: float = 8.0, steps: int = 600, seed: int = 0, warm_up_steps
         warm_up_steps: length of the supervised phase.
     """
     started = time.monotonic()
-    warnings.filterwarnings("ignore", f".*{PUZZLE} has few different")  # rows equal but for a symmetry are no harm here
+    # Rows equal but for a symmetry are no harm here.
+    warnings.filterwarnings("ignore", f".*{PUZZLE} has few different")
     rows = list(PuzzleDataset(PUZZLE, size=ROWS, difficulty=TRAINED_ON))
     tests = list(PuzzleDataset(PUZZLE, size=TEST_ROWS, split="test", difficulty=DIFFICULTY))
     tokenizer = make_tokenizer()
@@ -199,14 +234,19 @@ def main(*, minutes: float = 8.0, steps: int = 600, seed: int = 0, warm_up_steps
                 disable_tqdm=True,
             ),
             processing_class=tokenizer,
-            train_dataset=datasets.Dataset.from_list([{**row, "prompt": grid_of(row)} for row in rows]),
+            train_dataset=datasets.Dataset.from_list(
+                [{**row, "prompt": grid_of(row)} for row in rows]
+            ),
             reward_funcs=[puzzle_reward, likeness_reward],
             callbacks=[Progress(model, tokenizer, tests, started, minutes)],
         )
         trainer.train()
     after = evaluate(model, tokenizer, tests)
     seconds = time.monotonic() - started
-    print(f"end of GRPO, {trainer.state.global_step} steps, {seconds:.0f} s: {shown(after)}", flush=True)
+    print(
+        f"end of GRPO, {trainer.state.global_step} steps, {seconds:.0f} s: {shown(after)}",
+        flush=True,
+    )
     return before, after
 
 

@@ -1,12 +1,13 @@
-"""Train a language model on tasks of the suite with TRL's GRPO, in both of the forms that TRL offers.
+"""Train a language model on tasks of the suite with TRL's GRPO,
+in both of the forms that TRL offers.
 
     pip install 'rlbench-suite[trl]'
     python examples/train_with_trl.py one-shot Sudoku4-v0 SAT-v0
     python examples/train_with_trl.py environment Sudoku4-v0 Wordle-v0
 
-The model is made here, tiny and random, so that nothing is downloaded and two steps take seconds; it learns nothing.
-Pass your own model and tokenizer to `one_shot` or `environment` to train it. `train_tiny_model.py` shows a tiny model
-that does learn.
+The model is made here, tiny and random, so that nothing is downloaded and two steps take seconds;
+it learns nothing. Pass your own model and tokenizer to `one_shot` or `environment` to train it.
+`train_tiny_model.py` shows a tiny model that does learn.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|endoftext|>", padding_side="left"
     )
     tokenizer.add_tokens(["<|im_start|>", "<tool_call>", "</tool_call>", "<think>", "</think>"])
-    tokenizer.chat_template = (Path(trl.__file__).parent / "chat_templates" / "qwen3.jinja").read_text()
+    tokenizer.chat_template = (
+        Path(trl.__file__).parent / "chat_templates" / "qwen3.jinja"
+    ).read_text()
     return tokenizer
 
 
@@ -67,14 +70,27 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
 
 
 def settings(folder: str, **changed: Any) -> trl.GRPOConfig:
-    """Return settings for a processor without accelerator. They are small, so that a step takes seconds."""
-    small = {"max_steps": 2, "per_device_train_batch_size": 4, "num_generations": 2, "max_completion_length": 16}
+    """Return settings for a processor without accelerator.
+
+    They are small, so that a step takes seconds.
+    """
+    small = {
+        "max_steps": 2,
+        "per_device_train_batch_size": 4,
+        "num_generations": 2,
+        "max_completion_length": 16,
+    }
     quiet = {"report_to": "none", "save_strategy": "no", "logging_steps": 1, "disable_tqdm": True}
     return trl.GRPOConfig(output_dir=folder, use_cpu=True, bf16=False, **(small | quiet | changed))
 
 
-def one_shot(model: Any, tokenizer: Any, task_ids: Sequence[str], args: trl.GRPOConfig) -> trl.GRPOTrainer:
-    """Train on puzzles whose whole answer is one reply. Lenient reading and partial credit help at the beginning."""
+def one_shot(
+    model: Any, tokenizer: Any, task_ids: Sequence[str], args: trl.GRPOConfig
+) -> trl.GRPOTrainer:
+    """Train on puzzles whose whole answer is one reply.
+
+    Lenient reading and partial credit help at the beginning.
+    """
     rows = CompositeDataset(dict.fromkeys(task_ids, 1.0), size=ROWS)
     trainer = trl.GRPOTrainer(
         model=model,
@@ -87,7 +103,9 @@ def one_shot(model: Any, tokenizer: Any, task_ids: Sequence[str], args: trl.GRPO
     return trainer
 
 
-def environment(model: Any, tokenizer: Any, task_ids: Sequence[str], args: trl.GRPOConfig) -> trl.GRPOTrainer:
+def environment(
+    model: Any, tokenizer: Any, task_ids: Sequence[str], args: trl.GRPOConfig
+) -> trl.GRPOTrainer:
     """Train on tasks that are played by calls of tools, puzzles and games alike."""
     check_chat_template(tokenizer)
     rows = episode_rows(task_ids, size=ROWS)

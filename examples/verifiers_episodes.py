@@ -1,6 +1,7 @@
 r"""A taskset of verifiers: episodes that are played turn by turn.
 
-cd examples; PYTHONPATH=. vf-eval verifiers_episodes --env.taskset.ids '["Wordle-v0"]' --env.taskset.size 20 \
+cd examples; PYTHONPATH=. vf-eval verifiers_episodes --env.taskset.ids '["Wordle-v0"]'
+--env.taskset.size 20 \
     --model MODEL --client.base-url http://localhost:8000/v1 --client.api-key-var KEY --no-push
 """
 

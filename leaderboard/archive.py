@@ -1,9 +1,10 @@
 """Read and write archives: a plain zip of fixed members, written in one way and read within limits.
 
-The reader trusts nothing. It checks the layout of the zip before it inflates anything, inflates a member up to a limit
-known beforehand, and never writes to a path that the archive names. Tables are flat, required, uncompressed columns of
-Parquet without metadata. The zip compresses them, so its limits are the only ones that matter. A flat column has no
-more values than the table has rows, and the number of rows is checked first.
+The reader trusts nothing. It checks the layout of the zip before it inflates anything, inflates a
+member up to a limit known beforehand, and never writes to a path that the archive names. Tables are
+flat, required, uncompressed columns of Parquet without metadata. The zip compresses them, so its
+limits are the only ones that matter. A flat column has no more values than the table has rows, and
+the number of rows is checked first.
 """
 
 from __future__ import annotations
@@ -34,10 +35,16 @@ _END = struct.Struct("<4s4H2LH")
 _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _REGULAR_FILE = 0o100644 << 16
-_PHYSICAL = {"float": "FLOAT", "double": "DOUBLE", "int32": "INT32", "int64": "INT64", "bool": "BOOLEAN"}
+_PHYSICAL = {
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "int32": "INT32",
+    "int64": "INT64",
+    "bool": "BOOLEAN",
+}
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def write_archive(file: IO[bytes], members: Iterator[tuple[str, bytes]]) -> None:
@@ -45,7 +52,9 @@ def write_archive(file: IO[bytes], members: Iterator[tuple[str, bytes]]) -> None
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in members:
             info = zipfile.ZipInfo(name, _EPOCH)
-            info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, _REGULAR_FILE
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.create_system = 3
+            info.external_attr = _REGULAR_FILE
             archive.writestr(info, data, compresslevel=9)
 
 
@@ -56,8 +65,11 @@ def write_table(schema: pa.Schema, groups: Sequence[Sequence[np.ndarray]]) -> by
         schema: the columns.
         groups: for each training seed, the values of each column.
     """
-    # Bytes of floats of one significance lie together, where they are alike: an eighth smaller after the zip.
-    split = {f.name: "BYTE_STREAM_SPLIT" if pa.types.is_floating(f.type) else "PLAIN" for f in schema}
+    # Bytes of floats of one significance lie together, where they are alike: an eighth smaller
+    # after the zip.
+    split = {
+        f.name: "BYTE_STREAM_SPLIT" if pa.types.is_floating(f.type) else "PLAIN" for f in schema
+    }
     file = io.BytesIO()
     with pq.ParquetWriter(
         file,
@@ -69,12 +81,14 @@ def write_table(schema: pa.Schema, groups: Sequence[Sequence[np.ndarray]]) -> by
         store_schema=False,
     ) as writer:
         for columns in groups:
-            table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
+            table = pa.table(
+                [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema
+            )
             writer.write_table(table, row_group_size=max(1, len(table)))
     return file.getvalue()
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 class Archive:
@@ -95,13 +109,21 @@ class Archive:
         with path.open("rb") as file:
             size = file.seek(0, io.SEEK_END)
             if size > MAX_ARCHIVE:
-                raise Rejected(f"The archive has {size:,} bytes; at most {MAX_ARCHIVE:,} are allowed.")
+                raise Rejected(
+                    f"The archive has {size:,} bytes; at most {MAX_ARCHIVE:,} are allowed."
+                )
             directory = _check_end(file, size)
             try:
                 with zipfile.ZipFile(file) as zipped:
                     _check_members(file, zipped, directory)
                     yield cls(file, zipped)
-            except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, UnicodeDecodeError) as error:
+            except (
+                zipfile.BadZipFile,
+                zlib.error,
+                NotImplementedError,
+                EOFError,
+                UnicodeDecodeError,
+            ) as error:
                 raise Rejected(f"The zip is damaged ({error}).") from None
 
     @property
@@ -113,7 +135,8 @@ class Archive:
         """Return the bytes of a member.
 
         Raises:
-            Rejected: there is no such member, it is larger than ``limit`` once inflated, or damaged.
+            Rejected: there is no such member, it is larger than ``limit`` once inflated, or
+                damaged.
         """
         try:
             info = self._zipped.getinfo(name)
@@ -122,22 +145,32 @@ class Archive:
         declared = info.file_size
         if declared > limit:
             raise Rejected(f"{name} inflates to {declared:,} bytes; at most {limit:,} are allowed.")
-        if info.compress_size > declared + declared // 1000 + 1000:  # deflate's overhead on incompressible bytes
+        if (
+            info.compress_size > declared + declared // 1000 + 1000
+        ):  # deflate's overhead on incompressible bytes
             raise Rejected(
-                f"{name} takes {info.compress_size:,} bytes for {declared:,} bytes of data; it holds more than these."
+                f"{name} takes {info.compress_size:,} bytes for {declared:,} bytes of data; it "
+                f"holds more than these."
             )
         self._file.seek(info.header_offset + _LOCAL_HEADER.size + len(name))
         data = self._file.read(info.compress_size)
-        if info.compress_type == zipfile.ZIP_DEFLATED:  # zipfile would ignore bytes after the end of the stream
+        if (
+            info.compress_type == zipfile.ZIP_DEFLATED
+        ):  # zipfile would ignore bytes after the end of the stream
             stream = zlib.decompressobj(-zlib.MAX_WBITS)
             try:
                 data = stream.decompress(data, declared + 1)
             except zlib.error as error:
                 raise Rejected(f"{name} is damaged ({error}).") from None
             if len(data) <= declared and (stream.unused_data or not stream.eof):
-                raise Rejected(f"{name} is damaged (the compressed data end at another place than declared).")
+                raise Rejected(
+                    f"{name} is damaged (the compressed data end at another place than declared)."
+                )
         if len(data) != declared:
-            raise Rejected(f"{name} is damaged (it declares {declared:,} bytes and holds {len(data):,} or more).")
+            raise Rejected(
+                f"{name} is damaged (it declares {declared:,} bytes and holds {len(data):,} or "
+                f"more)."
+            )
         if zlib.crc32(data) != info.CRC:
             raise Rejected(f"{name} is damaged (the checksum differs).")
         return data
@@ -149,7 +182,8 @@ class Archive:
     def table(
         self, name: str, schema: pa.Schema, seeds: int, min_rows: int, max_rows: int
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the row groups of a table, one for each training seed, as mappings from column to values.
+        """Yield the row groups of a table, one for each training seed,
+        as mappings from column to values.
 
         Args:
             name: name of the member.
@@ -197,9 +231,14 @@ def _check_end(file: IO[bytes], size: int) -> int:
 
 
 def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> None:
-    """Check that the members are plain files with safe, distinct names, one after another from the first byte on."""
+    """Check that the members are plain files with safe,
+    distinct names, one after another from the first byte on.
+    """
     if (inflated := sum(info.file_size for info in zipped.infolist())) > MAX_INFLATED:
-        raise Rejected(f"The members inflate to {inflated:,} bytes in all; at most {MAX_INFLATED:,} are allowed.")
+        raise Rejected(
+            f"The members inflate to {inflated:,} bytes in all; at most {MAX_INFLATED:,} are "
+            f"allowed."
+        )
     position = 0
     names: set[str] = set()
     for info in zipped.infolist():
@@ -218,22 +257,34 @@ def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> 
         names.add(name)
         kind = info.external_attr >> 16 & 0o170000
         if kind not in (0, 0o100000) or info.external_attr & 0x10:
-            raise Rejected(f"The member {name[:80]} is not a plain file (a link, a folder or a device).")
-        if info.flag_bits & ~0x800 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise Rejected(f"The member {name[:80]} is encrypted, streamed or compressed in another way than deflate.")
+            raise Rejected(
+                f"The member {name[:80]} is not a plain file (a link, a folder or a device)."
+            )
+        if info.flag_bits & ~0x800 or info.compress_type not in (
+            zipfile.ZIP_STORED,
+            zipfile.ZIP_DEFLATED,
+        ):
+            raise Rejected(
+                f"The member {name[:80]} is encrypted, streamed or compressed in another way than "
+                f"deflate."
+            )
         if info.header_offset != position or info.extra or info.comment:
             raise Rejected(f"Bytes before or in the member {name[:80]} belong to no member.")
         header = _local_header(info)
         file.seek(position)
         if file.read(len(header)) != header:
-            raise Rejected(f"The header of the member {name[:80]} differs from the zip's directory.")
+            raise Rejected(
+                f"The header of the member {name[:80]} differs from the zip's directory."
+            )
         position += len(header) + info.compress_size
     if position != directory:
         raise Rejected("Bytes after the last member belong to no member.")
 
 
 def _local_header(info: zipfile.ZipInfo) -> bytes:
-    """Return the header that a member must have by the directory: the same numbers and name, and no extra field."""
+    """Return the header that a member must have by the directory:
+    the same numbers and name, and no extra field.
+    """
     year, month, day, hour, minute, second = info.date_time
     name = info.orig_filename.encode()
     numbers = (
@@ -245,7 +296,13 @@ def _local_header(info: zipfile.ZipInfo) -> bytes:
 
 
 def _check_table(
-    name: str, file: pq.ParquetFile, schema: pa.Schema, seeds: int, min_rows: int, max_rows: int, size: int
+    name: str,
+    file: pq.ParquetFile,
+    schema: pa.Schema,
+    seeds: int,
+    min_rows: int,
+    max_rows: int,
+    size: int,
 ) -> None:
     metadata = file.metadata
     if metadata.metadata:
@@ -254,25 +311,41 @@ def _check_table(
     columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
     columns_in_file = [(column.path, column.physical_type) for column in columns]
     if columns_in_file != expected:
-        wrong = next((f"{a} {b}" for (a, b) in columns_in_file if (a, b) not in expected), "fewer, or in another order")
-        expected_columns = ", ".join(f"{a} {b}" for a, b in expected[:8]) + (", ..." if len(expected) > 8 else "")
+        wrong = next(
+            (f"{a} {b}" for (a, b) in columns_in_file if (a, b) not in expected),
+            "fewer, or in another order",
+        )
+        expected_columns = ", ".join(f"{a} {b}" for a, b in expected[:8]) + (
+            ", ..." if len(expected) > 8 else ""
+        )
         raise Rejected(f"{name} has other columns than {expected_columns} (found: {wrong[:80]}).")
     plain = all(
-        c.max_definition_level == c.max_repetition_level == 0 and c.logical_type.type == "NONE" for c in columns
+        c.max_definition_level == c.max_repetition_level == 0 and c.logical_type.type == "NONE"
+        for c in columns
     )
     if not plain:
-        raise Rejected(f"{name} has nested, optional or converted columns; plain required ones are allowed.")
+        raise Rejected(
+            f"{name} has nested, optional or converted columns; plain required ones are allowed."
+        )
     if metadata.num_row_groups != seeds:
         raise Rejected(
-            f"{name} has {metadata.num_row_groups} row groups; by its claims it has one for each of {seeds} seeds."
+            f"{name} has {metadata.num_row_groups} row groups; by its claims it has one for each "
+            f"of {seeds} seeds."
         )
     for i in range(seeds):
         group = metadata.row_group(i)
         if not min_rows <= group.num_rows <= max_rows:
             allowed = f"{min_rows}" if min_rows == max_rows else f"{min_rows} to {max_rows}"
-            raise Rejected(f"{name} has {group.num_rows} rows in row group {i}; {allowed} are allowed.")
+            raise Rejected(
+                f"{name} has {group.num_rows} rows in row group {i}; {allowed} are allowed."
+            )
         chunks = [group.column(j) for j in range(metadata.num_columns)]
-        if any(chunk.compression != "UNCOMPRESSED" or chunk.num_values != group.num_rows for chunk in chunks):
-            raise Rejected(f"{name} has columns that are compressed or of unequal length in row group {i}.")
+        if any(
+            chunk.compression != "UNCOMPRESSED" or chunk.num_values != group.num_rows
+            for chunk in chunks
+        ):
+            raise Rejected(
+                f"{name} has columns that are compressed or of unequal length in row group {i}."
+            )
         if sum(chunk.total_uncompressed_size for chunk in chunks) > size:
             raise Rejected(f"{name} declares row group {i} larger than the file.")

@@ -34,7 +34,9 @@ _EQUAL = 1.01
 
 
 def anchor(task: str) -> Callable[[float], float]:
-    """Return the function from a score on a task to the standard error that comes from its measured scale."""
+    """Return the function from a score on a task
+    to the standard error that comes from its measured scale.
+    """
     return cards()[task].scale().standard_error
 
 
@@ -64,7 +66,8 @@ class Standing:
     verdict: Verdict
     submission: Submission
     arrived: int | None = None
-    """Its number in the log of submissions. None if it is not in the log; it then counts as last."""
+    """Its number in the log of submissions. None if it is not in the log; it then counts as last.
+    """
     copy_of: str | None = None
     """Title of an earlier entry that plays most of its episodes with the same actions."""
     superseded_by: str | None = None
@@ -72,23 +75,30 @@ class Standing:
     name_of: str | None = None
     """Title of an earlier entry of the same name, of which this is no confirmed version."""
     shared: Mapping[str, int] = field(default_factory=dict)
-    """Number of episodes with the same actions as another entry, by its title; only where it is a tenth or more."""
+    """Number of episodes with the same actions as another entry,
+    by its title; only where it is a tenth or more.
+    """
 
     copied: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Tasks on which most episodes equal those of an earlier entry by others: its title and their number."""
+    """Tasks on which most episodes equal those of an earlier entry by others:
+    its title and their number.
+    """
 
     @cached_property
     def by_task(self) -> dict[str, Estimate]:
         """Mean score over seeds by task id."""
         estimates = {task: mean({task: scores}) for task, scores in self.verdict.scores.items()}
-        return {task: with_error(estimate, anchor(task)(estimate.point)) for task, estimate in estimates.items()}
+        return {
+            task: with_error(estimate, anchor(task)(estimate.point))
+            for task, estimate in estimates.items()
+        }
 
     @cached_property
     def success(self) -> dict[str, Estimate]:
         """Replayed success rate by task id: the mean over seeds, with its 95 % interval over seeds.
 
-        The episodes of a seed are those of one policy, so seeds count, not episodes. That holds for players that claim
-        no training, too, because nobody can check the claim.
+        The episodes of a seed are those of one policy, so seeds count, not episodes. That holds for
+        players that claim no training, too, because nobody can check the claim.
         """
         rates: dict[str, list[float]] = {}
         for cell in self.verdict.cells:
@@ -100,7 +110,9 @@ class Standing:
         """Constrained scores by task id, one for each seed; see :meth:`TaskCard.constrained`."""
         scores: dict[str, list[float]] = {}
         for cell in self.verdict.cells:
-            scores.setdefault(cell.task, []).append(cards()[cell.task].constrained(cell.score, cell.mean_cost))
+            scores.setdefault(cell.task, []).append(
+                cards()[cell.task].constrained(cell.score, cell.mean_cost)
+            )
         return scores
 
     @cached_property
@@ -126,20 +138,26 @@ class Standing:
         return {
             claim.task: Training(
                 sum(cell.training_steps for cell in claim.cells) / len(claim.cells),
-                sum(cell.train_seconds + cell.compile_seconds for cell in claim.cells) / len(claim.cells),
+                sum(cell.train_seconds + cell.compile_seconds for cell in claim.cells)
+                / len(claim.cells),
             )
             for claim in self.submission.tasks
         }
 
     @cached_property
     def privileged(self) -> tuple[TaskCard, ...]:
-        """Tasks whose state or params its policy reads, as the entry says. Agents do not see them."""
+        """Tasks whose state or params its policy reads, as the entry says.
+
+        Agents do not see them.
+        """
         return tuple(cards()[claim.task] for claim in self.submission.tasks if claim.privileged)
 
     def mean_training(self, tasks: Iterable[str] | None = None) -> Training:
         """Return the mean training of a seed over ``tasks``, or over all tasks of the entry."""
         each = [self.training[task] for task in (self.training if tasks is None else tasks)]
-        return Training(sum(t.steps for t in each) / len(each), sum(t.seconds for t in each) / len(each))
+        return Training(
+            sum(t.steps for t in each) / len(each), sum(t.seconds for t in each) / len(each)
+        )
 
     @property
     def byline(self) -> str:
@@ -168,15 +186,19 @@ class Standing:
             return f"superseded by {self.superseded_by}"
         if self.name_of:
             return (
-                f"has the name of {self.name_of}, and the board's maintainer has not confirmed that its authors sent it"
+                f"has the name of {self.name_of}, and the board's maintainer has not confirmed "
+                f"that its authors sent it"
             )
         if self.copy_of:
             return (
                 f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
-                f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} episodes"
+                f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} "
+                f"episodes"
             )
         if self.seeds < LEAST_SEEDS:
-            return f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs {LEAST_SEEDS}"
+            return (
+                f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs {LEAST_SEEDS}"
+            )
         return None
 
 
@@ -188,16 +210,22 @@ class RankedEntry:
     standing: Standing
     summary: Summary
     over_next: Estimate | None
-    """Probability that a run of this entry scores above a run of the next one; None for the last."""
+    """Probability that a run of this entry scores above a run of the next one; None for the last.
+    """
     violated: tuple[TaskCard, ...]
-    """Tasks of the board whose constraints it violates. It ranks below every entry that violates none."""
+    """Tasks of the board whose constraints it violates.
+
+    It ranks below every entry that violates none.
+    """
     constrained: Estimate | None
     """IQM of constrained scores; None on a board without constraints."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """Ranking of a suite at a budget. Entries that cover the whole suite are ranked; the others are named.
+    """Ranking of a suite at a budget.
+
+    Entries that cover the whole suite are ranked; the others are named.
 
     Entries that keep all constraints come first; within each group entries are ordered by IQM.
     """
@@ -212,14 +240,18 @@ class Board:
     unranked_entries: tuple[Standing, ...]
     """Entries that are not ranked."""
     unequal: Mapping[str, tuple[float, float]]
-    """Fewest and most training steps that ranked entries claim, by task; only tasks where they differ.
+    """Fewest and most training steps that ranked entries claim,
+    by task; only tasks where they differ.
 
-    No entry is marked for its ratio to another one, because nobody can check what the other one claims.
+    No entry is marked for its ratio to another one, because nobody can check what the other one
+    claims.
     """
 
     def training(self, standing: Standing) -> Training:
         """Return an entry's mean training of a seed over the tasks of the board that it has."""
-        return standing.mean_training(card.id for card in self.tasks if card.id in standing.training)
+        return standing.mean_training(
+            card.id for card in self.tasks if card.id in standing.training
+        )
 
     @property
     def limited(self) -> bool:
@@ -239,7 +271,9 @@ class Board:
     @property
     def tasks_text(self) -> str:
         """Number of tasks and the first of their names, as a sentence."""
-        names = ", ".join(card.name for card in self.tasks[:12]) + (", …" if len(self.tasks) > 12 else "")
+        names = ", ".join(card.name for card in self.tasks[:12]) + (
+            ", …" if len(self.tasks) > 12 else ""
+        )
         return f"{len(self.tasks)} task{'s' * (len(self.tasks) != 1)}: {names}."
 
 
@@ -250,20 +284,36 @@ def standings(
 
     Args:
         verdicts: the verdicts on all archives.
-        arrivals: number in the log by the SHA-256 of the archive. Archives that are not in it come last.
-        confirmed: SHA-256 of archives whose authors the maintainer of the board has confirmed. Anybody can type the
-            names of authors, so other archives are never by the authors of an earlier one.
+        arrivals: number in the log by the SHA-256 of the archive. Archives that are not in it come
+            last.
+        confirmed: SHA-256 of archives whose authors the maintainer of the board has confirmed.
+            Anybody can type the names of authors, so other archives are never by the authors of an
+            earlier one.
     """
     accepted = [(v, v.submission) for v in verdicts if v.accepted and v.submission]
-    accepted.sort(key=lambda pair: (arrivals.get(pair[0].sha256, float("inf")), pair[1].entry.title))
+    accepted.sort(
+        key=lambda pair: (arrivals.get(pair[0].sha256, float("inf")), pair[1].entry.title)
+    )
     result: list[Standing] = []
     for verdict, submission in accepted:
         entry, actions = submission.entry, verdict.actions_played
         equal_episodes = {e.title: shared(actions, e.verdict.actions_played) for e in result}
-        by_owners = {e.title for e in result if verdict.sha256 in confirmed and e.submission.entry.may_become(entry)}
-        namesakes = [e.title for e in result if e.original and e.submission.entry.name.lower() == entry.name.lower()]
+        by_owners = {
+            e.title
+            for e in result
+            if verdict.sha256 in confirmed and e.submission.entry.may_become(entry)
+        }
+        namesakes = [
+            e.title
+            for e in result
+            if e.original and e.submission.entry.name.lower() == entry.name.lower()
+        ]
         versions = by_owners.intersection(namesakes)
-        copies = [e.title for e in result if is_copy(actions, e.verdict.actions_played, same_entry=e.title in versions)]
+        copies = [
+            e.title
+            for e in result
+            if is_copy(actions, e.verdict.actions_played, same_entry=e.title in versions)
+        ]
         by_others = [e for e in result if e.title not in by_owners]
         copied = {
             task: (e.title, count)
@@ -278,14 +328,20 @@ def standings(
                 copy_of=max(copies, key=lambda title: equal_episodes[title], default=None),
                 name_of=next((title for title in namesakes if title not in by_owners), None),
                 copied=copied,
-                shared={title: count for title, count in equal_episodes.items() if 10 * count >= episodes(actions)},
+                shared={
+                    title: count
+                    for title, count in equal_episodes.items()
+                    if 10 * count >= episodes(actions)
+                },
             )
         )
     newest: dict[str, Standing] = {}
     for standing in result:
         name = standing.submission.entry.name.lower()
         version = standing.submission.entry.version
-        if standing.original and (name not in newest or version > newest[name].submission.entry.version):
+        if standing.original and (
+            name not in newest or version > newest[name].submission.entry.version
+        ):
             newest[name] = standing
     return [replace(e, superseded_by=_successor(e, newest)) for e in result]
 
@@ -298,18 +354,24 @@ def _successor(standing: Standing, newest: Mapping[str, Standing]) -> str | None
 
 
 def boards(entries: Sequence[Standing]) -> list[Board]:
-    """Return the boards that rank at least one entry; the widest suites and longest budgets come first."""
+    """Return the boards that rank at least one entry;
+    the widest suites and longest budgets come first.
+    """
     boards_found = []
     for suite, ids in suites().items():
         if suite == GENERALISATION:  # the judge replays no episodes on training contexts
             continue
         tasks = tuple(cards()[task] for task in ids)
         for budget in reversed(EPISODES):
-            board = _board(suite, budget, tasks, [e for e in entries if e.submission.budget == budget])
+            board = _board(
+                suite, budget, tasks, [e for e in entries if e.submission.budget == budget]
+            )
             if board:
                 boards_found.append(board)
     budgets = list(EPISODES)
-    boards_found.sort(key=lambda board: (-len(board.tasks), board.suite, -budgets.index(board.budget)))
+    boards_found.sort(
+        key=lambda board: (-len(board.tasks), board.suite, -budgets.index(board.budget))
+    )
     known_boards: set[tuple[frozenset[str], str]] = set()
     distinct = []
     for board in boards_found:  # two suites of a small package may have the same tasks
@@ -320,7 +382,9 @@ def boards(entries: Sequence[Standing]) -> list[Board]:
     return distinct
 
 
-def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequence[Standing]) -> Board | None:
+def _board(
+    suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequence[Standing]
+) -> Board | None:
     ids = [card.id for card in tasks]
     scores, reasons = {}, {}
     for entry in entries:
@@ -333,11 +397,15 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
         elif absent:
             more = f" and {len(absent) - 4} more" if len(absent) > 4 else ""
             reasons[entry.title] = (
-                f"covers {len(ids) - len(absent)} of {len(ids)} tasks; {', '.join(absent[:4])}{more} missing"
+                f"covers {len(ids) - len(absent)} of {len(ids)} tasks; "
+                f"{', '.join(absent[:4])}{more} missing"
             )
         elif copied := [card for card in tasks if card.id in entry.copied]:
             reasons[entry.title] = "; ".join(
-                f"plays the episodes of {title}, which arrived first, on {card.name} ({count:,} episodes are equal)"
+                (
+                    f"plays the episodes of {title}, which arrived first, on {card.name} "
+                    f"({count:,} episodes are equal)"
+                )
                 for card in copied[:4]
                 for title, count in (entry.copied[card.id],)
             ) + (f"; and on {len(copied) - 4} more tasks" if len(copied) > 4 else "")
@@ -348,7 +416,10 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
     comparison = compare(scores, anchors={task: anchor(task) for task in ids})
     by_title = {entry.title: entry for entry in entries}
     violated = {title: by_title[title].violated(tasks) for title in scores}
-    order = sorted(scores, key=lambda title: (bool(violated[title]), -comparison.agents[title].iqm.point, title))
+    order = sorted(
+        scores,
+        key=lambda title: (bool(violated[title]), -comparison.agents[title].iqm.point, title),
+    )
     ranking: list[RankedEntry] = []
     for i, title in enumerate(order):
         summary = comparison.agents[title]
@@ -383,7 +454,10 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
 
 
 def within(estimate: Estimate, low: float, high: float) -> Estimate:
-    """Return the estimate with the ends of its interval in a range. An interval that does not exist stays NaN."""
+    """Return the estimate with the ends of its interval in a range.
+
+    An interval that does not exist stays NaN.
+    """
     if math.isnan(estimate.low):
         return estimate
     return Estimate(estimate.point, max(estimate.low, low), min(estimate.high, high))
@@ -395,7 +469,9 @@ def carrying(scores: Mapping[str, Sequence[float]]) -> Estimate:
 
 
 def _unequal(entries: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return the fewest and the most training steps by task, for tasks where entries that train differ in them."""
+    """Return the fewest and the most training steps by task,
+    for tasks where entries that train differ in them.
+    """
     unequal_steps = {}
     for task in tasks:
         steps = [e.training[task].steps for e in entries if e.training[task].steps]

@@ -1,8 +1,9 @@
-"""Read one archive in a process of its own, which may crash, hang or run out of memory without harm to others.
+"""Read one archive in a process of its own, which may crash,
+hang or run out of memory without harm to others.
 
-``python -m rlbench_suite.leaderboard.child verify|read ARCHIVE`` writes JSON objects to stdout, one a line. The key
-``doing`` reports progress. The last line has the result as ``found``, or the reason of a failure as ``failed``. Only
-:mod:`.judge` starts this program.
+``python -m rlbench_suite.leaderboard.child verify|read ARCHIVE`` writes JSON objects to stdout, one
+a line. The key ``doing`` reports progress. The last line has the result as ``found``, or the reason
+of a failure as ``failed``. Only :mod:`.judge` starts this program.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ def main() -> None:
 def _limit() -> None:
     """Set the system's limits for this process. :mod:`.judge` also watches its memory.
 
-    The limit is on written memory (``RLIMIT_DATA``), not on addresses (``RLIMIT_AS``), because JAX and its thread pools
-    reserve many gigabytes of addresses that they never touch. Thread stacks count in full, so the limit is doubled.
+    The limit is on written memory (``RLIMIT_DATA``), not on addresses (``RLIMIT_AS``), because JAX
+    and its thread pools reserve many gigabytes of addresses that they never touch. Thread stacks
+    count in full, so the limit is doubled.
     """
     with suppress(ImportError):  # outside POSIX
         import resource
@@ -61,7 +63,9 @@ def _limit() -> None:
 
 
 def _leave(pipe: TextIO) -> None:
-    """End the process without destructors, because a damaged file may have corrupted a library's memory."""
+    """End the process without destructors,
+    because a damaged file may have corrupted a library's memory.
+    """
     pipe.flush()
     os._exit(0)
 

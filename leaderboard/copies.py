@@ -1,4 +1,7 @@
-"""Find copied entries by comparing the actions of each episode. The first entry to arrive counts as the original."""
+"""Find copied entries by comparing the actions of each episode.
+
+The first entry to arrive counts as the original.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ from pydantic import StringConstraints
 DIGITS = 16
 """Number of hexadecimal digits in the fingerprint of an episode."""
 LEAST_TELLING = 10
-"""Number of equal episodes, each unlike all others of the task, from which a task counts as copied."""
+"""Number of equal episodes, each unlike all others of the task, from which a task counts as copied.
+"""
 
 Fingerprints = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{16})+$")]
-"""Fingerprints of the episodes of a cell, one after another, in the order of the protocol's seeds."""
+"""Fingerprints of the episodes of a cell, one after another, in the order of the protocol's seeds.
+"""
 Actions = Mapping[tuple[str, int], Fingerprints]
 """Fingerprints of all episodes of an entry, by task and training seed."""
 
@@ -28,10 +33,14 @@ def digest(rows: np.ndarray) -> str:
 
 
 def by_episode(columns: Sequence[np.ndarray], lengths: np.ndarray) -> Fingerprints:
-    """Return the fingerprints of episodes, given their actions one after another and their lengths."""
+    """Return the fingerprints of episodes,
+    given their actions one after another and their lengths.
+    """
     ends = np.cumsum(lengths, dtype=np.int64)
     rows = np.stack(columns, axis=-1)
-    return "".join(digest(rows[end - n : end])[:DIGITS] for n, end in zip(lengths, ends, strict=True))
+    return "".join(
+        digest(rows[end - n : end])[:DIGITS] for n, end in zip(lengths, ends, strict=True)
+    )
 
 
 def episodes(actions: Actions) -> int:
@@ -43,7 +52,10 @@ def shared(actions: Actions, later_actions: Actions) -> int:
     """Return the number of episodes that two entries play with the same actions."""
     count = 0
     for cell in actions.keys() & later_actions.keys():
-        first, second = (np.frombuffer(text.encode(), f"S{DIGITS}") for text in (actions[cell], later_actions[cell]))
+        first, second = (
+            np.frombuffer(text.encode(), f"S{DIGITS}")
+            for text in (actions[cell], later_actions[cell])
+        )
         common_length = min(len(first), len(second))
         count += int((first[:common_length] == second[:common_length]).sum())
     return count
@@ -52,20 +64,24 @@ def shared(actions: Actions, later_actions: Actions) -> int:
 def copied_tasks(actions: Actions, earlier: Actions) -> dict[str, int]:
     """Return the tasks on which most episodes are equal, with the number of equal episodes.
 
-    Actions that the earlier entry repeats in several episodes of a task are no evidence: if all episodes begin alike,
-    there may be one best sequence, which everyone can find. So some equal episodes must occur only once.
+    Actions that the earlier entry repeats in several episodes of a task are no evidence: if all
+    episodes begin alike, there may be one best sequence, which everyone can find. So some equal
+    episodes must occur only once.
     """
     copied = {}
     for task in sorted({task for task, _ in actions} & {task for task, _ in earlier}):
         ours, earlier_of_task = (
-            {cell: text for cell, text in all_.items() if cell[0] == task} for all_ in (actions, earlier)
+            {cell: text for cell, text in all_.items() if cell[0] == task}
+            for all_ in (actions, earlier)
         )
         if 2 * (count := shared(ours, earlier_of_task)) > episodes(ours):
             times = Counter(episode for text in earlier_of_task.values() for episode in _each(text))
             telling = sum(
                 episode == earlier_episode and times[earlier_episode] == 1
                 for cell in ours.keys() & earlier_of_task.keys()
-                for episode, earlier_episode in zip(_each(ours[cell]), _each(earlier_of_task[cell]), strict=False)
+                for episode, earlier_episode in zip(
+                    _each(ours[cell]), _each(earlier_of_task[cell]), strict=False
+                )
             )
             if telling >= LEAST_TELLING:
                 copied[task] = count

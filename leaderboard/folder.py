@@ -15,7 +15,8 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+\.zip")
 
 
 def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path], dict[str, str]]:
-    """Return the archives in the order of the log, then those missing in it by name, and all else called ``.zip``.
+    """Return the archives in the order of the log,
+    then those missing in it by name, and all else called ``.zip``.
 
     Nothing is opened, so no pipe can block and no link can lead elsewhere.
 
@@ -30,7 +31,9 @@ def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path]
                 refused[escaped(path.name)] = fault
             else:
                 archives.append(path)
-    archives.sort(key=lambda path: (sequence_of.get(path.name, float("inf")), path.name.lower(), path.name))
+    archives.sort(
+        key=lambda path: (sequence_of.get(path.name, float("inf")), path.name.lower(), path.name)
+    )
     return archives, dict(sorted(refused.items()))
 
 
@@ -49,5 +52,10 @@ def _fault(path: Path) -> str | None:
 
 
 def escaped(name: str) -> str:
-    """Return a file name in printable characters. Different names stay different, even if they are not UTF-8."""
-    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in name)
+    """Return a file name in printable characters.
+
+    Different names stay different, even if they are not UTF-8.
+    """
+    return "".join(
+        c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in name
+    )

@@ -1,8 +1,10 @@
-"""Judge each archive in a process of its own. If that process crashes, hangs or uses too much memory, only this archive
-is rejected.
+"""Judge each archive in a process of its own.
 
-One wrong byte can make a C++ library end its process, so the program that the user started reads no archive itself.
-Each archive gets a new process (:mod:`.child`), so none can change the verdict on another.
+If that process crashes, hangs or uses too much memory, only this archive is rejected.
+
+One wrong byte can make a C++ library end its process, so the program that the user started reads no
+archive itself. Each archive gets a new process (:mod:`.child`), so none can change the verdict on
+another.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ Show = Callable[[str], None]
 
 
 class _Died(Exception):
-    """The process ended without a result. The message says how, as a sentence without its full stop."""
+    """The process ended without a result.
+
+    The message says how, as a sentence without its full stop.
+    """
 
 
 def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMITS) -> Verdict:
@@ -96,7 +101,8 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
 
 
 def open_up(path: Path, *, limits: Limits = LIMITS) -> Contents | None:
-    """Read an archive (:func:`.verify.read_contents`) in a process of its own, without replaying it.
+    """Read an archive (:func:`.verify.read_contents`)
+    in a process of its own, without replaying it.
 
     Returns:
         None if it cannot be read.
@@ -138,18 +144,25 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
                         raise _Died(f"The judge {message['failed']} while {doing or 'starting'}")
                     doing = plain_sentence(str(message["doing"]))
                 except (ValueError, KeyError, TypeError, RecursionError):
-                    raise _Died(f"The judge's process sent an unknown message while {doing or 'starting'}") from None
+                    raise _Died(
+                        f"The judge's process sent an unknown message while {doing or 'starting'}"
+                    ) from None
                 progress(doing)
             if (used_memory := _resident(process.pid)) > limits.memory:
                 raise _Died(
-                    f"The judge's process needed {used_memory / 2**30:.1f} GiB of memory while {doing or 'starting'}; "
-                    f"{limits.memory / 2**30:.1f} GiB are allowed"
+                    f"The judge's process needed {used_memory / 2**30:.1f} GiB of memory while "
+                    f"{doing or 'starting'}; {limits.memory / 2**30:.1f} GiB are allowed"
                 )
             if now - heard > limits.silence or now - began > limits.seconds:
-                raise _Died(f"The judge's process was stopped after {now - began:.0f} s while {doing or 'starting'}")
+                raise _Died(
+                    f"The judge's process was stopped after {now - began:.0f} s while "
+                    f"{doing or 'starting'}"
+                )
         code = _await_end(process)
         if not doing:
-            raise OSError(f"The judge's process does not start ({_ending(code)}; {_last_line(hear_out())}).")
+            raise OSError(
+                f"The judge's process does not start ({_ending(code)}; {_last_line(hear_out())})."
+            )
         raise _Died(f"The judge's process ended with {_ending(code)} while {doing}")
 
 
@@ -157,14 +170,22 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
 def _child(
     what: str, path: Path, limits: Limits
 ) -> Iterator[tuple[subprocess.Popen[bytes], queue.Queue[bytes], Callable[[], bytearray]]]:
-    """Start the process; yield it, the lines of its stdout (an empty one at the end) and what reads out its stderr."""
+    """Start the process; yield it,
+    the lines of its stdout (an empty one at the end) and what reads out its stderr.
+    """
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",  # equal bits are promised on CPUs only
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same modules as here, including plugins
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, sys.path)
+        ),  # the same modules as here, including plugins
         MEMORY: str(limits.memory),
     }
     process = subprocess.Popen(
-        _command(what, path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        _command(what, path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
     )
     lines: queue.Queue[bytes] = queue.Queue(maxsize=100)
     errors, over = bytearray(), threading.Event()
@@ -195,7 +216,9 @@ def _child(
         thread.start()
 
     def hear_out() -> bytearray:
-        """Return the end of stderr of a process that has ended, once its thread has read all of it."""
+        """Return the end of stderr of a process that has ended,
+        once its thread has read all of it.
+        """
         threads[1].join(timeout=5.0)  # another process may hold the pipe, so not for ever
         return errors
 
@@ -207,17 +230,28 @@ def _child(
         process.wait()
         for thread, (_, pipe) in zip(threads, pairs, strict=True):
             thread.join(timeout=5.0)
-            if not thread.is_alive():  # otherwise another process holds the pipe, and closing it would block
+            if (
+                not thread.is_alive()
+            ):  # otherwise another process holds the pipe, and closing it would block
                 pipe.close()
 
 
 def _command(what: str, path: Path) -> list[str]:
     # -P keeps the current folder out of the module path.
-    return [sys.executable, "-P", "-m", "rlbench_suite.leaderboard.child", what, str(path.resolve())]
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "rlbench_suite.leaderboard.child",
+        what,
+        str(path.resolve()),
+    ]
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> int:
-    """Return the exit code of a process that has closed its stdout; kill it if it does not end soon."""
+    """Return the exit code of a process that has closed its stdout;
+    kill it if it does not end soon.
+    """
     try:
         return process.wait(timeout=5.0)
     except subprocess.TimeoutExpired:
@@ -228,7 +262,9 @@ def _await_end(process: subprocess.Popen[bytes]) -> int:
 def _resident(process: int) -> int:
     """Return the resident bytes of a process; 0 where the system does not tell (outside Linux)."""
     try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except (OSError, IndexError, ValueError):
         return 0
 

@@ -1,7 +1,7 @@
 """Log of arrivals: one line for each archive, kept beside the archives and never changed.
 
-An entry can claim any date, but it cannot choose its place in this file. In a git repository the file is committed with
-each archive, so the repository keeps its history.
+An entry can claim any date, but it cannot choose its place in this file. In a git repository the
+file is committed with each archive, so the repository keeps its history.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ class Arrival(Strict):
     sha256: Sha256
     arrived: AwareDatetime
     confirmed: bool = False
-    """True if the maintainer of the board has confirmed that the named authors sent it. Nothing in an archive can."""
+    """True if the maintainer of the board has confirmed that the named authors sent it.
+
+    Nothing in an archive can.
+    """
 
 
 def read_log(folder: Path) -> list[Arrival]:
@@ -45,14 +48,23 @@ def read_log(folder: Path) -> list[Arrival]:
         try:
             arrivals.append(Arrival.model_validate_json(line))
         except ValidationError as error:
-            raise ValueError(f"{path}, line {number}, is not a line of a log ({error.errors()[0]['msg']}).") from None
+            raise ValueError(
+                f"{path}, line {number}, is not a line of a log ({error.errors()[0]['msg']})."
+            ) from None
         if arrivals[-1].sequence != number:
-            raise ValueError(f"{path}, line {number}, has the number {arrivals[-1].sequence}; a line was removed.")
+            raise ValueError(
+                f"{path}, line {number}, has the number {arrivals[-1].sequence}; a line was "
+                f"removed."
+            )
     return arrivals
 
 
-def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]], confirmed: str | None = None) -> bytes:
-    """Return the log with archives added in the given order. Archives that it has already are skipped.
+def extended(
+    arrivals: list[Arrival], archives: Iterable[tuple[str, str]], confirmed: str | None = None
+) -> bytes:
+    """Return the log with archives added in the given order.
+
+    Archives that it has already are skipped.
 
     Args:
         arrivals: the log so far.
@@ -73,7 +85,9 @@ def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]], confi
                     confirmed=sha256 == confirmed,
                 )
             )
-    return "".join(f"{arrival.model_dump_json(exclude_defaults=True)}\n" for arrival in arrivals).encode()
+    return "".join(
+        f"{arrival.model_dump_json(exclude_defaults=True)}\n" for arrival in arrivals
+    ).encode()
 
 
 def file_sha256(path: Path) -> str:

@@ -48,7 +48,10 @@ def choose_agent(path: Path, agent: str | None) -> str:
     agents = list(read_manifest(path).hyperparameters)
     if agent is None:
         if len(agents) > 1:
-            raise ValueError(f"The run in {path} has several agents ({', '.join(agents)}); choose one with --agent.")
+            raise ValueError(
+                f"The run in {path} has several agents ({', '.join(agents)}); choose one with "
+                f"--agent."
+            )
         return agents[0]
     if agent not in agents:
         raise ValueError(unknown(f"agent of the run in {path}", agent, agents))
@@ -65,14 +68,16 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
         suite: suites and ids to pack, all tasks that the agent has if None.
 
     Raises:
-        ValueError: the run is damaged or lacks cells of what is to be packed, or the agent is a language model.
+        ValueError: the run is damaged or lacks cells of what is to be packed, or the agent is a
+            language model.
         OSError: something cannot be read or written.
     """
     run = Run.read(path)
     manifest = run.manifest
     if not manifest.has_policies(entry.agent):
         raise ValueError(
-            f"{entry.agent} is a language model, which answers in words. The judge replays actions, and there are none."
+            f"{entry.agent} is a language model, which answers in words. The judge replays "
+            f"actions, and there are none."
         )
     tasks = list(manifest.hyperparameters[entry.agent])
     if suite is not None:
@@ -81,23 +86,32 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
             raise ValueError(f"The run in {path} has {entry.agent} not on {', '.join(absent)}.")
         tasks = suite_tasks
     if foreign := [task for task in tasks if task not in cards()]:
-        raise ValueError(f"A board has tasks as they are registered, and {foreign[0]} has settings of its own.")
-    cells_to_pack = [Cell(entry.agent, task, seed) for task in tasks for seed in range(manifest.seeds)]
+        raise ValueError(
+            f"A board has tasks as they are registered, and {foreign[0]} has settings of its own."
+        )
+    cells_to_pack = [
+        Cell(entry.agent, task, seed) for task in tasks for seed in range(manifest.seeds)
+    ]
     if missing := [cell for cell in cells_to_pack if not run.cell_path(cell).exists()]:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         missing_cells = "; ".join(map(str, missing[:3]))
-        raise ValueError(f"The run in {path} lacks {missing_cells}{more}; finish it with rlsuite-eval --resume.")
+        raise ValueError(
+            f"The run in {path} lacks {missing_cells}{more}; finish it with rlsuite-eval --resume."
+        )
     results = [result for result in map(run.result, cells_to_pack) if result]
     for result in results:
         run.check_tables(result)
     if floored := next((result for result in results if result.floored), None):
         raise ValueError(
-            f"{floored.cell} has {floored.floored} episodes whose return is not finite. A replay cannot verify them."
+            f"{floored.cell} has {floored.floored} episodes whose return is not finite. A replay "
+            f"cannot verify them."
         )
     traces = {task: _Trace(run, entry.agent, task) for task in tasks}
     claims = tuple(trace.claim() for trace in traces.values())
     scores = {claim.task: [cell.score for cell in claim.cells] for claim in claims}
-    machines = dict.fromkeys(Origin.of(sitting.machine).model_dump_json() for sitting in manifest.sittings)
+    machines = dict.fromkeys(
+        Origin.of(sitting.machine).model_dump_json() for sitting in manifest.sittings
+    )
     submission = Submission(
         format="rlbench-suite submission 2",
         version=manifest.version,
@@ -114,8 +128,14 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
     def members() -> Iterator[tuple[str, bytes]]:
         yield MANIFEST, submission.model_dump_json(indent=1).encode()
         for trace in traces.values():
-            yield episodes_member(trace.task.card.name), write_table(episodes_schema(trace.task), trace.episodes())
-            yield actions_member(trace.task.card.name), write_table(actions_schema(trace.task), trace.actions())
+            yield (
+                episodes_member(trace.task.card.name),
+                write_table(episodes_schema(trace.task), trace.episodes()),
+            )
+            yield (
+                actions_member(trace.task.card.name),
+                write_table(actions_schema(trace.task), trace.actions()),
+            )
 
     with writing(f"the archive {to}"), replacing(to) as unfinished, unfinished.open("wb") as file:
         write_archive(file, members())
@@ -161,7 +181,9 @@ class _Trace:
         for cell in self.cells:
             _, actions = self.run.read_trace(cell, self.task)
             flat = actions.reshape(*actions.shape[:2], -1).astype(kind)
-            rows = np.concatenate([e[:n] for e, n in zip(flat, self._episodes(cell)["length"], strict=True)])
+            rows = np.concatenate(
+                [e[:n] for e, n in zip(flat, self._episodes(cell)["length"], strict=True)]
+            )
             groups.append([np.ascontiguousarray(column) for column in rows.T])
         return groups
 

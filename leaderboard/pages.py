@@ -1,7 +1,8 @@
-"""Static pages of verified entries: one file each, without scripts and without requests to the network.
+"""Static pages of verified entries: one file each,
+without scripts and without requests to the network.
 
-The pages are Jinja2 templates in ``templates/``. Jinja2 escapes all text of an archive. The schema has checked that
-every link is an http or https address.
+The pages are Jinja2 templates in ``templates/``. Jinja2 escapes all text of an archive. The schema
+has checked that every link is an http or https address.
 """
 
 from __future__ import annotations
@@ -31,8 +32,12 @@ _COLOURED = chart.COLOURS - 1
 """Number of entries with a colour of their own. The last colour, grey, is for the rest."""
 
 
-def index_page(boards: Sequence[Board], entries: Sequence[Standing], refused: Mapping[str, Sequence[str]]) -> str:
-    """Return the first page: the widest ranking, all rankings, all entries, and the refused archives."""
+def index_page(
+    boards: Sequence[Board], entries: Sequence[Standing], refused: Mapping[str, Sequence[str]]
+) -> str:
+    """Return the first page: the widest ranking, all rankings,
+    all entries, and the refused archives.
+    """
     main = max(boards, key=lambda board: (len(board.ranking) > 1, len(board.tasks)), default=None)
     cells = [cell for entry in entries for cell in entry.verdict.cells]
     return _page(
@@ -56,8 +61,13 @@ def index_page(boards: Sequence[Board], entries: Sequence[Standing], refused: Ma
 
 def board_page(board: Board) -> str:
     """Return the page of a suite at a budget."""
-    profiles = [(ranked.standing.title, ranked.summary.profile) for ranked in board.ranking[:_COLOURED]]
-    lines = [chart.Line(title, p.taus, p.fraction, i, p.low, p.high) for i, (title, p) in enumerate(profiles)]
+    profiles = [
+        (ranked.standing.title, ranked.summary.profile) for ranked in board.ranking[:_COLOURED]
+    ]
+    lines = [
+        chart.Line(title, p.taus, p.fraction, i, p.low, p.high)
+        for i, (title, p) in enumerate(profiles)
+    ]
     columns = [ranked.standing for ranked in board.ranking[:MOST_COLUMNS]]
     return _page(
         "board.html",
@@ -66,12 +76,17 @@ def board_page(board: Board) -> str:
         scale=Axis.of(board),
         said=[*_unequal(board), *_board_remarks(board)],
         profile=chart.lines(
-            "Performance profile", lines, x_label="score τ", y_label="fraction of runs above τ", width=1064
+            "Performance profile",
+            lines,
+            x_label="score τ",
+            y_label="fraction of runs above τ",
+            width=1064,
         ),
         columns=columns,
         best={
             card.id: max(
-                (not card.violates(*entry.seed_costs[card.id]), entry.by_task[card.id].point) for entry in columns
+                (not card.violates(*entry.seed_costs[card.id]), entry.by_task[card.id].point)
+                for entry in columns
             )
             for card in board.tasks
         },
@@ -86,7 +101,12 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
         entry=entry,
         overall=carrying(entry.verdict.scores),
         rows=[TaskRow.of(entry, task) for task in entry.verdict.scores],
-        ranks=[(board, ranked) for board in boards for ranked in board.ranking if ranked.standing.title == entry.title],
+        ranks=[
+            (board, ranked)
+            for board in boards
+            for ranked in board.ranking
+            if ranked.standing.title == entry.title
+        ],
         said=list(_entry_remarks(entry)),
         claims=_claims(entry.submission),
         hyperparameters=_hyperparameters(entry.submission),
@@ -95,7 +115,9 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
 
 def _page(template: str, **values: object) -> str:
     version = rlbench_suite.__version__
-    return render("rlbench_suite.leaderboard", template, version=version, coloured=_COLOURED, **values)
+    return render(
+        "rlbench_suite.leaderboard", template, version=version, coloured=_COLOURED, **values
+    )
 
 
 @dataclass(frozen=True)
@@ -106,17 +128,28 @@ class Axis:
     MARGIN: ClassVar[int] = 12
     LOWEST_SCORE: ClassVar[float] = -0.5
     HIGHEST_SCORE: ClassVar[float] = 3.0
-    """Ends of the widest scale. Values beyond are drawn at the edge, so one odd entry does not squeeze the rest."""
+    """Ends of the widest scale.
+
+    Values beyond are drawn at the edge, so one odd entry does not squeeze the rest.
+    """
 
     low: float
     high: float
 
     @classmethod
     def of(cls, board: Board) -> Axis:
-        """Return a scale that holds 0, 1 and, within its limits, every IQM of the board with its interval."""
-        values = [v for p in board.ranking for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)]
+        """Return a scale that holds 0, 1 and, within its limits,
+        every IQM of the board with its interval.
+        """
+        values = [
+            v
+            for p in board.ranking
+            for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)
+        ]
         finite = [value for value in values if math.isfinite(value)]
-        return cls(max(min(0.0, *finite), cls.LOWEST_SCORE), min(max(1.0, *finite), cls.HIGHEST_SCORE))
+        return cls(
+            max(min(0.0, *finite), cls.LOWEST_SCORE), min(max(1.0, *finite), cls.HIGHEST_SCORE)
+        )
 
     def x(self, value: float) -> float:
         """Return the position of a value in the picture."""
@@ -132,7 +165,9 @@ class TaskRow(NamedTuple):
     mean_return: float
     score: Estimate
     beats_zero: str
-    """``yes`` if the entry's interval lies above that of the scale's zero, ``no`` if below it, else ``unclear``."""
+    """``yes`` if the entry's interval lies above that of the scale's zero,
+    ``no`` if below it, else ``unclear``.
+    """
     constrained: Estimate
     mean_cost: float
     seed_costs: list[float]
@@ -167,7 +202,7 @@ class TaskRow(NamedTuple):
         )
 
 
-# -- remarks -----------------------------------------------------------------------------------------------------------
+# -- remarks ---------------------------------------------------------------------------------------
 
 
 def _unequal(board: Board) -> Iterable[str]:
@@ -175,8 +210,10 @@ def _unequal(board: Board) -> Iterable[str]:
         names = [cards()[task].name for task in board.unequal]
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
         yield (
-            f"Ranked entries claim different numbers of training steps on {len(names)} of {len(board.tasks)} tasks "
-            f"({', '.join(names[:4])}{more}). A better score there may come from longer training, and nobody can check "
+            f"Ranked entries claim different numbers of training steps on {len(names)} of "
+            f"{len(board.tasks)} tasks "
+            f"({', '.join(names[:4])}{more}). A better score there may come from longer training, "
+            f"and nobody can check "
             "these claims."
         )
 
@@ -186,19 +223,29 @@ def _board_remarks(board: Board) -> Iterable[str]:
     if (fewest := min(counts)) > 1:
         yield on_unseen(fewest, len(board.tasks))
     if len(counts) > 1:
-        yield "Entries have different numbers of seeds. More seeds give narrower and more reliable intervals."
-    classes = sorted({m.instruction_set for ranked in board.ranking for m in ranked.standing.submission.machines})
+        yield (
+            "Entries have different numbers of seeds. More seeds give narrower and more reliable "
+            "intervals."
+        )
+    classes = sorted(
+        {m.instruction_set for ranked in board.ranking for m in ranked.standing.submission.machines}
+    )
     if len(classes) > 1:
         yield f"Runs come from machines of several instruction sets ({'; '.join(classes)})."
-    if privileged_titles := [ranked.standing.title for ranked in board.ranking if ranked.standing.privileged]:
+    if privileged_titles := [
+        ranked.standing.title for ranked in board.ranking if ranked.standing.privileged
+    ]:
         yield (
-            "Privileged entries read the state or parameters of tasks, which agents do not see. Their scores do not "
+            "Privileged entries read the state or parameters of tasks, which agents do not see. "
+            "Their scores do not "
             f"compare with those of the others: {', '.join(privileged_titles)}."
         )
-    if within := [ranked.standing.title for ranked in board.ranking if not ranked.standing.verdict.exact]:
+    if within := [
+        ranked.standing.title for ranked in board.ranking if not ranked.standing.verdict.exact
+    ]:
         yield (
-            f"These entries were replayed on another class of machine than the run's, and compared within each task's "
-            f"tolerance, not to the bit: {', '.join(within)}."
+            f"These entries were replayed on another class of machine than the run's, and compared "
+            f"within each task's tolerance, not to the bit: {', '.join(within)}."
         )
     if len(board.ranking) > MOST_COLUMNS:
         yield f"The table of tasks shows the first {MOST_COLUMNS} entries; results.json has all."
@@ -208,44 +255,65 @@ def _entry_remarks(entry: Standing) -> Iterable[str]:
     if entry.seeds > 1:
         yield on_unseen(entry.seeds, len(entry.verdict.scores))
     if entry.unranked:
-        yield f"Not ranked: it {entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
+        yield (
+            f"Not ranked: it "
+            f"{entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
+        )
     for card in entry.violated(cards()[task] for task in entry.costs):
         assert card.constraint
         yield (
-            f"It violates the constraint of {card.name}: an episode costs {entry.costs[card.id]:.3g} on average, the "
-            f"limit is {card.constraint.limit:g} ({card.constraint.counts})."
+            f"It violates the constraint of {card.name}: an episode costs "
+            f"{entry.costs[card.id]:.3g} on average, the limit is {card.constraint.limit:g} "
+            f"({card.constraint.counts})."
         )
     if entry.privileged:
         names = several([card.name for card in entry.privileged])
-        yield f"Privileged: by its own account it reads the state or parameters of {names}, which agents do not see."
+        yield (
+            f"Privileged: by its own account it reads the state or parameters of {names}, which "
+            f"agents do not see."
+        )
     for task, (title, equal_count) in entry.copied.items():
         name = cards()[task].name
-        yield f"It plays the episodes of {title}, which arrived first, on {name} ({equal_count:,} are equal)."
+        yield (
+            f"It plays the episodes of {title}, which arrived first, on {name} ({equal_count:,} "
+            f"are equal)."
+        )
     for title, equal_count in entry.shared.items():
         if title != entry.copy_of:
-            yield f"{equal_count:,} of its episodes take the same actions at every step as those of {title}."
+            yield (
+                f"{equal_count:,} of its episodes take the same actions at every step as those of "
+                f"{title}."
+            )
     if not entry.verdict.exact:
         yield (
-            "It was replayed on another class of machine than the run's: returns were compared within each task's "
-            "tolerance, not to the bit."
+            "It was replayed on another class of machine than the run's: returns were compared "
+            "within each task's tolerance, not to the bit."
         )
 
 
-# -- claims ------------------------------------------------------------------------------------------------------------
+# -- claims ----------------------------------------------------------------------------------------
 
 
 def _claims(submission: Submission) -> dict[str, str]:
-    claims = {"Agent": submission.entry.agent, "Run ended": f"{submission.created:%Y-%m-%d %H:%M} UTC"}
+    claims = {
+        "Agent": submission.entry.agent,
+        "Run ended": f"{submission.created:%Y-%m-%d %H:%M} UTC",
+    }
     for i, machine in enumerate(submission.machines, start=1):
         number = f" {i}" if len(submission.machines) > 1 else ""
         claims[f"Processor{number}"] = f"{machine.cpu}, {machine.cores} cores"
         claims[f"Instructions{number}"] = machine.instruction_set
         claims[f"Platform{number}"] = f"{machine.platform}, Python {machine.python}"
-        claims[f"Packages{number}"] = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
+        claims[f"Packages{number}"] = ", ".join(
+            f"{name} {version}" for name, version in machine.packages.items()
+        )
         claims[f"Revision{number}"] = machine.revision or "not a checkout"
-    claims["Trained on"] = ", ".join(sorted({cell.device for claim in submission.tasks for cell in claim.cells}))
+    claims["Trained on"] = ", ".join(
+        sorted({cell.device for claim in submission.tasks for cell in claim.cells})
+    )
     claims["Made with"] = (
-        f"rlbench-suite {submission.version}, protocol {submission.protocol}, {submission.budget} budget"
+        f"rlbench-suite {submission.version}, protocol {submission.protocol}, {submission.budget} "
+        f"budget"
     )
     return claims
 

@@ -1,4 +1,6 @@
-"""Schema of an archive: strict models of ``submission.json`` and the columns of the traces (see SCHEMA.md)."""
+"""Schema of an archive: strict models of ``submission.json``
+and the columns of the traces (see SCHEMA.md).
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def _plain_url(text: str) -> str:
 
 
 def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
-    """Check hyperparameters: numbers, booleans, short strings, null, and small lists and mappings of them."""
+    """Check hyperparameters: numbers, booleans, short strings,
+    null, and small lists and mappings of them.
+    """
     count = 0
 
     def check(value: Any, depth: int) -> None:
@@ -96,9 +100,15 @@ def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,38}[A-Za-z0-9])?$")]
+Label = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,38}[A-Za-z0-9])?$")
+]
 """A name that is safe as a file name and in an address."""
-Line = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[^\n]*$"), AfterValidator(_printable)]
+Line = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=120, pattern=r"^[^\n]*$"),
+    AfterValidator(_printable),
+]
 Text = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_printable)]
 Url = Annotated[str, StringConstraints(max_length=300), AfterValidator(_plain_url)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -110,7 +120,9 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Strict(BaseModel):
-    """Base of models that accept exactly their fields, of exactly their types, without NaN and infinity."""
+    """Base of models that accept exactly their fields,
+    of exactly their types, without NaN and infinity.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -131,7 +143,8 @@ class Entry(Strict):
         return f"{self.name}-v{self.version}"
 
     def may_become(self, later: Entry) -> bool:
-        """Return True if ``later`` may be a version of this entry: it names at least the same authors.
+        """Return True if ``later`` may be a version of this entry:
+        it names at least the same authors.
 
         An entry without authors has no later version, because anybody could make one.
         """
@@ -166,7 +179,10 @@ class Origin(Strict):
 
     @property
     def simulators(self) -> tuple[str | None, ...]:
-        """Versions of the simulators of the host. Machines must share them to get equal bits on tasks of the host."""
+        """Versions of the simulators of the host.
+
+        Machines must share them to get equal bits on tasks of the host.
+        """
         return self.packages.get("mujoco"), self.packages.get("pybullet")
 
     @property
@@ -176,7 +192,9 @@ class Origin(Strict):
 
 
 class CellClaim(Strict):
-    """Claims for one training seed on one task: means over its evaluation episodes, and the cost of training."""
+    """Claims for one training seed on one task:
+    means over its evaluation episodes, and the cost of training.
+    """
 
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     episodes: Annotated[int, Field(ge=1, le=2**20)]
@@ -203,7 +221,10 @@ class TaskClaim(Strict):
     """Mean over seeds."""
     hyperparameters: Hyperparameters
     privileged: bool
-    """True if the policy reads the state or params of the task, which agents do not see. It cannot be checked."""
+    """True if the policy reads the state or params of the task, which agents do not see.
+
+    It cannot be checked.
+    """
     cells: Annotated[tuple[CellClaim, ...], Field(min_length=1, max_length=MAX_SEEDS), FailFast()]
 
 
@@ -211,7 +232,9 @@ class Submission(Strict):
     """Contents of ``submission.json``."""
 
     format: Literal["rlbench-suite submission 2"]
-    version: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){1,3}[A-Za-z0-9.+]{0,20}$")]
+    version: Annotated[
+        str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){1,3}[A-Za-z0-9.+]{0,20}$")
+    ]
     """Version of the package that made the run."""
     protocol: Count
     budget: Annotated[str, StringConstraints(max_length=20)]
@@ -240,13 +263,20 @@ class Submission(Strict):
             return cls.model_validate_json(text)
         except ValidationError as error:
             errors = error.errors(include_url=False, include_context=False, include_input=False)[:3]
-            faults = [f"{'.'.join(map(str, e['loc']))[:200] or 'the file'}: {_short(e['msg'])}" for e in errors]
+            faults = [
+                f"{'.'.join(map(str, e['loc']))[:200] or 'the file'}: {_short(e['msg'])}"
+                for e in errors
+            ]
             more = f"; and {error.error_count() - 3} more" if error.error_count() > 3 else ""
-            raise Rejected(f"{MANIFEST} is not what {FORMAT!r} allows ({'; '.join(faults)}{more}).") from None
+            raise Rejected(
+                f"{MANIFEST} is not what {FORMAT!r} allows ({'; '.join(faults)}{more})."
+            ) from None
         except RecursionError:
             raise Rejected(f"{MANIFEST} is nested too deeply.") from None
         except ValueError as error:  # not UTF-8, not JSON, or a name twice
-            raise Rejected(f"{MANIFEST} is not JSON of this format ({_short(str(error))}).") from None
+            raise Rejected(
+                f"{MANIFEST} is not JSON of this format ({_short(str(error))})."
+            ) from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -269,12 +299,14 @@ def _short(text: str) -> str:
 
 
 def plain_sentence(text: str) -> str:
-    """Return text about foreign data made safe for a terminal: one line of at most 600 printable characters."""
+    """Return text about foreign data made safe for a terminal:
+    one line of at most 600 printable characters.
+    """
     plain = "".join(c if c.isprintable() else "?" for c in text[:600].replace("\n", " "))
     return plain if len(text) <= 600 else f"{plain[:596]} ..."
 
 
-# -- traces ----------------------------------------------------------------------------------------------------------
+# -- traces ----------------------------------------------------------------------------------------
 
 
 def actions_member(name: str) -> str:
@@ -288,7 +320,9 @@ def episodes_member(name: str) -> str:
 
 
 def actions_schema(task: Task[Any, Any]) -> pa.Schema:
-    """Return the columns of the actions: one for each number of an action (its array flattened in C order)."""
+    """Return the columns of the actions:
+    one for each number of an action (its array flattened in C order).
+    """
     kind = pa.from_numpy_dtype(trace_dtype(task))
     count = int(np.prod(task.action_space.shape or (), dtype=int))
     return pa.schema([pa.field(f"action_{i}", kind, nullable=False) for i in range(count)])
@@ -298,8 +332,9 @@ def episodes_schema(task: Task[Any, Any]) -> pa.Schema:
     """Return the columns of the episodes, with one return for each objective or agent."""
     returns = int(np.prod(task.reward_space.shape, dtype=int))
     columns = [
-        ("episode_seed", pa.int64()), ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()),
-        ("cost", pa.float64()), *((f"return_{i}", pa.float64()) for i in range(returns)),
+        ("episode_seed", pa.int64()), ("length", pa.int32()), ("success", pa.bool_()),
+        ("terminated", pa.bool_()), ("cost", pa.float64()),
+        *((f"return_{i}", pa.float64()) for i in range(returns)),
     ]  # fmt: skip
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns])
 

@@ -42,13 +42,19 @@ class Site(NamedTuple):
 
 
 def build(
-    submissions: Path, site: Path, *, fresh: bool = False, progress: Callable[[str], None] = lambda _: None
+    submissions: Path,
+    site: Path,
+    *,
+    fresh: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Site:
-    """Verify all archives and write ``index.html``, ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
+    """Verify all archives and write ``index.html``,
+    ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
 
-    Verdicts are cached by archive, version of the suite and class of machine, so that the next build replays only what
-    is new. All files are written to a hidden folder and moved in at the end, ``results.json`` first and ``index.html``
-    last. Files of an earlier build that no longer belong to the site are removed.
+    Verdicts are cached by archive, version of the suite and class of machine, so that the next
+    build replays only what is new. All files are written to a hidden folder and moved in at the
+    end, ``results.json`` first and ``index.html`` last. Files of an earlier build that no longer
+    belong to the site are removed.
 
     Args:
         submissions: the directory of archives.
@@ -66,7 +72,9 @@ def build(
     arrivals = read_log(submissions)
     verdicts, refused = _verdicts(submissions, arrivals, fresh, progress)
     sequences = {arrival.sha256: arrival.sequence for arrival in arrivals[::-1]}
-    entries = standings(verdicts, sequences, {arrival.sha256 for arrival in arrivals if arrival.confirmed})
+    entries = standings(
+        verdicts, sequences, {arrival.sha256 for arrival in arrivals if arrival.confirmed}
+    )
     ranked = boards(entries)
     with writing(f"the site {site}"):
         site.mkdir(parents=True, exist_ok=True)
@@ -77,7 +85,9 @@ def build(
 def _verdicts(
     submissions: Path, arrivals: Sequence[Arrival], fresh: bool, progress: Callable[[str], None]
 ) -> tuple[list[Verdict], dict[str, tuple[str, ...]]]:
-    """Return the verdicts on accepted archives, and the reasons for refusing others by file name."""
+    """Return the verdicts on accepted archives,
+    and the reasons for refusing others by file name.
+    """
     verdicts: dict[str, Verdict] = {}
     archives, not_archives = list_archives(submissions, arrivals)
     refused: dict[str, tuple[str, ...]] = {name: (reason,) for name, reason in not_archives.items()}
@@ -89,9 +99,19 @@ def _verdicts(
         if not problems and path.name != f"{title}.zip":
             problems = (f"It is the archive of {title}, so its name must be {title}.zip.",)
         if not problems and title.lower() in verdicts:
-            problems = (f"Another archive of {title} arrived first; names must differ in more than capital letters.",)
+            problems = (
+                (
+                    f"Another archive of {title} arrived first; names must differ in more than "
+                    f"capital letters."
+                ),
+            )
         if not problems and logged and verdict.sha256 not in logged:
-            problems = (f"It is not the file that arrived: the log has the SHA-256 {logged[-1]} for {path.name}.",)
+            problems = (
+                (
+                    f"It is not the file that arrived: the log has the SHA-256 {logged[-1]} for "
+                    f"{path.name}."
+                ),
+            )
         if problems:
             refused[path.name] = problems
         else:
@@ -112,13 +132,16 @@ def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> Non
         for name, entry in archives.items():
             shutil.copyfile(submissions / f"{entry.title}.zip", aside / name)
             if file_sha256(aside / name) != entry.verdict.sha256:
-                raise OSError(f"{submissions / entry.title}.zip was changed while the site was built.")
+                raise OSError(
+                    f"{submissions / entry.title}.zip was changed while the site was built."
+                )
         for name, text in pages.items():
             (aside / name).write_text(text, encoding="utf-8")
         for name, files in (("before", sorted({*names, *earlier})), (RESULTS, names)):
             text = json.dumps(_results(entries, ranked, refused, files), indent=1, allow_nan=False)
             (aside / name).write_text(text, encoding="utf-8")
-        (aside / "before").replace(site / RESULTS)  # from here on a killed build leaves a valid site
+        # From here on a killed build leaves a valid site.
+        (aside / "before").replace(site / RESULTS)
         for folder in _FOLDERS:
             (site / folder).mkdir(exist_ok=True)
         for name in [*archives, *pages]:
@@ -129,8 +152,12 @@ def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> Non
 
 
 def _earlier_files(site: Path) -> set[str]:
-    """Return the files that an earlier build lists, if their names are of the kind that a build writes."""
-    if not site.exists() or (site.is_dir() and all(path.name.startswith(".") for path in site.iterdir())):
+    """Return the files that an earlier build lists,
+    if their names are of the kind that a build writes.
+    """
+    if not site.exists() or (
+        site.is_dir() and all(path.name.startswith(".") for path in site.iterdir())
+    ):
         return set()
     try:
         earlier = json.loads((site / RESULTS).read_bytes())
@@ -147,7 +174,9 @@ def _earlier_files(site: Path) -> set[str]:
         ) from None
 
 
-def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, Any], names: list[str]) -> dict[str, Any]:
+def _results(
+    entries: list[Standing], ranked: list[Board], refused: dict[str, Any], names: list[str]
+) -> dict[str, Any]:
     """Return all numbers of the pages for ``results.json``."""
     return {
         "format": FORMAT,
@@ -155,10 +184,14 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
         "files": names,
         "entries": [
             {
-                **entry.verdict.model_dump(mode="json", exclude={"cells": {"__all__": {"by_episode"}}}),
+                **entry.verdict.model_dump(
+                    mode="json", exclude={"cells": {"__all__": {"by_episode"}}}
+                ),
                 "title": entry.title,
                 "arrived": entry.arrived,
-                "violated": [card.id for card in entry.violated(cards()[task] for task in entry.costs)],
+                "violated": [
+                    card.id for card in entry.violated(cards()[task] for task in entry.costs)
+                ],
                 "privileged": [card.id for card in entry.privileged],
                 "success": {task: _numbers(rate) for task, rate in entry.success.items()},
                 "training": {task: training._asdict() for task, training in entry.training.items()},
@@ -181,7 +214,9 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                             name: _numbers(getattr(ranked.summary, name))
                             for name in ("iqm", "mean", "median", "optimality_gap")
                         },
-                        "constrained_iqm": _numbers(ranked.constrained) if ranked.constrained else None,
+                        "constrained_iqm": _numbers(ranked.constrained)
+                        if ranked.constrained
+                        else None,
                         "violated": [card.id for card in ranked.violated],
                     }
                     for ranked in board.ranking
@@ -197,10 +232,13 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
 
 def _numbers(estimate: Any) -> list[float | None]:
     """Return the point and the ends of the interval; None where there is no interval."""
-    return [value if math.isfinite(value) else None for value in (estimate.point, estimate.low, estimate.high)]
+    return [
+        value if math.isfinite(value) else None
+        for value in (estimate.point, estimate.low, estimate.high)
+    ]
 
 
-# -- the cache of verdicts --------------------------------------------------------------------------------------------
+# -- the cache of verdicts -------------------------------------------------------------------------
 
 
 def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
@@ -212,17 +250,25 @@ def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
             pass
     verdict = judge(path, progress=lambda doing: progress(f"{path.name}: {doing}"))
     if stored_verdict and verdict.finished:
-        with writing(f"a verdict to {stored_verdict.parent}"), replacing(stored_verdict) as unfinished:
+        with (
+            writing(f"a verdict to {stored_verdict.parent}"),
+            replacing(stored_verdict) as unfinished,
+        ):
             unfinished.write_text(verdict.model_dump_json())
     return verdict
 
 
 def _kept_at(path: Path) -> Path | None:
-    """Return the path of an archive's cached verdict, named by everything it depends on; None in an edited checkout."""
+    """Return the path of an archive's cached verdict,
+    named by everything it depends on; None in an edited checkout.
+    """
     machine = Machine.this()
     if (machine.git_revision or "").endswith("-dirty"):
         return None
-    scores = {card.id: {player: score.mean for player, score in card.scores().items()} for card in cards().values()}
+    scores = {
+        card.id: {player: score.mean for player, score in card.scores().items()}
+        for card in cards().values()
+    }
     state = [
         file_sha256(path),
         rlbench_suite.__version__,

@@ -23,25 +23,31 @@ FOLDER = "submissions"
 
 
 def submit(
-    archive: Path, to: Path, *, confirm_authors: bool = False, progress: Callable[[str], None] = lambda _: None
+    archive: Path,
+    to: Path,
+    *,
+    confirm_authors: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Path, Verdict]:
     """Verify an archive, add it to the others and log its arrival: all of it or nothing.
 
-    If ``to`` lies in the checkout of a git repository, the user's git commits the archive and the log, and nothing else
-    that is staged. Pushing is left to the user.
+    If ``to`` lies in the checkout of a git repository, the user's git commits the archive and the
+    log, and nothing else that is staged. Pushing is left to the user.
 
     Args:
         archive: the file.
-        to: the directory of submissions, or the top level of a checkout, which means its folder ``submissions``.
-        confirm_authors: the maintainer of the board confirms that the authors whom the archive names have sent it. Only
-            then can it be a new version of an entry that is there.
+        to: the directory of submissions, or the top level of a checkout, which means its folder
+            ``submissions``.
+        confirm_authors: the maintainer of the board confirms that the authors whom the archive
+            names have sent it. Only then can it be a new version of an entry that is there.
         progress: is called with a description of each step.
 
     Returns:
         Its new path and the verdict. If the verdict is a rejection, nothing was written.
 
     Raises:
-        ValueError: there is already an entry of that name and version, the name belongs to others, or it is a copy.
+        ValueError: there is already an entry of that name and version, the name belongs to others,
+            or it is a copy.
         OSError: something cannot be read or written, or git refuses.
     """
     checkout = _checkout(to)
@@ -54,19 +60,25 @@ def submit(
     with staging(private) as aside:
         copy = aside / "archive.zip"
         with writing(f"a copy of {archive} in {private}"):
-            shutil.copyfile(archive, copy)  # so that the file that is judged is the one that is kept
+            # So that the file that is judged is the one that is kept.
+            shutil.copyfile(archive, copy)
         verdict = judge(copy, progress=progress)
         if not verdict.accepted or verdict.submission is None:
             return archive, verdict
         target = to / f"{verdict.submission.entry.title}.zip"
         with writing(target):
             to.mkdir(parents=True, exist_ok=True)
-            # Under the lock nothing arrives between the comparison with the others and the place in the log.
+            # Under the lock nothing arrives between the comparison with the others and the place in
+            # the log.
             with staging(to) as unfinished, locked(to):
-                if checkout and _is_uncommitted(checkout, target, verdict.sha256):  # an earlier call was killed
+                if checkout and _is_uncommitted(
+                    checkout, target, verdict.sha256
+                ):  # an earlier call was killed
                     _commit(checkout, [target, target.with_name(LOG)], verdict.submission)
                     return target, verdict
-                _refuse_twice(verdict.submission, verdict.actions_played, to, confirm_authors, progress)
+                _refuse_twice(
+                    verdict.submission, verdict.actions_played, to, confirm_authors, progress
+                )
                 confirmed = verdict.sha256 if confirm_authors else None
                 _store(copy, verdict, target, unfinished, checkout, confirmed)
     return target, verdict
@@ -78,12 +90,18 @@ def cache_folder() -> Path:
 
 
 def _refuse_twice(
-    submission: Submission, actions: Actions, folder: Path, confirmed: bool, progress: Callable[[str], None]
+    submission: Submission,
+    actions: Actions,
+    folder: Path,
+    confirmed: bool,
+    progress: Callable[[str], None],
 ) -> None:
     entry, arrivals = submission.entry, read_log(folder)
     confirmed_before = {arrival.sha256 for arrival in arrivals if arrival.confirmed}
     holders: list[Entry] = []
-    """Versions of the name by its owners: the first to arrive, and later ones that the maintainer has confirmed."""
+    """Versions of the name by its owners: the first to arrive,
+    and later ones that the maintainer has confirmed.
+    """
     for path in list_archives(folder, arrivals)[0]:
         progress(f"comparing with {path.name}")
         contents = open_up(path)
@@ -93,7 +111,10 @@ def _refuse_twice(
             continue
         earlier_entry = contents.submission.entry
         if earlier_entry.title.lower() == entry.title.lower():
-            raise ValueError(f"{entry.title} is already in {folder}; a new result needs a new name or --entry-version.")
+            raise ValueError(
+                f"{entry.title} is already in {folder}; a new result needs a new name or "
+                f"--entry-version."
+            )
         sha256 = file_sha256(path)
         same_entry = earlier_entry.name.lower() == entry.name.lower() and all(
             sha256 in confirmed_before and holder.may_become(earlier_entry) for holder in holders
@@ -104,37 +125,53 @@ def _refuse_twice(
                 raise ValueError(_version_refusal(earlier_entry, folder))
         if is_copy(actions, contents.actions_played, same_entry=same_entry):
             raise ValueError(
-                f"{entry.title} takes the same actions as {earlier_entry.title}, which is already in {folder}, at "
-                f"every step of {shared(actions, contents.actions_played):,} of {episodes(actions):,} episodes."
+                f"{entry.title} takes the same actions as {earlier_entry.title}, which is already "
+                f"in {folder}, at every step of {shared(actions, contents.actions_played):,} of "
+                f"{episodes(actions):,} episodes."
             )
 
 
 def _version_refusal(entry: Entry, folder: Path) -> str:
     if not entry.authors:
-        return f"{entry.title} in {folder} names no authors, so it has no later version. Choose another --name."
+        return (
+            f"{entry.title} in {folder} names no authors, so it has no later version. Choose "
+            f"another --name."
+        )
     return (
-        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name them too, and "
-        "anybody can type their names. So the maintainer of the board adds it, with submit --confirm-authors. "
+        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name "
+        f"them too, and "
+        "anybody can type their names. So the maintainer of the board adds it, with submit "
+        "--confirm-authors. "
         "Or choose another --name."
     )
 
 
 def _store(
-    source: Path, verdict: Verdict, target: Path, aside: Path, checkout: Path | None, confirmed: str | None
+    source: Path,
+    verdict: Verdict,
+    target: Path,
+    aside: Path,
+    checkout: Path | None,
+    confirmed: str | None,
 ) -> None:
     """Place an archive, never over another, and log it. If one of the two fails, neither stays.
 
-    The caller has locked the folder of ``target``; ``aside`` is a folder in it for unfinished files.
+    The caller has locked the folder of ``target``; ``aside`` is a folder in it for unfinished
+    files.
     """
     folder, log = target.parent, target.with_name(LOG)
     if os.path.lexists(target):
         raise ValueError(f"There is already a file {target}.")
     before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
     archives, _ = list_archives(folder, arrivals)
-    logged = {arrival.archive for arrival in arrivals}  # a file that was changed since then stays refused
-    there = [(path.name, file_sha256(path)) for path in archives if path.name not in logged]  # added without submit
+    # A file that was changed since then stays refused.
+    logged = {arrival.archive for arrival in arrivals}
+    # Added without submit.
+    there = [(path.name, file_sha256(path)) for path in archives if path.name not in logged]
     shutil.copyfile(source, aside / target.name)
-    (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)], confirmed))
+    (aside / LOG).write_bytes(
+        extended(arrivals, [*there, (target.name, verdict.sha256)], confirmed)
+    )
     (aside / "before").write_bytes(before or b"")
     for name in (target.name, LOG):
         with (aside / name).open("r+b") as file:  # Windows flushes only what may be written
@@ -153,7 +190,7 @@ def _store(
         raise
 
 
-# -- git ---------------------------------------------------------------------------------------------------------------
+# -- git -------------------------------------------------------------------------------------------
 
 
 def _checkout(path: Path) -> Path | None:
@@ -170,26 +207,47 @@ def _is_uncommitted(checkout: Path, target: Path, sha256: str) -> bool:
     """Return whether an archive is in its place and in the log, and no commit has it."""
     if not target.is_file() or file_sha256(target) != sha256:
         return False
-    if (target.name, sha256) not in {(arrival.archive, arrival.sha256) for arrival in read_log(target.parent)}:
+    if (target.name, sha256) not in {
+        (arrival.archive, arrival.sha256) for arrival in read_log(target.parent)
+    }:
         return False
-    return not _git(checkout, "rev-list", "--all", "-1", "--", target.resolve().relative_to(checkout).as_posix())
+    return not _git(
+        checkout, "rev-list", "--all", "-1", "--", target.resolve().relative_to(checkout).as_posix()
+    )
 
 
 def _commit(checkout: Path, paths: list[Path], submission: Submission) -> None:
     names = [path.resolve().relative_to(checkout).as_posix() for path in paths]
     try:
         _git(checkout, "add", "--force", "--", *names)
-        _git(checkout, "commit", "--quiet", "--message", f"Submission {submission.entry.title}", "--only", "--", *names)
+        _git(
+            checkout,
+            "commit",
+            "--quiet",
+            "--message",
+            f"Submission {submission.entry.title}",
+            "--only",
+            "--",
+            *names,
+        )
     except OSError:
-        subprocess.run(["git", "-C", str(checkout), "reset", "--quiet", "--", *names], check=False, capture_output=True)
+        subprocess.run(
+            ["git", "-C", str(checkout), "reset", "--quiet", "--", *names],
+            check=False,
+            capture_output=True,
+        )
         raise
 
 
 def _git(where: Path, *arguments: str) -> str:
     try:
-        process = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
+        process = subprocess.run(
+            ["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False
+        )
     except FileNotFoundError:
-        raise OSError(f"{where} is the checkout of a git repository, and git is not installed.") from None
+        raise OSError(
+            f"{where} is the checkout of a git repository, and git is not installed."
+        ) from None
     if process.returncode:
         output = " ".join((process.stderr or process.stdout).split())[:500]
         raise OSError(f"git {arguments[0]} failed in {where}: {output}")

@@ -1,4 +1,6 @@
-"""Judge an archive: replay its actions in fresh environments and compare every claim with the result."""
+"""Judge an archive: replay its actions in fresh environments
+and compare every claim with the result.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ from .schema import (
 )
 
 MAX_PROBLEMS = 100
-"""Largest number of faults in a verdict, so that an archive with millions of faults does not fill the disk."""
+"""Largest number of faults in a verdict,
+so that an archive with millions of faults does not fill the disk.
+"""
 _ALIKE = 3
 """Number of faults of one kind in one cell that are described. The others are counted."""
 _ROUNDING = 1e-9
@@ -84,7 +88,9 @@ class Verdict(Strict):
     cells: tuple[VerifiedCell, ...]
     """Results for every task that could be replayed, even if claims differ."""
     exact: bool
-    """True if returns were compared to the bit (same class of machine), not within the cards' tolerances."""
+    """True if returns were compared to the bit (same class of machine),
+    not within the cards' tolerances.
+    """
     judge: Origin
     judged: AwareDatetime
     seconds: float
@@ -130,11 +136,18 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
             progress(f"reading {MANIFEST}")
             submission = archive.submission()
             exact = _is_exact(submission, judge)
-            same_simulators = all(machine.simulators == judge.simulators for machine in submission.machines)
-            problems = [*_wrong_declarations(submission), *_wrong_members(submission, archive.names)]
+            same_simulators = all(
+                machine.simulators == judge.simulators for machine in submission.machines
+            )
+            problems = [
+                *_wrong_declarations(submission),
+                *_wrong_members(submission, archive.names),
+            ]
             if not problems:
                 for claim in submission.tasks:
-                    task_cells, wrong = _judge_task(archive, claim, submission.budget, exact, same_simulators, progress)
+                    task_cells, wrong = _judge_task(
+                        archive, claim, submission.budget, exact, same_simulators, progress
+                    )
                     cells += task_cells
                     problems += wrong
                     if len(problems) >= MAX_PROBLEMS:
@@ -143,7 +156,9 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
     except Rejected as rejection:
         problems = [*problems, str(rejection)]
     if len(problems) > MAX_PROBLEMS:
-        problems[MAX_PROBLEMS:] = [f"There are {len(problems) - MAX_PROBLEMS:,} more faults, at least."]
+        problems[MAX_PROBLEMS:] = [
+            f"There are {len(problems) - MAX_PROBLEMS:,} more faults, at least."
+        ]
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -167,18 +182,21 @@ def _is_exact(submission: Submission, judge: Origin) -> bool:
     return all(machine.bits == judge.bits for machine in submission.machines)
 
 
-# -- declarations --------------------------------------------------------------------------------------------------
+# -- declarations ----------------------------------------------------------------------------------
 
 
 def _wrong_declarations(submission: Submission) -> Iterator[str]:
     """Yield the faults of claims that need no replay."""
     if _numbers(submission.version) > _numbers(rlbench_suite.__version__):
         yield (
-            f"The run was made with rlbench-suite {submission.version}, which is newer than this judge "
-            f"({rlbench_suite.__version__}); verify it with that version."
+            f"The run was made with rlbench-suite {submission.version}, which is newer than this "
+            f"judge ({rlbench_suite.__version__}); verify it with that version."
         )
     if submission.protocol != VERSION:
-        yield f"The run follows evaluation protocol {submission.protocol}; results of protocol {VERSION} compare."
+        yield (
+            f"The run follows evaluation protocol {submission.protocol}; results of protocol "
+            f"{VERSION} compare."
+        )
     if submission.budget not in EPISODES:
         yield f"The budget is {submission.budget!r}; known: {', '.join(EPISODES)}."
         return
@@ -201,9 +219,15 @@ def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
         if times > 1:
             yield f"{task}, seed {seed}: the cell is claimed {times} times."
     if count != (first_count := len({cell.seed for cell in first.cells})):
-        yield f"{task} has {count} seeds and {_name(first.task)} has {first_count}; all tasks need the same number."
+        yield (
+            f"{task} has {count} seeds and {_name(first.task)} has {first_count}; all tasks need "
+            f"the same number."
+        )
     if sorted(set(seeds)) != list(range(count)):
-        yield f"{task} has the seeds {_list(seeds)}; they must be 0, 1, 2 and so on, so that none is picked."
+        yield (
+            f"{task} has the seeds {_list(seeds)}; they must be 0, 1, 2 and so on, so that none is "
+            f"picked."
+        )
     elif seeds != sorted(seeds):
         yield f"{task} has its seeds in the order {_list(seeds)}; the order must be increasing."
     for cell in claim.cells:
@@ -232,8 +256,12 @@ def _wrong_references(card: TaskCard, claim: TaskClaim) -> Iterator[str]:
 
 def _wrong_members(submission: Submission, names: list[str]) -> Iterator[str]:
     cards_by_id = cards()
-    short = [cards_by_id[claim.task].name for claim in submission.tasks if claim.task in cards_by_id]
-    members = [MANIFEST] + [member(name) for name in short for member in (episodes_member, actions_member)]
+    short = [
+        cards_by_id[claim.task].name for claim in submission.tasks if claim.task in cards_by_id
+    ]
+    members = [MANIFEST] + [
+        member(name) for name in short for member in (episodes_member, actions_member)
+    ]
     for name in sorted(set(names).difference(members)):
         yield f"The archive has a member {name[:80]!r} that belongs to no claim."
     there = set(names)
@@ -242,7 +270,7 @@ def _wrong_members(submission: Submission, names: list[str]) -> Iterator[str]:
             yield f"The member {name} is missing."
 
 
-# -- replay ----------------------------------------------------------------------------------------------------
+# -- replay ----------------------------------------------------------------------------------------
 
 
 def _judge_task(
@@ -261,7 +289,9 @@ def _judge_task(
     problems: list[str] = []
     seeds = len(claim.cells)
     try:
-        for cell, (claimed, actions) in zip(claim.cells, _tables(archive, task, seeds, budget, progress), strict=True):
+        for cell, (claimed, actions) in zip(
+            claim.cells, _tables(archive, task, seeds, budget, progress), strict=True
+        ):
             faults = _Cell(task, cell, claimed, actions, budget, exact)
             problems += faults.wrong_trace()
             if not faults.playable:
@@ -274,7 +304,10 @@ def _judge_task(
         problems.append(str(rejection))
     if len(cells) == seeds:
         problems += _differs(
-            f"{card.id}: the score", claim.score, np.mean([c.score for c in cells]), _slack(card, exact)
+            f"{card.id}: the score",
+            claim.score,
+            np.mean([c.score for c in cells]),
+            _slack(card, exact),
         )
     return cells, problems
 
@@ -288,7 +321,9 @@ def _tables(
         (episodes_member(card.name), episodes_schema(task), count),
         (actions_member(card.name), actions_schema(task), count * card.horizon),
     )
-    groups = [archive.table(name, schema, seeds, count, max_rows) for name, schema, max_rows in members]
+    groups = [
+        archive.table(name, schema, seeds, count, max_rows) for name, schema, max_rows in members
+    ]
     for _ in range(seeds):
         pair = []
         for (name, _, _), group in zip(members, groups, strict=True):
@@ -324,9 +359,13 @@ def read_contents(path: Path, *, progress: Callable[[str], None] = lambda _: Non
             raise Rejected(f"The budget is {submission.budget!r}.")
         for claim in submission.tasks:
             if card := cards().get(claim.task):
-                tables = _tables(archive, card.build(), len(claim.cells), submission.budget, progress)
+                tables = _tables(
+                    archive, card.build(), len(claim.cells), submission.budget, progress
+                )
                 for cell, (claimed, rows) in zip(claim.cells, tables, strict=True):
-                    cells_of_actions.append((claim.task, cell.seed, by_episode(list(rows.values()), claimed["length"])))
+                    cells_of_actions.append(
+                        (claim.task, cell.seed, by_episode(list(rows.values()), claimed["length"]))
+                    )
     return Contents(submission=submission, actions=tuple(cells_of_actions))
 
 
@@ -338,7 +377,10 @@ def _few(subject: str, wrong: np.ndarray, say: Callable[[int], str]) -> Iterator
 
 
 class _Cell:
-    """Check of one cell. ``claimed`` has one row for each episode, ``actions`` one for each step."""
+    """Check of one cell.
+
+    ``claimed`` has one row for each episode, ``actions`` one for each step.
+    """
 
     def __init__(
         self,
@@ -362,10 +404,13 @@ class _Cell:
     def wrong_trace(self) -> Iterator[str]:
         """Yield the faults of the trace itself. After some of them nothing can be replayed."""
         episode_seeds, seeds = self.claimed["episode_seed"], np.array(self.seeds)
-        lengths, rows, horizon = self.claimed["length"], len(self.columns[0]), self.task.card.horizon
+        lengths = self.claimed["length"]
+        rows = len(self.columns[0])
+        horizon = self.task.card.horizon
         foreign = np.flatnonzero(episode_seeds != seeds)
         yield from _few(self.name, foreign, lambda i: (
-            f"{self._episode(i)}: it was played on environment seed {episode_seeds[i]}; the protocol's is {seeds[i]}."
+            f"{self._episode(i)}: it was played on environment seed {episode_seeds[i]}; the "
+            f"protocol's is {seeds[i]}."
         ))  # fmt: skip
         impossible = np.flatnonzero((lengths < 1) | (lengths > horizon))
         yield from _few(self.name, impossible, lambda i: (
@@ -386,16 +431,22 @@ class _Cell:
             for column, lower, upper in zip(self.columns, low, high, strict=True)
         ]
         self.playable = not any(map(len, wrong))
-        entries = np.array([(row, number) for number, rows in enumerate(wrong) for row in rows[:_ALIKE]], int)
+        entries = np.array(
+            [(row, number) for number, rows in enumerate(wrong) for row in rows[:_ALIKE]], int
+        )
         for row, number in entries[:_ALIKE].tolist():
             episode = int(np.searchsorted(ends, row, side="right"))
             step = row - (ends[episode] - lengths[episode])
             yield (
                 f"{self._episode(episode)}: number {number} of the action at step {step} is "
-                f"{self.columns[number][row]:g}; the action space is {low[number]:g} to {high[number]:g}."
+                f"{self.columns[number][row]:g}; the action space is {low[number]:g} to "
+                f"{high[number]:g}."
             )
         if (count := sum(map(len, wrong))) > _ALIKE:
-            yield f"{self.name}: {count - _ALIKE:,} more numbers of actions are outside the action space."
+            yield (
+                f"{self.name}: {count - _ALIKE:,} more numbers of actions are outside the action "
+                f"space."
+            )
 
     def play(self) -> VerifiedCell:
         """Replay the cell."""
@@ -433,7 +484,10 @@ class _Cell:
             return f"{self._episode(i)}: {claimed_length} steps are claimed, and it {what}."
 
         yield from _few(self.name, np.flatnonzero(record.length != claimed["length"]), of_length)
-        for name, flags in (("success", record.info["success"].astype(bool)), ("terminated", record.terminated)):
+        for name, flags in (
+            ("success", record.info["success"].astype(bool)),
+            ("terminated", record.terminated),
+        ):
             yield from self._flags_that_differ(name, flags)
         totals = record.total.astype(np.float64).reshape(len(self.seeds), -1)
         numbers = {f"return_{j}": column for j, column in enumerate(totals.T)}
@@ -444,11 +498,16 @@ class _Cell:
             )
         slack = self._tolerance("return")
         for field in ("mean_return", "score", "success_rate", "mean_length", "mean_cost"):
-            allowed = {"score": _slack(card, self.exact), "mean_cost": self._tolerance("cost")}.get(field, slack)
+            allowed = {"score": _slack(card, self.exact), "mean_cost": self._tolerance("cost")}.get(
+                field, slack
+            )
             label = f"{card.id}, seed {self.cell.seed}: the {field.replace('_', ' ')}"
             yield from _differs(label, getattr(self.cell, field), getattr(verified, field), allowed)
         if self.cell.actions != verified.actions:
-            yield f"{card.id}, seed {self.cell.seed}: the SHA-256 of the actions is not the claimed one."
+            yield (
+                f"{card.id}, seed {self.cell.seed}: the SHA-256 of the actions is not the claimed "
+                f"one."
+            )
 
     def _flags_that_differ(self, name: str, replayed: np.ndarray) -> Iterator[str]:
         claimed = self.claimed[name]
@@ -461,13 +520,14 @@ class _Cell:
         claimed = self.claimed[name]
         allowed = self._tolerance(name)
         if self.exact:
-            equal, manner = claimed.view(np.int64) == np.ascontiguousarray(replayed).view(np.int64), ""
+            equal = claimed.view(np.int64) == np.ascontiguousarray(replayed).view(np.int64)
+            manner = ""
         else:
             equal = np.abs(claimed - replayed) <= allowed
             manner = f" (another class of machine; the card allows a difference of {allowed:g})"
         yield from _few(self.name, np.flatnonzero(~equal), lambda i: (
-            f"{self._episode(i)}: the {what} is claimed to be {float(claimed[i])!r} and is {float(replayed[i])!r}"
-            f"{manner}."
+            f"{self._episode(i)}: the {what} is claimed to be {float(claimed[i])!r} and is "
+            f"{float(replayed[i])!r}{manner}."
         ))  # fmt: skip
 
     def _tolerance(self, name: str) -> float:
@@ -478,15 +538,21 @@ class _Cell:
         return card.cost_tolerance if name == "cost" else card.replay_tolerance
 
 
-def _wrong_aggregates(submission: Submission, cells: list[VerifiedCell], exact: bool) -> Iterator[str]:
+def _wrong_aggregates(
+    submission: Submission, cells: list[VerifiedCell], exact: bool
+) -> Iterator[str]:
     if len(cells) < sum(len(claim.cells) for claim in submission.tasks):
         return
     scores: dict[str, list[float]] = {}
     for cell in cells:
         scores.setdefault(cell.task, []).append(cell.score)
     slack = max(_slack(cards()[task], exact) for task in scores)
-    yield from _differs("The IQM", submission.iqm, aggregates.iqm(scores, replicates=1).point, slack)
-    yield from _differs("The mean", submission.mean, aggregates.mean(scores, replicates=1).point, slack)
+    yield from _differs(
+        "The IQM", submission.iqm, aggregates.iqm(scores, replicates=1).point, slack
+    )
+    yield from _differs(
+        "The mean", submission.mean, aggregates.mean(scores, replicates=1).point, slack
+    )
 
 
 def _differs(label: str, claimed: float, replayed: Any, slack: float) -> Iterator[str]:

@@ -1,18 +1,23 @@
-"""A Gymnasium-compatible benchmark suite: honest tasks, fast physics, statistics with intervals, replayed results.
+"""A Gymnasium-compatible benchmark suite: honest tasks,
+fast physics, statistics with intervals, replayed results.
 
 Importing this package registers every id: ``gymnasium.make("rlsuite/SAT-v0")`` works after it, and
-``gymnasium.make("rlbench_suite:rlsuite/SAT-v0")`` imports it by itself. What users need has its name here:
+``gymnasium.make("rlbench_suite:rlsuite/SAT-v0")`` imports it by itself. What users need has its
+name here:
 
-=================================  =====================================================================================
+=================================  =================================================================
 ``tasks()``, ``suites()``          ids of all tasks, and of each suite
-``card(id)``                       description of a task: spaces, time limit, difficulties, measured scores
+``card(id)``                       description of a task: spaces, time limit, difficulties, measured
+                                   scores
 ``make(id)``, ``make_vec(id, n)``  environments, as Gymnasium makes them
 ``play(env, "reference")``         whole episodes of a named player
 ``stats``                          statistics of scores with intervals, on plain arrays
-``functional``                     tasks as pure functions for the user's own ``jit``, ``vmap`` and ``scan``
-``check_task(task)``               checks of a task of one's own; ``ContractError`` says what is wrong with one
+``functional``                     tasks as pure functions for the user's own ``jit``, ``vmap`` and
+                                   ``scan``
+``check_task(task)``               checks of a task of one's own; ``ContractError`` says what is
+                                   wrong with one
 ``register()``                     registration of every id, which the import has done already
-=================================  =====================================================================================
+=================================  =================================================================
 """
 
 from importlib import import_module as _import_module

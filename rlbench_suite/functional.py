@@ -1,4 +1,5 @@
-"""Tasks as pure functions in gymnax's form, for the user's own ``jit``, ``vmap``, ``scan`` and ``grad``.
+"""Tasks as pure functions in gymnax's form,
+for the user's own ``jit``, ``vmap``, ``scan`` and ``grad``.
 
 ::
 
@@ -6,8 +7,9 @@
     observation, state = env.reset(key, params)
     observation, state, reward, done, info = env.step(key, state, action, params)
 
-Functions take and return one episode; ``jax.vmap`` makes batches. An episode is that of ``gymnasium.make(id)``:
-``env.reset(jax.random.key(7), params)`` begins the one that ``reset(seed=7)`` begins there.
+Functions take and return one episode; ``jax.vmap`` makes batches. An episode is that of
+``gymnasium.make(id)``: ``env.reset(jax.random.key(7), params)`` begins the one that
+``reset(seed=7)`` begins there.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ import jax.numpy as jnp
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unexpected
-from rlbench_suite.core.episode import VECTORS, Draw, Episode, advance, begin, scalar_return
+from rlbench_suite.core.episode import (
+    VECTORS,
+    ContextSource,
+    Episode,
+    advance,
+    begin,
+    scalar_return,
+)
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 
@@ -31,12 +40,16 @@ class EnvParams(NamedTuple):
 
     max_steps_in_episode: Any
     """Time limit in steps, int32 ``()``."""
-    contexts: Draw
-    """Where the contexts of episodes come from: ``Draw.parse("test", env.task)`` for those of the test split."""
+    contexts: ContextSource
+    """Where the contexts of episodes come from:
+    ``ContextSource.parse("test", env.task)`` for those of the test split.
+    """
 
 
 class FunctionalEnv:
-    """A task as pure functions of a key, a state and an action. The state is a pytree: save it, branch from it.
+    """A task as pure functions of a key, a state and an action.
+
+    The state is a pytree: save it, branch from it.
 
     ``params`` may be left out everywhere; they are then ``default_params``.
 
@@ -47,7 +60,7 @@ class FunctionalEnv:
 
     def __init__(self, task: Task[Any, Any], split: str | int = "train") -> None:
         self.task = task
-        self.default_params = EnvParams(task.card.horizon, Draw.parse(split, task))
+        self.default_params = EnvParams(task.card.horizon, ContextSource.parse(split, task))
 
     def reset(self, key: jax.Array, params: EnvParams | None = None) -> tuple[Any, Episode]:
         """Begin an episode.
@@ -64,7 +77,10 @@ class FunctionalEnv:
         """
         seed = jax.random.key_data(key)
         if seed.shape != (2,):
-            raise ValueError(f"reset takes one threefry key, whose data are uint32 (2,); this key's are {seed.shape}.")
+            raise ValueError(
+                f"reset takes one threefry key, whose data are uint32 (2,); this key's are "
+                f"{seed.shape}."
+            )
         episode, first = begin(self.task, seed, 0, (params or self.default_params).contexts)
         return first.observation, episode
 
@@ -74,16 +90,20 @@ class FunctionalEnv:
         """Step once, and begin the next episode at once if this one has ended.
 
         Args:
-            key: random key of the next episode. The step itself samples from the key of its own episode.
+            key: random key of the next episode. The step itself samples from the key of its own
+                episode.
             state: the running episode.
-            action: an action of the action space; numbers outside the bounds of a Box are clipped to them.
+            action: an action of the action space; numbers outside the bounds of a Box are clipped
+                to them.
             params: time limit and source of contexts.
 
         Returns:
-            Observation and state, those of the next episode where this one has ended; then of the step just made: the
-            reward ``()`` (objectives weighted as the card says, agents averaged), ``done`` bool ``()``, and ``info``
-            with scalars: ``terminated``, ``truncated``, ``success``, the score so far, and the measures of the task. If
-            the task has objectives, ``vector_reward`` has the reward of each, ``(n_objectives,)``.
+            Observation and state, those of the next episode where this one has ended; then of the
+            step just made: the reward ``()`` (objectives weighted as the card says, agents
+            averaged), ``done`` bool ``()``, and ``info``
+            with scalars: ``terminated``, ``truncated``, ``success``, the score so far, and the
+            measures of the task. If the task has objectives, ``vector_reward`` has the reward of
+            each, ``(n_objectives,)``.
         """
         last_observation, last_state, reward, done, info = self.step_env(key, state, action, params)
         last = last_observation, last_state
@@ -94,7 +114,8 @@ class FunctionalEnv:
     def step_env(
         self, key: jax.Array, state: Episode, action: jax.Array, params: EnvParams | None = None
     ) -> tuple[Any, Episode, jax.Array, jax.Array, dict[str, Any]]:
-        """Step once and begin no other episode: as :meth:`step`, with the last observation and state of this one.
+        """Step once and begin no other episode: as :meth:`step`,
+        with the last observation and state of this one.
 
         An algorithm that estimates the value of what follows a time limit needs this observation.
         """
@@ -114,7 +135,8 @@ class FunctionalEnv:
         return jnp.clip(action, space.low, space.high) if isinstance(space, spaces.Box) else action
 
     def action_mask(self, state: Episode) -> jax.Array | None:
-        """Return which actions are legal now, bool ``(n_actions,)``, or None if every action always is.
+        """Return which actions are legal now, bool ``(n_actions,)``,
+        or None if every action always is.
 
         A step with an action that is not legal changes nothing but the time.
         """
@@ -147,7 +169,8 @@ def make(
         settings: settings of the card, as ``gymnasium.make`` takes them, and ``context``.
 
     Raises:
-        ValueError: a value is unknown or has no meaning here, or a simulator of the host computes the task.
+        ValueError: a value is unknown or has no meaning here, or a simulator of the host computes
+            the task.
     """
     card = find_card(task_id)
     allowed = [*card.settings, "context"]
@@ -156,8 +179,10 @@ def make(
             raise unexpected(card.id, name, ["split", "difficulty", "dtype", *allowed])
     if card.host:
         raise ValueError(
-            f"{card.id} is computed by a simulator of the host, which has no pure functions. Use rlbench_suite.make or "
-            f"rlbench_suite.make_vec."
+            f"{card.id} is computed by a simulator of the host, which has no pure functions. Use "
+            f"rlbench_suite.make or rlbench_suite.make_vec."
         )
-    env = FunctionalEnv(find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype), split)
+    env = FunctionalEnv(
+        find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype), split
+    )
     return env, env.default_params

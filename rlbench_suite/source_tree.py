@@ -1,7 +1,7 @@
 """Find the wings where they lie in a clone: beside this package, not in it.
 
-An installed package holds them (``[tool.setuptools.package-dir]`` in ``pyproject.toml``). In a clone nothing but these
-four names is added to the package, whether it is installed there or not.
+An installed package holds them (``[tool.setuptools.package-dir]`` in ``pyproject.toml``). In a
+clone nothing but these four names is added to the package, whether it is installed there or not.
 """
 
 import sys
@@ -11,16 +11,18 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-import rlbench_suite
-
-PACKAGE = Path(rlbench_suite.__path__[0])
+PACKAGE = Path(__file__).parent
 WINGS = ("envs", "datasets", "baselines", "leaderboard")
 
 
 class WingFinder(MetaPathFinder):
-    """Import ``rlbench_suite.envs`` from the folder ``envs`` of a clone, and the other wings alike."""
+    """Import ``rlbench_suite.envs`` from the folder ``envs``
+    of a clone, and the other wings alike.
+    """
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return the spec of a wing, or None for every other module."""
         package, _, wing = name.rpartition(".")
         if package != "rlbench_suite" or wing not in WINGS:

@@ -1,13 +1,15 @@
 """Statistics of scores in plain arrays, with intervals that say what few seeds can tell.
 
-Scores are normalised: 0 is the better of random play and doing nothing, 1 the reference player. Every function takes
+Scores are normalised: 0 is the better of random play and doing nothing, 1 the reference player.
+Every function takes
 
 * an array ``(n_seeds,)``, the scores of one task,
 * an array ``(n_seeds, n_tasks)``, one column for each task,
 * or a mapping from the names of tasks to arrays ``(n_seeds,)``, whose numbers of seeds may differ.
 
-Every task counts the same. These are short names of :mod:`rlbench_suite.evaluation.statistics.aggregates`, which says
-how numbers and intervals are made. JAX is not imported.
+Every task counts the same. These are short names of
+:mod:`rlbench_suite.evaluation.statistics.aggregates`, which says how numbers and intervals are
+made. JAX is not imported.
 """
 
 from __future__ import annotations
@@ -60,16 +62,18 @@ def interval(
     seed: int = 0,
     bounds: tuple[float, float] | None = SCALE,
 ) -> Estimate:
-    """Return a statistic with its interval over new seeds of the same tasks: ``point``, ``low`` and ``high``.
+    """Return a statistic with its interval over new seeds of the same tasks:
+    ``point``, ``low`` and ``high``.
 
     Args:
         scores: ``(n_seeds,)``, ``(n_seeds, n_tasks)``, or task to ``(n_seeds,)``.
-        statistic: ``iqm``, ``mean``, ``median`` (over tasks, of the mean of each) or ``optimality_gap`` (mean of
-            ``1 - min(score, 1)``).
+        statistic: ``iqm``, ``mean``, ``median`` (over tasks, of the mean of each) or
+            ``optimality_gap`` (mean of ``1 - min(score, 1)``).
         confidence: nominal coverage, in (0, 1).
         seed: of the bootstrap, >= 0. The same seed gives the same ends to the bit.
-        bounds: lowest and highest score that a run not seen may have, by which the interval is widened where seeds fall
-            into two kinds; None widens nothing. Name your own for numbers that are not normalised scores.
+        bounds: lowest and highest score that a run not seen may have, by which the interval is
+            widened where seeds fall into two kinds; None widens nothing. Name your own for numbers
+            that are not normalised scores.
 
     Returns:
         The estimate; ``low`` and ``high`` are NaN if no task has two seeds.
@@ -84,26 +88,33 @@ def interval(
     return estimate
 
 
-def compare(agents: Mapping[str, PlainScores], *, confidence: float = 0.95, seed: int = 0) -> Comparison:
+def compare(
+    agents: Mapping[str, PlainScores], *, confidence: float = 0.95, seed: int = 0
+) -> Comparison:
     """Compute all statistics of several agents on the tasks that all of them have.
 
     Args:
-        agents: scores by agent, each as :func:`iqm` takes them. Columns of arrays are the same tasks for all agents.
+        agents: scores by agent, each as :func:`iqm` takes them. Columns of arrays are the same
+            tasks for all agents.
         confidence: nominal coverage of every interval, in (0, 1).
         seed: of the bootstrap, >= 0.
 
     Returns:
-        For each agent four aggregates and the performance profile (``agents["ppo"].iqm``), for each ordered pair the
-        probability of improvement (``improvement["ppo", "sac"]``), and the tasks.
+        For each agent four aggregates and the performance profile (``agents["ppo"].iqm``), for each
+        ordered pair the probability of improvement (``improvement["ppo", "sac"]``), and the tasks.
 
     Raises:
-        ValueError: as :func:`iqm`, no agent, no task that all have, or arrays with different numbers of columns.
+        ValueError: as :func:`iqm`, no agent, no task that all have, or arrays with different
+            numbers of columns.
     """
     return aggregates.compare(_tables(agents), confidence=confidence, seed=seed)
 
 
-def profile(scores: PlainScores, thresholds: ArrayLike = TAUS, *, confidence: float = 0.95) -> Profile:
-    """Return the performance profile: the fraction of runs that score above each threshold, averaged over tasks.
+def profile(
+    scores: PlainScores, thresholds: ArrayLike = TAUS, *, confidence: float = 0.95
+) -> Profile:
+    """Return the performance profile: the fraction of runs
+    that score above each threshold, averaged over tasks.
 
     Args:
         scores: ``(n_seeds,)``, ``(n_seeds, n_tasks)``, or task to ``(n_seeds,)``.
@@ -119,12 +130,17 @@ def profile(scores: PlainScores, thresholds: ArrayLike = TAUS, *, confidence: fl
     return profiles.performance_profile(_by_task(scores), thresholds, confidence=confidence)
 
 
-def probability_of_improvement(x: PlainScores, y: PlainScores, *, confidence: float = 0.95) -> Estimate:
-    """Return the probability that a run of x scores above a run of y on a random task. Ties count one half.
+def probability_of_improvement(
+    x: PlainScores, y: PlainScores, *, confidence: float = 0.95
+) -> Estimate:
+    """Return the probability that a run of x scores above a run of y on a random task.
+
+    Ties count one half.
 
     Args:
         x: scores of one agent, as :func:`iqm` takes them.
-        y: scores of the other, with any number of seeds; columns of arrays are the same tasks as those of x.
+        y: scores of the other, with any number of seeds; columns of arrays are the same tasks as
+            those of x.
         confidence: nominal coverage of the interval, in (0, 1).
 
     Raises:
@@ -135,7 +151,9 @@ def probability_of_improvement(x: PlainScores, y: PlainScores, *, confidence: fl
 
 
 def _by_task(scores: PlainScores) -> Scores:
-    """Return scores by task. Columns are named by their numbers, with zeros in front, so that sorting keeps the order.
+    """Return scores by task.
+
+    Columns are named by their numbers, with zeros in front, so that sorting keeps the order.
 
     Raises:
         ValueError: an array has neither one nor two axes.
@@ -144,7 +162,9 @@ def _by_task(scores: PlainScores) -> Scores:
         return scores
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim not in (1, 2):
-        raise ValueError(f"Scores have shape {table.shape}; (n_seeds,) or (n_seeds, n_tasks) is needed.")
+        raise ValueError(
+            f"Scores have shape {table.shape}; (n_seeds,) or (n_seeds, n_tasks) is needed."
+        )
     columns = table[:, None] if table.ndim == 1 else table
     digits = len(str(columns.shape[1] - 1))
     return {f"column {index:0{digits}}": column for index, column in enumerate(columns.T)}
@@ -157,7 +177,13 @@ def _tables(owners: Mapping[str, PlainScores]) -> dict[str, Scores]:
         ValueError: arrays have different numbers of columns, which cannot be the same tasks.
     """
     tables = {owner: _by_task(scores) for owner, scores in owners.items()}
-    widths = {owner: len(tables[owner]) for owner, scores in owners.items() if not isinstance(scores, Mapping)}
+    widths = {
+        owner: len(tables[owner])
+        for owner, scores in owners.items()
+        if not isinstance(scores, Mapping)
+    }
     if len(set(widths.values())) > 1:
-        raise ValueError(f"Columns are tasks, the same for all; the numbers of columns are {widths}.")
+        raise ValueError(
+            f"Columns are tasks, the same for all; the numbers of columns are {widths}."
+        )
     return tables

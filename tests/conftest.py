@@ -1,7 +1,8 @@
 """Run the tests of the contract over the ids in the registry: a task without tests cannot exist.
 
-Ids of one entry point with the same tags differ by data only. Each of them passes the tests marked ``every_id``; the
-first one passes the others too. ``selection.py`` chooses the tests of a run; ``pytest --every`` runs all.
+Ids of one entry point with the same tags differ by data only. Each of them passes the tests marked
+``every_id``; the first one passes the others too. ``selection.py`` chooses the tests of a run;
+``pytest --every`` runs all.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from rlbench_suite.core.task_card import TaskCard
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Nothing has imported JAX yet. Most of the time goes into compiling: the user's cache keeps programs for the next run
-# and for processes that tests start. Test processes run side by side, and small programs lose time to a second thread.
+# Nothing has imported JAX yet. Most of the time goes into compiling: the user's cache keeps
+# programs for the next run and for processes that tests start. Test processes run side by side, and
+# small programs lose time to a second thread.
 prepare_jax(pool=1)
 
 MOST_MAPS = 20_000
@@ -35,7 +37,9 @@ SELECTION = pytest.StashKey[Selection]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every", action="store_true", help="run every test")
-    parser.addoption("--since", metavar="COMMIT", help="test all that has changed since, and a share of the rest")
+    parser.addoption(
+        "--since", metavar="COMMIT", help="test all that has changed since, and a share of the rest"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,7 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class TimeLeft:
-    """Say once a minute how many tests have run, and how long the rest takes if it goes on like this."""
+    """Say once a minute how many tests have run,
+    and how long the rest takes if it goes on like this.
+    """
 
     EVERY_SECONDS = 60
 
@@ -94,7 +100,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _names_in_parameters(item: pytest.Item) -> set[str]:
-    """Return the strings among the parameters of a test, and the names of parameters that have some."""
+    """Return the strings among the parameters of a test,
+    and the names of parameters that have some.
+    """
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return set()
     names = (getattr(value, "name", value) for value in item.callspec.params.values())
@@ -112,15 +120,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.definition.get_closest_marker("every_puzzle"):
             table = [card for card in table if card.puzzle]
         elif not metafunc.definition.get_closest_marker("every_id"):
-            table = list({(card.entry_point, card.tags): card for card in reversed(table)}.values())[::-1]
+            table = list(
+                {(card.entry_point, card.tags): card for card in reversed(table)}.values()
+            )[::-1]
         metafunc.parametrize("card", table, ids=[card.name for card in table])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Send all tests of an id to one process, where its programs are compiled once; and all tests of a file.
+    """Send all tests of an id to one process,
+    where its programs are compiled once; and all tests of a file.
 
-    The tests of a family of one id go with that id. Tests of agents are spread, since each compiles its own programs.
+    The tests of a family of one id go with that id. Tests of agents are spread, since each compiles
+    its own programs.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -136,7 +148,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return max(card_names, key=len)
             if folder == "baselines":
                 return nodeid
-            if folder in ("datasets", "leaderboard"):  # what their tests share is made once a process
+            if folder in (
+                "datasets",
+                "leaderboard",
+            ):  # what their tests share is made once a process
                 return folder
             return families[folder][0] if len(families.get(folder, ())) == 1 else file
 
@@ -145,7 +160,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(autouse=True, scope="module")
 def room_for_programs() -> Iterator[None]:
-    """Let go of compiled programs before their memory maps reach Linux's limit of 65,530, where XLA crashes."""
+    """Let go of compiled programs before their memory maps reach Linux's limit of 65,530,
+    where XLA crashes.
+    """
     yield
     _make_room()
 
@@ -172,7 +189,9 @@ def task(card: TaskCard):
 
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Register the toy family and agents of ``tests/plugin`` as a third party does, and return their folder."""
+    """Register the toy family and agents of ``tests/plugin``
+    as a third party does, and return their folder.
+    """
     monkeypatch.syspath_prepend(str(PLUGIN))
     monkeypatch.setenv("PYTHONPATH", str(PLUGIN))  # for programs that a test starts
     tables = (registry.all_cards, registry.agent_entry_points)

@@ -1,8 +1,8 @@
 """Choose the tests of a run.
 
-A *subject* is an id or a test file. A test that a parameter gives an id is about this id, every other test about its
-file. A run is one of three: the fixed selection, what has changed and a share of the rest (``--since``), or all
-(``--every``). CONTRIBUTING.md says when each is for.
+A *subject* is an id or a test file. A test that a parameter gives an id is about this id, every
+other test about its file. A run is one of three: the fixed selection, what has changed and a share
+of the rest (``--since``), or all (``--every``). CONTRIBUTING.md says when each is for.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rlbench_suite.source_tree import WINGS
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
-TURNS = 3
+TURNS = 6
 """Number of consecutive commits in which each test of what has not changed runs once."""
-SLOW_TURNS = 9
+SLOW_TURNS = 18
 """The same number for tests marked ``slow``, which compile most programs."""
 FILES_PER_FIXED_FILE = 16
 """Number of test files of a folder for one in the fixed selection."""
@@ -35,26 +35,35 @@ LAWS = (TESTS, TESTS / "packaging")
 """Folders whose test files always run: laws of the source, the pages and the package."""
 FOLLOWED = ("envs/", "baselines/", "datasets/", "leaderboard/", "tests/", "benchmarks/")
 FOLLOWED_IN_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "rlbench_suite/language/")
-"""Folders whose imports count as what a file depends on. On the rest of the kernel everything depends."""
+"""Folders whose imports count as what a file depends on.
+
+On the rest of the kernel everything depends.
+"""
 SHARED = (TESTS / "support", ROOT / "benchmarks" / "audits", ROOT / "benchmarks" / "speed")
 """Folders on pytest's path (``pythonpath`` in ``pyproject.toml``)."""
 OF_VARIANTS = "pytestmark = pytest.mark.of_variants"
 IMPORT = re.compile(r"^[ \t]*((?:from\s+\S+\s+)?import\s+(?:\([^)]*\)|[^#\n]*))", re.MULTILINE)
-"""An import statement of a file, of one line or in parentheses: parsing the whole file takes ten times as long."""
+"""An import statement of a file, of one line or in parentheses:
+parsing the whole file takes ten times as long.
+"""
 
 
 def git(*arguments: str) -> str:
     """Return what git prints, or the empty string where it fails or is not there."""
     try:
         command = ["git", "-C", str(ROOT), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=30
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
 
 
 @cache
 def files_behind(file: Path) -> frozenset[str]:
-    """Return a file and those that it imports; directly, and in the followed folders by way of others."""
+    """Return a file and those that it imports; directly,
+    and in the followed folders by way of others.
+    """
     paths: set[str] = set()
     open_files = [file]
     while open_files:
@@ -89,7 +98,9 @@ def _imports(file: Path) -> list[Path]:
 
 
 def _candidates(file: Path, level: int, name: list[str]) -> list[Path]:
-    """Return where a module would lie: below the package's folders, beside the file that imports it, or in SHARED."""
+    """Return where a module would lie: below the package's folders,
+    beside the file that imports it, or in SHARED.
+    """
     folders = [file.parents[max(0, level - 1)]]
     if not level and name[0] == "rlbench_suite":
         name = name[1:]
@@ -97,7 +108,10 @@ def _candidates(file: Path, level: int, name: list[str]) -> list[Path]:
     elif not level:
         folders += SHARED
     paths = [folder.joinpath(*name) for folder in folders]
-    return [*(path.with_name(f"{path.name}.py") for path in paths), *(path / "__init__.py" for path in paths)]
+    return [
+        *(path.with_name(f"{path.name}.py") for path in paths),
+        *(path / "__init__.py" for path in paths),
+    ]
 
 
 @cache
@@ -109,13 +123,17 @@ def files_of_module(module: str) -> frozenset[str]:
 
 
 def files_of_card(card: TaskCard) -> frozenset[str]:
-    """Return the files that make a task, its player and its puzzle, outside the kernel; and its golden trajectory.
+    """Return the files that make a task, its player and its puzzle,
+    outside the kernel; and its golden trajectory.
 
-    A new id that shares the code of others, and differs by the settings of its card, is known by its new trajectory.
+    A new id that shares the code of others, and differs by the settings of its card, is known by
+    its new trajectory.
     """
     entry_points = filter(None, (card.entry_point, card.reference, card.puzzle))
     modules = {entry_point.partition(":")[0] for entry_point in entry_points}
-    return frozenset({f"tests/adapters/golden/{card.name}.json"}).union(*map(files_of_module, modules))
+    return frozenset({f"tests/adapters/golden/{card.name}.json"}).union(
+        *map(files_of_module, modules)
+    )
 
 
 @cache
@@ -133,12 +151,16 @@ def number(subject: str) -> int:
 
 @cache
 def fixed_files() -> frozenset[Path]:
-    """Return the test files of the fixed selection: laws, and some of each other folder that are not about variants."""
+    """Return the test files of the fixed selection:
+    laws, and some of each other folder that are not about variants.
+    """
     selected_files: set[Path] = set()
     for folder in {path.parent for path in TESTS.rglob("test_*.py")}:
         files = [*folder.glob("test_*.py")]
         if folder not in LAWS:
-            files = sorted((path for path in files if OF_VARIANTS not in path.read_text()), key=_number_of_file)
+            files = sorted(
+                (path for path in files if OF_VARIANTS not in path.read_text()), key=_number_of_file
+            )
             files = files[: ceil(len(files) / FILES_PER_FIXED_FILE)]
         selected_files.update(files)
     return frozenset(selected_files)
@@ -155,7 +177,8 @@ class Selection:
     every: bool = False
     """True where nothing is left out."""
     base: str | None = None
-    """Commit since which changes count, empty where git knows none; None for the fixed selection."""
+    """Commit since which changes count, empty where git knows none; None for the fixed selection.
+    """
     turn: int = 0
     """Number of commits before this one."""
     changed: frozenset[str] = frozenset()
@@ -165,7 +188,12 @@ class Selection:
     def of_run(cls, config: pytest.Config) -> Selection:
         """Read the rule from the command line and from git."""
         paths = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
-        if config.getoption("--every") or config.option.keyword or config.option.markexpr or paths != {TESTS}:
+        if (
+            config.getoption("--every")
+            or config.option.keyword
+            or config.option.markexpr
+            or paths != {TESTS}
+        ):
             return cls(every=True)
         since = config.getoption("--since")
         if not since:
@@ -173,29 +201,46 @@ class Selection:
         base = git("merge-base", since, "HEAD") or git("rev-parse", "--verify", "--quiet", "HEAD^")
         if not base:
             return cls(base="")
-        changes = f"{git('diff', '--name-only', base)}\n{git('ls-files', '--others', '--exclude-standard')}"
-        return cls(base=base, turn=int(git("rev-list", "--count", "HEAD")), changed=frozenset(changes.split("\n")))
+        changes = (
+            f"{git('diff', '--name-only', base)}\n"
+            f"{git('ls-files', '--others', '--exclude-standard')}"
+        )
+        return cls(
+            base=base,
+            turn=int(git("rev-list", "--count", "HEAD")),
+            changed=frozenset(changes.split("\n")),
+        )
 
     def has_turn(self, subject: str, turns: int) -> bool:
-        """Tell whether a subject that has not changed runs at this commit, which it does at one in ``turns``."""
+        """Tell whether a subject that has not changed runs at this commit,
+        which it does at one in ``turns``.
+        """
         return self.base is not None and (number(subject) + self.turn) % turns == 0
 
     @cached_property
     def needed_ids(self) -> frozenset[str]:
-        """Ids that run in any case, and their names: those that have changed, or of the suite ``smoke``."""
+        """Ids that run in any case, and their names:
+        those that have changed, or of the suite ``smoke``.
+        """
         needed_cards = [
-            card for card in cards().values() if card.id in SMOKE or not self.changed.isdisjoint(files_of_card(card))
+            card
+            for card in cards().values()
+            if card.id in SMOKE or not self.changed.isdisjoint(files_of_card(card))
         ]
         return frozenset(name for card in needed_cards for name in (card.id, card.name))
 
     @cached_property
     def needed_files(self) -> frozenset[Path]:
-        """Test files that run in any case: laws, the fixed selection, and what depends on what has changed."""
+        """Test files that run in any case: laws, the fixed selection,
+        and what depends on what has changed.
+        """
         files = frozenset(TESTS.rglob("test_*.py"))
         if self.base is None:
             return fixed_files()
         return frozenset(
-            file for file in files if file.parent in LAWS or not self.changed.isdisjoint(files_of_test(file))
+            file
+            for file in files
+            if file.parent in LAWS or not self.changed.isdisjoint(files_of_test(file))
         )
 
     def runs(self, file: Path, parameters: Set[str] = frozenset(), slow: bool = False) -> bool:
@@ -223,7 +268,8 @@ class Selection:
         files = [*TESTS.rglob("test_*.py")]
         ids = [task_id for task_id in cards() if self.runs(TESTS, {task_id})]
         line = (
-            f"selection: {len(ids)} of {len(cards())} ids and {sum(map(self.runs, files))} of {len(files)} test files"
+            f"selection: {len(ids)} of {len(cards())} ids and {sum(map(self.runs, files))} of "
+            f"{len(files)} test files"
         )
         if self.base:
             line += f", all that has changed since {self.base[:12]} among them"

@@ -1,4 +1,6 @@
-"""Nothing that a task computes may depend on the maker of the processor: what replays would then differ."""
+"""Nothing that a task computes may depend on the maker of the processor:
+what replays would then differ.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.packed_episode import order, programs
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
 
@@ -17,9 +19,11 @@ COMPILED = [card.id for card in cards().values() if not card.host]
 
 @pytest.mark.parametrize("task_id", COMPILED)
 def test_no_approximate_instruction(task_id: str) -> None:
-    """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS, a table lookup that Intel and AMD fill differently."""
+    """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS,
+    a table lookup that Intel and AMD fill differently.
+    """
     env = programs(find_card(task_id).build())
-    begin = env.begin.lower(order(np.zeros(2, np.uint32), 0, Draw(0, -1)))
+    begin = env.begin.lower(order(np.zeros(2, np.uint32), 0, ContextSource(0, -1)))
     advance = env.advance.lower(np.zeros(env.action.span.stop, env.layout.dtype))
     compiled = begin.compile().as_text() + advance.compile().as_text()
     assert " = " in compiled

@@ -23,13 +23,20 @@ def test_the_list_has_a_line_for_each_file() -> None:
 
 def test_each_is_quoted() -> None:
     """A file that another one of its folder imports counts as quoted by it."""
-    texts = [path.read_text() for name in READERS for path in (ROOT / name).rglob("*") if path.suffix in (".py", ".md")]
+    texts = [
+        path.read_text()
+        for name in READERS
+        for path in (ROOT / name).rglob("*")
+        if path.suffix in (".py", ".md")
+    ]
     text = "\n".join(texts)
     unquoted = []
     for file in FILES:
         in_pages = f"benchmarks/{file.parent.name}/{file.name}" in text
         importing = re.compile(rf"^(?:from|import) {file.stem}\b|\b{file.name}\b", re.MULTILINE)
-        in_folder = any(importing.search(path.read_text()) for path in file.parent.glob("*.py") if path != file)
+        in_folder = any(
+            importing.search(path.read_text()) for path in file.parent.glob("*.py") if path != file
+        )
         if not in_pages and not in_folder:
             unquoted.append(file.name)
     assert not unquoted

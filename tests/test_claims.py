@@ -21,15 +21,24 @@ TOP_PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.
 PAGES = [*TOP_PAGES, *sorted(DOCS.rglob("*.md")), ROOT / "leaderboard" / "SCHEMA.md"]
 PACKAGE = [
     path
-    for folder in ("rlbench_suite", "envs", "baselines", "datasets", "leaderboard", "benchmarks", "examples", "docs")
+    for folder in (
+        "rlbench_suite",
+        "envs",
+        "baselines",
+        "datasets",
+        "leaderboard",
+        "benchmarks",
+        "examples",
+        "docs",
+    )
     for suffix in ("py", "html", "yaml")
     for path in (ROOT / folder).rglob(f"*.{suffix}")
 ]
 
 OLD_ZERO = re.compile(
-    r"random play 0\b|\b0 (?:is )?(?:for )?(?:the )?random\b(?! play was)|(?<!When )random play is 0\b"
-    r"|random play (?:scores|earns|gets) 0\b|return - random|reference - random|0: random"
-    r"|Its normalised score is 0\.|own random and reference players"
+    r"random play 0\b|\b0 (?:is )?(?:for )?(?:the )?random\b(?! play was)|(?<!When )random play is "
+    r"0\b|random play (?:scores|earns|gets) 0\b|return - random|reference - random|0: random|Its "
+    r"normalised score is 0\.|own random and reference players"
 )
 """Phrases of the time when 0 was random play. Sentences in the past tense may say so."""
 
@@ -44,7 +53,9 @@ def words(path: Path) -> str:
 def section(page: str, heading: str) -> str:
     """Return the text below a heading of a page, up to the next heading."""
     text = (DOCS / page).read_text()
-    return re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1]
+    return re.search(
+        rf"^#+ {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )[1]
 
 
 def table_rows(text: str) -> list[list[str]]:
@@ -77,7 +88,9 @@ def test_the_old_zero_is_recognised(phrase: str) -> None:
 
 
 def test_no_text_has_the_old_zero() -> None:
-    assert not OLD_ZERO.search("0 is the better of random play and doing nothing. When random play was 0, ...")
+    assert not OLD_ZERO.search(
+        "0 is the better of random play and doing nothing. When random play was 0, ..."
+    )
     stale = [
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in [*PAGES, *PACKAGE]
@@ -87,21 +100,30 @@ def test_no_text_has_the_old_zero() -> None:
 
 
 def test_transcripts_end_with_the_scale_of_the_text_view() -> None:
-    ends = [end for page in PAGES for end in re.findall(r"^The episode is over: .*Score: .*$", page.read_text(), re.M)]
+    ends = [
+        end
+        for page in PAGES
+        for end in re.findall(r"^The episode is over: .*Score: .*$", page.read_text(), re.M)
+    ]
     assert len(ends) > 2
     assert [end for end in ends if f"({SCALE})" not in end] == []
 
 
 def test_the_count_of_tasks_on_which_ppo_beats_zero_is_that_of_the_table() -> None:
     text = section("audits/ppo.md", "PPO on words, tools and memories")
-    scores = {row[0].strip("`"): row[5] for row in table_rows(text) if ID.fullmatch(row[0].strip("`"))}
+    scores = {
+        row[0].strip("`"): row[5] for row in table_rows(text) if ID.fullmatch(row[0].strip("`"))
+    }
     scored = {task: score for task, score in scores.items() if score != "not measured"}
     lows = {task: re.search(r"\[(-?[\d.]+),", score) for task, score in scored.items()}
     above = {task for task, low in lows.items() if low and float(low[1]) > 0}
-    assert f"PPO's interval lies above 0 on {len(above)} of the {len(scored)} ids with a score." in " ".join(
-        text.split()
+    assert (
+        f"PPO's interval lies above 0 on {len(above)} of the {len(scored)} ids with a score."
+        in " ".join(text.split())
     )
-    explained = {name for line in re.findall(r"^\* (.*?):", text, re.MULTILINE) for name in ID.findall(line)}
+    explained = {
+        name for line in re.findall(r"^\* (.*?):", text, re.MULTILINE) for name in ID.findall(line)
+    }
     assert explained == scores.keys() - above
 
 
@@ -115,7 +137,9 @@ def test_every_id_is_audited_or_listed_as_not_audited() -> None:
 
 
 def test_successes_of_references_in_the_audit_are_those_of_the_cards() -> None:
-    audit = (DOCS / "audits" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
+    audit = (
+        (DOCS / "audits" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
+    )
     apart = []
     for task, *cells in table_rows(audit):
         if ID.fullmatch(task) and " / " in cells[4]:
@@ -134,17 +158,23 @@ def test_the_table_of_limits_has_every_constraint() -> None:
         limits |= {task: float(number[0]) for task in ID.findall(tasks) if number}
     constrained = {card.name: card for card in registry.cards().values() if card.constraint}
     drives = {name for name, card in constrained.items() if card.family == "motor"}
-    assert {name: constrained[name].constraint.limit / constrained[name].horizon for name in drives} == pytest.approx(
-        dict.fromkeys(drives, 0.02)
-    )
-    assert limits == {name: card.constraint.limit for name, card in constrained.items() if name not in drives}
+    assert {
+        name: constrained[name].constraint.limit / constrained[name].horizon for name in drives
+    } == pytest.approx(dict.fromkeys(drives, 0.02))
+    assert limits == {
+        name: card.constraint.limit for name, card in constrained.items() if name not in drives
+    }
 
 
 def test_hot_windings_are_named_in_the_table_of_limits() -> None:
     rows = table_rows(section("audits/constraints.md", "Limits"))
-    listed_tasks = {task for tasks, cost, _ in rows if "winding" in cost for task in ID.findall(tasks)}
+    listed_tasks = {
+        task for tasks, cost, _ in rows if "winding" in cost for task in ID.findall(tasks)
+    }
     assert listed_tasks == {
-        c.name for c in registry.cards().values() if c.constraint and "winding" in c.constraint.counts
+        c.name
+        for c in registry.cards().values()
+        if c.constraint and "winding" in c.constraint.counts
     }
 
 
@@ -161,7 +191,9 @@ def test_ceilings_of_memory_tasks_are_on_the_present_scale() -> None:
         ), name
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.stem
+)
 def test_commands_name_ids_that_exist(page: Path) -> None:
     scripts = re.findall(r"^ *```bash\n(.*?)```", page.read_text(), re.MULTILINE | re.DOTALL)
     assert {name for script in scripts for name in ID.findall(script)} <= known_names()
@@ -170,13 +202,17 @@ def test_commands_name_ids_that_exist(page: Path) -> None:
 def anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_to_files_of_a_clone(page: Path) -> None:
     dead = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
+    for link in re.findall(
+        r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    ):
         file, _, anchor = link.partition("#")
         target = page.parent / file if file else page
         if re.match(r"[a-z]+:", link):
@@ -187,7 +223,9 @@ def test_links_lead_to_files_of_a_clone(page: Path) -> None:
 
 
 def test_every_extra_is_listed() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     rows = table_rows((DOCS / "index.md").read_text())
     listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row[0])}
     assert extras.keys() <= listed
@@ -195,17 +233,24 @@ def test_every_extra_is_listed() -> None:
 
 def test_the_tasks_of_the_suite_all_are_counted() -> None:
     count = len(registry.suites()["all"])
-    assert f"The suite `all` has **{count} tasks**. The other ids, of {len(registry.cards())} in all," in words(
-        ROOT / "README.md"
+    assert (
+        f"The suite `all` has **{count} tasks**. The other ids, of {len(registry.cards())} in all,"
+        in words(ROOT / "README.md")
     )
     for page in ("index.md", "concepts.md"):
         assert f"The suite `all` has {count} tasks" in words(DOCS / page)
 
 
 def test_pages_other_than_the_first_install_extras_by_name() -> None:
-    """The start page explains both forms; one that needs a clone, as the tests of peers do, may use `-e`."""
+    """The start page explains both forms; one that needs a clone,
+    as the tests of peers do, may use `-e`.
+    """
     clones = {"README.md", "CONTRIBUTING.md", "index.md", "other_libraries.md"}
-    assert [page.name for page in PAGES if "pip install -e" in page.read_text() and page.name not in clones] == []
+    assert [
+        page.name
+        for page in PAGES
+        if "pip install -e" in page.read_text() and page.name not in clones
+    ] == []
 
 
 def test_the_help_of_query_and_its_page_name_all_tables() -> None:
@@ -216,9 +261,15 @@ def test_the_help_of_query_and_its_page_name_all_tables() -> None:
 
 
 def test_all_conditions_of_drives_are_listed() -> None:
-    conditions = {card.settings.get("conditions") for card in registry.cards().values() if card.family == "motor"}
+    conditions = {
+        card.settings.get("conditions")
+        for card in registry.cards().values()
+        if card.family == "motor"
+    }
     text = section("families/drives.md", "Harder than gym-electric-motor")
-    assert {condition for condition in conditions - {None, "ideal"} if f'"{condition}"' not in text} == set()
+    assert {
+        condition for condition in conditions - {None, "ideal"} if f'"{condition}"' not in text
+    } == set()
 
 
 def test_frames_on_the_page_of_bridges_are_answered() -> None:

@@ -1,4 +1,6 @@
-"""A constraint counts: its limit stands on the card, ``info`` and scores show when it is broken, no crash succeeds."""
+"""A constraint counts: its limit stands on the card,
+``info`` and scores show when it is broken, no crash succeeds.
+"""
 
 from __future__ import annotations
 
@@ -53,16 +55,21 @@ class Falls(Dear):
 def test_the_mean_cost_over_seeds_is_held_against_the_limit() -> None:
     dear, idle = 2.4, 0.0
     assert not LIMIT.broken_by_seeds(1.0, 2.0, 3.0)
-    assert not LIMIT.broken_by_seeds(dear, dear, dear, dear, idle)  # the mean is 1.92, the median 2.4
+    # The mean is 1.92, the median 2.4.
+    assert not LIMIT.broken_by_seeds(dear, dear, dear, dear, idle)
     assert LIMIT.broken_by_seeds(dear, dear, 1.3)
     assert LIMIT.broken_by_seeds(10.0, idle, idle)  # one seed can break it for all
     assert LIMIT.broken_by(float("nan"))
     assert LIMIT.broken_by_seeds(float("nan"), idle, idle)
-    np.testing.assert_array_equal(LIMIT.broken_by(np.array([1.0, 2.0, 2.1, np.nan])), [False, False, True, True])
-    np.testing.assert_array_equal(LIMIT.broken_by(jnp.array([2.0, 2.1, jnp.nan])), [False, True, True])
+    np.testing.assert_array_equal(
+        LIMIT.broken_by(np.array([1.0, 2.0, 2.1, np.nan])), [False, False, True, True]
+    )
+    np.testing.assert_array_equal(
+        LIMIT.broken_by(jnp.array([2.0, 2.1, jnp.nan])), [False, True, True]
+    )
 
 
-# -- the card ------------------------------------------------------------------------------------------------------
+# -- the card --------------------------------------------------------------------------------------
 
 
 def test_every_cost_has_a_limit_with_words_and_only_a_cost_has_one() -> None:
@@ -83,9 +90,15 @@ def test_the_reference_keeps_the_constraint_wherever_it_was_measured() -> None:
 
 
 def test_a_task_that_a_player_without_skill_solves_says_why() -> None:
-    """Read what ``rlsuite dev calibrate`` measured of random play and of doing nothing, at every difficulty."""
+    """Read what ``rlsuite dev calibrate`` measured of random play
+    and of doing nothing, at every difficulty.
+    """
     for card in cards().values():
-        measured = [card.scores(tier).get(player) for tier in card.difficulties or (None,) for player in ZERO_PLAYERS]
+        measured = [
+            card.scores(tier).get(player)
+            for tier in card.difficulties or (None,)
+            for player in ZERO_PLAYERS
+        ]
         rates = [score.success for score in measured if score]
         assert None not in rates, card.id
         by_chance = any(rate > 0.05 for rate in rates if rate is not None)
@@ -102,10 +115,17 @@ def test_chance_is_told_with_its_player_difficulty_and_rate() -> None:
     assert rate is not None
     assert squares.chance_in_words() == f"random play {100 * rate:.0f} % (easy): {squares.chance}"
     assert find_card("Wordle-v0").chance_in_words() == ""
-    assert roads.zero_in_words() == f"doing nothing, return {idle.mean:.4g}, success {idle.success:.3g}"
+    assert (
+        roads.zero_in_words()
+        == f"doing nothing, return {idle.mean:.4g}, success {idle.success:.3g}"
+    )
     recommend = find_card("Recommend-v0")
-    failures = {tier: 1 - recommend.scores(tier)["reference"].success for tier in recommend.difficulties}
-    often = ", ".join(f"{100 * rate:.0f} % ({tier})" for tier, rate in failures.items() if rate > 0.2)
+    failures = {
+        tier: 1 - recommend.scores(tier)["reference"].success for tier in recommend.difficulties
+    }
+    often = ", ".join(
+        f"{100 * rate:.0f} % ({tier})" for tier, rate in failures.items() if rate > 0.2
+    )
     assert often
     assert recommend.failures_in_words() == f"{often}: {recommend.hard_for_reference}"
     assert find_card("Wordle-v0").failures_in_words() == ""
@@ -115,20 +135,31 @@ def test_chance_is_told_with_its_player_difficulty_and_rate() -> None:
 
 def test_scores_of_text_tools_and_memory_have_the_success_of_every_player() -> None:
     for card in cards().values():
-        for tier in (card.difficulties or (None,)) if card.family in ("text", "tools", "memory") else ():
-            assert all(score.success is not None for score in card.scores(tier).values()), (card.id, tier)
+        for tier in (
+            (card.difficulties or (None,)) if card.family in ("text", "tools", "memory") else ()
+        ):
+            assert all(score.success is not None for score in card.scores(tier).values()), (
+                card.id,
+                tier,
+            )
 
 
 def test_a_cost_without_a_limit_and_a_limit_without_a_cost_are_refused() -> None:
     with pytest.raises(ContractError, match="Dear has a cost, and its card no constraint"):
         TaskEnv(Dear())
-    with pytest.raises(ContractError, match=r"The card of rlsuite/Toy-v0 has a constraint, and Toy no cost"):
+    with pytest.raises(
+        ContractError, match=r"The card of rlsuite/Toy-v0 has a constraint, and Toy no cost"
+    ):
         TaskEnv(Toy(constraint=LIMIT))
 
 
 def test_a_constraint_holds_for_an_id_with_any_settings() -> None:
     limit = constraint("rlsuite/PMSMSpeed-v0")
-    assert limit == find_card("PMSMSpeed-v0?noise=0.01").constraint == constraint("rlsuite/PMSMSpeed-v0?context=a-b")
+    assert (
+        limit
+        == find_card("PMSMSpeed-v0?noise=0.01").constraint
+        == constraint("rlsuite/PMSMSpeed-v0?context=a-b")
+    )
     assert constraint("rlsuite/Unknown-v7") is None
     assert not limit.broken_by(limit.limit)
     assert limit.broken_by(np.nextafter(limit.limit, np.inf))
@@ -142,7 +173,7 @@ def test_a_broken_constraint_leaves_the_random_floor_and_no_gain() -> None:
     assert find_card("SAT-v0").constrained(1.2, 1e9) == 1.2
 
 
-# -- the episode -----------------------------------------------------------------------------------------------------
+# -- the episode -----------------------------------------------------------------------------------
 
 
 def test_info_sums_the_cost_and_says_when_it_exceeds_the_limit() -> None:
@@ -161,7 +192,9 @@ def test_info_sums_the_cost_and_says_when_it_exceeds_the_limit() -> None:
     assert not {"cost", "cost_so_far", "violates"} & TaskEnv(Toy()).reset(seed=0)[1].keys()
 
 
-@pytest.mark.parametrize(("reply", "sentence"), [("1", "It violates the constraint: its cost is 4."), ("0", "")])
+@pytest.mark.parametrize(
+    ("reply", "sentence"), [("1", "It violates the constraint: its cost is 4."), ("0", "")]
+)
 def test_the_last_text_says_that_an_episode_cost_too_much(reply: str, sentence: str) -> None:
     horizon = Dear(constraint=LIMIT).card.horizon
     env = TimeLimit(TextEnv(Dear(constraint=LIMIT)), horizon)
@@ -182,7 +215,7 @@ def test_a_record_has_the_costs_that_the_single_env_sums() -> None:
     np.testing.assert_array_equal(play(Toy(), Always(), range(3)).cost, np.zeros(3))
 
 
-# -- success ---------------------------------------------------------------------------------------------------------
+# -- success ---------------------------------------------------------------------------------------
 
 
 def test_an_end_that_is_a_failure_is_no_success() -> None:

@@ -46,13 +46,17 @@ def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Pat
 
 def test_a_file_a_mapping_and_json_are_one_task(tmp_path: Path) -> None:
     with_context = card(ID, context=written(tmp_path, SERVO))
-    values = {name: [low, high] if low != high else low for name, low, high in with_context.context.values}
+    values = {
+        name: [low, high] if low != high else low for name, low, high in with_context.context.values
+    }
     again = card(f"{ID}?context={written(tmp_path, json.dumps(values), 'my_motor.json')}")
     assert again.id == with_context.id
     assert with_context.id.startswith(f"{ID}?context=my_motor-")
     from_mapping = card(ID, context=values)
     assert from_mapping.context.values == with_context.context.values
-    assert from_mapping.id.removeprefix(f"{ID}?context=own") == with_context.id.removeprefix(f"{ID}?context=my_motor")
+    assert from_mapping.id.removeprefix(f"{ID}?context=own") == with_context.id.removeprefix(
+        f"{ID}?context=my_motor"
+    )
 
 
 def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +72,9 @@ def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.Mon
         card(servo_card.id)
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "file" / "below"))
     with_context = card(ID, context=written(tmp_path, SERVO))
@@ -84,7 +90,9 @@ def test_a_full_disk_is_not_filled_further(tmp_path: Path, monkeypatch: pytest.M
     assert [*(tmp_path / "cache").rglob("*")] == []
 
 
-def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("ray")
     from rlbench_suite.evaluation.runs.ray_executor import _Player
 
@@ -102,7 +110,9 @@ def test_the_template_names_every_constant(tmp_path: Path) -> None:
     constants = card(ID).build().constants()
     text = template(ID, constants)
     names = [c.name.removeprefix("reward.") for c in constants]
-    names_in_file = [line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]]
+    names_in_file = [
+        line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]
+    ]
     assert [name for name in names_in_file if name != "reward"] == names
     context = read_context(written(tmp_path, text), ID, constants)
     assert {name for name, _, _ in context.values} == {c.name for c in constants if not c.derived}
@@ -116,7 +126,10 @@ def test_environments_and_suite_files_take_it(tmp_path: Path) -> None:
     assert env.unwrapped.task.plant.nominal.pole_pairs == 5
     suite = written(
         tmp_path,
-        f"name: mine\nbudget: smoke\nseeds: 2\ntasks:\n  - id: PMSMTorque-v0\n    context: {path}\n",
+        (
+            f"name: mine\nbudget: smoke\nseeds: 2\ntasks:\n  - id: PMSMTorque-v0\n    context: "
+            f"{path}\n"
+        ),
         "suite.yaml",
     )
     assert read_suite_file(suite).tasks == (env.unwrapped.task.card.id,)
@@ -127,7 +140,9 @@ def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
     assert with_context.scores() == {}
     assert with_context.scores_path("reference_scores.json") == tmp_path / "my-motor.scores.json"
     score = {"mean": 1.0, "low": 0.5, "high": 1.5, "episodes": 2}
-    (tmp_path / "my-motor.scores.json").write_text(json.dumps({with_context.id: {"default": {"noop": score}}}))
+    (tmp_path / "my-motor.scores.json").write_text(
+        json.dumps({with_context.id: {"default": {"noop": score}}})
+    )
     assert card(with_context.id).scores()["noop"].mean == 1.0
     written(tmp_path, SERVO.replace("48", "49"))
     assert card(ID, context=tmp_path / "my-motor.yaml").scores() == {}
@@ -173,9 +188,13 @@ def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, senten
 
 
 def test_what_is_no_context_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"Cannot read the context .*none.yaml: there is no such file"):
+    with pytest.raises(
+        OSError, match=r"Cannot read the context .*none.yaml: there is no such file"
+    ):
         card(ID, context=tmp_path / "none.yaml")
-    with pytest.raises(ValueError, match=r"'/etc/passwd' is neither a file \(.yaml, .yml, .json\) nor known"):
+    with pytest.raises(
+        ValueError, match=r"'/etc/passwd' is neither a file \(.yaml, .yml, .json\) nor known"
+    ):
         card(f"{ID}?context=/etc/passwd")
     with pytest.raises(ValueError, match=r"SAT-v0 takes no context"):
         card("SAT-v0", context={"x": 1})

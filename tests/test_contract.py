@@ -14,7 +14,19 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
-from toy_tasks import Bandit, Chain, Clock, Cue, Digits, Picture, Target, Toy, TwoAgents, TwoObjectives, Weather
+from toy_tasks import (
+    Bandit,
+    Chain,
+    Clock,
+    Cue,
+    Digits,
+    Picture,
+    Target,
+    Toy,
+    TwoAgents,
+    TwoObjectives,
+    Weather,
+)
 from trajectories import differences, trajectory
 from typer.testing import CliRunner
 
@@ -26,7 +38,7 @@ from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.checking.checks import check_task, findings
 from rlbench_suite.cli.suite import app
 from rlbench_suite.core.contract import ContractError
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import Constraint, TaskCard
 
@@ -39,11 +51,23 @@ def test_every_id_keeps_the_contract(card: TaskCard, room_for_many: None) -> Non
 
 @pytest.mark.parametrize(
     "make",
-    [Chain, Cue, Digits, Picture, Target, TwoAgents, Weather, lambda: Bandit(True), lambda: TwoObjectives((0.5, 0.5))],
+    [
+        Chain,
+        Cue,
+        Digits,
+        Picture,
+        Target,
+        TwoAgents,
+        Weather,
+        lambda: Bandit(True),
+        lambda: TwoObjectives((0.5, 0.5)),
+    ],
 )
 def test_toys_keep_the_contract(make: Callable[[], Toy]) -> None:
     task = make()
-    faults = {finding.check: finding.faults for finding in findings(playable(task)) if finding.faults}
+    faults = {
+        finding.check: finding.faults for finding in findings(playable(task)) if finding.faults
+    }
     # Toys pay what they like, and have two contexts or none.
     assert not faults.keys() - {"train and test apart"}
 
@@ -54,11 +78,13 @@ def playable(task: Toy) -> Toy:
     return task
 
 
-# -- broken on purpose -------------------------------------------------------------------------------------------------
+# -- broken on purpose -----------------------------------------------------------------------------
 
 
 class KeepsContract(Toy):
-    """A walk on five places with a context each; keeps the contract, so that what breaks it below is one thing."""
+    """A walk on five places with a context each; keeps the contract,
+    so that what breaks it below is one thing.
+    """
 
     def __init__(self, **more: Any) -> None:
         super().__init__(horizon=20, **more)
@@ -146,7 +172,9 @@ class Limited(KeepsContract):
     """Its card has a limit of its cost."""
 
     def __init__(self) -> None:
-        super().__init__(constraint=Constraint(counts="a toy's cost", limit=1.0, reason="it is a toy"))
+        super().__init__(
+            constraint=Constraint(counts="a toy's cost", limit=1.0, reason="it is a toy")
+        )
 
 
 class WrongCost(Limited):
@@ -166,7 +194,9 @@ class WrongPrivileged(KeepsContract):
 SENTENCES = {
     FloatingState: "FloatingState.transition returns place as float32 (), initial gave int32 ().",
     ShrinkingState: "ShrinkingState.transition returns no place, but initial gave int32 ().",
-    WideObservation: "WideObservation.observation returns float32 (3,), its space says float32 (2,).",
+    WideObservation: (
+        "WideObservation.observation returns float32 (3,), its space says float32 (2,)."
+    ),
     WholeReward: "WholeReward.reward returns int32 (), its space says float32 ().",
     NumberTerminal: "NumberTerminal.terminal returns int32 (), a flag is bool ().",
     NoSuccess: "NoSuccess.info gives no 'success'.",
@@ -180,10 +210,14 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("broken", SENTENCES)
-def test_a_wrong_shape_is_refused_at_the_first_use_in_a_sentence(broken: type[KeepsContract]) -> None:
+def test_a_wrong_shape_is_refused_at_the_first_use_in_a_sentence(
+    broken: type[KeepsContract],
+) -> None:
     uses: list[Callable[[Any], Any]] = [
         lambda task: TaskEnv(task).reset(seed=0),
-        lambda task: BatchPrograms(task).begin(np.zeros((2, 2), np.uint32), Draw(np.int32(0), np.int32(-1))),
+        lambda task: BatchPrograms(task).begin(
+            np.zeros((2, 2), np.uint32), ContextSource(np.int32(0), np.int32(-1))
+        ),
         lambda task: play(task, Still(), [0, 1]),
         check_task,
     ]
@@ -194,7 +228,9 @@ def test_a_wrong_shape_is_refused_at_the_first_use_in_a_sentence(broken: type[Ke
 
 
 def test_a_reward_space_has_what_the_card_says() -> None:
-    with pytest.raises(ContractError, match=r"VectorReward.reward_space is .*: the card says a scalar reward"):
+    with pytest.raises(
+        ContractError, match=r"VectorReward.reward_space is .*: the card says a scalar reward"
+    ):
         TaskEnv(VectorReward())
 
 
@@ -218,7 +254,9 @@ class Growing(Still):
 
 def test_a_player_gives_actions_of_the_space_and_keeps_its_memory() -> None:
     play(KeepsContract(), Still(), [0])
-    with pytest.raises(ContractError, match=r"Hesitant.act returns float32 \(\), the action space says int32 \(\)"):
+    with pytest.raises(
+        ContractError, match=r"Hesitant.act returns float32 \(\), the action space says int32 \(\)"
+    ):
         play(KeepsContract(), Hesitant(), [0])
     with pytest.raises(ContractError, match=r"Growing.act returns"):
         play(KeepsContract(), Growing(), [0])
@@ -241,7 +279,9 @@ class Fickle(KeepsContract):
             self.calls += 1
             return np.float32(self.calls % 7 / 7)
 
-        return jax.pure_callback(ask, jax.ShapeDtypeStruct((), jnp.float32), state.place, vmap_method="sequential")
+        return jax.pure_callback(
+            ask, jax.ShapeDtypeStruct((), jnp.float32), state.place, vmap_method="sequential"
+        )
 
 
 class OneSplit(KeepsContract):
@@ -256,7 +296,9 @@ class OneContext(KeepsContract):
 
 class Undefined(KeepsContract):
     def observation(self, state, key, params):
-        return self.stack(0 * jnp.log(state.place.astype(jnp.float32)) + state.place / 4, params.place)
+        return self.stack(
+            0 * jnp.log(state.place.astype(jnp.float32)) + state.place / 4, params.place
+        )
 
 
 class Outside(KeepsContract):
@@ -389,7 +431,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_the_battery_names_what_is_broken(broken: type[Toy]) -> None:
-    with pytest.raises(ContractError, match=f"(?s)^rlsuite/Toy-v0 breaks its contract.*{BROKEN[broken]}"):
+    with pytest.raises(
+        ContractError, match=f"(?s)^rlsuite/Toy-v0 breaks its contract.*{BROKEN[broken]}"
+    ):
         check_task(broken())
 
 
@@ -449,7 +493,8 @@ FAULTS = {
 def faults_of(task: Toy) -> str:
     """Run what finds faults in every id: the contract, and a golden trajectory."""
     golden, results = (
-        trajectory(lambda split, which=which: TimeLimit(TaskEnv(which, split), 20)) for which in (TwoDraws(), task)
+        trajectory(lambda split, which=which: TimeLimit(TaskEnv(which, split), 20))
+        for which in (TwoDraws(), task)
     )
     try:
         check_task(task)

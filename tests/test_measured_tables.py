@@ -1,4 +1,5 @@
-"""Tables on the pages have the values that ``rlsuite dev calibrate`` has stored, which ``rlsuite show`` prints.
+"""Tables on the pages have the values that ``rlsuite dev calibrate`` has stored,
+which ``rlsuite show`` prints.
 
 ``python tests/test_measured_tables.py`` writes the stored values into all tables.
 """
@@ -28,7 +29,9 @@ NUMBER = re.compile(r"(-?\d*\.?\d+)( %)?(?: \((\d*\.?\d+)\))?")
 
 @dataclass(frozen=True)
 class Table:
-    """A Markdown table, the index of its first row among the lines, and the last id calibrated in the text before."""
+    """A Markdown table, the index of its first row among the lines,
+    and the last id calibrated in the text before.
+    """
 
     first_line: int
     header: list[str]
@@ -38,7 +41,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed value at a line and a column (counted from 0), and the measured value in the same unit."""
+    """A printed value at a line and a column (counted from 0),
+    and the measured value in the same unit.
+    """
 
     line: int
     column: int
@@ -86,7 +91,9 @@ def tables(text: str) -> Iterator[Table]:
 
 
 def quantity(column: str) -> tuple[str, str] | None:
-    """Return player and quantity (``mean``, ``success``, ``cost``) of a column, or None if it has no such values."""
+    """Return player and quantity (``mean``, ``success``, ``cost``) of a column,
+    or None if it has no such values.
+    """
     name = column.replace("no-op", "noop").removesuffix(" player")
     if name in PLAYERS:
         return name, "mean"
@@ -111,7 +118,10 @@ def card_of(task_id: str) -> TaskCard | None:
 
 
 def measured_cells(table: Table) -> Iterator[Cell]:
-    """Yield the values of a table that ``rlsuite dev calibrate`` measures. Rows are ids, difficulties or players."""
+    """Yield the values of a table that ``rlsuite dev calibrate`` measures.
+
+    Rows are ids, difficulties or players.
+    """
     kind = table.header[0]
     if kind not in ("id", "difficulty", "player"):
         return
@@ -148,7 +158,12 @@ def measured_cells(table: Table) -> Iterator[Cell]:
 
 def wrong_cells(page: Path) -> list[Cell]:
     """Return the values of a page that differ from the stored ones."""
-    return [cell for table in tables(page.read_text()) for cell in measured_cells(table) if not cell.agrees]
+    return [
+        cell
+        for table in tables(page.read_text())
+        for cell in measured_cells(table)
+        if not cell.agrees
+    ]
 
 
 def mend(page: Path) -> None:
@@ -164,7 +179,8 @@ def mend(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_tables_have_the_stored_values(page: Path) -> None:
     wrong = [
-        f"{page.name}:{cell.line + 1} {cell.name}: {cell.printed}, not {cell.rounded}" for cell in wrong_cells(page)
+        f"{page.name}:{cell.line + 1} {cell.name}: {cell.printed}, not {cell.rounded}"
+        for cell in wrong_cells(page)
     ]
     assert not wrong, "\n".join(wrong)
 

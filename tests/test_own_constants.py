@@ -1,4 +1,6 @@
-"""Contexts of one's own in every family: the shipped values are the shipped program; splits lie apart; truths."""
+"""Contexts of one's own in every family:
+the shipped values are the shipped program; splits lie apart; truths.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,29 @@ def program(task: Task[Any, Any]) -> tuple[str, list[np.ndarray]]:
         params = task.sample_params(key, split)
         state = task.initial(key, params)
         after = task.transition(state, action, key, params)
-        outputs = task.observation(after, key, params), task.reward(state, action, after, key, params)
-        return params, after, outputs, task.terminal(after, key, params), task.cost(state, action, after, params)
+        outputs = (
+            task.observation(after, key, params),
+            task.reward(state, action, after, key, params),
+        )
+        return (
+            params,
+            after,
+            outputs,
+            task.terminal(after, key, params),
+            task.cost(state, action, after, params),
+        )
 
     action = jax.ShapeDtypeStruct(task.action_space.shape or (), task.action_space.dtype)
     with precision(task):
-        traced = jax.make_jaxpr(episode)(jax.random.key(0), jax.ShapeDtypeStruct((), np.int32), action)
+        traced = jax.make_jaxpr(episode)(
+            jax.random.key(0), jax.ShapeDtypeStruct((), np.int32), action
+        )
     return str(traced), [np.asarray(constant) for constant in traced.consts]
 
 
-def test_a_context_of_the_shipped_values_is_the_shipped_program(card: TaskCard, tmp_path: Path) -> None:
+def test_a_context_of_the_shipped_values_is_the_shipped_program(
+    card: TaskCard, tmp_path: Path
+) -> None:
     task: Any = card.build()
     if not task.constants():
         return
@@ -51,11 +66,17 @@ def test_a_context_of_the_shipped_values_is_the_shipped_program(card: TaskCard, 
     sheet.write_text(template(card.id, task.constants()))
     from_sheet: Any = find_card(card.id, context=sheet).build()
     if isinstance(task, Task):  # a simulator of the host has no program
-        (text, constants), (text_from_sheet, constants_from_sheet) = program(task), program(from_sheet)
+        (text, constants), (text_from_sheet, constants_from_sheet) = (
+            program(task),
+            program(from_sheet),
+        )
         assert text == text_from_sheet
         for shipped_value, sheet_value in zip(constants, constants_from_sheet, strict=True):
             np.testing.assert_array_equal(shipped_value, sheet_value)
-    players = [jax.tree.leaves(load(card.reference).for_task(shipped_value)) for shipped_value in (task, from_sheet)]
+    players = [
+        jax.tree.leaves(load(card.reference).for_task(shipped_value))
+        for shipped_value in (task, from_sheet)
+    ]
     for shipped_value, sheet_value in zip(*players, strict=True):
         np.testing.assert_array_equal(shipped_value, sheet_value)
     assert task.observation_space == from_sheet.observation_space
@@ -65,10 +86,30 @@ def test_a_context_of_the_shipped_values_is_the_shipped_program(card: TaskCard, 
 CONTEXTS: dict[str, dict[str, Any]] = {
     "PointMaze-v0": {"mass": [6, 8], "force": 60, "damping": 0, "goal_radius": 0.3},
     "Vicsek-v0": {"density": 2, "speed": [0.1, 0.2], "max_turn": 0.4},
-    "Inventory-v0": {"shop_1_demand": [20, 40], "shop_2_demand": 10, "shop_3_lead": 2, "shop_1_penalty": 50},
-    "Lettuce-v0": {"planting_day": 100, "warmth": [-3, -1], "heat_price": [0.2, 0.3], "reward": {"violation": 0.1}},
-    "Highway-v0": {"density": 12, "car_speed": [28, 38], "braking": 8, "reward": {"near_miss": 0.5}},
-    "FlockFormation-v0": {"lag": [0.15, 0.25], "wind_x": [3, 4], "turn_rate": [-0.2, 0.8], "level_limit": 6},
+    "Inventory-v0": {
+        "shop_1_demand": [20, 40],
+        "shop_2_demand": 10,
+        "shop_3_lead": 2,
+        "shop_1_penalty": 50,
+    },
+    "Lettuce-v0": {
+        "planting_day": 100,
+        "warmth": [-3, -1],
+        "heat_price": [0.2, 0.3],
+        "reward": {"violation": 0.1},
+    },
+    "Highway-v0": {
+        "density": 12,
+        "car_speed": [28, 38],
+        "braking": 8,
+        "reward": {"near_miss": 0.5},
+    },
+    "FlockFormation-v0": {
+        "lag": [0.15, 0.25],
+        "wind_x": [3, 4],
+        "turn_rate": [-0.2, 0.8],
+        "level_limit": 6,
+    },
 }
 """A context of each family, with a sign, a zero, a number and a range."""
 
@@ -77,7 +118,9 @@ CONTEXTS: dict[str, dict[str, Any]] = {
 def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
     task: Any = find_card(name, context=CONTEXTS[name]).build()
     keys = jax.random.split(jax.random.key(1), 4000)
-    params_of_splits = [jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)) for split in (0, 1)]
+    params_of_splits = [
+        jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)) for split in (0, 1)
+    ]
     read = {
         "PointMaze-v0": ("mass", lambda p: p.ball.mass),
         "Vicsek-v0": ("speed", lambda p: p.speed),
@@ -93,14 +136,22 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
     assert low <= all_values.min() < low + 0.1 * (high - low)
     assert high - 0.1 * (high - low) < all_values.max() <= high
     if name == "FlockFormation-v0":  # the distance of the slots keeps its splits apart, as shipped
-        train, test = (np.hypot(*np.diff([p.slot_ahead, p.slot_left])[..., 0]) for p in params_of_splits)
-    nearest = np.abs(np.subtract.outer(np.unique(train)[:: max(1, len(train) // 4000)], np.unique(test)[:2000])).min()
+        train, test = (
+            np.hypot(*np.diff([p.slot_ahead, p.slot_left])[..., 0]) for p in params_of_splits
+        )
+    nearest = np.abs(
+        np.subtract.outer(np.unique(train)[:: max(1, len(train) // 4000)], np.unique(test)[:2000])
+    ).min()
     assert nearest > 1e-6 * (high - low)
 
 
 def test_another_ball_moves_as_its_equation_says() -> None:
-    """From rest under a constant force without damping: v = F t / m, and x = F t (t + dt) / 2 m by Euler's rule."""
-    task: Any = find_card("PointMaze-v0", context={"mass": 6, "force": 60, "damping": 0}).build(dtype="float64")
+    """From rest under a constant force without damping:
+    v = F t / m, and x = F t (t + dt) / 2 m by Euler's rule.
+    """
+    task: Any = find_card("PointMaze-v0", context={"mass": 6, "force": 60, "damping": 0}).build(
+        dtype="float64"
+    )
     with precision(task):
         params = task.sample_params(jax.random.key(0), 0)
         state = State(Motion(*(np.float64(value) for value in (1.3, 1.5, 0, 0))), np.int32(0))
@@ -136,14 +187,17 @@ def test_a_large_demand_is_poisson() -> None:
         ("FlockFormation-v0", {"lag": 0.01}, "lag must be at least 0.03 and at most 0.5"),
     ],
 )
-def test_what_a_model_cannot_hold_is_refused(name: str, context: dict[str, Any], sentence: str) -> None:
+def test_what_a_model_cannot_hold_is_refused(
+    name: str, context: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         find_card(name, context=context).build()
     assert sentence in str(caught.value)
 
 
 def test_weights_of_the_reward_change_the_reward_alone() -> None:
-    shipped, reweighted = find_card("Lettuce-v0"), find_card("Lettuce-v0", context={"reward": {"heat": 0, "co2": 0}})
+    shipped = find_card("Lettuce-v0")
+    reweighted = find_card("Lettuce-v0", context={"reward": {"heat": 0, "co2": 0}})
     task, reweighted_task = shipped.build(), reweighted.build()
     assert reweighted.id.startswith("rlsuite/Lettuce-v0?context=own-")
     assert reweighted.scores() == {}
@@ -151,9 +205,13 @@ def test_weights_of_the_reward_change_the_reward_alone() -> None:
     params = task.sample_params(key, np.int32(0))
     state = task.initial(key, params)
     after = task.transition(state, action, key, params)
-    jax.tree.map(np.testing.assert_array_equal, after, reweighted_task.transition(state, action, key, params))
+    jax.tree.map(
+        np.testing.assert_array_equal, after, reweighted_task.transition(state, action, key, params)
+    )
     heat = float(params.prices.heat) * 150 * 0.5 / 1000  # half an hour at 150 W/m2
-    rewards = [float(each.reward(state, action, after, key, params)) for each in (task, reweighted_task)]
+    rewards = [
+        float(each.reward(state, action, after, key, params)) for each in (task, reweighted_task)
+    ]
     assert rewards[1] - rewards[0] == pytest.approx(heat, rel=1e-4)
 
 
@@ -162,7 +220,11 @@ def test_the_page_names_every_constant() -> None:
     for name in CONTEXTS:
         task: Any = find_card(name).build()
         for constant in task.constants():
-            plain = constant.name.removeprefix("reward.").replace("shop_2", "shop_1").replace("shop_3", "shop_1")
+            plain = (
+                constant.name.removeprefix("reward.")
+                .replace("shop_2", "shop_1")
+                .replace("shop_3", "shop_1")
+            )
             assert f"`{plain}`" in page, f"{constant.name} of {name}"
         for series in task.series():
             assert all(f"`{column.name}`" in page for column in series.columns)
@@ -174,7 +236,13 @@ def test_the_environment_of_a_dataset_has_its_context() -> None:
 
     heavy = find_card("PointMaze-v0", context={"mass": [6, 8]})
     entry = Entry(
-        folder="mine", quality="random", task=heavy.id, player="random", episodes=1, first_seed=0, replay_tolerance=0.0
+        folder="mine",
+        quality="random",
+        task=heavy.id,
+        player="random",
+        episodes=1,
+        first_seed=0,
+        replay_tolerance=0.0,
     )
     env: Any = gymnasium.make(EnvSpec.from_json(env_spec(entry, "test").to_json()))
     assert env.unwrapped.task is heavy.build()

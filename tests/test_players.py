@@ -1,4 +1,6 @@
-"""Every player of every task is a value: its functions have a hash, so that ``jax.jit`` takes them as they are."""
+"""Every player of every task is a value: its functions have a hash,
+so that ``jax.jit`` takes them as they are.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def test_fixed_settings_tell_the_cards_of_a_family_apart() -> None:
     ids_by_settings: dict[tuple[str, str], list[str]] = {}
     for card in registry.all_cards().values():
         if card.fixed:
-            ids_by_settings.setdefault((card.family, repr(sorted(card.fixed.items()))), []).append(card.id)
+            ids_by_settings.setdefault((card.family, repr(sorted(card.fixed.items()))), []).append(
+                card.id
+            )
     assert [ids for ids in ids_by_settings.values() if len(ids) > 1] == []
 
 
@@ -66,8 +68,14 @@ def test_every_allowed_value_of_every_setting_is_found() -> None:
     ("query", "sentence"),
     [
         ("noise=0.01&noise=0.02", "names noise 2 times ('0.01', '0.02'): give each setting once."),
-        ("delay=1&noise=0.01&delay=1&delay=0", "names delay 3 times ('1', '1', '0'): give each setting once."),
-        ("context=a.yaml&context=b.yaml", "names context 2 times ('a.yaml', 'b.yaml'): give each setting once."),
+        (
+            "delay=1&noise=0.01&delay=1&delay=0",
+            "names delay 3 times ('1', '1', '0'): give each setting once.",
+        ),
+        (
+            "context=a.yaml&context=b.yaml",
+            "names context 2 times ('a.yaml', 'b.yaml'): give each setting once.",
+        ),
     ],
 )
 def test_an_id_names_each_setting_once(query: str, sentence: str) -> None:
@@ -77,7 +85,8 @@ def test_an_id_names_each_setting_once(query: str, sentence: str) -> None:
 
 def test_a_keyword_overrides_the_setting_of_an_id() -> None:
     assert (
-        registry.card("PMSMSpeed-v0?delay=1&noise=0.01", noise="0.03").id == "rlsuite/PMSMSpeed-v0?delay=1&noise=0.03"
+        registry.card("PMSMSpeed-v0?delay=1&noise=0.01", noise="0.03").id
+        == "rlsuite/PMSMSpeed-v0?delay=1&noise=0.03"
     )
 
 
@@ -100,7 +109,9 @@ def test_every_door_takes_an_id_without_version() -> None:
 
 def test_a_version_that_is_not_there_names_those_that_are(later: None) -> None:
     for ask in (registry.card, registry.resolve_suite):
-        with pytest.raises(ValueError, match=r"^rlsuite/Vicsek has no version v3. Known: v0, v2, v10.$"):
+        with pytest.raises(
+            ValueError, match=r"^rlsuite/Vicsek has no version v3. Known: v0, v2, v10.$"
+        ):
             ask("Vicsek-v3")
 
 
@@ -109,7 +120,9 @@ def test_of_many_names_an_error_lists_the_five_nearest_and_of_few_all() -> None:
         registry.card("Sudko-v0")
     assert str(error.value).count("rlsuite/") == 1 + 5
     assert f"Nearest of {len(registry.cards())}: rlsuite/Sudoku-v0, " in str(error.value)
-    assert unknown("split", "tset", ("train", "test")).endswith("Did you mean 'test'? Known: test, train.")
+    assert unknown("split", "tset", ("train", "test")).endswith(
+        "Did you mean 'test'? Known: test, train."
+    )
     with pytest.raises(ValueError, match="Did you mean 'ppo'") as error:
         registry.agent("pop")
     assert "sb3-td3" in str(error.value)
@@ -117,7 +130,8 @@ def test_of_many_names_an_error_lists_the_five_nearest_and_of_few_all() -> None:
 
 def test_the_optimum_of_a_card_is_that_of_its_difficulty() -> None:
     assert registry.card("RepeatPrevious-v0?difficulty=hard").optimum == 72
-    assert registry.card("SAT-v0?difficulty=hard").optimum == registry.card("SAT-v0").optimum  # the same at all
+    # The same at all.
+    assert registry.card("SAT-v0?difficulty=hard").optimum == registry.card("SAT-v0").optimum
     assert registry.card("CarDealer-v0?difficulty=hard").optimum is None  # not known
     assert registry.card("KeyValue-v0?rewriting=0.125").optimum is None
     checked = 0
@@ -125,14 +139,21 @@ def test_the_optimum_of_a_card_is_that_of_its_difficulty() -> None:
         for tier in card.optima:
             task = card.with_difficulty(tier).build()
             if optimum := getattr(task, "optimum", None):
-                assert card.with_difficulty(tier).optimum == pytest.approx(optimum, rel=1e-12), task.card.id
+                assert card.with_difficulty(tier).optimum == pytest.approx(optimum, rel=1e-12), (
+                    task.card.id
+                )
                 checked += 1
     assert checked > 30
 
 
 def test_the_command_that_measures_a_card_goes_through_a_shell() -> None:
     command = registry.card("OfficeApps-v0?reward=dense&difficulty=hard").measuring_command
-    assert shlex.split(command) == ["rlsuite", "dev", "calibrate", "rlsuite/OfficeApps-v0?reward=dense&difficulty=hard"]
+    assert shlex.split(command) == [
+        "rlsuite",
+        "dev",
+        "calibrate",
+        "rlsuite/OfficeApps-v0?reward=dense&difficulty=hard",
+    ]
     assert registry.card("SAT-v0").measuring_command == "rlsuite dev calibrate rlsuite/SAT-v0"
 
 
@@ -152,7 +173,10 @@ def test_tasks_of_ever_new_difficulties_are_forgotten(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("difficulty", [math.nan, math.inf, -math.inf, True, [1], 1j, b"easy"])
 def test_a_difficulty_is_a_name_or_a_finite_number(difficulty: object) -> None:
     for task_id in ("Vicsek-v0", "TreasureMaps-v0", "Sudoku4-v0"):
-        with pytest.raises(ValueError, match=f"A difficulty of rlsuite/{task_id} is one of .* or a finite number; got"):
+        with pytest.raises(
+            ValueError,
+            match=f"A difficulty of rlsuite/{task_id} is one of .* or a finite number; got",
+        ):
             registry.card(task_id).build(difficulty=difficulty)  # type: ignore[arg-type]
 
 

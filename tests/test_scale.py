@@ -13,7 +13,9 @@ def score(mean: float, half_width: float = 0.0) -> Score:
 
 
 def test_zero_is_the_better_of_random_and_idle_play() -> None:
-    """Random play that harms itself is not 0: doing nothing earns 70 of the 80 from 10 to 80 for nothing."""
+    """Random play that harms itself is not 0:
+    doing nothing earns 70 of the 80 from 10 to 80 for nothing.
+    """
     idle = Scale.of({"random": score(-100), "noop": score(70), "reference": score(80)})
     assert idle is not None
     assert (idle.zero_player, idle.zero_name) == ("noop", "doing nothing")
@@ -49,4 +51,6 @@ def test_every_difficulty_has_a_scale(card: TaskCard) -> None:
         scale = card.scale(tier)
         assert all(scale.score(scores[player].mean) <= 0 for player in ("random", "noop")), tier
         assert scale.score(scale.reference.mean) == 1
-        assert all(scores[player].success is not None for player in ("random", "noop", "reference")), tier
+        assert all(
+            scores[player].success is not None for player in ("random", "noop", "reference")
+        ), tier

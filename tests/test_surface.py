@@ -1,4 +1,6 @@
-"""The names that users meet: ``rlbench_suite`` itself, ``play``, ``rlbench_suite.stats`` and its functional form."""
+"""The names that users meet: ``rlbench_suite`` itself,
+``play``, ``rlbench_suite.stats`` and its functional form.
+"""
 
 import subprocess
 import sys
@@ -16,10 +18,10 @@ from rlbench_suite import functional, stats
 from rlbench_suite.adapters import rollout
 from rlbench_suite.adapters.play import PLAYERS
 from rlbench_suite.core import registry
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.evaluation.statistics import aggregates
 
-# -- the package -------------------------------------------------------------------------------------------------
+# -- the package -----------------------------------------------------------------------------------
 
 
 def test_the_package_shows_its_exports_and_nothing_else() -> None:
@@ -34,7 +36,10 @@ def test_names_that_are_not_exported_are_unknown() -> None:
 
 
 def test_statistics_import_no_jax() -> None:
-    code = "import sys, rlbench_suite; rlbench_suite.stats.interval([0.4, 0.6, 0.7]); sys.exit('jax' in sys.modules)"
+    code = (
+        "import sys, rlbench_suite; rlbench_suite.stats.interval([0.4, 0.6, 0.7]); sys.exit('jax' "
+        "in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -76,13 +81,16 @@ def test_make_takes_the_keywords_of_gymnasium() -> None:
 
 
 def test_make_vec_makes_the_batch_of_gymnasium() -> None:
-    envs, gym_envs = (make("rlsuite/SAT-v0", 3, split="test") for make in (rlbench_suite.make_vec, gymnasium.make_vec))
+    envs, gym_envs = (
+        make("rlsuite/SAT-v0", 3, split="test")
+        for make in (rlbench_suite.make_vec, gymnasium.make_vec)
+    )
     assert type(envs) is type(gym_envs)
     assert envs.spec == gym_envs.spec
     np.testing.assert_equal(envs.reset(seed=5), gym_envs.reset(seed=5))
 
 
-# -- play --------------------------------------------------------------------------------------------------------
+# -- play ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("player", PLAYERS)
@@ -102,7 +110,9 @@ def test_play_gives_what_an_evaluation_gives(name: str, player: str) -> None:
 
 
 def test_wrappers_see_the_episodes_that_are_played() -> None:
-    env = gymnasium.wrappers.RecordEpisodeStatistics(rlbench_suite.make("SAT-v0", max_episode_steps=4))
+    env = gymnasium.wrappers.RecordEpisodeStatistics(
+        rlbench_suite.make("SAT-v0", max_episode_steps=4)
+    )
     results = rlbench_suite.play(env, "noop", episodes=3)
     assert results.lengths.tolist() == list(env.length_queue) == [4, 4, 4]
     assert results.returns.tolist() == pytest.approx(list(env.return_queue))
@@ -117,14 +127,16 @@ def test_play_refuses_what_it_cannot_play() -> None:
     with pytest.raises(ValueError, match="structured view of rlsuite/SAT-v0"):
         rlbench_suite.play(rlbench_suite.make("SAT-v0", view="text"))
     with pytest.raises(ValueError, match="leave its observation_space as it is"):
-        rlbench_suite.play(gymnasium.wrappers.RescaleObservation(rlbench_suite.make("PMSMCurrent-v0"), -2, 2))
+        rlbench_suite.play(
+            gymnasium.wrappers.RescaleObservation(rlbench_suite.make("PMSMCurrent-v0"), -2, 2)
+        )
     with pytest.raises(TypeError, match="one environment of the suite"):
         rlbench_suite.play(rlbench_suite.make_vec("SAT-v0", 2))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="one environment of the suite"):
         rlbench_suite.play(gymnasium.make("CartPole-v1"))
 
 
-# -- statistics --------------------------------------------------------------------------------------------------
+# -- statistics ------------------------------------------------------------------------------------
 
 SCORES = np.random.default_rng(0).normal(0.6, 0.3, (8, 3))
 
@@ -161,12 +173,17 @@ def test_compare_has_all_of_them() -> None:
     better = SCORES + 0.1
     comparison = stats.compare({"ppo": SCORES, "sac": better})
     assert comparison.agents["sac"].iqm == stats.interval(better)
-    assert comparison.improvement["sac", "ppo"].point == stats.probability_of_improvement(better, SCORES).point
+    assert (
+        comparison.improvement["sac", "ppo"].point
+        == stats.probability_of_improvement(better, SCORES).point
+    )
     assert len(comparison.tasks) == 3
 
 
 def test_statistics_name_what_is_wrong() -> None:
-    with pytest.raises(ValueError, match=r"shape \(1, 1, 1\); \(n_seeds,\) or \(n_seeds, n_tasks\)"):
+    with pytest.raises(
+        ValueError, match=r"shape \(1, 1, 1\); \(n_seeds,\) or \(n_seeds, n_tasks\)"
+    ):
         stats.iqm([[[0.5]]])
     with pytest.raises(ValueError, match="score of task 'column 1' at index 0 is nan"):
         stats.iqm([[0.5, np.nan]])
@@ -176,7 +193,7 @@ def test_statistics_name_what_is_wrong() -> None:
         stats.probability_of_improvement(SCORES, SCORES[:, 0])
 
 
-# -- functional form ---------------------------------------------------------------------------------------------
+# -- functional form -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["SAT-v0", "PMSMCurrent-v0", "DeepSeaTreasure-v0"])
@@ -197,7 +214,9 @@ def test_pure_functions_play_the_episode_of_the_environment(name: str) -> None:
         action = gym_env.action_space.sample(info.get("action_mask"))
         gym_observation, earned, terminated, truncated, info = gym_env.step(action)
         observation, state, reward, done, step_info = step(jax.random.key(8), state, action, params)
-        np.testing.assert_allclose(step_info.get("vector_reward", reward), earned, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            step_info.get("vector_reward", reward), earned, rtol=1e-4, atol=1e-4
+        )
         over = terminated or truncated
         assert (bool(step_info["terminated"]), bool(step_info["truncated"]), bool(done)) == (
             terminated,
@@ -206,7 +225,8 @@ def test_pure_functions_play_the_episode_of_the_environment(name: str) -> None:
         )
     assert bool(step_info["success"]) == info["success"]
     assert float(step_info["score"]) == pytest.approx(info["score"], rel=1e-3)
-    np.testing.assert_allclose(observation, gym_env.reset(seed=8)[0], rtol=1e-5, atol=1e-5)  # the next episode
+    # The next episode.
+    np.testing.assert_allclose(observation, gym_env.reset(seed=8)[0], rtol=1e-5, atol=1e-5)
     assert int(state.t) == 0
 
 
@@ -225,7 +245,8 @@ def test_params_change_time_limit_and_split_without_another_program() -> None:
     train, _, done, _ = run(keys, params._replace(max_steps_in_episode=60))
     assert not done.any()
     test, steps, done, truncated = run(
-        keys, params._replace(max_steps_in_episode=1, contexts=Draw.parse("test", env.task))
+        keys,
+        params._replace(max_steps_in_episode=1, contexts=ContextSource.parse("test", env.task)),
     )
     assert (steps == 1).all()  # step_env begins no other episode
     assert done.all()
@@ -239,7 +260,9 @@ def test_actions_outside_of_a_box_are_clipped() -> None:
     _, state = env.reset(jax.random.key(0), params)
     high = env.action_space(params).high  # type: ignore[attr-defined]
     step = jax.jit(env.step_env)
-    beyond, bound = (step(jax.random.key(0), state, action, params)[0] for action in (high * 3, high))
+    beyond, bound = (
+        step(jax.random.key(0), state, action, params)[0] for action in (high * 3, high)
+    )
     np.testing.assert_array_equal(beyond, bound)
 
 

@@ -36,7 +36,17 @@ def test_the_tests_say_how_much_is_left(tmp_path: Path, processes: str) -> None:
     (tmp_path / "conftest_of_suite.py").write_text((ROOT / "tests/conftest.py").read_text())
     (tmp_path / "conftest.py").write_text(PLUGIN)
     (tmp_path / "test_sleeping.py").write_text(SLEEPING)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", processes, "-p", "no:cacheprovider", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        processes,
+        "-p",
+        "no:cacheprovider",
+        str(tmp_path),
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert " of 8 tests have run, about 0 min left" in result.stdout

@@ -1,4 +1,6 @@
-"""Records of one's own: what tasks play is what the file says, splits lie apart in it, bad files cost one sentence."""
+"""Records of one's own: what tasks play is what the file says,
+splits lie apart in it, bad files cost one sentence.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.numerics.process import precision
 
-SERIES = Series("load", "torque", (Column("torque", "N m", -5, 5, ""), Column("speed", "rad/s", 0, 9, "")), "s", 0.5, 3)
+SERIES = Series(
+    "load",
+    "torque",
+    (Column("torque", "N m", -5, 5, ""), Column("speed", "rad/s", 0, 9, "")),
+    "s",
+    0.5,
+    3,
+)
 OPTIONAL = SERIES._replace(columns=(*SERIES.columns[:1], SERIES.columns[1]._replace(optional=True)))
 DEMAND = np.random.default_rng(0).poisson(6, (400, 3))
 
@@ -42,9 +51,12 @@ def test_files_and_mappings_are_one_record(tmp_path: Path) -> None:
     pq.write_table(pa.table({**columns, "other": ["x", "y", "z"]}), tmp_path / "a.parquet")
     record = read_record(columns, SERIES, tmp_path)
     assert (
-        record == read_record("a.csv", SERIES, tmp_path) == read_record(tmp_path / "a.parquet", SERIES, Path("/none"))
+        record
+        == read_record("a.csv", SERIES, tmp_path)
+        == read_record(tmp_path / "a.parquet", SERIES, Path("/none"))
     )
-    np.testing.assert_array_equal(record.values(), [[0, 1], [1, 1], [2, 1], [0, 2], [-2, 3]])  # linear between rows
+    # Linear between rows.
+    np.testing.assert_array_equal(record.values(), [[0, 1], [1, 1], [2, 1], [0, 2], [-2, 3]])
 
 
 def test_ends_of_lines_drop_no_column(tmp_path: Path) -> None:
@@ -58,8 +70,12 @@ def test_ends_of_lines_drop_no_column(tmp_path: Path) -> None:
 
 
 def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
-    """Prices of hours, halves and quarters: a step has the mean of its time, and the last row holds to its end."""
-    series = Series("prices", "", (Column("price", "EUR", -1, 9, "", holds=True, longest_gap=4),), "h", 2.0, 3)
+    """Prices of hours, halves and quarters: a step has the mean of its time,
+    and the last row holds to its end.
+    """
+    series = Series(
+        "prices", "", (Column("price", "EUR", -1, 9, "", holds=True, longest_gap=4),), "h", 2.0, 3
+    )
     for times, values, means in (
         ([0, 4, 8], [1, -1, 3], [1, 1, -1, -1, 3]),
         ([0, 1, 2, 3, 4], [1, 2, 3, 5, 7], [1.5, 4, 7]),
@@ -67,7 +83,10 @@ def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
     ):
         values_at_steps = read_record({"time": times, "price": values}, series, tmp_path).values()
         np.testing.assert_allclose(values_at_steps[:, 0], means, rtol=1e-12)
-    with pytest.raises(ValueError, match="time must go up by at most 4 h from row to row, and goes up by 5 in row 2"):
+    with pytest.raises(
+        ValueError,
+        match="time must go up by at most 4 h from row to row, and goes up by 5 in row 2",
+    ):
         read_record({"time": [0, 5, 6], "price": [1, 1, 1]}, series, tmp_path)
 
 
@@ -77,7 +96,10 @@ def test_demand_is_that_of_the_record(tmp_path: Path) -> None:
     assert card(with_record.id) == with_record  # from this process; below from the cache
     task: Any = card(with_record.id).build()
     keys = jax.random.split(jax.random.key(0), 1000)
-    starts = [np.asarray(jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)).start) for split in (0, 1)]
+    starts = [
+        np.asarray(jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)).start)
+        for split in (0, 1)
+    ]
     assert (starts[0].min(), starts[0].max()) == (0, 100)
     assert (starts[1].min(), starts[1].max()) == (200, 300)
     key = jax.random.key(3)
@@ -133,11 +155,16 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
                 [[1] * 4, [500, 20, 100], [1] * 11]
             )
             np.testing.assert_allclose(observation[5:7], [5 + 0.001 * hour, 80], rtol=1e-5)
-            assert float(observation[16]) * task.price_scales[1] == pytest.approx(0.1 + 1e-5 * hour, rel=1e-5)
+            assert float(observation[16]) * task.price_scales[1] == pytest.approx(
+                0.1 + 1e-5 * hour, rel=1e-5
+            )
             after = step(state, np.array([0, 0, 1], np.float32), key, params)
             reward = float(task.reward(state, None, after, key, params))
-            gained = float(after.climate.dry_weight - state.climate.dry_weight) * float(params.prices.lettuce)
-            assert gained - reward == pytest.approx(0.075 * (0.1 + 1e-5 * hour), rel=1e-3)  # 150 W/m2, half an hour
+            gained = float(after.climate.dry_weight - state.climate.dry_weight) * float(
+                params.prices.lettuce
+            )
+            # 150 W/m2, half an hour.
+            assert gained - reward == pytest.approx(0.075 * (0.1 + 1e-5 * hour), rel=1e-3)
             state = after
 
 
@@ -145,13 +172,22 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
     ("text", "sentence"),
     [
         ("time,torque\n0,1\n", "it has no column 'speed'"),
-        ("time,torque,speed\n0,1,1\n1,1,1\n1,1,1\n", "time must increase from row to row, and does not in row 3"),
+        (
+            "time,torque,speed\n0,1,1\n1,1,1\n1,1,1\n",
+            "time must increase from row to row, and does not in row 3",
+        ),
         ("time,torque,speed\n0,1,1\n1,nan,1\n2,1,1\n", "torque is not finite in row 2: nan"),
         ("time,torque,speed\n0,1,1\n1,1e999,1\n2,1,1\n", "torque is not finite in row 2: inf"),
-        ("time,torque,speed\n0,1,1\n1,-6,1\n2,1,1\n", "torque must be from -5 to 5 N m, got -6 in row 2"),
+        (
+            "time,torque,speed\n0,1,1\n1,-6,1\n2,1,1\n",
+            "torque must be from -5 to 5 N m, got -6 in row 2",
+        ),
         ("time,torque,speed\n0,1,1\n1,abc,1\n", "torque is no number in row 2: 'abc'"),
         ("time,torque,speed\n0,1,1\n1,,1\n", "torque is no number in row 2: ''"),
-        ("time,torque,speed\n0,1,1\n0.5,1,1\n", "it has 2 steps of 0.5 s, and at least 3 are needed"),
+        (
+            "time,torque,speed\n0,1,1\n0.5,1,1\n",
+            "it has 2 steps of 0.5 s, and at least 3 are needed",
+        ),
         ("time,torque,speed\n0,1,1\n1e9,1,1\n", "more than 200,000 steps"),
         ("time,torque,speed\n0,1,1\n0,1\n", "row 2 has 2 columns, and the header 3"),
         ("time,torque,speed\n", "time must increase"),
@@ -200,7 +236,9 @@ def test_a_table_is_refused_for_its_size_and_for_names_that_stand_twice(
     monkeypatch.setattr("rlbench_suite.contexts.time_series.LONGEST", 20)
     table = pa.table([times, zeros, zeros], ["time", "speed", "torque"])
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
-    (tmp_path / "a.csv").write_bytes(b"time,speed,torque,z\r" + b"".join(b"%d,0,0,0\r" % t for t in range(30)))
+    (tmp_path / "a.csv").write_bytes(
+        b"time,speed,torque,z\r" + b"".join(b"%d,0,0,0\r" % t for t in range(30))
+    )
     for name in ("a.parquet", "a.csv"):
         with pytest.raises(ValueError, match="more than 20 rows"):
             read_record(name, SERIES, tmp_path)
@@ -211,11 +249,15 @@ def test_a_drive_follows_the_record_of_its_setpoint() -> None:
     rows = 2 * (task.card.horizon + 1) + 40
     torque = 50 * np.sin(0.01 * np.arange(rows))
     with_record: Any = card(
-        "PMSMTorque-v0", context={"setpoint": {"time": task.period * np.arange(rows), "torque": torque}}
+        "PMSMTorque-v0",
+        context={"setpoint": {"time": task.period * np.arange(rows), "torque": torque}},
     )
     with_record = with_record.build()
     range_of_setpoint = with_record.key_figures()[0]
-    assert (range_of_setpoint.low, range_of_setpoint.high) == (np.float32(torque.min()), np.float32(torque.max()))
+    assert (range_of_setpoint.low, range_of_setpoint.high) == (
+        np.float32(torque.min()),
+        np.float32(torque.max()),
+    )
     key = jax.random.key(5)
     for split in (0, 1):
         params = with_record.sample_params(key, np.int32(split))
@@ -225,27 +267,34 @@ def test_a_drive_follows_the_record_of_its_setpoint() -> None:
         for after in range(3):
             assert float(state.setpoint[0]) == pytest.approx(torque[first + after], rel=1e-4)
             state = step(state, np.zeros(with_record.action_space.shape, np.float32), key, params)
-    with pytest.raises(ValueError, match="setpoint: it has no column 'speed'"):  # known, but of another quantity
+    with pytest.raises(
+        ValueError, match="setpoint: it has no column 'speed'"
+    ):  # known, but of another quantity
         card(with_record.card.id.replace("Torque", "Speed"))
     with pytest.raises(ValueError, match="torque must be from -120 to 120 N m, got 200 in row 1"):
         card("PMSMTorque-v0", context={"setpoint": {"time": [0, 1], "torque": [200, 0]}})
 
 
 def test_a_drive_works_against_the_record_of_its_load() -> None:
-    """A step of a machine at rest under no voltage gains -T dt / (J + J_L); a record of zeros changes no bit."""
+    """A step of a machine at rest under no voltage gains -T dt / (J + J_L);
+    a record of zeros changes no bit.
+    """
     plain: Any = card("PMSMSpeed-v0").build(dtype="float64")
     rows = 2 * (plain.card.horizon + 1)
     time = plain.period * np.arange(rows)
     torque = np.where(np.arange(rows) % 2, 3.0, -1.0)
     loaded, idle = (
-        card("PMSMSpeed-v0", context={"load": {"time": time, "load_torque": values}}).build(dtype="float64")
+        card("PMSMSpeed-v0", context={"load": {"time": time, "load_torque": values}}).build(
+            dtype="float64"
+        )
         for values in (torque, np.zeros(rows))
     )
     key = jax.random.key(2)
     with precision(plain):
         params: Any = loaded.sample_params(key, np.int32(0))
         loaded_state, plain_state, idle_state = (
-            task.initial(key, task.sample_params(key, np.int32(0))) for task in (loaded, plain, idle)
+            task.initial(key, task.sample_params(key, np.int32(0)))
+            for task in (loaded, plain, idle)
         )
         steps = [jax.jit(task.transition) for task in (loaded, plain, idle)]
         inertia = float(params.machine.inertia + params.load.inertia)
@@ -257,7 +306,10 @@ def test_a_drive_works_against_the_record_of_its_load() -> None:
             gained = float(loaded_state.speed - plain_state.speed) - before
             against = torque[int(params.load.row) + number]
             assert gained == pytest.approx(-against * plain.period / inertia, rel=2e-2)
-            assert (idle_state.speed, idle_state.electrical) == (plain_state.speed, plain_state.electrical)
+            assert (idle_state.speed, idle_state.electrical) == (
+                plain_state.speed,
+                plain_state.electrical,
+            )
     record = play(loaded, reference_player(loaded), range(16))
     assert not record.terminated.any()
     with pytest.raises(ValueError, match="Unknown constant 'load'"):
@@ -280,16 +332,23 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
         assert sentence in str(caught.value)
     with pytest.raises(ValueError, match="shop_1_demand follows from the record of demand"):
         card("Inventory-v0", context={"shop_1_demand": 3, "demand": {
-            "time": range(400), **{f"shop_{i}": [1] * 400 for i in (1, 2, 3)}}}).build()  # fmt: skip
+            "time": range(400), **{f"shop_{i}": [1] * 400 for i in (1, 2, 3)},
+        }}).build()  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["Lettuce-v0", "Tomato-v0"])
 def test_fractions_in_place_of_per_cent_are_refused(tmp_path: Path, name: str) -> None:
     [series] = [source for source in card(name).build().series() if source.name == "weather"]
-    columns = {source.name: np.full(2 * series.min_steps, max(source.minimum, 0.9)) for source in series.columns}
+    columns = {
+        source.name: np.full(2 * series.min_steps, max(source.minimum, 0.9))
+        for source in series.columns
+    }
     weather = {"time": series.step * np.arange(2 * series.min_steps), **columns}
     weather["humidity"][7] = 1.5
-    with pytest.raises(ValueError, match=r"humidity must be in %, and its largest value is 1\.5: multiply .* by 100"):
+    with pytest.raises(
+        ValueError,
+        match=r"humidity must be in %, and its largest value is 1\.5: multiply .* by 100",
+    ):
         read_record(weather, series, tmp_path)
     weather["humidity"][7] = 1.6
     assert read_record(weather, series, tmp_path).values().max() == 1.6
@@ -298,7 +357,10 @@ def test_fractions_in_place_of_per_cent_are_refused(tmp_path: Path, name: str) -
 def test_gaps_and_beginnings_by_day_are_refused(tmp_path: Path) -> None:
     daily = SERIES._replace(longest_gap=1.5, begins_at=24.0)
     for times, sentence in (
-        ([0.0, 1.0, 3.0, 4.0], "time must go up by at most 1.5 s from row to row, and goes up by 2 in row 3"),
+        (
+            [0.0, 1.0, 3.0, 4.0],
+            "time must go up by at most 1.5 s from row to row, and goes up by 2 in row 3",
+        ),
         ([7.0, 8.0, 9.0, 10.0], "time must begin at a midnight, a multiple of 24 s, got 7"),
     ):
         columns = {"time": times, "torque": [0.0] * 4}

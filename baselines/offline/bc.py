@@ -1,8 +1,8 @@
 """Behaviour cloning: imitate the actions in a dataset.
 
-Behaviour cloning (Pomerleau 1988, ALVINN) learns a deterministic policy by supervised learning with the mean squared
-error. Random variations of the dataset's actions average out; consistent behaviour is learned, good or bad. Other
-offline agents are compared with it.
+Behaviour cloning (Pomerleau 1988, ALVINN) learns a deterministic policy by supervised learning with
+the mean squared error. Random variations of the dataset's actions average out; consistent behaviour
+is learned, good or bad. Other offline agents are compared with it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ class LearnerState(NamedTuple):
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Return Adam with a learning rate that falls linearly to zero, so that the error settles at its minimum."""
-    return optax.adam(optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk))
+    """Return Adam with a learning rate that falls linearly to zero,
+    so that the error settles at its minimum.
+    """
+    return optax.adam(
+        optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk)
+    )
 
 
 def loss(actor: tuple[Linear, ...], batch: Batch) -> jax.Array:
@@ -51,7 +55,9 @@ class Cloning:
         actor = actor_layers(flat, config.hidden, np.random.default_rng(seed))
         return LearnerState(actor, optimiser(config).init(actor))
 
-    def step(self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> LearnerState:
+    def step(
+        self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array
+    ) -> LearnerState:
         """Do one gradient step."""
         gradient = jax.grad(loss)(learning.actor, batch)
         change, optimiser_state = optimiser(config).update(gradient, learning.optimiser)

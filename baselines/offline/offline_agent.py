@@ -1,8 +1,9 @@
 """Shared code of agents that learn from a recorded dataset: data, policy and training loop.
 
-An algorithm consists of two pure functions (:class:`Algorithm`): one makes the initial state, the other does one
-gradient step on a minibatch. The loop here draws minibatches and does a chunk of steps as one compiled program, which
-all seeds share. No environment is used: a run counts gradient steps, and its learning curve has no returns.
+An algorithm consists of two pure functions (:class:`Algorithm`): one makes the initial state, the
+other does one gradient step on a minibatch. The loop here draws minibatches and does a chunk of
+steps as one compiled program, which all seeds share. No environment is used: a run counts gradient
+steps, and its learning curve has no returns.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import seed_key
-from rlbench_suite.core.policy import ActingParameters, View
+from rlbench_suite.core.policy import ActingParameters, View, no_memory
 from rlbench_suite.core.task import Task
 
 from ..flat_task import FlatTask, flatten_task
@@ -78,7 +79,9 @@ class Algorithm(Protocol):
     """The part in which offline agents differ."""
 
     def start(self, flat: FlatTask, config: Any, seed: int) -> Any:
-        """Return the initial state, a NamedTuple with the field ``actor``; NumPy makes the networks on the host."""
+        """Return the initial state, a NamedTuple with the field ``actor``;
+        NumPy makes the networks on the host.
+        """
         ...
 
     def step(self, config: Any, learning: Any, batch: Batch, key: jax.Array) -> Any:
@@ -86,7 +89,7 @@ class Algorithm(Protocol):
         ...
 
 
-# -- data ----------------------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------------
 
 
 @cache
@@ -102,10 +105,15 @@ def read_dataset(task: Task[Any, Any], quality: str) -> tuple[Batch, Moments]:
     assert flat.bounds is not None
     datasets = registry.datasets()
     steps = datasets.load(datasets.of_task(task.card.id)[quality])
-    # As in Fujimoto & Gu 2021, section 5, 0.001 is added to the deviation, so that constant features do no harm.
+    # As in Fujimoto & Gu 2021, section 5, 0.001 is added to the deviation, so that constant
+    # features do no harm.
     deviation = steps.observation.std(0, dtype=np.float64) + 1e-3
     mean = steps.observation.mean(0, dtype=np.float64)
-    moments = Moments(mean.astype(np.float32), (deviation**2).astype(np.float32), np.float32(len(steps.observation)))
+    moments = Moments(
+        mean.astype(np.float32),
+        (deviation**2).astype(np.float32),
+        np.float32(len(steps.observation)),
+    )
     low, high = flat.bounds
     middle = (high + low) / 2
     half_range = (high - low) / 2
@@ -119,10 +127,12 @@ def read_dataset(task: Task[Any, Any], quality: str) -> tuple[Batch, Moments]:
     return batch, moments
 
 
-# -- policy --------------------------------------------------------------------------------------------------------
+# -- policy ----------------------------------------------------------------------------------------
 
 
-def actor_layers(flat: FlatTask, hidden: tuple[int, ...], generator: np.random.Generator) -> tuple[Linear, ...]:
+def actor_layers(
+    flat: FlatTask, hidden: tuple[int, ...], generator: np.random.Generator
+) -> tuple[Linear, ...]:
     """Return the initial network of a deterministic policy."""
     return initial_layers(generator, (flat.features, *hidden, flat.outputs), gain=0.01)
 
@@ -140,9 +150,7 @@ class OfflinePolicy(eqx.Module):
     flat: FlatTask = eqx.field(static=True)
     config: Any = eqx.field(static=True)
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action."""
@@ -151,10 +159,12 @@ class OfflinePolicy(eqx.Module):
 
     def acting_parameters(self) -> ActingParameters:
         """Return the acting network as plain parameters, for export."""
-        return ActingParameters(self.moments, self.actor, "tanh", bounds=self.flat.bounds, squashed=True)
+        return ActingParameters(
+            self.moments, self.actor, "tanh", bounds=self.flat.bounds, squashed=True
+        )
 
 
-# -- train ---------------------------------------------------------------------------------------------------------
+# -- train -----------------------------------------------------------------------------------------
 
 
 class TrainingState(NamedTuple):
@@ -167,7 +177,9 @@ class TrainingState(NamedTuple):
     """Gradient steps done."""
 
 
-def train_chunk(algorithm: Algorithm, config: Any, run: TrainingState, dataset: Batch) -> TrainingState:
+def train_chunk(
+    algorithm: Algorithm, config: Any, run: TrainingState, dataset: Batch
+) -> TrainingState:
     """Do ``config.chunk`` gradient steps, each on its own minibatch. This is a pure function."""
     key = jax.random.fold_in(jax.random.wrap_key_data(run.seed), run.steps)
     rows_key, step_key = jax.random.split(key)
@@ -179,7 +191,9 @@ def train_chunk(algorithm: Algorithm, config: Any, run: TrainingState, dataset: 
         minibatch = jax.tree.map(lambda leaf: leaf[rows], dataset)
         return algorithm.step(config, learning, minibatch, key), None
 
-    learning, _ = jax.lax.scan(step, run.learning, (minibatches, jax.random.split(step_key, config.chunk)))
+    learning, _ = jax.lax.scan(
+        step, run.learning, (minibatches, jax.random.split(step_key, config.chunk))
+    )
     return TrainingState(learning, run.seed, run.steps + config.chunk)
 
 
@@ -216,7 +230,9 @@ programs: Any = cache(Programs)
 
 
 class OfflineAgent(LearningAgent):
-    """An agent that learns from the dataset of a task. A dataset that is not installed is built first.
+    """An agent that learns from the dataset of a task.
+
+    A dataset that is not installed is built first.
 
     Args:
         overrides: hyperparameters by name; they replace those of the file.
@@ -232,23 +248,31 @@ class OfflineAgent(LearningAgent):
     def __init__(self, **overrides: Any) -> None:
         if not (find_spec("minari") and find_spec("h5py")):
             raise ImportError(
-                f"The agent {self.name!r} needs minari and h5py to read offline datasets; install them with: "
+                f"The agent {self.name!r} needs minari and h5py to read offline datasets; install "
+                f"them with: "
                 "pip install 'rlbench-suite[data]'"
             )
         super().__init__(**overrides)
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if the task has no dataset of its difficulty, or its spaces do not fit."""
+        """Raise :class:`CannotPlay` if the task has no dataset
+        of its difficulty, or its spaces do not fit.
+        """
         datasets = registry.datasets().of_task(task.card.id)
         if not datasets:
             raise CannotPlay(
-                f"{self.name} learns from a dataset, but {task.card.id} has none; `rlsuite-data list` shows all."
+                f"{self.name} learns from a dataset, but {task.card.id} has none; `rlsuite-data "
+                f"list` shows all."
             )
         difficulties = {task.card.check_difficulty(entry.difficulty) for entry in datasets.values()}
         if task.difficulty not in difficulties:
             raise CannotPlay(f"{task.card.id} has no dataset of difficulty {task.difficulty}.")
         flatten_task(task, self.name)
-        if not isinstance(task.action_space, spaces.Box) or task.card.agents > 1 or task.card.objectives:
+        if (
+            not isinstance(task.action_space, spaces.Box)
+            or task.card.agents > 1
+            or task.card.objectives
+        ):
             raise CannotPlay(f"{self.name} plays bounded Box actions of one agent with one reward.")
 
     def config(self, task: Task[Any, Any], budget: str) -> Any:
@@ -260,7 +284,9 @@ class OfflineAgent(LearningAgent):
         return config
 
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        """Return the programs for a task, and the seconds it took
+        to compile them: 0 if they were cached.
+        """
         return get_compiled(programs, task, self.algorithm, config)
 
     def layer_widths(self, task: Task[Any, Any], config: Any) -> list[tuple[int, ...]]:

@@ -1,13 +1,15 @@
 """TD3+BC: an off-policy actor-critic with a cloning term that keeps it close to the dataset.
 
-The algorithm is that of Fujimoto & Gu 2021, A Minimalist Approach to Offline Reinforcement Learning (arXiv:2106.06860).
-It is TD3 (Fujimoto, van Hoof & Meger 2018, arXiv:1802.09477) with an actor that maximises
-``lambda Q(s, pi(s)) - (pi(s) - a)^2``, where ``lambda = alpha / mean |Q|``. Observations are normalised by the dataset.
+The algorithm is that of Fujimoto & Gu 2021, A Minimalist Approach to Offline Reinforcement Learning
+(arXiv:2106.06860). It is TD3 (Fujimoto, van Hoof & Meger 2018, arXiv:1802.09477) with an actor that
+maximises ``lambda Q(s, pi(s)) - (pi(s) - a)^2``, where ``lambda = alpha / mean |Q|``. Observations
+are normalised by the dataset.
 
-Three things differ from the paper. First, rewards are multiplied by a constant, so that values are of order one. Lambda
-divides by the size of the values, so this leaves the actor's objective unchanged, and critics of order one learn
-sooner. Second, learning rates fall linearly to zero. Third, layers use tanh, as in our other agents, because
-controllers made of rectifiers act less smoothly.
+Three things differ from the paper. First, rewards are multiplied by a constant, so that values are
+of order one. Lambda divides by the size of the values, so this leaves the actor's objective
+unchanged, and critics of order one learn sooner. Second, learning rates fall linearly to zero.
+Third, layers use tanh, as in our other agents, because controllers made of rectifiers act less
+smoothly.
 
 Read from top to bottom: configuration, networks, critic, actor, step.
 """
@@ -28,12 +30,14 @@ from .offline_agent import Batch, OfflineAgent, OfflineConfig, act, actor_layers
 if TYPE_CHECKING:
     from ..flat_task import FlatTask
 
-# -- configuration -------------------------------------------------------------------------------------------------
+# -- configuration ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Config(OfflineConfig):
-    """Hyperparameters; their values for each task and budget are in ``hyperparameters/td3-bc.yaml``."""
+    """Hyperparameters; their values for each task
+    and budget are in ``hyperparameters/td3-bc.yaml``.
+    """
 
     gamma: float = 0.99
     reward_scale: float = 1.0
@@ -50,7 +54,7 @@ class Config(OfflineConfig):
     """Gradient steps of the critics for each step of the actor."""
 
 
-# -- networks ------------------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------
 
 Critics = tuple[tuple[Linear, ...], tuple[Linear, ...]]
 
@@ -74,20 +78,28 @@ def values(critics: Critics, x: jax.Array, action: jax.Array) -> list[jax.Array]
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Return Adam with a learning rate that falls linearly to zero, because the last policy is judged, not the best."""
-    return optax.adam(optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk))
+    """Return Adam with a learning rate that falls linearly to zero,
+    because the last policy is judged, not the best.
+    """
+    return optax.adam(
+        optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk)
+    )
 
 
-# -- critic --------------------------------------------------------------------------------------------------------
+# -- critic ----------------------------------------------------------------------------------------
 
 
 def target(config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> jax.Array:
-    """Return the critics' targets: the reward plus the smaller value of the smoothed target policy's next action."""
+    """Return the critics' targets: the reward plus the smaller value
+    of the smoothed target policy's next action.
+    """
     noise = config.policy_noise * jax.random.normal(key, batch.action.shape)
     noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
     next_action = jnp.clip(act(learning.target_actor, batch.next_x) + noise, -1, 1)
     next_value = jnp.minimum(*values(learning.target_critics, batch.next_x, next_action))
-    return config.reward_scale * batch.reward + config.gamma * jnp.where(batch.terminated, 0, next_value)
+    return config.reward_scale * batch.reward + config.gamma * jnp.where(
+        batch.terminated, 0, next_value
+    )
 
 
 def critic_loss(critics: Critics, batch: Batch, target_value: jax.Array) -> jax.Array:
@@ -96,18 +108,22 @@ def critic_loss(critics: Critics, batch: Batch, target_value: jax.Array) -> jax.
     return ((first - target_value) ** 2).mean() + ((second - target_value) ** 2).mean()
 
 
-# -- actor ---------------------------------------------------------------------------------------------------------
+# -- actor -----------------------------------------------------------------------------------------
 
 
-def actor_loss(actor: tuple[Linear, ...], critics: Critics, batch: Batch, alpha: float) -> jax.Array:
-    """Return the loss of the actor: the negative of equation 5 of the paper, with the first critic."""
+def actor_loss(
+    actor: tuple[Linear, ...], critics: Critics, batch: Batch, alpha: float
+) -> jax.Array:
+    """Return the loss of the actor: the negative
+    of equation 5 of the paper, with the first critic.
+    """
     action = act(actor, batch.x)
     value = values(critics, batch.x, action)[0]
     weight = alpha / jax.lax.stop_gradient(jnp.abs(value).mean() + 1e-8)
     return ((action - batch.action) ** 2).mean() - weight * value.mean()
 
 
-# -- step ----------------------------------------------------------------------------------------------------------
+# -- step ------------------------------------------------------------------------------------------
 
 
 class TD3WithCloning:
@@ -118,17 +134,28 @@ class TD3WithCloning:
         generator = np.random.default_rng(seed)
         actor = actor_layers(flat, config.hidden, generator)
         widths = flat.features + flat.outputs, *config.hidden, 1
-        critics = initial_layers(generator, widths, gain=1.0), initial_layers(generator, widths, gain=1.0)
+        critics = (
+            initial_layers(generator, widths, gain=1.0),
+            initial_layers(generator, widths, gain=1.0),
+        )
         adam = optimiser(config)
-        return LearnerState(actor, critics, actor, critics, adam.init(actor), adam.init(critics), np.int32(0))
+        return LearnerState(
+            actor, critics, actor, critics, adam.init(actor), adam.init(critics), np.int32(0)
+        )
 
-    def step(self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> LearnerState:
-        """Do one step of the critics and, every ``actor_every`` steps, one of the actor and the targets."""
+    def step(
+        self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array
+    ) -> LearnerState:
+        """Do one step of the critics and, every ``actor_every`` steps,
+        one of the actor and the targets.
+        """
         target_value = target(config, learning, batch, key)
         gradient = jax.grad(critic_loss)(learning.critics, batch, target_value)
         change, critic_state = optimiser(config).update(gradient, learning.critic_optimiser)
         critics: Critics = optax.apply_updates(learning.critics, change)
-        learning = learning._replace(critics=critics, critic_optimiser=critic_state, steps=learning.steps + 1)
+        learning = learning._replace(
+            critics=critics, critic_optimiser=critic_state, steps=learning.steps + 1
+        )
 
         def improve(learning: LearnerState) -> LearnerState:
             gradient = jax.grad(actor_loss)(learning.actor, learning.critics, batch, config.alpha)
@@ -136,12 +163,19 @@ class TD3WithCloning:
             actor = optax.apply_updates(learning.actor, change)
             networks = actor, critics
             targets = learning.target_actor, learning.target_critics
-            target_actor, target_critics = optax.incremental_update(networks, targets, config.polyak)
+            target_actor, target_critics = optax.incremental_update(
+                networks, targets, config.polyak
+            )
             return learning._replace(
-                actor=actor, actor_optimiser=actor_state, target_actor=target_actor, target_critics=target_critics
+                actor=actor,
+                actor_optimiser=actor_state,
+                target_actor=target_actor,
+                target_critics=target_critics,
             )
 
-        return jax.lax.cond(learning.steps % config.actor_every == 0, improve, lambda unchanged: unchanged, learning)
+        return jax.lax.cond(
+            learning.steps % config.actor_every == 0, improve, lambda unchanged: unchanged, learning
+        )
 
 
 class TD3BC(OfflineAgent):

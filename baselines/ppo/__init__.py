@@ -1,1 +1,3 @@
-"""Proximal policy optimisation: without a memory, with one, beside simulators, and in learned models."""
+"""Proximal policy optimisation: without a memory,
+with one, beside simulators, and in learned models.
+"""

@@ -1,7 +1,7 @@
 """The agent ``ppo``: it checks its hyperparameters and chooses how to run.
 
-The algorithm is ``ppo.py``, or ``recurrent.py`` for a policy with a memory. It runs in one compiled program, or beside
-a simulator on the host (``on_host.py``).
+The algorithm is ``ppo.py``, or ``recurrent.py`` for a policy with a memory. It runs in one compiled
+program, or beside a simulator on the host (``on_host.py``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Programs:
 
 @cache
 def programs(task: Any, config: Config) -> Any:
-    """Compile the programs of a task and configuration; simulators on the host have their own kind."""
+    """Compile the programs of a task and configuration;
+    simulators on the host have their own kind.
+    """
     return HostPrograms(task, config) if task.card.host else Programs(task, config)
 
 
@@ -81,25 +83,36 @@ class PPO(LearningAgent):
         """Return the checked hyperparameters."""
         config: Config = super().config(task, budget)
         if config.recurrent is None:
-            config = replace(config, recurrent="gru" if task.card.partially_observed and not task.card.host else "none")
+            config = replace(
+                config,
+                recurrent="gru" if task.card.partially_observed and not task.card.host else "none",
+            )
         if config.stagger and task.card.host:
-            raise ValueError(f"{task.card.id} runs on the host and keeps its own time, so stagger must be False.")
+            raise ValueError(
+                f"{task.card.id} runs on the host and keeps its own time, so stagger must be False."
+            )
         if config.recurrent != "none" and task.card.host:
-            raise ValueError(f"{task.card.id} runs on the host, where PPO has no memory, so recurrent must be 'none'.")
+            raise ValueError(
+                f"{task.card.id} runs on the host, where PPO has no memory, so recurrent must be "
+                f"'none'."
+            )
         if config.recurrent != "none" and config.num_envs * task.card.agents % config.minibatches:
             raise ValueError(
-                f"minibatches={config.minibatches} must divide the number of sequences, {config.num_envs} environments "
-                f"x {task.card.agents} agents, because a memory learns from whole sequences."
+                f"minibatches={config.minibatches} must divide the number of sequences, "
+                f"{config.num_envs} environments x {task.card.agents} agents, because a memory "
+                f"learns from whole sequences."
             )
         if config.batch * task.card.agents % config.minibatches:
             raise ValueError(
-                f"minibatches={config.minibatches} must divide the batch of {config.num_envs} environments x "
-                f"{config.num_steps} steps x {task.card.agents} agents."
+                f"minibatches={config.minibatches} must divide the batch of {config.num_envs} "
+                f"environments x {config.num_steps} steps x {task.card.agents} agents."
             )
         return config
 
     def compile(self, task: Task[Any, Any], config: Config) -> tuple[Any, float]:
-        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        """Return the programs for a task, and the seconds it took
+        to compile them: 0 if they were cached.
+        """
         return get_compiled(programs, task, config)
 
     def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:

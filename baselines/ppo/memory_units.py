@@ -1,15 +1,16 @@
 """Memories of recurrent PPO: four units that read one observation after another.
 
-========  =============================================================================================================
+========  ==========================================================================================
 gru       gated recurrent unit (Cho et al. 2014, arXiv:1406.1078)
 lstm      long short-term memory (Hochreiter & Schmidhuber 1997; forget gates of Gers et al. 2000)
-mingru    linear recurrence whose gate sees the observation only, so that a whole sequence is computed at once by a
-          prefix scan (Feng et al. 2024, arXiv:2410.01201)
-gtrxl     a gated transformer block over the last observations (Parisotto et al. 2020, arXiv:1910.06764)
-========  =============================================================================================================
+mingru    linear recurrence whose gate sees the observation only, so that a whole sequence is
+          computed at once by a prefix scan (Feng et al. 2024, arXiv:2410.01201)
+gtrxl     a gated transformer block over the last observations (Parisotto et al. 2020,
+          arXiv:1910.06764)
+========  ==========================================================================================
 
-A memory is a vector, zeros at the start of an episode. A unit returns the next memory; ``read`` returns the part of it
-that actor and critic read.
+A memory is a vector, zeros at the start of an episode. A unit returns the next memory; ``read``
+returns the part of it that actor and critic read.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Unit(Protocol):
         Args:
             memory: memories ``(n, size)`` before the first step.
             x: normalised observations ``(steps, n, features)``.
-            over: whether the episode ended with the step, bool ``(steps, n)``. The next memory begins with zeros.
+            over: whether the episode ended with the step, bool ``(steps, n)``. The next memory
+                begins with zeros.
         """
 
 
@@ -66,7 +68,9 @@ def reset_memory(memory: jax.Array, over: jax.Array) -> jax.Array:
 def unroll_step_by_step(unit: Unit, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
     """Compute :meth:`Unit.unroll` by one call of the unit after another."""
 
-    def step(memory: jax.Array, x_and_over: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def step(
+        memory: jax.Array, x_and_over: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
         x, over = x_and_over
         memory = unit(x, memory)
         return reset_memory(memory, over), unit.read(memory)
@@ -79,14 +83,19 @@ def _apply(x: jax.Array, layer: Linear) -> jax.Array:
     return x[..., : layer.weight.shape[0]] @ layer.weight + layer.bias
 
 
-def _initial_blocks(generator: np.random.Generator, n: int, units: int, bias: list[float]) -> Linear:
+def _initial_blocks(
+    generator: np.random.Generator, n: int, units: int, bias: list[float]
+) -> Linear:
     """Return orthogonal blocks ``(n, U)`` side by side, one for each bias."""
     weight = np.concatenate([orthogonal(generator, n, units) for _ in bias], 1)
     return Linear(weight, np.repeat(np.array(bias, np.float32), units))
 
 
 class GRU(NamedTuple):
-    """A gated recurrent unit with ``U`` units. Its weights hold three gates side by side: reset, keep, candidate."""
+    """A gated recurrent unit with ``U`` units.
+
+    Its weights hold three gates side by side: reset, keep, candidate.
+    """
 
     inputs: Linear
     """``(features, 3 U)``."""
@@ -95,7 +104,9 @@ class GRU(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> GRU:
-        """Return a unit with orthogonal weights in each gate and a positive bias of the keep gate (Jozefowicz 2015)."""
+        """Return a unit with orthogonal weights in each gate
+        and a positive bias of the keep gate (Jozefowicz 2015).
+        """
         inputs = _initial_blocks(generator, features, units, [0, 1, 0])
         return cls(inputs, _initial_blocks(generator, units, units, [0, 0, 0]))
 
@@ -122,7 +133,10 @@ class GRU(NamedTuple):
 
 
 class LSTM(NamedTuple):
-    """A long short-term memory with ``U`` cells. Weights hold input gate, forget gate, candidate, output gate."""
+    """A long short-term memory with ``U`` cells.
+
+    Weights hold input gate, forget gate, candidate, output gate.
+    """
 
     inputs: Linear
     """``(features, 4 U)``."""
@@ -131,7 +145,9 @@ class LSTM(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> LSTM:
-        """Return a unit with orthogonal weights and a positive bias of the forget gate (Jozefowicz 2015)."""
+        """Return a unit with orthogonal weights and a positive bias
+        of the forget gate (Jozefowicz 2015).
+        """
         inputs = _initial_blocks(generator, features, units, [0, 1, 0, 0])
         return cls(inputs, _initial_blocks(generator, units, units, [0, 0, 0, 0]))
 
@@ -158,14 +174,18 @@ class LSTM(NamedTuple):
 
 
 class MinGRU(NamedTuple):
-    """A linear recurrence ``h = (1 - z) h + z c`` of ``U`` units: gate z and candidate c see the observation only."""
+    """A linear recurrence ``h = (1 - z) h + z c`` of ``U`` units:
+    gate z and candidate c see the observation only.
+    """
 
     inputs: Linear
     """``(features, 2 U)``: gate, candidate."""
 
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> MinGRU:
-        """Return a unit whose gates open by half to a thousandth: it begins with memories of many lengths."""
+        """Return a unit whose gates open by half to a thousandth:
+        it begins with memories of many lengths.
+        """
         inputs = _initial_blocks(generator, features, units, [0, 0])
         inputs.bias[:units] = np.linspace(0, -7, units)
         return cls(inputs)
@@ -190,7 +210,9 @@ class MinGRU(NamedTuple):
         return memory
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the readings of a rollout by a prefix scan: each step is a linear function of the memory before."""
+        """Return the readings of a rollout by a prefix scan:
+        each step is a linear function of the memory before.
+        """
         stays, added = self._gates(x)
         stays = stays.at[1:].set(reset_memory(stays[1:], over[:-1]))
 
@@ -204,7 +226,9 @@ class MinGRU(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """The GRU-type gate of a gated transformer: it lets a layer's output ``y`` into the stream ``x``."""
+    """The GRU-type gate of a gated transformer:
+    it lets a layer's output ``y`` into the stream ``x``.
+    """
 
     of_output: Linear
     """``(U, 3 U)``: reset, update, candidate."""
@@ -215,7 +239,9 @@ class Gate(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, units: int) -> Gate:
-        """Return a gate that is nearly closed: the update's bias is -2 (Parisotto et al. 2020, section 3.2)."""
+        """Return a gate that is nearly closed:
+        the update's bias is -2 (Parisotto et al. 2020, section 3.2).
+        """
         return cls(
             _initial_blocks(generator, units, units, [0, -2, 0]),
             _initial_blocks(generator, units, units, [0, 0]),
@@ -232,10 +258,12 @@ class Gate(NamedTuple):
 
 
 class GTrXL(NamedTuple):
-    """One block of a gated transformer with ``U`` units, over the last :data:`WINDOW` observations and the present one.
+    """One block of a gated transformer with ``U`` units,
+    over the last :data:`WINDOW` observations and the present one.
 
-    Its memory holds the embedded observations, the newest last, each with a 1 behind it that tells it from an empty
-    place, and then the output. Distances to the present enter as a learned bias of each head.
+    Its memory holds the embedded observations, the newest last, each with a 1 behind it that tells
+    it from an empty place, and then the output. Distances to the present enter as a learned bias of
+    each head.
     """
 
     embedding: Linear
@@ -262,7 +290,9 @@ class GTrXL(NamedTuple):
             ValueError: the units cannot be divided among the heads.
         """
         if units % HEADS:
-            raise ValueError(f"memory={units} must be a multiple of {HEADS}, the heads of a gated transformer.")
+            raise ValueError(
+                f"memory={units} must be a multiple of {HEADS}, the heads of a gated transformer."
+            )
 
         def square() -> Linear:
             return _initial_blocks(generator, units, units, [0])
@@ -290,12 +320,17 @@ class GTrXL(NamedTuple):
         return WINDOW * (self._units + 1) + self._units
 
     def _split(self, memory: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the embedded observations ``(..., WINDOW, U)`` and whether each place is occupied."""
+        """Return the embedded observations ``(..., WINDOW, U)``
+        and whether each place is occupied.
+        """
         places = memory[..., : -self._units].reshape(*memory.shape[:-1], WINDOW, self._units + 1)
         return places[..., :-1], places[..., -1] > 0
 
-    def _attend(self, queries: jax.Array, places: jax.Array, distance: jax.Array, visible: jax.Array) -> jax.Array:
-        """Return the block's outputs ``(..., q, U)`` for ``queries`` over ``places``, ``(..., k, U)``.
+    def _attend(
+        self, queries: jax.Array, places: jax.Array, distance: jax.Array, visible: jax.Array
+    ) -> jax.Array:
+        """Return the block's outputs ``(..., q, U)``
+        for ``queries`` over ``places``, ``(..., k, U)``.
 
         ``distance`` is the bias ``(heads, q, k)``; ``visible`` is bool ``(..., q, k)``.
         """
@@ -303,9 +338,14 @@ class GTrXL(NamedTuple):
         normalised = _normalise(places)
         key = _heads(_apply(normalised, self.key))
         value = _heads(_apply(normalised, self.value))
-        fits = jnp.einsum("...hqd,...hkd->...hqk", query, key) / np.sqrt(self._units / HEADS) + distance
+        fits = (
+            jnp.einsum("...hqd,...hkd->...hqk", query, key) / np.sqrt(self._units / HEADS)
+            + distance
+        )
         weight = jax.nn.softmax(jnp.where(visible[..., None, :, :], fits, -jnp.inf))
-        attention = jnp.swapaxes(jnp.einsum("...hqk,...hkd->...hqd", weight, value), -2, -3).reshape(queries.shape)
+        attention = jnp.swapaxes(
+            jnp.einsum("...hqk,...hkd->...hqd", weight, value), -2, -3
+        ).reshape(queries.shape)
         stream = self.attended(queries, jax.nn.relu(_apply(attention, self.merge)))
         inner = jax.nn.relu(_apply(_normalise(stream), self.wide))
         return self.passed(stream, jax.nn.relu(_apply(inner, self.narrow)))
@@ -316,8 +356,12 @@ class GTrXL(NamedTuple):
         present = _apply(x, self.embedding)[..., None, :]
         places = jnp.concatenate([window, present], -2)
         occupied = jnp.concatenate([occupied, jnp.ones_like(occupied[..., :1])], -1)
-        output = self._attend(present, places, self.distance[:, None], occupied[..., None, :])[..., 0, :]
-        next_window = jnp.concatenate([places, occupied[..., None].astype(places.dtype)], -1)[..., 1:, :]
+        output = self._attend(present, places, self.distance[:, None], occupied[..., None, :])[
+            ..., 0, :
+        ]
+        next_window = jnp.concatenate([places, occupied[..., None].astype(places.dtype)], -1)[
+            ..., 1:, :
+        ]
         return jnp.concatenate([next_window.reshape(*output.shape[:-1], -1), output], -1)
 
     def read(self, memory: jax.Array) -> jax.Array:
@@ -325,14 +369,17 @@ class GTrXL(NamedTuple):
         return memory[..., -self._units :]
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the readings of a rollout, all steps at once: each key and value serves every step that sees it."""
+        """Return the readings of a rollout, all steps at once:
+        each key and value serves every step that sees it.
+        """
         window, occupied = self._split(memory)
         observations = jnp.swapaxes(_apply(x, self.embedding), 0, 1)
         places = jnp.concatenate([window, observations], 1)
         steps = x.shape[0]
         age = WINDOW + np.arange(steps)[:, None] - np.arange(WINDOW + steps)
         distance = self.distance[:, np.clip(WINDOW - age, 0, WINDOW)]
-        # A step sees the places of its own episode only. Episodes count from that which began before the rollout.
+        # A step sees the places of its own episode only. Episodes count from that which began
+        # before the rollout.
         episode = jnp.pad(jnp.cumsum(over.T, 1)[:, :-1], ((0, 0), (1, 0)))
         episode_of_place = jnp.concatenate([jnp.where(occupied, 0, -1), episode], 1)
         visible = (episode[:, :, None] == episode_of_place[:, None]) & (age >= 0) & (age <= WINDOW)

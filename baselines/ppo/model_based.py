@@ -1,14 +1,17 @@
-"""Model-based PPO that prepares for the worst: it practises in a learned ensemble and leaves out its luckiest samples.
+"""Model-based PPO that prepares for the worst:
+it practises in a learned ensemble and leaves out its luckiest samples.
 
-The agent is that of Zhang, Cao, Yao, An, Xiao & Luo 2021 for greenhouses (arXiv:2108.11645). It learns an ensemble of
-models from real steps: each member gives mean and variance of the next observation and the reward (Chua et al. 2018,
-arXiv:1805.12114). PPO practises on imagined rollouts from observed states (short ones, as in Janner et al. 2019,
-arXiv:1906.08253), and the best of them are left out (*sample dropout*). So the policy is made for models of the plant
-that treat it worse than most.
+The agent is that of Zhang, Cao, Yao, An, Xiao & Luo 2021 for greenhouses (arXiv:2108.11645). It
+learns an ensemble of models from real steps: each member gives mean and variance of the next
+observation and the reward (Chua et al. 2018, arXiv:1805.12114). PPO practises on imagined rollouts
+from observed states (short ones, as in Janner et al. 2019, arXiv:1906.08253), and the best of them
+are left out (*sample dropout*). So the policy is made for models of the plant that treat it worse
+than most.
 
-One thing differs from the paper. Every start is played by all members with the same noise of the actions, and the best
-of *these* are left out: otherwise good starts would be left out instead of lucky models. The networks and updates of
-the policy are those of ``ppo.py``. It has no memory, and takes what it observes for the state of the task.
+One thing differs from the paper. Every start is played by all members with the same noise of the
+actions, and the best of *these* are left out: otherwise good starts would be left out instead of
+lucky models. The networks and updates of the policy are those of ``ppo.py``. It has no memory, and
+takes what it observes for the state of the task.
 
 Read from top to bottom: configuration, ensemble, imagination, training, agent.
 """
@@ -40,12 +43,14 @@ from .ppo import Transition
 LOG_VARIANCE_RANGE = -8.0, 1.0
 """Range of the log variance of a model's outputs, which have variance one over the data."""
 
-# -- configuration -------------------------------------------------------------------------------------------------
+# -- configuration ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Config(ppo.Config):
-    """Hyperparameters of PPO, whose ``num_envs`` and ``num_steps`` are those of real steps, and of the ensemble."""
+    """Hyperparameters of PPO, whose ``num_envs``
+    and ``num_steps`` are those of real steps, and of the ensemble.
+    """
 
     num_envs: int = 8
     num_steps: int = 256
@@ -68,7 +73,9 @@ class Config(ppo.Config):
     practices: int = 12
     """Updates of PPO after each collection of real steps."""
     dropout: float = 0.2
-    """Share of the members whose rollouts are left out for each start: those with the highest returns."""
+    """Share of the members whose rollouts are left out for each start:
+    those with the highest returns.
+    """
 
     def __post_init__(self) -> None:
         for name in ("members", "model_updates", "model_batch", "starts", "horizon", "practices"):
@@ -77,13 +84,17 @@ class Config(ppo.Config):
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a number in [0, 1), got {self.dropout!r}.")
         if self.recurrent not in (None, "none"):
-            raise ValueError(f"mbppo has no memory, so recurrent must be 'none', got {self.recurrent!r}.")
+            raise ValueError(
+                f"mbppo has no memory, so recurrent must be 'none', got {self.recurrent!r}."
+            )
         if self.stagger:
-            raise ValueError("mbppo starts rollouts in all observed states, so stagger must be False.")
+            raise ValueError(
+                "mbppo starts rollouts in all observed states, so stagger must be False."
+            )
         if (self.starts * self.rollouts_per_start * self.horizon) % self.minibatches:
             raise ValueError(
-                f"minibatches={self.minibatches} must divide the imagined steps, {self.starts} starts x "
-                f"{self.rollouts_per_start} rollouts x {self.horizon} steps."
+                f"minibatches={self.minibatches} must divide the imagined steps, {self.starts} "
+                f"starts x {self.rollouts_per_start} rollouts x {self.horizon} steps."
             )
 
     @property
@@ -97,11 +108,15 @@ class Config(ppo.Config):
         shared = {field.name: getattr(self, field.name) for field in fields(ppo.Config)}
         rollouts = self.starts * self.rollouts_per_start
         updates = self.chunks * self.chunk * self.practices
-        size = {"total_steps": rollouts * self.horizon * updates, "num_envs": rollouts, "num_steps": self.horizon}
+        size = {
+            "total_steps": rollouts * self.horizon * updates,
+            "num_envs": rollouts,
+            "num_steps": self.horizon,
+        }
         return ppo.Config(**shared | size | {"reports": 1})
 
 
-# -- ensemble ------------------------------------------------------------------------------------------------------
+# -- ensemble --------------------------------------------------------------------------------------
 
 
 class Real(NamedTuple):
@@ -128,9 +143,14 @@ class Ensemble(NamedTuple):
     def initial(cls, config: Config, inputs: int, features: int, seed: int) -> Ensemble:
         """Return models of ``features`` features that differ in their weights."""
         widths = inputs, *config.model_hidden, 2 * (features + 1) + 1
-        models = [initial_layers(np.random.default_rng([seed, k]), widths, gain=0.01) for k in range(config.members)]
+        models = [
+            initial_layers(np.random.default_rng([seed, k]), widths, gain=0.01)
+            for k in range(config.members)
+        ]
         layers = jax.tree.map(lambda *weights: np.stack(weights), *models)
-        return cls(layers, optax.adam(config.model_rate).init(layers), Moments.initial(features + 1))
+        return cls(
+            layers, optax.adam(config.model_rate).init(layers), Moments.initial(features + 1)
+        )
 
 
 def model_input(flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
@@ -141,8 +161,12 @@ def model_input(flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
     return jnp.concatenate([x, *choices], -1)
 
 
-def predict(layers: tuple[Linear, ...], inputs: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return mean and log variance of the normalised outputs, and the logit of an end, of one model."""
+def predict(
+    layers: tuple[Linear, ...], inputs: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return mean and log variance of the normalised outputs,
+    and the logit of an end, of one model.
+    """
     outputs = mlp(layers, inputs)
     size = (outputs.shape[-1] - 1) // 2
     mean, spread, end = jnp.split(outputs, [size, 2 * size], -1)
@@ -150,11 +174,13 @@ def predict(layers: tuple[Linear, ...], inputs: jax.Array) -> tuple[jax.Array, j
     return mean, low + (high - low) * jax.nn.sigmoid(spread), end[..., 0]
 
 
-def model_loss(layers: tuple[Linear, ...], inputs: jax.Array, outputs: jax.Array, ends: jax.Array) -> jax.Array:
+def model_loss(
+    layers: tuple[Linear, ...], inputs: jax.Array, outputs: jax.Array, ends: jax.Array
+) -> jax.Array:
     """Return the negative log likelihood of one model, up to a constant.
 
-    Each output counts with its deviation, or rare events would be taken for noise (beta-NLL with beta = 0.5, Seitzer,
-    Tavakoli, Antic & Martius 2022, arXiv:2203.09168).
+    Each output counts with its deviation, or rare events would be taken for noise (beta-NLL with
+    beta = 0.5, Seitzer, Tavakoli, Antic & Martius 2022, arXiv:2203.09168).
     """
     mean, log_variance, logit = predict(layers, inputs)
     deviation = jax.lax.stop_gradient(jnp.exp(0.5 * log_variance))
@@ -163,7 +189,12 @@ def model_loss(layers: tuple[Linear, ...], inputs: jax.Array, outputs: jax.Array
 
 
 def fit(
-    flat: FlatTask, config: Config, ensemble: Ensemble, moments: Moments, buffer: ReplayBuffer, key: jax.Array
+    flat: FlatTask,
+    config: Config,
+    ensemble: Ensemble,
+    moments: Moments,
+    buffer: ReplayBuffer,
+    key: jax.Array,
 ) -> Ensemble:
     """Do ``config.model_updates`` gradient steps of every model."""
 
@@ -182,11 +213,13 @@ def fit(
         return (optax.apply_updates(layers, change), optimiser_state), None
 
     keys = jax.random.split(key, config.model_updates)
-    (layers, optimiser_state), _ = jax.lax.scan(descend, (ensemble.layers, ensemble.optimiser), keys)
+    (layers, optimiser_state), _ = jax.lax.scan(
+        descend, (ensemble.layers, ensemble.optimiser), keys
+    )
     return ensemble._replace(layers=layers, optimiser=optimiser_state)
 
 
-# -- imagination ---------------------------------------------------------------------------------------------------
+# -- imagination -----------------------------------------------------------------------------------
 
 
 def imagine(
@@ -212,19 +245,30 @@ def imagine(
         distribution = actor(flat, normalised, None)
         noise = noise_of(action_key, (config.starts, flat.noise_shape[1]))
         action = distribution.sample(jnp.broadcast_to(noise, (config.members, *noise.shape)))
-        mean, log_variance, logit = jax.vmap(predict)(ensemble.layers, model_input(flat, normalised, action))
+        mean, log_variance, logit = jax.vmap(predict)(
+            ensemble.layers, model_input(flat, normalised, action)
+        )
         outputs = mean + jnp.exp(0.5 * log_variance) * jax.random.normal(model_key, mean.shape)
         change = ensemble.moments.mean + scale * jnp.clip(outputs, -10, 10)
         next_x = x + change[..., :-1]
         ended = jax.random.uniform(end_key, shape) < jax.nn.sigmoid(logit)
         transition = Transition(
-            x, None, action, distribution.log_prob(action), change[..., -1], next_x, terminated=ended, over=ended
+            x,
+            None,
+            action,
+            distribution.log_prob(action),
+            change[..., -1],
+            next_x,
+            terminated=ended,
+            over=ended,
         )
         fresh = buffer.sample(start_key, config.starts).x
         return jnp.where(ended[..., None], fresh, next_x), transition
 
     start_key, key = jax.random.split(key)
-    starts = jnp.broadcast_to(buffer.sample(start_key, config.starts).x, (*shape, moments.mean.shape[0]))
+    starts = jnp.broadcast_to(
+        buffer.sample(start_key, config.starts).x, (*shape, moments.mean.shape[0])
+    )
     rollouts = jax.lax.scan(step, starts, jax.random.split(key, config.horizon))[1]
     rollouts = rollouts._replace(over=rollouts.over.at[-1].set(True))
     return drop_best(config, rollouts)
@@ -242,10 +286,12 @@ def drop_best(config: Config, rollouts: Transition) -> Transition:
     """
     members = rollouts.reward.sum(0).argsort(0)[: config.rollouts_per_start]
     starts = np.arange(config.starts)
-    return jax.tree.map(lambda leaf: jax.lax.collapse(leaf[:, members, starts], 1, 3)[:, :, None], rollouts)
+    return jax.tree.map(
+        lambda leaf: jax.lax.collapse(leaf[:, members, starts], 1, 3)[:, :, None], rollouts
+    )
 
 
-# -- training ------------------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------
 
 
 class TrainingState(NamedTuple):
@@ -256,7 +302,9 @@ class TrainingState(NamedTuple):
     buffer: ReplayBuffer
 
 
-def train_round(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+def train_round(
+    flat: FlatTask, config: Config, training: TrainingState
+) -> tuple[TrainingState, Returns]:
     """Collect real steps, fit the models, and practise in them."""
     policy, ensemble, buffer = training
     collect_key, key = ppo.split_keys(policy)
@@ -272,7 +320,9 @@ def train_round(flat: FlatTask, config: Config, training: TrainingState) -> tupl
 
     def practise(policy: ppo.TrainingState, key: jax.Array) -> tuple[ppo.TrainingState, None]:
         imagine_key, learn_key = jax.random.split(key)
-        imagined = imagine(flat, config, policy.networks.actor, moments, ensemble, buffer, imagine_key)
+        imagined = imagine(
+            flat, config, policy.networks.actor, moments, ensemble, buffer, imagine_key
+        )
         policy = ppo.learn(flat, config.practice, policy, imagined, learn_key)
         return policy._replace(moments=moments), None  # of real steps only
 
@@ -281,14 +331,24 @@ def train_round(flat: FlatTask, config: Config, training: TrainingState) -> tupl
     return TrainingState(policy, ensemble, buffer), returns
 
 
-def start(flat: FlatTask, config: Config, networks: Any, ensemble: Ensemble, seed: jax.Array, stream: Any) -> Any:
-    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+def start(
+    flat: FlatTask, config: Config, networks: Any, ensemble: Ensemble, seed: jax.Array, stream: Any
+) -> Any:
+    """Return the state at the beginning of a run.
+
+    ``seed`` is key data; ``stream`` holds the environments.
+    """
     policy = ppo.start(flat, config.practice, networks, seed, stream)
-    capacity = -(-min(config.capacity, config.chunks * config.chunk * config.batch) // config.batch) * config.batch
+    capacity = (
+        -(-min(config.capacity, config.chunks * config.chunk * config.batch) // config.batch)
+        * config.batch
+    )
     x = jnp.zeros((1, flat.features + flat.privileged))
     transition = Real(
         x=x,
-        action=jnp.zeros((1, len(flat.choices)), jnp.int32) if flat.choices else jnp.zeros((1, flat.outputs)),
+        action=jnp.zeros((1, len(flat.choices)), jnp.int32)
+        if flat.choices
+        else jnp.zeros((1, flat.outputs)),
         reward=jnp.zeros(1),
         next_x=x,
         terminated=jnp.zeros(1, bool),
@@ -296,7 +356,9 @@ def start(flat: FlatTask, config: Config, networks: Any, ensemble: Ensemble, see
     return TrainingState(policy, ensemble, ReplayBuffer.empty(transition, capacity))
 
 
-def train_chunk(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+def train_chunk(
+    flat: FlatTask, config: Config, training: TrainingState
+) -> tuple[TrainingState, Returns]:
     """Do ``config.chunk`` rounds. This is a pure function, to be jitted."""
     training, returns = jax.lax.scan(
         lambda training, _: train_round(flat, config, training), training, length=config.chunk
@@ -313,7 +375,11 @@ class Programs:
         self.config = config
         self.chunk_steps = config.chunk * config.batch
         self._start = jax.jit(partial(start, flat, config))
-        self.chunk = jax.jit(partial(train_chunk, flat, config), donate_argnums=0).lower(self.start(0)).compile()
+        self.chunk = (
+            jax.jit(partial(train_chunk, flat, config), donate_argnums=0)
+            .lower(self.start(0))
+            .compile()
+        )
         self.seconds = time.perf_counter() - start_time
 
     def start(self, seed: int) -> Any:
@@ -334,7 +400,7 @@ class Programs:
 programs = cache(Programs)
 
 
-# -- agent ---------------------------------------------------------------------------------------------------------
+# -- agent -----------------------------------------------------------------------------------------
 
 
 class ModelBasedPPO(LearningAgent):
@@ -344,18 +410,24 @@ class ModelBasedPPO(LearningAgent):
     config_class = Config
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where a model of features and reward does not suffice; the message says why."""
+        """Raise :class:`CannotPlay` where a model of features
+        and reward does not suffice; the message says why.
+        """
         card = task.card
         flatten_task(task, self.name)
         if card.host:
-            raise CannotPlay(f"{card.id} runs on the host, and mbppo trains in one compiled program.")
+            raise CannotPlay(
+                f"{card.id} runs on the host, and mbppo trains in one compiled program."
+            )
         if card.agents > 1:
             raise CannotPlay(f"{card.id} has {card.agents} agents, and mbppo models one.")
         if type(task).action_mask is not Task.action_mask:
             raise CannotPlay(f"{card.id} has action masks, which mbppo does not model.")
 
     def compile(self, task: Task[Any, Any], config: Config) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        """Return the programs for a task, and the seconds it took
+        to compile them: 0 if they were cached.
+        """
         return get_compiled(programs, flatten_task(task, self.name), config)
 
     def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:
@@ -365,4 +437,9 @@ class ModelBasedPPO(LearningAgent):
     def untrained_policy(self, task: Task[Any, Any], config: Config) -> ppo.Policy:
         """Return a policy with initial weights."""
         flat = flatten_task(task, self.name)
-        return ppo.Policy(ppo.Networks.initial(flat, config, 0).actor, Moments.initial(flat.features), flat, config)
+        return ppo.Policy(
+            ppo.Networks.initial(flat, config, 0).actor,
+            Moments.initial(flat.features),
+            flat,
+            config,
+        )

@@ -1,4 +1,5 @@
-"""PPO for simulators on the host, which step between one compiled program that acts and one that learns.
+"""PPO for simulators on the host,
+which step between one compiled program that acts and one that learns.
 
 Networks, keys, advantages and the update are those of ``ppo.py``.
 """
@@ -41,30 +42,44 @@ class HostPrograms:
         """Return the state at the beginning of a run, including its environments."""
         networks = Networks.initial(self.flat, self.config, seed)
         key = seed_key(seed)
-        return self._start(networks, key, ())._replace(stream=HostStream(self.flat, self.config.num_envs, key))
+        return self._start(networks, key, ())._replace(
+            stream=HostStream(self.flat, self.config.num_envs, key)
+        )
 
     def policy(self, training: TrainingState) -> ppo.Policy:
         """Return the trained policy, which sees no privileged features."""
         return ppo.trained_policy(self.flat, self.config, training)
 
-    def chunk(self, training: TrainingState, updates: int | None = None) -> tuple[TrainingState, Returns]:
+    def chunk(
+        self, training: TrainingState, updates: int | None = None
+    ) -> tuple[TrainingState, Returns]:
         """Do ``updates`` updates, or a chunk of the configuration if None."""
         stream: HostStream = training.stream
         training = training._replace(stream=())
         returns: list[float] = []
         for _ in range(updates or self.config.chunk):
-            steps = [self._step(stream, training, noise, returns) for noise in self._sample_noise(training)]
+            steps = [
+                self._step(stream, training, noise, returns)
+                for noise in self._sample_noise(training)
+            ]
             rollout = Transition(
-                *(None if leaves[0] is None else np.stack(leaves) for leaves in zip(*steps, strict=True))
+                *(
+                    None if leaves[0] is None else np.stack(leaves)
+                    for leaves in zip(*steps, strict=True)
+                )
             )
             training = self._learn(training, rollout)
         return training._replace(stream=stream), Returns(sum(returns), len(returns))
 
-    def _step(self, stream: HostStream, training: TrainingState, noise: Any, returns: list[float]) -> Transition:
+    def _step(
+        self, stream: HostStream, training: TrainingState, noise: Any, returns: list[float]
+    ) -> Transition:
         x, action, log_prob, env_action = self._act(
             training.networks.actor, training.moments, stream.observations, noise
         )
-        next_observations, rewards, terminated, over, final_returns = stream.step(np.asarray(env_action))
+        next_observations, rewards, terminated, over, final_returns = stream.step(
+            np.asarray(env_action)
+        )
         returns += final_returns
         return Transition(
             x,
@@ -82,7 +97,9 @@ class HostPrograms:
     def _sample_noise_of_update(self, training: TrainingState) -> jax.Array:
         return ppo.sample_noise(self.flat, self.config, ppo.split_keys(training)[0])
 
-    def _choose_actions(self, actor: Actor, moments: Moments, observations: Any, noise: Any) -> tuple[jax.Array, ...]:
+    def _choose_actions(
+        self, actor: Actor, moments: Moments, observations: Any, noise: Any
+    ) -> tuple[jax.Array, ...]:
         x, _ = jax.vmap(self.flat.observe)(observations)
         distribution = actor(self.flat, moments.normalise(x), None)
         action = distribution.sample(noise)
@@ -98,12 +115,17 @@ class HostStream:
     def __init__(self, flat: FlatTask, num_envs: int, seed: Any) -> None:
         self.env = HostVectorEnv(flat.task.card.id, num_envs, autoreset_mode="SameStep")
         entropy = [int(word) for word in np.asarray(seed)]
-        seeds = np.random.SeedSequence(entropy).generate_state(num_envs)  # below 2**32, and evaluation seeds are above
+        # Below 2**32, and evaluation seeds are above.
+        seeds = np.random.SeedSequence(entropy).generate_state(num_envs)
         self.observations, _ = self.env.reset(seed=seeds.tolist())
         self._totals = np.zeros(num_envs)
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[float]]:
-        """Take a step; return observations before any reset, rewards, terminated, over, and returns that are final."""
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[float]]:
+        """Take a step; return observations before any reset,
+        rewards, terminated, over, and returns that are final.
+        """
         self.observations, rewards, terminated, truncated, infos = self.env.step(actions)
         over = terminated | truncated
         self._totals += rewards

@@ -1,23 +1,23 @@
 """Proximal policy optimisation with a fully compiled training loop.
 
-The algorithm is that of Schulman et al. 2017 (arXiv:1707.06347) with generalised advantage estimation (Schulman et al.
-2016, arXiv:1506.02438). Details follow Andrychowicz et al. 2021 (arXiv:2006.05990) and Huang et al. 2022 (The 37
-implementation details of PPO).
+The algorithm is that of Schulman et al. 2017 (arXiv:1707.06347) with generalised advantage
+estimation (Schulman et al. 2016, arXiv:1506.02438). Details follow Andrychowicz et al. 2021
+(arXiv:2006.05990) and Huang et al. 2022 (The 37 implementation details of PPO).
 
-Read from top to bottom, as data flows: configuration, networks, policy, collect, advantage, update, train. Three files
-stand behind it: the task as networks see it (``flat_task.py``), layers and distributions (``networks.py``), and the
-stepping of episodes (``training.py``).
+Read from top to bottom, as data flows: configuration, networks, policy, collect, advantage, update,
+train. Three files stand behind it: the task as networks see it (``flat_task.py``), layers and
+distributions (``networks.py``), and the stepping of episodes (``training.py``).
 
-One program does a chunk of updates (``lax.scan``). A host loop calls it about fifteen times, so that a run shows
-progress and can be stopped. The program depends only on task and configuration: all seeds share it, and ``vmap`` trains
-many at once.
+One program does a chunk of updates (``lax.scan``). A host loop calls it about fifteen times, so
+that a run shows progress and can be stopped. The program depends only on task and configuration:
+all seeds share it, and ``vmap`` trains many at once.
 
-Single-agent and multi-agent tasks share one layout: arrays have an axis ``A`` for the agents, of length 1 for a single
-agent. All agents share the networks (parameter sharing, Gupta et al. 2017).
+Single-agent and multi-agent tasks share one layout: arrays have an axis ``A`` for the agents, of
+length 1 for a single agent. All agents share the networks (parameter sharing, Gupta et al. 2017).
 
-If an observation contains an image, actor and critic share a convolutional encoder and read its output beside the other
-features. If the card says that a task is partially observed, they get a memory (``recurrent.py``). The agent ``ppo``,
-which chooses between these forms, is in ``agent.py``.
+If an observation contains an image, actor and critic share a convolutional encoder and read its
+output beside the other features. If the card says that a task is partially observed, they get a
+memory (``recurrent.py``). The agent ``ppo``, which chooses between these forms, is in ``agent.py``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.core.policy import ActingParameters, View
+from rlbench_suite.core.policy import ActingParameters, View, no_memory
 
-from ..networks import CODE_SIZE, Categorical, Encoder, Gaussian, Linear, Moments, initial_layers, mlp
+from ..networks import (
+    CODE_SIZE,
+    Categorical,
+    Encoder,
+    Gaussian,
+    Linear,
+    Moments,
+    initial_layers,
+    mlp,
+)
 from ..training import Returns, step_episodes, update_key
 
 if TYPE_CHECKING:
@@ -42,15 +51,18 @@ if TYPE_CHECKING:
 
     from ..flat_task import FlatTask
 
-# -- configuration -------------------------------------------------------------------------------------------------
+# -- configuration ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Config:
-    """Hyperparameters; their values for each task and budget are in ``hyperparameters/ppo.yaml``."""
+    """Hyperparameters; their values for each task
+    and budget are in ``hyperparameters/ppo.yaml``.
+    """
 
     total_steps: int
-    """Environment steps, rounded up to whole chunks of updates. A step of many agents counts once."""
+    """Environment steps, rounded up to whole chunks of updates. A step of many agents counts once.
+    """
     num_envs: int = 32
     num_steps: int = 64
     """Steps of each environment between updates."""
@@ -72,19 +84,26 @@ class Config:
     log_std: float = -0.5
     """Initial log standard deviation of continuous actions, in units of half the action range."""
     scale_rewards: bool = False
-    """Divide rewards by the running root mean square of discounted returns, so that values are around one. ``ppo.yaml``
-    asks for it on every family that it does not name: on CartPole, four of eight seeds forgot the solved task without
-    it, and none with it."""
+    """Divide rewards by the running root mean square of discounted returns, so that values are
+    around one. ``ppo.yaml`` asks for it on every family that it does not name: on CartPole, four of
+    eight seeds forgot the solved task without it, and none with it.
+    """
     cost_weight: float = 0.0
-    """Reward that a unit of constraint cost takes away in training; without effect on a task that has no cost."""
+    """Reward that a unit of constraint cost takes away in training;
+    without effect on a task that has no cost.
+    """
     stagger: bool = False
-    """Spread the environments' time limits evenly over an episode. Otherwise all episodes that reach the limit restart
-    together, and in the updates between restarts the networks forget how to act at the start."""
+    """Spread the environments' time limits evenly over an episode. Otherwise all episodes that
+    reach the limit restart together, and in the updates between restarts the networks forget how to
+    act at the start.
+    """
     evaluate: Literal["mode", "sample"] = "mode"
     """Action of the trained policy: the most likely one, or a sample."""
     recurrent: Literal["gru", "lstm", "mingru", "gtrxl", "none"] | None = None
-    """Memory of actor and critic (``memory_units.py``). None chooses ``gru`` if the card says that the task is
-    partially observed."""
+    """Memory of actor and critic (``memory_units.py``).
+
+    None chooses ``gru`` if the card says that the task is partially observed.
+    """
     memory: int = 64
     """Units of the memory."""
     reports: int = 15
@@ -106,17 +125,17 @@ class Config:
         return -(-self.total_steps // (self.batch * self.chunk))
 
 
-# -- networks ------------------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------
 
 
 class Actor(NamedTuple):
     """Network that maps a normalised observation to a distribution of actions.
 
-    Some tasks describe each action by F features (``action_features``, shape ``(actions, F)``). The network then
-    outputs F numbers, and the logit of an action is their product with its features plus a bias. With thousands of
-    actions, the agent tries each one too rarely to learn about it alone, but it sees every feature often. A linear path
-    from the observation to those F numbers runs beside the network. It learns first how the observation bears on each
-    feature.
+    Some tasks describe each action by F features (``action_features``, shape ``(actions, F)``). The
+    network then outputs F numbers, and the logit of an action is their product with its features
+    plus a bias. With thousands of actions, the agent tries each one too rarely to learn about it
+    alone, but it sees every feature often. A linear path from the observation to those F numbers
+    runs beside the network. It learns first how the observation bears on each feature.
     """
 
     layers: tuple[Linear, ...]
@@ -131,9 +150,16 @@ class Actor(NamedTuple):
 
     @classmethod
     def initial(
-        cls, generator: np.random.Generator, flat: FlatTask, inputs: int, hidden: tuple[int, ...], log_std: float
+        cls,
+        generator: np.random.Generator,
+        flat: FlatTask,
+        inputs: int,
+        hidden: tuple[int, ...],
+        log_std: float,
     ) -> Actor:
-        """Return an actor with ``inputs`` inputs: orthogonal weights, a small last layer, zeros elsewhere."""
+        """Return an actor with ``inputs`` inputs: orthogonal weights,
+        a small last layer, zeros elsewhere.
+        """
         features = flat.action_features
         outputs = flat.outputs if features is None else features.shape[1]
         layers = initial_layers(generator, (inputs, *hidden, outputs), gain=0.01)
@@ -149,8 +175,11 @@ class Actor(NamedTuple):
             actor = actor._replace(encoder=Encoder.initial(generator, flat.image_shape))
         return actor
 
-    def __call__(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
-        """Return the distribution of actions for normalised observations ``(..., features)`` with encoded images.
+    def __call__(
+        self, flat: FlatTask, x: jax.Array, mask: jax.Array | None
+    ) -> Categorical | Gaussian:
+        """Return the distribution of actions
+        for normalised observations ``(..., features)`` with encoded images.
 
         Inputs beyond the network's own are privileged; the actor ignores them.
         """
@@ -159,9 +188,12 @@ class Actor(NamedTuple):
         if not flat.choices:
             return Gaussian(outputs, self.log_std)
         if flat.action_features is not None:
-            outputs = (outputs + x @ self.direct) @ flat.action_features.T.astype(np.float32) + self.action_bias
+            outputs = (outputs + x @ self.direct) @ flat.action_features.T.astype(
+                np.float32
+            ) + self.action_bias
         if mask is not None:
-            outputs = jnp.where(mask, outputs, -1e9)  # probability exactly 0, and no NaN in the entropy
+            # Probability exactly 0, and no NaN in the entropy.
+            outputs = jnp.where(mask, outputs, -1e9)
         return Categorical(tuple(jnp.split(outputs, np.cumsum(flat.choices)[:-1], -1)))
 
 
@@ -205,7 +237,7 @@ class Networks(NamedTuple):
         return cls(actor, critic)
 
 
-# -- policy --------------------------------------------------------------------------------------------------------
+# -- policy ----------------------------------------------------------------------------------------
 
 
 class Policy(eqx.Module):
@@ -216,15 +248,15 @@ class Policy(eqx.Module):
     flat: FlatTask = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the most likely action or a sample."""
         x, mask = self.flat.observe(view.observation, view.action_mask)
         code = encode_image(self.actor, self.flat.image_in(view.observation))
-        distribution = self.actor(self.flat, append_code(self.flat, self.moments.normalise(x), code), mask)
+        distribution = self.actor(
+            self.flat, append_code(self.flat, self.moments.normalise(x), code), mask
+        )
         return choose_action(self.flat, self.config, distribution, key), memory
 
     def acting_parameters(self) -> ActingParameters:
@@ -236,21 +268,27 @@ class Policy(eqx.Module):
         return acting_parameters(self.actor, self.moments, self.flat, self.config)
 
 
-def choose_action(flat: FlatTask, config: Config, distribution: Categorical | Gaussian, key: jax.Array) -> jax.Array:
+def choose_action(
+    flat: FlatTask, config: Config, distribution: Categorical | Gaussian, key: jax.Array
+) -> jax.Array:
     """Return the action of a trained policy: the most likely one, or a sample."""
     if config.evaluate == "mode":
         return flat.env_action(distribution.mode())
     return flat.env_action(distribution.sample(distribution.noise(key, flat.noise_shape)))
 
 
-def acting_parameters(actor: Actor, moments: Moments, flat: FlatTask, config: Config) -> ActingParameters:
+def acting_parameters(
+    actor: Actor, moments: Moments, flat: FlatTask, config: Config
+) -> ActingParameters:
     """Return the plain parameters of an actor that reads normalised observations.
 
     Raises:
         ValueError: it reads an image.
     """
     if actor.encoder is not None:
-        raise ValueError(f"A policy of {flat.task.card.id} reads an image, which cannot be exported.")
+        raise ValueError(
+            f"A policy of {flat.task.card.id} reads an image, which cannot be exported."
+        )
     return ActingParameters(
         moments=moments,
         layers=actor.layers,
@@ -264,7 +302,7 @@ def acting_parameters(actor: Actor, moments: Moments, flat: FlatTask, config: Co
     )
 
 
-# -- collect -------------------------------------------------------------------------------------------------------
+# -- collect ---------------------------------------------------------------------------------------
 
 
 class Transition(NamedTuple):
@@ -332,7 +370,13 @@ def observe(flat: FlatTask, actor: Any, step: Step) -> Inputs:
 
 
 def step_environments(
-    flat: FlatTask, config: Config, actor: Any, stream: Stream, inputs: Inputs, distribution: Any, noise: jax.Array
+    flat: FlatTask,
+    config: Config,
+    actor: Any,
+    stream: Stream,
+    inputs: Inputs,
+    distribution: Any,
+    noise: jax.Array,
 ) -> tuple[Stream, tuple[Transition, Returns]]:
     """Take one step in every environment, with actions sampled from a distribution."""
     action = distribution.sample(noise)
@@ -360,20 +404,27 @@ def step_environments(
 def collect(
     flat: FlatTask, config: Config, training: TrainingState, key: jax.Array
 ) -> tuple[Stream, Transition, Returns]:
-    """Take ``num_steps`` steps in every environment with the current policy. Episodes continue across updates."""
+    """Take ``num_steps`` steps in every environment with the current policy.
+
+    Episodes continue across updates.
+    """
     actor = training.networks.actor
     moments = training.moments
 
     def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
         inputs = observe(flat, actor, stream.last)
-        distribution = actor(flat, append_code(flat, moments.normalise(inputs.x), inputs.code), inputs.mask)
+        distribution = actor(
+            flat, append_code(flat, moments.normalise(inputs.x), inputs.code), inputs.mask
+        )
         return step_environments(flat, config, actor, stream, inputs, distribution, noise)
 
-    stream, (rollout, returns) = jax.lax.scan(step, training.stream, sample_noise(flat, config, key))
+    stream, (rollout, returns) = jax.lax.scan(
+        step, training.stream, sample_noise(flat, config, key)
+    )
     return stream, rollout, jax.tree.map(jnp.sum, returns)
 
 
-# -- advantage -----------------------------------------------------------------------------------------------------
+# -- advantage -------------------------------------------------------------------------------------
 
 
 def advantages(
@@ -385,15 +436,18 @@ def advantages(
     gamma: float,
     gae_lambda: float,
 ) -> jax.Array:
-    """Return generalised advantages (Schulman et al. 2016, eq. 16); all arrays are ``(steps, ...)``.
+    """Return generalised advantages (Schulman et al. 2016, eq. 16); all arrays are ``(steps,
+    ...)``.
 
-    ``next_value`` is the value of the state after the step, before any reset. It counts unless that state is terminal:
-    a time limit ends the episode but not the task, so the last state keeps its value. No advantage flows back across
-    the end of an episode.
+    ``next_value`` is the value of the state after the step, before any reset. It counts unless that
+    state is terminal: a time limit ends the episode but not the task, so the last state keeps its
+    value. No advantage flows back across the end of an episode.
     """
     error = reward + gamma * jnp.where(terminated, 0, next_value) - value
 
-    def step_back(next_advantage: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def step_back(
+        next_advantage: jax.Array, step: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
         error, over = step
         advantage = error + gamma * gae_lambda * jnp.where(over, 0, next_advantage)
         return advantage, advantage
@@ -404,9 +458,13 @@ def advantages(
 def discounted_returns(
     start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the discounted returns so far: of the episodes that still run at the end, and after each step."""
+    """Return the discounted returns so far:
+    of the episodes that still run at the end, and after each step.
+    """
 
-    def add_reward(total: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def add_reward(
+        total: jax.Array, step: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
         reward, over = step
         total = gamma * total + reward
         return jnp.where(over, 0, total), total
@@ -414,7 +472,7 @@ def discounted_returns(
     return jax.lax.scan(add_reward, start, (reward, over))
 
 
-# -- update --------------------------------------------------------------------------------------------------------
+# -- update ----------------------------------------------------------------------------------------
 
 
 class Batch(NamedTuple):
@@ -433,7 +491,9 @@ class Batch(NamedTuple):
 
 
 def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Array:
-    """Return the clipped surrogate loss (Schulman et al. 2017, eqs. 7 and 9); the value loss is not clipped."""
+    """Return the clipped surrogate loss (Schulman et al. 2017, eqs. 7 and 9);
+    the value loss is not clipped.
+    """
     x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
     distribution = networks.actor(flat, x, batch.mask)
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
@@ -445,14 +505,20 @@ def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Arr
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Return Adam with a linearly falling learning rate and a bound on the norm of the whole gradient."""
+    """Return Adam with a linearly falling learning rate
+    and a bound on the norm of the whole gradient.
+    """
     steps = config.chunks * config.chunk * config.epochs * config.minibatches
     rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
     # Treat all weights as one vector, because a kernel for each array takes longer to compile.
-    return optax.flatten(optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(rate, eps=1e-5)))
+    return optax.flatten(
+        optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(rate, eps=1e-5))
+    )
 
 
-def update(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+def update(
+    flat: FlatTask, config: Config, training: TrainingState
+) -> tuple[TrainingState, Returns]:
     """Collect steps and learn from them."""
     collect_key, learn_key = split_keys(training)
     stream, rollout, returns = collect(flat, config, training, collect_key)
@@ -475,7 +541,9 @@ def learn(
     value = mlp(critic, append_code(flat, x, rollout.code))[..., 0]
     next_value = mlp(critic, append_code(flat, next_x, rollout.next_code))[..., 0]
     advantage, target = advantages_and_targets(config, rollout, reward, value, next_value)
-    batch = Batch(x, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image)
+    batch = Batch(
+        x, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image
+    )
     batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), batch)
 
     def descend(carry: tuple[Networks, Any], rows: jax.Array) -> tuple[tuple[Networks, Any], None]:
@@ -496,12 +564,18 @@ def learn(
     )
 
 
-def scale_rewards(config: Config, training: TrainingState, rollout: Transition) -> tuple[jax.Array, TrainingState]:
+def scale_rewards(
+    config: Config, training: TrainingState, rollout: Transition
+) -> tuple[jax.Array, TrainingState]:
     """Return the rewards to learn from, and the training state with an updated reward scale."""
     if not config.scale_rewards:
         return rollout.reward, training
-    discounted, returns = discounted_returns(training.discounted, rollout.reward, rollout.over, config.gamma)
-    mean_square = training.mean_square + ((returns**2).mean() - training.mean_square) / (training.updates + 1)
+    discounted, returns = discounted_returns(
+        training.discounted, rollout.reward, rollout.over, config.gamma
+    )
+    mean_square = training.mean_square + ((returns**2).mean() - training.mean_square) / (
+        training.updates + 1
+    )
     scaled = rollout.reward * jax.lax.rsqrt(mean_square + 1e-8)
     return scaled, training._replace(discounted=discounted, mean_square=mean_square)
 
@@ -509,18 +583,29 @@ def scale_rewards(config: Config, training: TrainingState, rollout: Transition) 
 def advantages_and_targets(
     config: Config, rollout: Transition, reward: jax.Array, value: jax.Array, next_value: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return advantages with mean 0 and deviation 1 over the batch, and the targets of the critic."""
-    advantage = advantages(reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda)
+    """Return advantages with mean 0 and deviation 1 over the batch,
+    and the targets of the critic.
+    """
+    advantage = advantages(
+        reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda
+    )
     return (advantage - advantage.mean()) / (advantage.std() + 1e-8), advantage + value
 
 
-# -- train ---------------------------------------------------------------------------------------------------------
+# -- train -----------------------------------------------------------------------------------------
 
 
-def start(flat: FlatTask, config: Config, networks: Any, seed: jax.Array, stream: Any) -> TrainingState:
-    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+def start(
+    flat: FlatTask, config: Config, networks: Any, seed: jax.Array, stream: Any
+) -> TrainingState:
+    """Return the state at the beginning of a run.
+
+    ``seed`` is key data; ``stream`` holds the environments.
+    """
     if config.stagger:
-        start_times = jnp.arange(config.num_envs, dtype=jnp.int32) * flat.task.card.horizon // config.num_envs
+        start_times = (
+            jnp.arange(config.num_envs, dtype=jnp.int32) * flat.task.card.horizon // config.num_envs
+        )
         stream = stream._replace(episodes=stream.episodes._replace(t=start_times))
     return TrainingState(
         networks=networks,
@@ -534,9 +619,13 @@ def start(flat: FlatTask, config: Config, networks: Any, seed: jax.Array, stream
     )
 
 
-def train_chunk(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+def train_chunk(
+    flat: FlatTask, config: Config, training: TrainingState
+) -> tuple[TrainingState, Returns]:
     """Do ``config.chunk`` updates. This is a pure function, to be jitted and vmapped."""
-    training, returns = jax.lax.scan(lambda training, _: update(flat, config, training), training, length=config.chunk)
+    training, returns = jax.lax.scan(
+        lambda training, _: update(flat, config, training), training, length=config.chunk
+    )
     return training, jax.tree.map(jnp.sum, returns)
 
 

@@ -1,12 +1,14 @@
 """PPO with a memory, for partially observed tasks.
 
-Losses, advantages and hyperparameters are those of ``ppo.py``. This file adds a memory, one of the units of
-``memory_units.py``, in front of actor and critic. Its state is carried from step to step and reset with every episode.
-Training backpropagates through each rollout from the state in which the rollout began (the "stored state" of Hausknecht
-& Stone 2015, arXiv:1507.06527; Ni et al. 2022, arXiv:2110.05038, show how well it works). Minibatches divide the
-environments and keep their sequences whole.
+Losses, advantages and hyperparameters are those of ``ppo.py``. This file adds a memory, one of the
+units of ``memory_units.py``, in front of actor and critic. Its state is carried from step to step
+and reset with every episode. Training backpropagates through each rollout from the state in which
+the rollout began (the "stored state" of Hausknecht & Stone 2015, arXiv:1507.06527; Ni et al. 2022,
+arXiv:2110.05038, show how well it works). Minibatches divide the environments and keep their
+sequences whole.
 
-Actor and critic also read the observation itself, so that tasks which need no memory are learned as fast as without.
+Actor and critic also read the observation itself, so that tasks which need no memory are learned as
+fast as without.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from .memory_units import Unit
     from .ppo import Config, TrainingState, Transition
 
-# -- networks ------------------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------
 
 
 class RecurrentActor(NamedTuple):
@@ -49,7 +51,9 @@ class RecurrentActor(NamedTuple):
         """Encoder of images, in front of the memory."""
         return self.head.encoder
 
-    def __call__(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
+    def __call__(
+        self, flat: FlatTask, x: jax.Array, mask: jax.Array | None
+    ) -> Categorical | Gaussian:
         """Return the distribution of actions for inputs ``(..., features + U)``."""
         return self.head(flat, x, mask)
 
@@ -71,11 +75,13 @@ class Networks(NamedTuple):
         return cls(RecurrentActor(unit, head), critic)
 
 
-# -- policy --------------------------------------------------------------------------------------------------------
+# -- policy ----------------------------------------------------------------------------------------
 
 
 class Policy(eqx.Module):
-    """A trained policy with a memory ``(A, size)``, and the moments that normalise its observations."""
+    """A trained policy with a memory ``(A, size)``,
+    and the moments that normalise its observations.
+    """
 
     actor: RecurrentActor
     moments: Moments
@@ -92,7 +98,9 @@ class Policy(eqx.Module):
         code = encode_image(self.actor, self.flat.image_in(view.observation))
         x = append_code(self.flat, self.moments.normalise(x), code)
         memory = self.actor.unit(x, memory)
-        distribution = self.actor(self.flat, insert_reading(self.flat, x, self.actor.unit.read(memory)), mask)
+        distribution = self.actor(
+            self.flat, insert_reading(self.flat, x, self.actor.unit.read(memory)), mask
+        )
         return ppo.choose_action(self.flat, self.config, distribution, key), memory
 
     def acting_parameters(self) -> ActingParameters:
@@ -106,7 +114,7 @@ class Policy(eqx.Module):
         return parameters._replace(memory=str(self.config.recurrent), memory_layers=unit)
 
 
-# -- collect -------------------------------------------------------------------------------------------------------
+# -- collect ---------------------------------------------------------------------------------------
 
 
 class RecurrentTrainingState(NamedTuple):
@@ -118,7 +126,9 @@ class RecurrentTrainingState(NamedTuple):
 
 
 def insert_reading(flat: FlatTask, x: jax.Array, reading: jax.Array) -> jax.Array:
-    """Insert a memory's reading behind the observation, before the privileged features that only the critic reads."""
+    """Insert a memory's reading behind the observation,
+    before the privileged features that only the critic reads.
+    """
     features = actor_inputs(flat)
     return jnp.concatenate([x[..., :features], reading, x[..., features:]], -1)
 
@@ -126,18 +136,24 @@ def insert_reading(flat: FlatTask, x: jax.Array, reading: jax.Array) -> jax.Arra
 def collect(
     flat: FlatTask, config: Config, training: RecurrentTrainingState, key: jax.Array
 ) -> tuple[Stream, jax.Array, Transition, jax.Array, Returns]:
-    """Take ``num_steps`` steps in every environment; also return the last memories and those that each step used."""
+    """Take ``num_steps`` steps in every environment;
+    also return the last memories and those that each step used.
+    """
     base = training.base
     actor = base.networks.actor
     moments = base.moments
 
-    def step(carry: tuple[Stream, jax.Array], noise: jax.Array) -> tuple[tuple[Stream, jax.Array], Any]:
+    def step(
+        carry: tuple[Stream, jax.Array], noise: jax.Array
+    ) -> tuple[tuple[Stream, jax.Array], Any]:
         stream, memory = carry
         inputs = ppo.observe(flat, actor, stream.last)
         x = append_code(flat, moments.normalise(inputs.x), inputs.code)
         memory = actor.unit(x, memory)
         distribution = actor(flat, insert_reading(flat, x, actor.unit.read(memory)), inputs.mask)
-        stream, (transition, returns) = ppo.step_environments(flat, config, actor, stream, inputs, distribution, noise)
+        stream, (transition, returns) = ppo.step_environments(
+            flat, config, actor, stream, inputs, distribution, noise
+        )
         return (stream, reset_memory(memory, transition.over)), (transition, memory, returns)
 
     carry = base.stream, training.memory
@@ -146,20 +162,29 @@ def collect(
     return stream, memory, rollout, memories, jax.tree.map(jnp.sum, returns)
 
 
-# -- update --------------------------------------------------------------------------------------------------------
+# -- update ----------------------------------------------------------------------------------------
 
 
 def loss(
-    networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, flat: FlatTask, config: Config
+    networks: Networks,
+    batch: Batch,
+    memory: jax.Array,
+    over: jax.Array,
+    flat: FlatTask,
+    config: Config,
 ) -> jax.Array:
     """Return PPO's loss on whole sequences ``(steps, n, ...)``."""
     x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
     unit = networks.actor.unit
     batch = batch._replace(x=insert_reading(flat, x, unit.unroll(memory, x, over)), image=None)
-    return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), batch), flat, config)
+    return ppo.loss(
+        networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), batch), flat, config
+    )
 
 
-def update(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> tuple[RecurrentTrainingState, Returns]:
+def update(
+    flat: FlatTask, config: Config, training: RecurrentTrainingState
+) -> tuple[RecurrentTrainingState, Returns]:
     """Collect steps and learn from them."""
     collect_key, learn_key = ppo.split_keys(training.base)
     stream, memory, rollout, memories, returns = collect(flat, config, training, collect_key)
@@ -181,7 +206,8 @@ def learn(
     normalised = base.moments.normalise(rollout.x)
     x = append_code(flat, normalised, rollout.code)
     next_x = append_code(flat, base.moments.normalise(rollout.next_x), rollout.next_code)
-    # Evaluate the state after the step with the memory of the same episode, even if the episode is over.
+    # Evaluate the state after the step with the memory of the same episode, even if the episode is
+    # over.
     next_memories = unit(next_x, memories)
     critic = base.networks.critic
     value = mlp(critic, insert_reading(flat, x, unit.read(memories)))[..., 0]
@@ -189,14 +215,20 @@ def learn(
     advantage, target = ppo.advantages_and_targets(config, rollout, reward, value, next_value)
 
     # Arrange the data as sequences (steps, sequences, ...), one for each agent of each environment.
-    batch = Batch(normalised, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image)
+    batch = Batch(
+        normalised, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image
+    )
     batch, over = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 1, 3), (batch, rollout.over))
     first_memories = training.memory.reshape(-1, unit.size)
 
-    def descend(carry: tuple[Networks, Any], sequences: jax.Array) -> tuple[tuple[Networks, Any], None]:
+    def descend(
+        carry: tuple[Networks, Any], sequences: jax.Array
+    ) -> tuple[tuple[Networks, Any], None]:
         networks, optimiser_state = carry
         minibatch, minibatch_over = jax.tree.map(lambda leaf: leaf[:, sequences], (batch, over))
-        gradient = jax.grad(loss)(networks, minibatch, first_memories[sequences], minibatch_over, flat, config)
+        gradient = jax.grad(loss)(
+            networks, minibatch, first_memories[sequences], minibatch_over, flat, config
+        )
         change, optimiser_state = ppo.optimiser(config).update(gradient, optimiser_state)
         return (optax.apply_updates(networks, change), optimiser_state), None
 
@@ -206,14 +238,21 @@ def learn(
     (networks, optimiser_state), _ = jax.lax.scan(descend, carry, minibatches)
 
     moments = base.moments.update(jax.lax.collapse(rollout.x, 0, 3))
-    return base._replace(networks=networks, optimiser=optimiser_state, moments=moments, updates=base.updates + 1)
+    return base._replace(
+        networks=networks, optimiser=optimiser_state, moments=moments, updates=base.updates + 1
+    )
 
 
-# -- train ---------------------------------------------------------------------------------------------------------
+# -- train -----------------------------------------------------------------------------------------
 
 
-def start(flat: FlatTask, config: Config, networks: Networks, seed: jax.Array, stream: Any) -> RecurrentTrainingState:
-    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+def start(
+    flat: FlatTask, config: Config, networks: Networks, seed: jax.Array, stream: Any
+) -> RecurrentTrainingState:
+    """Return the state at the beginning of a run.
+
+    ``seed`` is key data; ``stream`` holds the environments.
+    """
     memory = jnp.zeros((config.num_envs, flat.agents, networks.actor.unit.size))
     return RecurrentTrainingState(ppo.start(flat, config, networks, seed, stream), memory)
 
@@ -222,7 +261,9 @@ def train_chunk(
     flat: FlatTask, config: Config, training: RecurrentTrainingState
 ) -> tuple[RecurrentTrainingState, Returns]:
     """Do ``config.chunk`` updates. This is a pure function, to be jitted and vmapped."""
-    training, returns = jax.lax.scan(lambda training, _: update(flat, config, training), training, length=config.chunk)
+    training, returns = jax.lax.scan(
+        lambda training, _: update(flat, config, training), training, length=config.chunk
+    )
     return training, jax.tree.map(jnp.sum, returns)
 
 

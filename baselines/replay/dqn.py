@@ -1,9 +1,10 @@
 """Double deep Q-learning with action masks.
 
-The algorithm is that of Mnih et al. 2015 (Nature 518:529, Algorithm 1): epsilon-greedy exploration, experience replay,
-a target network that is copied at regular intervals, and the Huber loss. As in van Hasselt, Guez & Silver 2016
-(arXiv:1509.06461), the network chooses the next action and the target network evaluates it. Illegal actions are never
-taken, explored or bootstrapped from. Replay, normalisation and the training loop are those of ``replay_agent.py``.
+The algorithm is that of Mnih et al. 2015 (Nature 518:529, Algorithm 1): epsilon-greedy exploration,
+experience replay, a target network that is copied at regular intervals, and the Huber loss. As in
+van Hasselt, Guez & Silver 2016 (arXiv:1509.06461), the network chooses the next action and the
+target network evaluates it. Illegal actions are never taken, explored or bootstrapped from. Replay,
+normalisation and the training loop are those of ``replay_agent.py``.
 
 Read from top to bottom: configuration, network, loss, algorithm, agent.
 """
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from ..flat_task import FlatTask
     from ..networks import Moments
 
-# -- configuration -------------------------------------------------------------------------------------------------
+# -- configuration ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Config(ReplayConfig):
-    """Hyperparameters; their values for each task and budget are in ``hyperparameters/dqn.yaml``."""
+    """Hyperparameters; their values for each task
+    and budget are in ``hyperparameters/dqn.yaml``.
+    """
 
     target_period: int = 200
     """Updates between copies to the target network."""
@@ -46,7 +49,8 @@ class Config(ReplayConfig):
     """Fraction of the run during which epsilon falls."""
     max_grad_norm: float = 10.0
     evaluate_epsilon: float = 0.0
-    """Probability of a random action in the trained policy; Mnih et al. use 0.05 to break cycles."""
+    """Probability of a random action in the trained policy; Mnih et al. use 0.05 to break cycles.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,11 +61,14 @@ class Config(ReplayConfig):
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}.")
 
 
-# -- network -------------------------------------------------------------------------------------------------------
+# -- network ---------------------------------------------------------------------------------------
 
 
 class Network(NamedTuple):
-    """Network of action values. If the task has ``action_features``, it uses them as PPO's actor does."""
+    """Network of action values.
+
+    If the task has ``action_features``, it uses them as PPO's actor does.
+    """
 
     layers: tuple[Linear, ...]
     action_bias: Any
@@ -71,23 +78,37 @@ class Network(NamedTuple):
 
     @classmethod
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Network:
-        """Return orthogonal weights: gain sqrt 2, and 1 in the last layer (0.01 with action features)."""
+        """Return orthogonal weights: gain sqrt 2,
+        and 1 in the last layer (0.01 with action features).
+        """
         generator = np.random.default_rng(seed)
         if flat.action_features is None:
-            return cls(initial_layers(generator, (flat.features, *config.hidden, flat.outputs), 1.0), None, None)
+            return cls(
+                initial_layers(generator, (flat.features, *config.hidden, flat.outputs), 1.0),
+                None,
+                None,
+            )
         actions, width = flat.action_features.shape
         layers = initial_layers(generator, (flat.features, *config.hidden, width), 0.01)
-        return cls(layers, np.zeros(actions, np.float32), np.zeros((flat.features, width), np.float32))
+        return cls(
+            layers, np.zeros(actions, np.float32), np.zeros((flat.features, width), np.float32)
+        )
 
     def values(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> jax.Array:
-        """Return the values ``(..., actions)`` for normalised observations; illegal actions have minus infinity."""
+        """Return the values ``(..., actions)`` for normalised observations;
+        illegal actions have minus infinity.
+        """
         values = mlp(self.layers, x, jax.nn.relu)
         if flat.action_features is not None:
-            values = (values + x @ self.direct) @ flat.action_features.T.astype(np.float32) + self.action_bias
+            values = (values + x @ self.direct) @ flat.action_features.T.astype(
+                np.float32
+            ) + self.action_bias
         return values if mask is None else jnp.where(mask, values, -jnp.inf)
 
     def action_value(self, flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
-        """Return the value ``(...)`` of an action; with action features, only that action is computed."""
+        """Return the value ``(...)`` of an action;
+        with action features, only that action is computed.
+        """
         values = mlp(self.layers, x, jax.nn.relu)
         if flat.action_features is None:
             return jnp.take_along_axis(values, action[..., None], -1)[..., 0]
@@ -95,11 +116,14 @@ class Network(NamedTuple):
         return ((values + x @ self.direct) * features).sum(-1) + self.action_bias[action]
 
 
-# -- loss ----------------------------------------------------------------------------------------------------------
+# -- loss ------------------------------------------------------------------------------------------
 
 
-def target(flat: FlatTask, network: Network, targets: Network, batch: Experience, mask: Any, gamma: float) -> jax.Array:
-    """Return the target values (van Hasselt et al. 2016, eq. 4); ``mask`` is the mask of the next actions.
+def target(
+    flat: FlatTask, network: Network, targets: Network, batch: Experience, mask: Any, gamma: float
+) -> jax.Array:
+    """Return the target values (van Hasselt et al. 2016, eq. 4);
+    ``mask`` is the mask of the next actions.
 
     A terminal state has value 0, whatever its mask.
     """
@@ -110,10 +134,12 @@ def target(flat: FlatTask, network: Network, targets: Network, batch: Experience
 
 def loss(network: Network, target_value: jax.Array, batch: Experience, flat: FlatTask) -> jax.Array:
     """Return the Huber loss of the values of the actions taken."""
-    return optax.huber_loss(network.action_value(flat, batch.x, batch.action[:, 0]), target_value).mean()
+    return optax.huber_loss(
+        network.action_value(flat, batch.x, batch.action[:, 0]), target_value
+    ).mean()
 
 
-# -- algorithm -----------------------------------------------------------------------------------------------------
+# -- algorithm -------------------------------------------------------------------------------------
 
 
 class DeepQ(Algorithm):
@@ -133,19 +159,33 @@ class DeepQ(Algorithm):
     def optimiser(self) -> optax.GradientTransformation:
         """Return Adam with a bound on the norm of the whole gradient."""
         config = self.config
-        return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(config.learning_rate, eps=1e-5))
+        return optax.chain(
+            optax.clip_by_global_norm(config.max_grad_norm),
+            optax.adam(config.learning_rate, eps=1e-5),
+        )
 
     def explore(
-        self, networks: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
+        self,
+        networks: Network,
+        x: jax.Array,
+        mask: jax.Array | None,
+        key: jax.Array,
+        steps: jax.Array,
     ) -> jax.Array:
-        """Choose epsilon-greedy actions: always random until learning starts, then less and less often."""
+        """Choose epsilon-greedy actions: always random
+        until learning starts, then less and less often.
+        """
         config = self.config
         share = jnp.clip(steps / max(1.0, config.exploration * config.steps), 0, 1)
         epsilon = jnp.where(steps < config.learning_starts, 1.0, 1 + share * (config.epsilon - 1))
         return self.choose(networks, x, mask, key, epsilon)
 
-    def choose(self, network: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array, epsilon: Any) -> jax.Array:
-        """Choose the best legal action or, with probability ``epsilon``, a uniformly random legal one."""
+    def choose(
+        self, network: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array, epsilon: Any
+    ) -> jax.Array:
+        """Choose the best legal action or, with probability ``epsilon``,
+        a uniformly random legal one.
+        """
         values = network.values(self.flat, x, mask)
         best_action = values.argmax(-1).astype(jnp.int32)
         uniform = jax.random.uniform(key, (*x.shape[:-1], 2))
@@ -154,7 +194,9 @@ class DeepQ(Algorithm):
         return jnp.where(uniform[..., 0] < epsilon, random_action, best_action)[..., None]
 
     def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
-        """Do one gradient step; copy the network to the target network every ``target_period`` updates."""
+        """Do one gradient step; copy the network
+        to the target network every ``target_period`` updates.
+        """
         network, targets, optimiser_state, updates = learner
         next_mask = self.unpack_mask(batch.next_legal)
         target_value = target(self.flat, network, targets, batch, next_mask, self.config.gamma)
@@ -182,16 +224,20 @@ class DeepQ(Algorithm):
             action_bias=actor.action_bias,
         )
 
-    def act(self, actor: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
+    def act(
+        self, actor: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array
+    ) -> jax.Array:
         """Return the best legal action, or a random one with probability ``evaluate_epsilon``."""
         return self.choose(actor, x, mask, key, self.config.evaluate_epsilon)
 
 
-# -- agent ---------------------------------------------------------------------------------------------------------
+# -- agent -----------------------------------------------------------------------------------------
 
 
 class DQN(ReplayAgent):
-    """The agent ``dqn``, for one discrete choice per step; in multi-agent tasks all agents share the weights."""
+    """The agent ``dqn``, for one discrete choice per step;
+    in multi-agent tasks all agents share the weights.
+    """
 
     name = "dqn"
     algorithm_class = DeepQ
@@ -204,5 +250,8 @@ class DQN(ReplayAgent):
             raise CannotPlay(f"dqn plays Discrete and MultiDiscrete actions, not {space}.")
         choices = 1 if isinstance(space, spaces.Discrete) else space.nvec.size // task.card.agents
         if choices > 1:
-            raise CannotPlay(f"dqn makes one choice per step, but an action of {space} is {choices} choices at once.")
+            raise CannotPlay(
+                f"dqn makes one choice per step, but an action of {space} is {choices} choices at "
+                f"once."
+            )
         super().check(task)

@@ -1,17 +1,19 @@
 """Experience replay with a compiled training loop, shared by ``sac`` and ``dqn``.
 
-Experience replay is from Lin 1992 (Machine Learning 8) and Mnih et al. 2015. One program does a chunk of steps
-(``lax.scan``). Each step advances every environment, writes the transitions to a replay buffer that stays on the
-device, and does some gradient updates on uniformly drawn transitions. A host loop calls the program about fifteen
-times. As in PPO, the program depends only on task and configuration. In multi-agent tasks all agents share the weights,
-and each agent's step is one transition (parameter sharing, Gupta et al. 2017).
+Experience replay is from Lin 1992 (Machine Learning 8) and Mnih et al. 2015. One program does a
+chunk of steps (``lax.scan``). Each step advances every environment, writes the transitions to a
+replay buffer that stays on the device, and does some gradient updates on uniformly drawn
+transitions. A host loop calls the program about fifteen times. As in PPO, the program depends only
+on task and configuration. In multi-agent tasks all agents share the weights, and each agent's step
+is one transition (parameter sharing, Gupta et al. 2017).
 
-Truncation is not termination. Targets bootstrap from the observation after the step (the final one, before any reset)
-unless the task ended there. The buffer therefore stores neither episode boundaries nor truncation.
+Truncation is not termination. Targets bootstrap from the observation after the step (the final one,
+before any reset) unless the task ended there. The buffer therefore stores neither episode
+boundaries nor truncation.
 
-The buffer stores raw observations. They are normalised when used, by the running moments of all observations so far:
-tasks come in all units, and old experience is then read on the same scale as new. The moments move less and less, so
-the targets can follow.
+The buffer stores raw observations. They are normalised when used, by the running moments of all
+observations so far: tasks come in all units, and old experience is then read on the same scale as
+new. The moments move less and less, so the targets can follow.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import jax.numpy as jnp
 from rlbench_suite.adapters.rollout import Stream
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import Step, seed_key
-from rlbench_suite.core.policy import ActingParameters, View
+from rlbench_suite.core.policy import ActingParameters, View, no_memory
 from rlbench_suite.core.task import Task
 
 from ..flat_task import FlatTask, flatten_task
@@ -41,7 +43,7 @@ from ..training import Returns, begin_episodes, get_compiled, step_episodes, upd
 _MAX_UPDATES_PER_CHUNK = 10_000
 """Limit that keeps a chunk to some seconds, so that a long run still reports progress."""
 
-# -- configuration -------------------------------------------------------------------------------------------------
+# -- configuration ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ class ReplayConfig:
     def chunk(self) -> int:
         """Steps of each environment in one chunk."""
         return min(
-            -(-self.total_steps // (self.num_envs * self.reports)), max(1, _MAX_UPDATES_PER_CHUNK // self.updates)
+            -(-self.total_steps // (self.num_envs * self.reports)),
+            max(1, _MAX_UPDATES_PER_CHUNK // self.updates),
         )
 
     @property
@@ -97,7 +100,7 @@ class ReplayConfig:
         return self.chunks * self.chunk * self.num_envs
 
 
-# -- experience ----------------------------------------------------------------------------------------------------
+# -- experience ------------------------------------------------------------------------------------
 
 
 class Experience(NamedTuple):
@@ -127,8 +130,12 @@ class ReplayBuffer(NamedTuple):
 
     @classmethod
     def empty(cls, like: Any, capacity: int) -> ReplayBuffer:
-        """Return an empty buffer for ``capacity`` transitions shaped like those of ``like`` (arrays or shapes)."""
-        experience = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), like)
+        """Return an empty buffer for ``capacity`` transitions shaped like those
+        of ``like`` (arrays or shapes).
+        """
+        experience = jax.tree.map(
+            lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), like
+        )
         return cls(experience, jnp.int32(0), jnp.int32(0))
 
     @property
@@ -137,15 +144,22 @@ class ReplayBuffer(NamedTuple):
         return int(jax.tree.leaves(self.experience)[0].shape[0])
 
     def write(self, block: Any) -> ReplayBuffer:
-        """Overwrite the oldest transitions with a block. Its length divides the capacity, so blocks never wrap."""
+        """Overwrite the oldest transitions with a block.
+
+        Its length divides the capacity, so blocks never wrap.
+        """
         size = jax.tree.leaves(block)[0].shape[0]
         experience = jax.tree.map(
-            lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), self.position, 0),
+            lambda old, new: jax.lax.dynamic_update_slice_in_dim(
+                old, new.astype(old.dtype), self.position, 0
+            ),
             self.experience,
             block,
         )
         return ReplayBuffer(
-            experience, (self.position + size) % self.capacity, jnp.minimum(self.filled + size, self.capacity)
+            experience,
+            (self.position + size) % self.capacity,
+            jnp.minimum(self.filled + size, self.capacity),
         )
 
     def sample(self, key: jax.Array, count: int) -> Any:
@@ -154,7 +168,7 @@ class ReplayBuffer(NamedTuple):
         return jax.tree.map(lambda leaf: leaf[rows], self.experience)
 
 
-# -- training ------------------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------
 
 
 class LearnerState(NamedTuple):
@@ -182,7 +196,8 @@ class TrainingState(NamedTuple):
 
 
 class Algorithm(ABC):
-    """An algorithm: its networks, its exploration, one update, and the actions of the trained policy.
+    """An algorithm: its networks, its exploration,
+    one update, and the actions of the trained policy.
 
     JAX traces all methods except ``networks``. ``x`` is normalised everywhere.
     """
@@ -203,7 +218,9 @@ class Algorithm(ABC):
     def explore(
         self, networks: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
     ) -> jax.Array:
-        """Return actions ``(environments, A, components)`` for training; ``steps`` environment steps are done."""
+        """Return actions ``(environments, A, components)`` for training;
+        ``steps`` environment steps are done.
+        """
 
     @abstractmethod
     def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
@@ -227,14 +244,20 @@ class Algorithm(ABC):
 
     def unpack_mask(self, packed: jax.Array | None) -> jax.Array | None:
         """Restore a mask that :meth:`pack_mask` packed."""
-        return None if packed is None else jnp.unpackbits(packed, axis=-1, count=self.flat.outputs).astype(bool)
+        return (
+            None
+            if packed is None
+            else jnp.unpackbits(packed, axis=-1, count=self.flat.outputs).astype(bool)
+        )
 
 
 def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Take one step in every environment, then do some updates."""
     flat = algorithm.flat
     config = algorithm.config
-    explore_key, sample_key, learn_key = jax.random.split(update_key(training.seed, training.steps), 3)
+    explore_key, sample_key, learn_key = jax.random.split(
+        update_key(training.seed, training.steps), 3
+    )
 
     x, mask = observe(flat, training.stream.last)
     done = training.steps * config.num_envs
@@ -254,7 +277,9 @@ def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, 
     buffer = training.buffer.write(transitions)
     moments = training.moments.update(transitions.x)
 
-    def update(learner: LearnerState, keys: tuple[jax.Array, jax.Array]) -> tuple[LearnerState, None]:
+    def update(
+        learner: LearnerState, keys: tuple[jax.Array, jax.Array]
+    ) -> tuple[LearnerState, None]:
         batch = buffer.sample(keys[0], config.batch_size)
         batch = batch._replace(x=moments.normalise(batch.x), next_x=moments.normalise(batch.next_x))
         return algorithm.learn(learner, batch, keys[1]), None
@@ -266,7 +291,9 @@ def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, 
         lambda learner: learner,
         training.learner,
     )
-    return TrainingState(learner, moments, buffer, stream, training.seed, training.steps + 1), returns
+    return TrainingState(
+        learner, moments, buffer, stream, training.seed, training.steps + 1
+    ), returns
 
 
 def observe(flat: FlatTask, step: Step) -> tuple[jax.Array, jax.Array | None]:
@@ -275,7 +302,10 @@ def observe(flat: FlatTask, step: Step) -> tuple[jax.Array, jax.Array | None]:
 
 
 def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) -> TrainingState:
-    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+    """Return the state at the beginning of a run.
+
+    ``seed`` is key data; ``stream`` holds the environments.
+    """
     flat = algorithm.flat
     config = algorithm.config
     block = config.num_envs * flat.agents
@@ -306,7 +336,9 @@ def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) 
 def train_chunk(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Do ``config.chunk`` steps in every environment. This is a pure function, to be jitted."""
     length = algorithm.config.chunk
-    training, returns = jax.lax.scan(lambda training, _: step(algorithm, training), training, length=length)
+    training, returns = jax.lax.scan(
+        lambda training, _: step(algorithm, training), training, length=length
+    )
     return training, jax.tree.map(jnp.sum, returns)
 
 
@@ -327,15 +359,15 @@ class ReplayPolicy(eqx.Module):
         """The hyperparameters."""
         return self.algorithm.config
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action that the algorithm chooses."""
         flat = self.algorithm.flat
         x, mask = flat.observe(view.observation, view.action_mask)
-        return flat.env_action(self.algorithm.act(self.actor, self.moments.normalise(x), mask, key)), memory
+        return flat.env_action(
+            self.algorithm.act(self.actor, self.moments.normalise(x), mask, key)
+        ), memory
 
     def acting_parameters(self) -> ActingParameters:
         """Return the acting network as plain parameters, for export."""
@@ -351,7 +383,11 @@ class Programs:
         self._start = jax.jit(partial(start, algorithm))
         self.chunk_steps = algorithm.config.chunk * algorithm.config.num_envs
         # The buffer is large, so it is donated to the program instead of copied.
-        self.chunk = jax.jit(partial(train_chunk, algorithm), donate_argnums=0).lower(self.start(0)).compile()
+        self.chunk = (
+            jax.jit(partial(train_chunk, algorithm), donate_argnums=0)
+            .lower(self.start(0))
+            .compile()
+        )
         self.seconds = time.perf_counter() - start_time
 
     def start(self, seed: int) -> TrainingState:
@@ -363,7 +399,9 @@ class Programs:
 
     def policy(self, training: TrainingState) -> ReplayPolicy:
         """Return the trained policy."""
-        return ReplayPolicy(self.algorithm.actor(training.learner.networks), training.moments, self.algorithm)
+        return ReplayPolicy(
+            self.algorithm.actor(training.learner.networks), training.moments, self.algorithm
+        )
 
 
 programs = cache(Programs)
@@ -371,7 +409,9 @@ programs = cache(Programs)
 
 @cache
 def _algorithm(algorithm_class: type[Algorithm], flat: FlatTask, config: Any) -> Algorithm:
-    """Return the same object for the same arguments, so that its compiled programs are found again."""
+    """Return the same object for the same arguments,
+    so that its compiled programs are found again.
+    """
     return algorithm_class(flat, config)
 
 
@@ -383,7 +423,9 @@ class ReplayAgent(LearningAgent):
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the algorithm cannot play the task; the message says why."""
         if task.card.host:
-            raise CannotPlay(f"{self.name} trains in one compiled program, but {task.card.id} runs on the host.")
+            raise CannotPlay(
+                f"{self.name} trains in one compiled program, but {task.card.id} runs on the host."
+            )
         flatten_task(task, self.name)
 
     def algorithm(self, task: Task[Any, Any], config: Any) -> Algorithm:
@@ -391,7 +433,9 @@ class ReplayAgent(LearningAgent):
         return _algorithm(self.algorithm_class, flatten_task(task, self.name), config)
 
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        """Return the programs for a task, and the seconds it took
+        to compile them: 0 if they were cached.
+        """
         return get_compiled(programs, self.algorithm(task, config))
 
     def layer_widths(self, task: Task[Any, Any], config: Any) -> list[tuple[int, ...]]:

@@ -1,9 +1,10 @@
 """Soft actor-critic with a learned temperature.
 
-The algorithm is that of Haarnoja et al. 2018 (arXiv:1801.01290) and 2019 (arXiv:1812.05905, Algorithm 1). The policy is
-a tanh-squashed Gaussian. The smaller of two action values counters overestimation (Fujimoto et al. 2018,
-arXiv:1802.09477). The temperature is learned by gradient; its target entropy is minus the number of action components.
-Replay, normalisation and the training loop are those of ``replay_agent.py``.
+The algorithm is that of Haarnoja et al. 2018 (arXiv:1801.01290) and 2019 (arXiv:1812.05905,
+Algorithm 1). The policy is a tanh-squashed Gaussian. The smaller of two action values counters
+overestimation (Fujimoto et al. 2018, arXiv:1802.09477). The temperature is learned by gradient; its
+target entropy is minus the number of action components. Replay, normalisation and the training loop
+are those of ``replay_agent.py``.
 
 Read from top to bottom: configuration, networks, loss, algorithm, agent.
 """
@@ -33,24 +34,28 @@ if TYPE_CHECKING:
 LOG_STD_RANGE = -5.0, 2.0
 """Range of the log standard deviation before squashing."""
 
-# -- configuration -------------------------------------------------------------------------------------------------
+# -- configuration ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Config(ReplayConfig):
-    """Hyperparameters; their values for each task and budget are in ``hyperparameters/sac.yaml``."""
+    """Hyperparameters; their values for each task
+    and budget are in ``hyperparameters/sac.yaml``.
+    """
 
     polyak: float = 0.005
     """Step size of the target networks towards the networks at each update."""
     temperature: float = 0.1
     """Initial weight of the entropy; it is learned."""
     entropy_per_component: float = -1.0
-    """Target entropy of each action component in nats, for actions in [-1, 1]; uniform play has 0.69."""
+    """Target entropy of each action component in nats,
+    for actions in [-1, 1]; uniform play has 0.69.
+    """
     evaluate: Literal["mode", "sample"] = "mode"
     """Action of the trained policy: the most likely one before squashing, or a sample."""
 
 
-# -- networks ------------------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------
 
 
 class Networks(NamedTuple):
@@ -62,11 +67,18 @@ class Networks(NamedTuple):
 
     @classmethod
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Networks:
-        """Return networks with orthogonal weights: gain sqrt 2, 0.01 in the actor's last layer, 1 in the critics'."""
+        """Return networks with orthogonal weights: gain sqrt 2,
+        0.01 in the actor's last layer, 1 in the critics'.
+        """
         generator = np.random.default_rng(seed)
-        actor = initial_layers(generator, (flat.features, *config.hidden, 2 * flat.outputs), gain=0.01)
+        actor = initial_layers(
+            generator, (flat.features, *config.hidden, 2 * flat.outputs), gain=0.01
+        )
         widths = flat.features + flat.outputs, *config.hidden, 1
-        critics = initial_layers(generator, widths, gain=1.0), initial_layers(generator, widths, gain=1.0)
+        critics = (
+            initial_layers(generator, widths, gain=1.0),
+            initial_layers(generator, widths, gain=1.0),
+        )
         return cls(actor, critics, np.log(np.float32(config.temperature)))
 
 
@@ -95,33 +107,44 @@ class SquashedGaussian(NamedTuple):
 
 
 def distribution(actor: tuple[Linear, ...], x: jax.Array) -> SquashedGaussian:
-    """Return the distribution of actions in [-1, 1] for normalised observations ``(..., features)``."""
+    """Return the distribution of actions in [-1,
+    1] for normalised observations ``(..., features)``.
+    """
     mean, spread = jnp.split(mlp(actor, x, jax.nn.relu), 2, -1)
     low, high = LOG_STD_RANGE
     return SquashedGaussian(mean, low + (high - low) * (jnp.tanh(spread) + 1) / 2)
 
 
-def values(critics: tuple[tuple[Linear, ...], ...], x: jax.Array, action: jax.Array) -> list[jax.Array]:
+def values(
+    critics: tuple[tuple[Linear, ...], ...], x: jax.Array, action: jax.Array
+) -> list[jax.Array]:
     """Return the action value ``(...)`` from each critic."""
     inputs = jnp.concatenate([x, action], -1)
     return [mlp(critic, inputs, jax.nn.relu)[..., 0] for critic in critics]
 
 
-# -- loss ----------------------------------------------------------------------------------------------------------
+# -- loss ------------------------------------------------------------------------------------------
 
 
-def target(networks: Networks, critics: Any, batch: Experience, noise: jax.Array, gamma: float) -> jax.Array:
-    """Return the targets of the critics (Haarnoja et al. 2019, eqs. 2 and 3), from the smaller target critic."""
+def target(
+    networks: Networks, critics: Any, batch: Experience, noise: jax.Array, gamma: float
+) -> jax.Array:
+    """Return the targets of the critics (Haarnoja et al. 2019, eqs. 2 and 3),
+    from the smaller target critic.
+    """
     action, log_prob = distribution(networks.actor, batch.next_x).sample_with_log_prob(noise)
     next_value = jnp.minimum(*values(critics, batch.next_x, action))
     next_value -= jnp.exp(networks.log_temperature) * log_prob
     return batch.reward + gamma * jnp.where(batch.terminated, 0, next_value)
 
 
-def loss(networks: Networks, targets: Any, batch: Experience, key: jax.Array, config: Config) -> jax.Array:
+def loss(
+    networks: Networks, targets: Any, batch: Experience, key: jax.Array, config: Config
+) -> jax.Array:
     """Return the sum of the losses of critics (eq. 5), actor (eq. 7) and temperature (eq. 18).
 
-    Each loss reaches only its own weights, so the gradient of the sum consists of the gradients of the three.
+    Each loss reaches only its own weights, so the gradient of the sum consists of the gradients of
+    the three.
     """
     constant = jax.lax.stop_gradient
     noise, next_noise = jax.random.normal(key, (2, *batch.action.shape))
@@ -139,7 +162,7 @@ def loss(networks: Networks, targets: Any, batch: Experience, key: jax.Array, co
     return 0.5 * critic_loss + actor_loss + temperature_loss
 
 
-# -- algorithm -----------------------------------------------------------------------------------------------------
+# -- algorithm -------------------------------------------------------------------------------------
 
 
 class SoftActorCritic(Algorithm):
@@ -157,11 +180,18 @@ class SoftActorCritic(Algorithm):
         return LearnerState(networks, critics, self.optimiser().init(networks), jnp.int32(0))
 
     def optimiser(self) -> optax.GradientTransformation:
-        """Return Adam. It scales each weight's step by that weight's gradients, so one serves all three losses."""
+        """Return Adam. It scales each weight's step by that weight's gradients,
+        so one serves all three losses.
+        """
         return optax.adam(self.config.learning_rate)
 
     def explore(
-        self, networks: Networks, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
+        self,
+        networks: Networks,
+        x: jax.Array,
+        mask: jax.Array | None,
+        key: jax.Array,
+        steps: jax.Array,
     ) -> jax.Array:
         """Sample an action from the policy, or uniformly until learning starts."""
         policy_key, uniform_key = jax.random.split(key)
@@ -197,7 +227,9 @@ class SoftActorCritic(Algorithm):
             sampled=self.config.evaluate == "sample",
         )
 
-    def act(self, actor: tuple[Linear, ...], x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
+    def act(
+        self, actor: tuple[Linear, ...], x: jax.Array, mask: jax.Array | None, key: jax.Array
+    ) -> jax.Array:
         """Return the mode before squashing, or a sample."""
         policy = distribution(actor, x)
         if self.config.evaluate == "mode":
@@ -205,11 +237,13 @@ class SoftActorCritic(Algorithm):
         return policy.sample(jax.random.normal(key, policy.mean.shape))
 
 
-# -- agent ---------------------------------------------------------------------------------------------------------
+# -- agent -----------------------------------------------------------------------------------------
 
 
 class SAC(ReplayAgent):
-    """The agent ``sac``, for continuous actions; in multi-agent tasks all agents share the weights."""
+    """The agent ``sac``, for continuous actions;
+    in multi-agent tasks all agents share the weights.
+    """
 
     name = "sac"
     algorithm_class = SoftActorCritic

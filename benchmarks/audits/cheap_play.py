@@ -1,14 +1,17 @@
-"""Measure the scores of cheap play: random actions, replies that are not actions, and masked actions.
+"""Measure the scores of cheap play: random actions,
+replies that are not actions, and masked actions.
 
     python benchmarks/audits/cheap_play.py [--ids A-v0,B-v0] [--episodes 200]
 
 It prints one line for each id; all players play the same test episodes:
 
 * ``success``: the fraction of random episodes that end with ``success``;
-* ``junk``: the mean normalised score of always taking ``noop_action``, which replaces a reply that is not an action;
-* ``masked``: the mean normalised score of always taking masked actions, for tasks with a mask (``noop_action`` in
-  states without a masked action);
-* ``bound``: the better of the card's ``noop`` and ``random`` scores, at the upper ends of their intervals.
+* ``junk``: the mean normalised score of always taking ``noop_action``, which replaces a reply that
+  is not an action;
+* ``masked``: the mean normalised score of always taking masked actions, for tasks with a mask
+  (``noop_action`` in states without a masked action);
+* ``bound``: the better of the card's ``noop`` and ``random`` scores, at the upper ends of their
+  intervals.
 
 ``!`` marks a score if the lower end of its 95 % interval exceeds the bound.
 """
@@ -61,19 +64,27 @@ class Cheap(eqx.Module):
         sizes = action_sizes(self.space)
         masks = jnp.split(mask, np.cumsum(sizes)[:-1])
         noop = jnp.asarray(self.noop).reshape(len(sizes))
-        first = [jnp.where(choices.all(), noop[k], jnp.argmin(choices)) for k, choices in enumerate(masks)]
+        first = [
+            jnp.where(choices.all(), noop[k], jnp.argmin(choices))
+            for k, choices in enumerate(masks)
+        ]
         return jnp.stack(first).reshape(self.space.shape or ())
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--ids", help="names of tasks, separated by commas; all by default")
-    parser.add_argument("--episodes", type=int, default=200, help="number of test episodes for each player")
+    parser.add_argument(
+        "--episodes", type=int, default=200, help="number of test episodes for each player"
+    )
     options = parser.parse_args()
     installed = [card for card in cards().values() if card.installed]
     selected_names = options.ids.split(",") if options.ids else [card.name for card in installed]
-    print(f"{'task':34s}" + "".join(f"{column:>10s}" for column in ("success", "junk", "masked", "bound")))
+    print(
+        f"{'task':34s}"
+        + "".join(f"{column:>10s}" for column in ("success", "junk", "masked", "bound"))
+    )
     for card in installed:
         if card.name in selected_names:
             print(line(card, options.episodes), flush=True)
@@ -86,7 +97,9 @@ def line(card: TaskCard, episodes: int) -> str:
     bound = max(card.normalise(card.scores()[player].high) for player in ("random", "noop"))
     row = f"{card.name:34s}"
     for player in (RANDOM, JUNK, MASKED):
-        if player == MASKED and (isinstance(task, HostTask) or type(task).action_mask is Task.action_mask):
+        if player == MASKED and (
+            isinstance(task, HostTask) or type(task).action_mask is Task.action_mask
+        ):
             row += f"{'-':>10s}"
             continue
         record = play(task, Cheap(np.int32(player), task.noop_action(), task.action_space), seeds)

@@ -1,12 +1,13 @@
 """Measure how far float32 drifts from float64 over an episode of a drive or a quadcopter.
 
-    python benchmarks/audits/drift.py                  # every id of both families, one line for each measure
+    python benchmarks/audits/drift.py  # every id of both families, one line for each measure
     python benchmarks/audits/drift.py rlsuite/PMSMSpeed-v0
 
-The reference player's actions in 256 test episodes are applied again in float32 and in float64, from the same start in
-the same context. The table shows the largest value of each measure and its largest difference at any step. It leaves
-out errors from random set points and tasks with gusts, because the two precisions draw different random numbers.
-Simulators on the host are left out too, because they compute in float64 anyway.
+The reference player's actions in 256 test episodes are applied again in float32 and in float64,
+from the same start in the same context. The table shows the largest value of each measure and its
+largest difference at any step. It leaves out errors from random set points and tasks with gusts,
+because the two precisions draw different random numbers. Simulators on the host are left out too,
+because they compute in float64 anyway.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card, resolve_suite
 from rlbench_suite.core.task import Task
@@ -31,7 +32,9 @@ RANDOM = "error"
 
 
 def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str, np.ndarray]:
-    """Return each measure, ``(episodes, steps)``, for actions ``(episodes, steps, ...)`` in the task's precision."""
+    """Return each measure, ``(episodes, steps)``,
+    for actions ``(episodes, steps, ...)`` in the task's precision.
+    """
 
     def run(params: Any, state: Any, sequence: jax.Array) -> dict[str, jax.Array]:
         def step(state: Any, action: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
@@ -44,19 +47,22 @@ def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str
         return leaf.astype(task.dtype) if leaf.dtype.kind == "f" else leaf
 
     with precision(task):
-        return jax.tree.map(np.asarray, jax.jit(jax.vmap(run))(*jax.tree.map(cast, (*starts, actions))))
+        return jax.tree.map(
+            np.asarray, jax.jit(jax.vmap(run))(*jax.tree.map(cast, (*starts, actions)))
+        )
 
 
 def drift(task_id: str) -> dict[str, tuple[float, float]]:
     """Return the largest value and the largest difference of each measure."""
     task = card(task_id).build()
     record = play(task, reference_player(task), EPISODES, split="test")
-    draw = Draw.parse("test", task)
-    first = jax.jit(jax.vmap(lambda seed: begin(task, seed, jnp.int32(0), draw)[0]))
+    source = ContextSource.parse("test", task)
+    first = jax.jit(jax.vmap(lambda seed: begin(task, seed, jnp.int32(0), source)[0]))
     episode = first(np.stack([seed_key(seed) for seed in EPISODES]))
     starts = jax.tree.map(np.asarray, (episode.params, episode.state))
     single, double = (
-        measured(card(task_id).build(dtype=dtype), starts, record.actions) for dtype in ("float32", "float64")
+        measured(card(task_id).build(dtype=dtype), starts, record.actions)
+        for dtype in ("float32", "float64")
     )
     is_played = np.arange(record.actions.shape[1]) < record.length[:, None]
     names = [name for name in task.measures if not name.startswith(RANDOM)]
@@ -76,7 +82,11 @@ def main() -> None:
             continue
         measures = task_card.build().measures
         for name, (largest, difference) in drift(task_card.id).items():
-            print(f"{task_card.id:34}{f'{name}, {measures[name]}':28.28}{largest:12.4g}{difference:12.2g}", flush=True)
+            print(
+                f"{task_card.id:34}{f'{name}, {measures[name]}':28.28}"
+                f"{largest:12.4g}{difference:12.2g}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""Let a greedy player with one step of look-ahead play each task of choices, and print what it earns.
+"""Let a greedy player with one step of look-ahead play each task
+of choices, and print what it earns.
 
-    python benchmarks/audits/look_ahead.py [--ids A-v0,B-v0?difficulty=hard] [--families text,tools] [--seconds 60]
+    python benchmarks/audits/look_ahead.py [--ids A-v0,B-v0?difficulty=hard] [--families text,tools]
+    [--seconds 60]
 
-At each step the player copies the episode's state, tries every legal choice in the copy, and takes the one with the
-largest immediate reward. It tries them with random numbers of its own, so it does not foresee chance. But a copy holds
-what agents do not see: the word of Wordle, the solution of a puzzle that rewards each right entry. So the player is
-privileged, and no rival of the references in ``yardsticks.py``. A high score means that the immediate reward leads to
-the goal, and that whoever copies states needs no plan.
+At each step the player copies the episode's state, tries every legal choice in the copy, and takes
+the one with the largest immediate reward. It tries them with random numbers of its own, so it does
+not foresee chance. But a copy holds what agents do not see: the word of Wordle, the solution of a
+puzzle that rewards each right entry. So the player is privileged, and no rival of the references in
+``yardsticks.py``. A high score means that the immediate reward leads to the goal, and that whoever
+copies states needs no plan.
 
-Of equally good choices it takes the first, the last or a random one, whichever earns most on training episodes. It then
-plays held-out test episodes. The columns:
+Of equally good choices it takes the first, the last or a random one, whichever earns most on
+training episodes. It then plays held-out test episodes. The columns:
 
 * ``reference``, ``look-ahead``: mean normalised scores with 95 % intervals, on the same episodes;
 * ``success`` of both;
@@ -32,7 +35,7 @@ import numpy as np
 from gymnasium import spaces
 from yardsticks import OF_CHOICES, TEST_SEEDS, TRAINING_SEEDS, interval
 
-from rlbench_suite.core.episode import Draw, scalar_return, seed_key
+from rlbench_suite.core.episode import ContextSource, scalar_return, seed_key
 from rlbench_suite.core.policy import Policy, View, reference_player
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
@@ -100,13 +103,20 @@ class LookAhead(eqx.Module):
         return actions[jnp.argmax(jnp.where(best, preference, -jnp.inf))], memory
 
 
-def play(task: Task[Any, Any], players: list[Policy], first: int, split: str) -> list[EpisodeResults]:
-    """Return the episodes of each player on consecutive seeds; the players differ in numbers only."""
+def play(
+    task: Task[Any, Any], players: list[Policy], first: int, split: str
+) -> list[EpisodeResults]:
+    """Return the episodes of each player on consecutive seeds;
+    the players differ in numbers only.
+    """
     keys = np.array([seed_key(first + i) for i in range(EPISODES)])
     with precision(task):
         run = jax.jit(jax.vmap(partial(whole_episode, task), (None, 0, None)))
-        results = [run(player, keys, Draw.parse(split, task)) for player in players]
-        return [EpisodeResults(*(np.asarray(values, np.float64) for values in result)) for result in results]
+        results = [run(player, keys, ContextSource.parse(split, task)) for player in players]
+        return [
+            EpisodeResults(*(np.asarray(values, np.float64) for values in result))
+            for result in results
+        ]
 
 
 def line(card: TaskCard) -> str:
@@ -132,21 +142,32 @@ def line(card: TaskCard) -> str:
     successes = f"{reference.success.mean():.3g} / {greedy.success.mean():.3g}"
     name = card.id.removeprefix("rlsuite/")
     seconds = time.monotonic() - start
-    return f"| {name} | {score(reference)} | {score(greedy)} | {successes} | {list(TIES)[best]} | {seconds:.0f} |"
+    return (
+        f"| {name} | {score(reference)} | {score(greedy)} | {successes} | {list(TIES)[best]} | "
+        f"{seconds:.0f} |"
+    )
 
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--ids", help=f"tasks, separated by commas; those of {', '.join(OF_CHOICES)} by default")
-    parser.add_argument("--families", help="families, separated by commas", default=",".join(OF_CHOICES))
-    parser.add_argument("--seconds", type=float, default=np.inf, help="time after which no other task is begun")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument(
+        "--ids", help=f"tasks, separated by commas; those of {', '.join(OF_CHOICES)} by default"
+    )
+    parser.add_argument(
+        "--families", help="families, separated by commas", default=",".join(OF_CHOICES)
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=np.inf, help="time after which no other task is begun"
+    )
     options = parser.parse_args()
     families = options.families.split(",")
     default_cards = [card for card in cards().values() if card.family in families and not card.host]
     start = time.monotonic()
     print(HEADER, flush=True)
-    for card in [find_card(name) for name in options.ids.split(",")] if options.ids else default_cards:
+    for card in (
+        [find_card(name) for name in options.ids.split(",")] if options.ids else default_cards
+    ):
         if time.monotonic() - start > options.seconds:
             print(f"{card.id} was not begun: the time is over.", file=sys.stderr)
             continue

@@ -2,9 +2,10 @@
 
     python benchmarks/audits/memories.py [--ids KeyValue-v0,NBack-v0] [--budget quick] [--seeds 5]
 
-Scores are normalised: 0 is the better of random play and doing nothing, 1 the reference, which is optimal. Each has
-the studentised 95 % interval of the mean over training seeds. ``none`` sees the present observation only. The ceiling
-is the best score of a policy without a memory, where it is known.
+Scores are normalised: 0 is the better of random play and doing nothing, 1 the reference, which is
+optimal. Each has the studentised 95 % interval of the mean over training seeds. ``none`` sees the
+present observation only. The ceiling is the best score of a policy without a memory, where it is
+known.
 """
 
 from __future__ import annotations
@@ -34,13 +35,24 @@ def scores(name: str, memory: str, budget: str, seeds: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ids", help="names of tasks, separated by commas; default: the suite memory")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--ids", help="names of tasks, separated by commas; default: the suite memory"
+    )
     parser.add_argument("--budget", default="quick", help="smoke, quick or full")
     parser.add_argument("--seeds", type=int, default=5, help="training runs for each number")
     options = parser.parse_args()
-    names = options.ids.split(",") if options.ids else [task_card.name for task_card in resolve_suite("memory")]
-    print(f"| id | ceiling | {' | '.join(MEMORIES)} | seconds |\n| --- |{' --- |' * (len(MEMORIES) + 2)}")
+    names = (
+        options.ids.split(",")
+        if options.ids
+        else [task_card.name for task_card in resolve_suite("memory")]
+    )
+    print(
+        f"| id | ceiling | {' | '.join(MEMORIES)} | seconds |\n| --- "
+        f"|{' --- |' * (len(MEMORIES) + 2)}"
+    )
     for name in names:
         began = time.perf_counter()
         task_card = card(name)

@@ -1,12 +1,13 @@
-"""Show which ways to write a right answer are accepted, by strict and by lenient readers, for all puzzles.
+"""Show which ways to write a right answer are accepted,
+by strict and by lenient readers, for all puzzles.
 
-    python benchmarks/audits/perturbations.py                     # one line for each way, as Markdown
+    python benchmarks/audits/perturbations.py  # one line for each way, as Markdown
     python benchmarks/audits/perturbations.py --puzzles           # one line for each puzzle
     python benchmarks/audits/perturbations.py --seeds 20 --tier hard
 
-Each reply holds the solver's answer to an instance of the test split, written in one way of ``REWRITINGS``. A way
-counts for a puzzle if it changes the text. ``tests/language/test_lenient.py`` expects the same of every puzzle, and
-that no way makes a wrong answer right.
+Each reply holds the solver's answer to an instance of the test split, written in one way of
+``REWRITINGS``. A way counts for a puzzle if it changes the text. ``tests/language/test_lenient.py``
+expects the same of every puzzle, and that no way makes a wrong answer right.
 """
 
 import argparse
@@ -22,7 +23,9 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle
 
 GRID, LINE, LETTERS, GRAMMAR = "grid", "line", "letters", "grammar"
-"""Forms of answers: rows of symbols, items on a line, letters without spaces, and what has a grammar of its own."""
+"""Forms of answers: rows of symbols, items on a line,
+letters without spaces, and what has a grammar of its own.
+"""
 REFUSED = {
     "Upper case": {"RuleInduction"},  # variables are capitals, predicates are not
     "Lower case": {"RuleInduction"},
@@ -94,16 +97,37 @@ REWRITINGS = (
     Rewriting("Spaces and line breaks within the tags", around("\n @ \n"), True, True),
     Rewriting("The answer twice, each in tags", lambda a: tagged(a) * 2, True, True),
     Rewriting("Wrong, then right", lambda a: f"{tagged('no')} No: {tagged(a)}", True, True),
-    Rewriting("Right in thoughts, then right", lambda a: f"<think>{tagged(a)}</think>{tagged(a)}", True, True),
+    Rewriting(
+        "Right in thoughts, then right",
+        lambda a: f"<think>{tagged(a)}</think>{tagged(a)}",
+        True,
+        True,
+    ),
     Rewriting("Right in thoughts only", lambda a: f"<think>{tagged(a)}</think>", True, True),
     Rewriting(
-        "Right, then `between <answer> and </answer>`", lambda a: f"{tagged(a)} {OPENING} and {CLOSING}", True, True
+        "Right, then `between <answer> and </answer>`",
+        lambda a: f"{tagged(a)} {OPENING} and {CLOSING}",
+        True,
+        True,
     ),
     Rewriting(
-        "The same with backticks around both tags", lambda a: f"{tagged(a)} `{OPENING}` and `{CLOSING}`", False, True
+        "The same with backticks around both tags",
+        lambda a: f"{tagged(a)} `{OPENING}` and `{CLOSING}`",
+        False,
+        True,
     ),
-    Rewriting("Right, then `<answer></answer>`", lambda a: f"{tagged(a)} in {OPENING}{CLOSING}", False, True),
-    Rewriting("Right, then `<answer>...</answer>`", lambda a: f"{tagged(a)} in {OPENING}...{CLOSING}", False, True),
+    Rewriting(
+        "Right, then `<answer></answer>`",
+        lambda a: f"{tagged(a)} in {OPENING}{CLOSING}",
+        False,
+        True,
+    ),
+    Rewriting(
+        "Right, then `<answer>...</answer>`",
+        lambda a: f"{tagged(a)} in {OPENING}...{CLOSING}",
+        False,
+        True,
+    ),
     Rewriting("Nested tags", lambda a: tagged(tagged(a)), False, True),
     Rewriting("A second closing tag", lambda a: f"{tagged(a)} {CLOSING}", False, True),
     Rewriting("`\\boxed{}` without tags", lambda a: f"It is $\\boxed{{{a}}}$.", False, True),
@@ -126,7 +150,9 @@ REWRITINGS = (
     Rewriting("`$`", around("$@$"), False, True),
     Rewriting("`\\boxed{}`", around("\\boxed{@}"), False, True),
     Rewriting("`\\[\\boxed{\\text{}}\\]`", around("\\[\n\\boxed{\\text{@}}\n\\]"), False, True),
-    Rewriting("Code fence, label and bold together", around("```\n**Answer: @**\n```"), False, True),
+    Rewriting(
+        "Code fence, label and bold together", around("```\n**Answer: @**\n```"), False, True
+    ),
     # separators
     Rewriting("Double spaces", exchanged(" ", "  "), False, True, ITEMS),
     Rewriting("Tabs", exchanged(" ", "\t"), False, True, ITEMS),
@@ -152,7 +178,11 @@ REWRITINGS = (
     Rewriting("Spaces that do not break", exchanged(" ", "\u00a0"), False, True),
     Rewriting("Unicode minus", exchanged("-", "\u2212"), False, True),
     Rewriting(
-        "Unicode times and division", inside(lambda a: a.translate({42: "\u00d7", 47: "\u00f7"})), False, True, GRAMMAR
+        "Unicode times and division",
+        inside(lambda a: a.translate({42: "\u00d7", 47: "\u00f7"})),
+        False,
+        True,
+        GRAMMAR,
     ),
     Rewriting("Full width", inside(lambda a: a.translate(WIDE)), False, True),
 )
@@ -174,25 +204,37 @@ def form_of(puzzle: Puzzle[Any]) -> str:
 
 
 def expected(rewriting: Rewriting, puzzle: Puzzle[Any]) -> tuple[bool, bool]:
-    """Return whether strict and lenient readers accept a right answer that is written in this way."""
-    return rewriting.strict, rewriting.lenient and puzzle.name not in REFUSED.get(rewriting.name, ())
+    """Return whether strict and lenient readers accept a right answer
+    that is written in this way.
+    """
+    return rewriting.strict, rewriting.lenient and puzzle.name not in REFUSED.get(
+        rewriting.name, ()
+    )
 
 
 def replies(puzzle: Puzzle[Any], answer: str) -> dict[Rewriting, str]:
     """Return the replies in which the answer is written in another way."""
     form = form_of(puzzle)
-    rewritten = {rewriting: rewriting.reply(answer) for rewriting in REWRITINGS if form in rewriting.forms.split()}
+    rewritten = {
+        rewriting: rewriting.reply(answer)
+        for rewriting in REWRITINGS
+        if form in rewriting.forms.split()
+    }
     return {rewriting: reply for rewriting, reply in rewritten.items() if reply != tagged(answer)}
 
 
 def accepted(card: TaskCard, tier: str, seeds: int) -> dict[Rewriting, tuple[float, float]]:
-    """Return the fraction of right answers that strict and lenient readers accept, for each way that applies."""
+    """Return the fraction of right answers that strict
+    and lenient readers accept, for each way that applies.
+    """
     puzzle = puzzle_of(card.id, tier)
     acceptances: dict[Rewriting, list[tuple[float, float]]] = {}
     for seed in range(seeds):
         instance = puzzle.generate(seed, "test")
         for rewriting, reply in replies(puzzle, puzzle.solve(instance)).items():
-            strict, lenient = (judge_reply(puzzle, instance, reply, lenient=kind).score for kind in (False, True))
+            strict, lenient = (
+                judge_reply(puzzle, instance, reply, lenient=kind).score for kind in (False, True)
+            )
             acceptances.setdefault(rewriting, []).append((strict == 1, lenient == 1))
     return {
         rewriting: (sum(s for s, _ in rows) / len(rows), sum(n for _, n in rows) / len(rows))
@@ -202,18 +244,24 @@ def accepted(card: TaskCard, tier: str, seeds: int) -> dict[Rewriting, tuple[flo
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seeds", type=int, default=5, help="instances of each puzzle")
     parser.add_argument("--tier", default="easy", help="tier of all puzzles")
     parser.add_argument("--puzzles", action="store_true", help="print one line for each puzzle")
     options = parser.parse_args()
-    table = {card.name: accepted(card, options.tier, options.seeds) for card in cards().values() if card.puzzle}
+    table = {
+        card.name: accepted(card, options.tier, options.seeds)
+        for card in cards().values()
+        if card.puzzle
+    }
     if options.puzzles:
         for name, row in table.items():
             marks = "".join(_mark(row.get(rewriting)) for rewriting in REWRITINGS)
             print(f"{name:25s}{marks}")
         return
-    print("| way to write a right answer | puzzles | strict | lenient |\n| --- | ---: | ---: | ---: |")
+    print(
+        "| way to write a right answer | puzzles | strict | lenient |\n| --- | ---: | ---: | ---: |"
+    )
     for rewriting in REWRITINGS:
         rows = [row[rewriting] for row in table.values() if rewriting in row]
         strict, lenient = (fmean(row[kind] for row in rows) for kind in (0, 1))
@@ -221,7 +269,9 @@ def main() -> None:
 
 
 def _mark(shares: tuple[float, float] | None) -> str:
-    """Return a sign for what is accepted: by both ``=``, by lenient readers ``+``, by none ``-``, partly ``?``."""
+    """Return a sign for what is accepted: by both ``=``,
+    by lenient readers ``+``, by none ``-``, partly ``?``.
+    """
     if shares is None:
         return " "
     return {(1, 1): "=", (0, 1): "+", (0, 0): "-"}.get(shares, "?")

@@ -1,14 +1,15 @@
-"""Train PPO on random plausible motors and quadcopters, and hold it against the reference player of each.
+"""Train PPO on random plausible motors and quadcopters,
+and hold it against the reference player of each.
 
-    python benchmarks/audits/ppo_on_random_plants.py                    # 10 motors and 10 quadcopters, a minute each
+    python benchmarks/audits/ppo_on_random_plants.py  # 10 motors and 10 quadcopters, a minute each
     python benchmarks/audits/ppo_on_random_plants.py PMSM Quadcopter --plants 5 --budget quick
 
-Data sheets are those of ``random_plants.py`` and ``random_vehicles.py``, in files of their own. If the suite refuses
-one, the next is taken. Random play, doing nothing and the reference player are measured as by ``rlsuite dev
-calibrate``; then one seed of PPO trains with the hyperparameters of the task. A line has the returns of the better of
-the first two, of the reference and of PPO, PPO's score (0 is the first, 1 the second), and its mean cost if the task
-has a constraint.
-The last line counts the plants on which PPO scores 0.9 or more, and on how many of these it keeps the constraint.
+Data sheets are those of ``random_plants.py`` and ``random_vehicles.py``, in files of their own. If
+the suite refuses one, the next is taken. Random play, doing nothing and the reference player are
+measured as by ``rlsuite dev calibrate``; then one seed of PPO trains with the hyperparameters of
+the task. A line has the returns of the better of the first two, of the reference and of PPO, PPO's
+score (0 is the first, 1 the second), and its mean cost if the task has a constraint. The last line
+counts the plants on which PPO scores 0.9 or more, and on how many of these it keeps the constraint.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def judged(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
     record = evaluate(task, policy, evaluation_seeds(task_card, 0, budget))
     reached, cost = float(record.total.mean()), float(record.cost.mean())
     score = float(scale.score(reached))
-    cost_note = f", cost {cost:.3g} of {task_card.constraint.limit:g}" if task_card.constraint else ""
+    cost_note = (
+        f", cost {cost:.3g} of {task_card.constraint.limit:g}" if task_card.constraint else ""
+    )
     ends = f"{scale.zero_player} {scale.zero.mean:.4g}, reference {scale.reference.mean:.4g}"
     print(f"{task_card.id}: {ends}, ppo {reached:.4g}, score {score:.3f}{cost_note}", flush=True)
     return score, not task_card.violates(cost)
@@ -79,7 +82,9 @@ def judged(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
 
 def main() -> None:
     """Print a line for each plant, and a summary."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     all_kinds = [*DRAWS, QUADCOPTER]
     parser.add_argument("kinds", nargs="*", default=all_kinds, help=f"of {', '.join(all_kinds)}")
     parser.add_argument("--plants", type=int, help="of each kind [default: 2, and 10 quadcopters]")
@@ -90,10 +95,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds:
             count = options.plants or (10 if kind == QUADCOPTER else 2)
-            results += [judged(task, options.budget) for task in plants(kind, options.goal, count, Path(folder))]
+            results += [
+                judged(task, options.budget)
+                for task in plants(kind, options.goal, count, Path(folder))
+            ]
     good = [keeps_constraint for score, keeps_constraint in results if score >= GOOD]
     print(
-        f"{len(good)} of {len(results)} plants at {GOOD} or more, {sum(good)} of these keep the constraint", flush=True
+        (
+            f"{len(good)} of {len(results)} plants at {GOOD} or more, {sum(good)} of these keep "
+            f"the constraint"
+        ),
+        flush=True,
     )
 
 

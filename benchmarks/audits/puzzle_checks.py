@@ -1,18 +1,22 @@
-"""Check puzzle generators at scale: distinct instances, solved instances, and overlap between the splits.
+"""Check puzzle generators at scale: distinct instances,
+solved instances, and overlap between the splits.
 
-    python benchmarks/audits/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--count 10000]
+    python benchmarks/audits/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--count
+    10000]
                                               [--compared 100000] [--seconds 60]
 
 It prints a line for each puzzle and tier:
 
-* ``instances``, ``solved``, ``distinct``: the number of train instances, at most ``--count``; the fraction for which
-  the solver's answer scores 1; the fraction with distinct canonical forms.
-* ``of splits``, ``overlap``: the number of instances from both splits together, about ``--compared``; and the number of
-  canonical forms and question texts that the splits share, which must be 0.
+* ``instances``, ``solved``, ``distinct``: the number of train instances, at most ``--count``; the
+  fraction for which the solver's answer scores 1; the fraction with distinct canonical forms.
+* ``of splits``, ``overlap``: the number of instances from both splits together, about
+  ``--compared``; and the number of canonical forms and question texts that the splits share, which
+  must be 0.
 * ``seconds``: processor time. ``--seconds`` ends the generation of each split early.
-* ``estimate``: the number of instances in both splits, if all are equally likely, from the repetitions among the train
-  instances.
-* ``space``: the puzzle's own claim of that number. If it is infinite, 99 % of the instances must be distinct.
+* ``estimate``: the number of instances in both splits, if all are equally likely, from the
+  repetitions among the train instances.
+* ``space``: the puzzle's own claim of that number. If it is infinite, 99 % of the instances must be
+  distinct.
 """
 
 import argparse
@@ -27,27 +31,45 @@ from rlbench_suite.language.rows import puzzle_of
 
 def main() -> None:
     """Print a line for each puzzle and tier; exit with status 1 if one failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
     parser.add_argument("--tiers", default="easy,medium,hard", help="tiers, separated by commas")
-    parser.add_argument("--seconds", type=float, default=60.0, help="processor time for each split of a line")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="processor time for each split of a line"
+    )
     parser.add_argument("--count", type=int, default=10_000, help="instances to solve")
-    parser.add_argument("--compared", type=int, default=100_000, help="instances of both splits together")
+    parser.add_argument(
+        "--compared", type=int, default=100_000, help="instances of both splits together"
+    )
     options = parser.parse_args()
     puzzle_cards = [card for card in cards().values() if card.puzzle]
     selected_names = options.ids.split(",") if options.ids else [card.name for card in puzzle_cards]
-    columns = ("instances", "solved", "distinct", "of splits", "overlap", "seconds", "estimate", "space")
+    columns = (
+        "instances",
+        "solved",
+        "distinct",
+        "of splits",
+        "overlap",
+        "seconds",
+        "estimate",
+        "space",
+    )
     print(f"{'puzzle':26s}{'tier':8s}" + "".join(f"{column:>11s}" for column in columns))
     failed = []
     for card, tier in itertools.product(
         (card for card in puzzle_cards if card.name in selected_names), options.tiers.split(",")
     ):
         start = time.process_time()
-        solved, distinct, sizes, overlap = check(card.id, tier, options.count, options.compared // 2, options.seconds)
+        solved, distinct, sizes, overlap = check(
+            card.id, tier, options.count, options.compared // 2, options.seconds
+        )
         size, seconds = min(options.count, sizes[0]), time.process_time() - start
         shares = f"{size:11,d}{solved / size:11.2%}{distinct / size:11.2%}"
         space = puzzle_of(card.id, tier).space
-        counts = f"{sum(sizes):11,d}{overlap:11,d}{seconds:11.1f}{2 * estimated(size, distinct):11.3g}{space:11.3g}"
+        counts = (
+            f"{sum(sizes):11,d}{overlap:11,d}{seconds:11.1f}"
+            f"{2 * estimated(size, distinct):11.3g}{space:11.3g}"
+        )
         print(f"{card.name:26s}{tier:8s}{shares}{counts}", flush=True)
         if solved < size or overlap or (math.isinf(space) and distinct < 0.99 * size):
             failed.append(f"{card.name} {tier}")
@@ -55,12 +77,15 @@ def main() -> None:
         raise SystemExit(f"failed: {', '.join(failed)}")
 
 
-def check(task_id: str, tier: str, count: int, compared: int, seconds: float) -> tuple[int, int, list[int], int]:
+def check(
+    task_id: str, tier: str, count: int, compared: int, seconds: float
+) -> tuple[int, int, list[int], int]:
     """Generate and solve instances of one tier.
 
     Returns:
-        How many of the first ``count`` train instances were solved, and how many of them are distinct; the number of
-        instances of each split, at most ``compared`` unless ``count`` is larger; the overlap of the splits.
+        How many of the first ``count`` train instances were solved, and how many of them are
+        distinct; the number of instances of each split, at most ``compared`` unless ``count`` is
+        larger; the overlap of the splits.
     """
     puzzle = puzzle_of(task_id, tier)
     solved, first, sizes = 0, set(), []
@@ -84,7 +109,8 @@ def check(task_id: str, tier: str, count: int, compared: int, seconds: float) ->
 
 
 def estimated(sample_size: int, distinct: int) -> float:
-    """Estimate the number N of equally likely instances from the number of distinct ones among ``sample_size``.
+    """Estimate the number N of equally likely instances
+    from the number of distinct ones among ``sample_size``.
 
     N solves N (1 - exp(-sample_size / N)) = distinct, here by bisection.
     """
@@ -93,7 +119,11 @@ def estimated(sample_size: int, distinct: int) -> float:
     low, high = float(distinct), float(sample_size) ** 2
     while high - low > 1e-4 * low:
         middle = (low + high) / 2
-        low, high = (low, middle) if middle * -math.expm1(-sample_size / middle) > distinct else (middle, high)
+        low, high = (
+            (low, middle)
+            if middle * -math.expm1(-sample_size / middle) > distinct
+            else (middle, high)
+        )
     return low
 
 

@@ -1,13 +1,14 @@
 """Control random plausible machines by the reference player that their data sheets design.
 
-    python benchmarks/audits/random_plants.py              # 20 machines of each kind, about 7 s each
+    python benchmarks/audits/random_plants.py  # 20 machines of each kind, about 7 s each
     python benchmarks/audits/random_plants.py SCIM --machines 5
 
-A machine is drawn in per-unit values that data books have (Binder, Elektrische Maschinen und Antriebe, 2017): its link,
-current and speed anywhere over two decades, its inductances, resistances and inertia about the usual ones of its kind.
-Each parameter is within 10 % of the data sheet in an episode. A line tells whether the data sheet is refused, and
-otherwise in how many of 16 test episodes of speed control the drive trips, and the mean reward of a step. A machine is
-stable if no episode trips and the reward is at least one half: the mean error is then below a halving error.
+A machine is drawn in per-unit values that data books have (Binder, Elektrische Maschinen und
+Antriebe, 2017): its link, current and speed anywhere over two decades, its inductances, resistances
+and inertia about the usual ones of its kind. Each parameter is within 10 % of the data sheet in an
+episode. A line tells whether the data sheet is refused, and otherwise in how many of 16 test
+episodes of speed control the drive trips, and the mean reward of a step. A machine is stable if no
+episode trips and the reward is at least one half: the mean error is then below a halving error.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def _ratings(rng: np.random.Generator) -> tuple[float, float, float, Sheet]:
 
 
 def _three_phase(rng: np.random.Generator) -> tuple[float, float, int, float, Sheet]:
-    """Draw base impedance (Ohm), base flux (V s), pole pairs, the torque of both (N m) and the ratings."""
+    """Draw base impedance (Ohm), base flux (V s), pole pairs,
+    the torque of both (N m) and the ratings.
+    """
     volts, amperes, speed, sheet = _ratings(rng)
     pairs, phase = int(rng.integers(1, 6)), volts / math.sqrt(3)
     torque = 1.5 * phase * amperes / speed
@@ -136,7 +139,9 @@ FIXED = *RATED, "pole_pairs", "inertia"
 
 
 def data_sheet(machine: str, seed: int) -> Sheet:
-    """Return the data sheet of a random machine; constants that vary between machines of one type are ranges."""
+    """Return the data sheet of a random machine;
+    constants that vary between machines of one type are ranges.
+    """
     sheet = DRAWS[machine](np.random.default_rng([seed, *machine.encode()]))
     return {
         name: value if name in FIXED else [value * (1 - TOLERANCE), value * (1 + TOLERANCE)]
@@ -145,7 +150,9 @@ def data_sheet(machine: str, seed: int) -> Sheet:
 
 
 def judged(machine: str, seed: int, goal: str = "Speed") -> tuple[float, float] | str:
-    """Return the share of episodes that trip and the mean reward of a step, or why the data sheet is refused."""
+    """Return the share of episodes that trip and the mean reward of a step,
+    or why the data sheet is refused.
+    """
     try:
         task = card(f"{machine}{goal}-v0", context=data_sheet(machine, seed)).build()
     except ValueError as refusal:
@@ -161,7 +168,9 @@ def stable(result: tuple[float, float] | str) -> bool:
 
 def main() -> None:
     """Print a line for each machine and a summary for each kind."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kinds", nargs="*", default=list(DRAWS), help=f"of {', '.join(DRAWS)}")
     parser.add_argument("--machines", type=int, default=20, help="of each kind")
     parser.add_argument("--goal", default="Speed", help="Speed, Torque or Current")
@@ -170,9 +179,17 @@ def main() -> None:
         results = []
         for seed in range(options.machines):
             results.append(judged(machine, seed, options.goal))
-            print(machine, seed, *(results[-1:] if isinstance(results[-1], str) else results[-1]), flush=True)
+            print(
+                machine,
+                seed,
+                *(results[-1:] if isinstance(results[-1], str) else results[-1]),
+                flush=True,
+            )
         refused = sum(isinstance(result, str) for result in results)
-        print(f"{machine}: {sum(map(stable, results))} stable, {refused} refused, of {len(results)}", flush=True)
+        print(
+            f"{machine}: {sum(map(stable, results))} stable, {refused} refused, of {len(results)}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Fly random plausible quadcopters with the reference player that designs itself from their data sheets.
+"""Fly random plausible quadcopters with the reference player
+that designs itself from their data sheets.
 
     python benchmarks/audits/random_vehicles.py 200
 
-Each vehicle is a data sheet as ``context=`` takes it: 0.02 to 3 kg, lengths by the cube root of the mass, thrust of 1.1
-to 5 weights, any lag from 20 to 120 ms, tolerances of 0 to 20 %. A vehicle is refused with a reason or flown: 64 test
-episodes of the hover, whose starts are tilted by up to 90 degrees. It counts as stable if 95 % of them end at the goal.
-All vehicles share one compiled program.
+Each vehicle is a data sheet as ``context=`` takes it: 0.02 to 3 kg, lengths by the cube root of the
+mass, thrust of 1.1 to 5 weights, any lag from 20 to 120 ms, tolerances of 0 to 20 %. A vehicle is
+refused with a reason or flown: 64 test episodes of the hover, whose starts are tilted by up to 90
+degrees. It counts as stable if 95 % of them end at the goal. All vehicles share one compiled
+program.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ def random_vehicle(rng: np.random.Generator) -> Context:
 
 
 def changed(task: Any, **attributes: Any) -> Any:
-    """Return another task with some attributes changed; ``copy.copy`` would return the one that all share."""
+    """Return another task with some attributes changed;
+    ``copy.copy`` would return the one that all share.
+    """
     changed_task = object.__new__(type(task))
     changed_task.__dict__.update(task.__dict__ | attributes)
     return changed_task
@@ -83,7 +87,8 @@ def fly(count: int, seed: int = 0) -> Flights:
     keys = jax.random.split(jax.random.key(seed), EPISODES)
 
     def succeeded(sheet: DataSheet, gains: tuple[Any, ...], reach: Any) -> jax.Array:
-        task, player = changed(hover, sheet=sheet, reach=reach), GeometricControl(*gains, sheet=sheet)
+        task = changed(hover, sheet=sheet, reach=reach)
+        player = GeometricControl(*gains, sheet=sheet)
 
         def episode(key: jax.Array) -> jax.Array:
             params = task.sample_params(jax.random.fold_in(key, 0), 1)
@@ -95,7 +100,9 @@ def fly(count: int, seed: int = 0) -> Flights:
                 after = task.transition(now, action, key, params)
                 return (after, over | task.terminal(after, key, params)), None
 
-            (state, over), _ = jax.lax.scan(step, (state, jnp.bool_(False)), None, hover.card.horizon)
+            (state, over), _ = jax.lax.scan(
+                step, (state, jnp.bool_(False)), None, hover.card.horizon
+            )
             return task.info(state, params)["success"] & ~over
 
         return jax.vmap(episode)(keys).mean()
@@ -103,11 +110,15 @@ def fly(count: int, seed: int = 0) -> Flights:
     designs = []
     for sheet in sheets:
         control = GeometricControl.of(changed(hover, sheet=sheet))
-        designs.append((control.position, control.tilt, control.yaw, control.lean, control.least_thrust))
+        designs.append(
+            (control.position, control.tilt, control.yaw, control.lean, control.least_thrust)
+        )
     stacked = jax.tree.map(lambda *leaves: np.array(leaves, np.float32), *sheets)
     gains = tuple(np.array(designs, np.float32).T)
     reach = np.array([arena(sheet) for sheet in sheets], np.float32)
-    with warnings.catch_warnings(action="ignore"):  # the data sheet is traced, so that all share one program
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # the data sheet is traced, so that all share one program
         shares = np.asarray(jax.jit(jax.vmap(succeeded))(stacked, gains, reach))
     return Flights(sheets, shares, refused)
 
@@ -116,15 +127,21 @@ def main(count: int) -> None:
     """Print how many vehicles are stable, and what the others are like."""
     flights = fly(count)
     stable = flights.succeeded >= 0.95
-    print(f"{count} vehicles: {len(flights.refused)} refused, {len(stable)} flown, {stable.sum()} stable")
-    for reason, number in Counter(" ".join(reason.split()[:3]) for reason in flights.refused).most_common():
+    print(
+        f"{count} vehicles: {len(flights.refused)} refused, {len(stable)} flown, {stable.sum()} "
+        f"stable"
+    )
+    for reason, number in Counter(
+        " ".join(reason.split()[:3]) for reason in flights.refused
+    ).most_common():
         print(f"  refused {number}: {reason}")
     for sheet, share in zip(flights.sheets, flights.succeeded, strict=True):
         if share < 0.95:
             print(
                 f"  {share:.2f} of the episodes: mass {sheet.nominal.inertia.mass:.3g} kg, thrust "
-                f"{sheet.thrust_to_weight:.2f} weights, lag {sheet.nominal.motor_time_constant:.3f} s, turns by 90 "
-                f"degrees in {sheet.righting:.2f} s, arena {arena(sheet):.2f} m"
+                f"{sheet.thrust_to_weight:.2f} weights, lag "
+                f"{sheet.nominal.motor_time_constant:.3f} s, turns by 90 degrees in "
+                f"{sheet.righting:.2f} s, arena {arena(sheet):.2f} m"
             )
 
 

@@ -1,14 +1,16 @@
 """Cheap policies for tasks whose actions are choices, over which ``yardsticks.py`` searches.
 
-A rule of thumb gives every choice a value, and plays the legal one with the largest. The value is a sum of
+A rule of thumb gives every choice a value, and plays the legal one with the largest. The value is a
+sum of
 
-* an entry of a table, one row of which counts at each step, in turn: an order of the choices, or a sequence of actions
-  that looks at nothing but the mask;
+* an entry of a table, one row of which counts at each step, in turn: an order of the choices, or a
+  sequence of actions that looks at nothing but the mask;
 * weights of up to four entries of the observation;
 * a penalty for each time that the choice was played before, so that choices take turns;
 * Gumbel noise, so that choices are drawn from the softmax of the rest.
 
-Choices of an action with several parts (``MultiDiscrete``) stand behind each other. Each part takes its own best one.
+Choices of an action with several parts (``MultiDiscrete``) stand behind each other. Each part takes
+its own best one.
 """
 
 from __future__ import annotations
@@ -63,29 +65,44 @@ class ByThumb(eqx.Module):
         """Return the memory: the number of steps, and how often each choice was played."""
         return jnp.int32(0), jnp.zeros(sum(self.sizes), jnp.float32)
 
-    def act(self, memory: tuple[jax.Array, jax.Array], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+    def act(
+        self, memory: tuple[jax.Array, jax.Array], view: View, key: jax.Array
+    ) -> tuple[jax.Array, Any]:
         """Return the action of the rule."""
         rule, (step, uses) = self.rule, memory
         observation = view.observation.reshape(-1).astype(jnp.float32)
-        value = rule.table[step % rule.period] + (rule.weights * observation[rule.entries]).sum(-1) - rule.again * uses
+        value = (
+            rule.table[step % rule.period]
+            + (rule.weights * observation[rule.entries]).sum(-1)
+            - rule.again * uses
+        )
         value = value + rule.temperature * jax.random.gumbel(key, value.shape, jnp.float32)
         if view.action_mask is not None:
             value = jnp.where(view.action_mask, value, -jnp.inf)
         ends = np.cumsum(self.sizes)
-        best = jnp.stack([jnp.argmax(value[end - size : end]) for end, size in zip(ends, self.sizes, strict=True)])
+        best = jnp.stack(
+            [
+                jnp.argmax(value[end - size : end])
+                for end, size in zip(ends, self.sizes, strict=True)
+            ]
+        )
         choices = best + np.asarray(ends - self.sizes)
         action = (best + np.asarray(self.starts)).reshape(self.shape)
         return action, (step + 1, uses.at[choices].add(1))
 
 
 class Thumbs:
-    """Search over :class:`Thumb`. The first candidates are the first legal choice, the last, and the random one."""
+    """Search over :class:`Thumb`.
+
+    The first candidates are the first legal choice, the last, and the random one.
+    """
 
     def __init__(self, task: Task[Any, Any]) -> None:
         """Look at the spaces of a task.
 
         Raises:
-            ValueError: its observation is no array, its actions are not choices, or it has several agents.
+            ValueError: its observation is no array, its actions are not choices, or it has several
+                agents.
         """
         observation_space, space = task.observation_space, task.action_space
         if not isinstance(observation_space, spaces.Box):
@@ -97,11 +114,15 @@ class Thumbs:
         self.n, self.entries = sum(self.sizes), math.prod(observation_space.shape)
         self.blocks = self._blocks(task)
         self.tried = 0
-        self.player = ByThumb(self._zeros(), self.sizes, tuple(map(int, starts.ravel())), space.shape or ())
+        self.player = ByThumb(
+            self._zeros(), self.sizes, tuple(map(int, starts.ravel())), space.shape or ()
+        )
         self.axes = 0
 
     def _blocks(self, task: Task[Any, Any]) -> list[int]:
-        """Return first entries of the parts of an observation that have one entry for each choice."""
+        """Return first entries of the parts of an observation
+        that have one entry for each choice.
+        """
         starts, place = [], 0
         components = task.observation_components()
         for component in components if isinstance(components, tuple) else ():
@@ -130,7 +151,15 @@ class Thumbs:
             rule.table[:] = (first, last, legal)[self.tried - 1]
             kind = ("first legal", "last legal", "random legal")[self.tried - 1]
             return rule._replace(temperature=np.float32(self.tried == 3)), kind
-        kinds = ["constant", "sequence", "in turn", "softmax", "linear", "linear", *["parts"] * (2 * bool(self.blocks))]
+        kinds = [
+            "constant",
+            "sequence",
+            "in turn",
+            "softmax",
+            "linear",
+            "linear",
+            *["parts"] * (2 * bool(self.blocks)),
+        ]
         kind = str(rng.choice(kinds))
         rule.table[:] = rng.permutation(order)
         if kind == "sequence":
@@ -159,7 +188,9 @@ class Thumbs:
 
     def near(self, numbers: Thumb, rng: np.random.Generator) -> Thumb:
         """Prefer other choices in a row, or change weights, noise and penalty by some 20 %."""
-        table, entries, weights = (np.array(leaf) for leaf in (numbers.table, numbers.entries, numbers.weights))
+        table, entries, weights = (
+            np.array(leaf) for leaf in (numbers.table, numbers.entries, numbers.weights)
+        )
         period = int(numbers.period)
         if rng.random() < 0.7:
             row = int(rng.integers(period))
@@ -175,7 +206,8 @@ class Thumbs:
                 place = rng.integers(self.n), rng.integers(ENTRIES)
                 entries[place], weights[place] = rng.integers(self.entries), rng.normal()
         temperature, again = (
-            np.float32(number * np.exp(rng.normal(0, 0.2))) for number in (numbers.temperature, numbers.again)
+            np.float32(number * np.exp(rng.normal(0, 0.2)))
+            for number in (numbers.temperature, numbers.again)
         )
         return Thumb(table, numbers.period, entries, weights, temperature, again)
 

@@ -1,21 +1,25 @@
-"""Measure how far cheap classifiers get on puzzles with few answers, and store their scores beside those of the cards.
+"""Measure how far cheap classifiers get on puzzles with few answers,
+and store their scores beside those of the cards.
 
-    python benchmarks/audits/shortcuts.py [--ids A-v0,B-v0] [--tiers easy,medium] [--train 3000] [--test 1000] [--dry]
+    python benchmarks/audits/shortcuts.py [--ids A-v0,B-v0] [--tiers easy,medium] [--train 3000]
+    [--test 1000] [--dry]
 
-It needs scikit-learn (extra ``peers``). If the solver gives at most 100 different answers to the training instances,
-the whole answer is predicted. If some answers begin with a word such as ``none`` or ``UNSAT`` and others do not, only
-that kind is predicted. All other puzzles are left out, because they have too many answers.
+It needs scikit-learn (extra ``peers``). If the solver gives at most 100 different answers to the
+training instances, the whole answer is predicted. If some answers begin with a word such as
+``none`` or ``UNSAT`` and others do not, only that kind is predicted. All other puzzles are left
+out, because they have too many answers.
 
-A classifier reads the text of the question alone: lengths, counts of each word, sorted counts, words by their place,
-words by the order in which they first occur, and degrees of the graph if edges are told. For TicTacToe it scores each
-cell by how many X and O its lines have instead. Logistic regression, a random forest and, for up to eight classes,
-gradient boosting are fitted to four fifths of the training instances. The one that predicts the other fifth best is
-fitted to all of them, and predicts the test instances.
+A classifier reads the text of the question alone: lengths, counts of each word, sorted counts,
+words by their place, words by the order in which they first occur, and degrees of the graph if
+edges are told. For TicTacToe it scores each cell by how many X and O its lines have instead.
+Logistic regression, a random forest and, for up to eight classes, gradient boosting are fitted to
+four fifths of the training instances. The one that predicts the other fifth best is fitted to all
+of them, and predicts the test instances.
 
-``one_shot_scores.json`` beside the tasks receives the entry ``classifier`` (score of the predicted answers) or ``kind``
-(how often the prediction of the kind is true). ``rlsuite show`` and the pages of tasks show it. The table lists, for
-each tier, the best score without thought on the card, the classifier's score with its interval, and the share of the
-most frequent class.
+``one_shot_scores.json`` beside the tasks receives the entry ``classifier`` (score of the predicted
+answers) or ``kind`` (how often the prediction of the kind is true). ``rlsuite show`` and the pages
+of tasks show it. The table lists, for each tier, the best score without thought on the card, the
+classifier's score with its interval, and the share of the most frequent class.
 """
 
 from __future__ import annotations
@@ -75,7 +79,7 @@ class TierResult(NamedTuple):
 
 def main() -> None:
     """Print a line for each puzzle and tier that has few answers, and store the scores."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
     parser.add_argument("--tiers", default="easy,medium,hard", help="tiers, separated by commas")
     parser.add_argument("--train", type=int, default=3000, help="training instances")
@@ -84,7 +88,9 @@ def main() -> None:
     options = parser.parse_args()
     puzzle_cards = [card for card in cards().values() if card.puzzle]
     selected_names = options.ids.split(",") if options.ids else [card.name for card in puzzle_cards]
-    print("| puzzle | tier | predicted | most frequent | best on the card | classifier | interval |")
+    print(
+        "| puzzle | tier | predicted | most frequent | best on the card | classifier | interval |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for card in (card for card in puzzle_cards if card.name in selected_names):
         for tier in options.tiers.split(","):
@@ -97,14 +103,19 @@ def main() -> None:
 def row(card: TaskCard, tier: str, result: TierResult) -> str:
     """Return a line of the table."""
     measured = card.one_shot_scores(tier)
-    best = max((measured[name].mean for name in ("guess", "constant", "heuristic") if name in measured), default=0.0)
+    best = max(
+        (measured[name].mean for name in ("guess", "constant", "heuristic") if name in measured),
+        default=0.0,
+    )
     what, s = {"classifier": "answer", "kind": "kind"}[result.entry], result.score
     numbers = f"{result.commonest:.2f} | {best:.2f} | {s.mean:.2f} | [{s.low:.2f}, {s.high:.2f}]"
     return f"| {card.name} | {tier} | {what} | {numbers} |"
 
 
 def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
-    """Return the score of the best cheap classifier; None if the puzzle has too many answers at this tier."""
+    """Return the score of the best cheap classifier;
+    None if the puzzle has too many answers at this tier.
+    """
     probe = [puzzle.solve(puzzle.generate(seed, "train")) for seed in range(PROBE)]
     kinds = 1 < len(set(map(kind, probe))) <= KINDS
     if len(set(probe)) > FEW and not kinds:
@@ -121,17 +132,23 @@ def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
     predicted = fitted(reader(learned.questions), classes, reader(test_examples.questions))
     if predicts_answers:
         return score_answers(puzzle, test_examples, predicted)
-    score = wilson_interval([float(guess == label) for guess, label in zip(predicted, truth, strict=True)])
+    score = wilson_interval(
+        [float(guess == label) for guess, label in zip(predicted, truth, strict=True)]
+    )
     return TierResult("kind", score, share(truth))
 
 
 def kind(answer: str) -> str:
-    """Return the word with which an answer begins; empty if it begins with a number or a short name."""
+    """Return the word with which an answer begins;
+    empty if it begins with a number or a short name.
+    """
     word = answer.split(" ", 1)[0]
     return word if word.isalpha() and len(word) >= MIN_KIND_LETTERS else ""
 
 
-def score_answers(puzzle: Puzzle[Any], test_examples: Examples, predicted: Sequence[str]) -> TierResult:
+def score_answers(
+    puzzle: Puzzle[Any], test_examples: Examples, predicted: Sequence[str]
+) -> TierResult:
     """Score whole predicted answers by the puzzle's own rules."""
     scores = [
         puzzle.verify(instance, answer).score
@@ -148,7 +165,9 @@ def share(classes: Sequence[str]) -> float:
 def examples(puzzle: Puzzle[Any], split: str, count: int) -> Examples:
     """Make instances of seeds from 0."""
     instances = [puzzle.generate(seed, split) for seed in range(count)]
-    questions = [re.findall(r"(?<!\w)-?\w+|[^\w\s]", puzzle.question(instance)) for instance in instances]
+    questions = [
+        re.findall(r"(?<!\w)-?\w+|[^\w\s]", puzzle.question(instance)) for instance in instances
+    ]
     return Examples(instances, questions, [puzzle.solve(instance) for instance in instances])
 
 
@@ -157,10 +176,16 @@ class Reader:
 
     def __init__(self, questions: Sequence[list[str]]) -> None:
         frequent = Counter(word for words in questions for word in set(words))
-        self.words = [word for word, times in frequent.most_common() if times < len(questions) or _varies(word)]
+        self.words = [
+            word
+            for word, times in frequent.most_common()
+            if times < len(questions) or _varies(word)
+        ]
         self.words = self.words[:WORDS]
         self.number = {word: number for number, word in enumerate(frequent, 1)}
-        self.start = next((k for k in range(min(map(len, questions))) if len({q[k] for q in questions}) > 1), 0)
+        self.start = next(
+            (k for k in range(min(map(len, questions))) if len({q[k] for q in questions}) > 1), 0
+        )
         """First place at which questions differ: the rules before it tell nothing."""
 
     def __call__(self, questions: Sequence[list[str]]) -> np.ndarray:
@@ -189,29 +214,50 @@ class Reader:
 
 
 def graph(words: Sequence[str]) -> list[int]:
-    """Return sorted degrees, and how often each pair of degrees is joined, of the graph with edges such as ``3-7``."""
+    """Return sorted degrees, and how often each pair of degrees is joined,
+    of the graph with edges such as ``3-7``.
+    """
     edges = [(words[k - 1], words[k + 1]) for k in range(1, len(words) - 1) if words[k] == "-"]
     degree = Counter(vertex for edge in edges for vertex in edge)
     joined = Counter(tuple(sorted(degree[vertex] for vertex in edge)) for edge in edges)
-    narrow = Counter(end for edge in edges for start, end in (edge, edge[::-1]) if degree[start] == 2)
+    narrow = Counter(
+        end for edge in edges for start, end in (edge, edge[::-1]) if degree[start] == 2
+    )
     degrees = sorted(degree.values())[:VERTICES]
     pairs = [joined[low, high] for high in range(6) for low in range(high + 1)]
-    return [*degrees, *[0] * (VERTICES - len(degrees)), *pairs, *(sorted([*narrow.values(), 0, 0, 0])[-3:])]
+    return [
+        *degrees,
+        *[0] * (VERTICES - len(degrees)),
+        *pairs,
+        *(sorted([*narrow.values(), 0, 0, 0])[-3:]),
+    ]
 
 
 def _varies(word: str) -> bool:
-    """Return whether a word that every question has may differ in number: any but the long words of the rules."""
+    """Return whether a word that every question has may differ in number:
+    any but the long words of the rules.
+    """
     return len(word) < 4
 
 
 def fitted(features: np.ndarray, classes: Sequence[str], test_features: np.ndarray) -> list[str]:
-    """Fit the classifiers, and return the predictions of the one that is best on training instances it left out."""
+    """Fit the classifiers, and return the predictions
+    of the one that is best on training instances it left out.
+    """
     varying = features.std(axis=0) > 0
-    features, test_features, cut = features[:, varying], test_features[:, varying], len(features) * 4 // 5
+    features, test_features, cut = (
+        features[:, varying],
+        test_features[:, varying],
+        len(features) * 4 // 5,
+    )
     labels = np.array(classes)
 
     def accuracy(make: Callable[[], Any]) -> float:
-        return float((make().fit(features[:cut], labels[:cut]).predict(features[cut:]) == labels[cut:]).mean())
+        return float(
+            (
+                make().fit(features[:cut], labels[:cut]).predict(features[cut:]) == labels[cut:]
+            ).mean()
+        )
 
     tried = (_forest, _regression, *(() if len(set(classes)) > BOOSTED else (_boosting,)))
     best = max(tried, key=accuracy)
@@ -232,20 +278,28 @@ def _regression() -> Any:
 
 
 def by_cells(puzzle: Any, learned: Examples, test_examples: Examples) -> list[str]:
-    """Score every empty cell of a TicTacToe position by how many X and O its lines have, and answer with the best."""
+    """Score every empty cell of a TicTacToe position
+    by how many X and O its lines have, and answer with the best.
+    """
 
     def cells(instance: Any) -> tuple[list[str], list[list[float]]]:
         board = instance.cells.reshape(4, 4)
-        lines = [[(r, c) for c in range(4)] for r in range(4)] + [[(r, c) for r in range(4)] for c in range(4)]
+        lines = [[(r, c) for c in range(4)] for r in range(4)] + [
+            [(r, c) for r in range(4)] for c in range(4)
+        ]
         lines += [[(k, k) for k in range(4)], [(k, 3 - k) for k in range(4)]]
         look = {}
         kinds = Counter(tuple(sorted(int(board[at]) for at in line)) for line in lines)
         shapes = [tuple(sorted(shape)) for shape in _SHAPES]
         for row, column in zip(*np.nonzero(board == 0), strict=True):
             cell_kinds = Counter(
-                tuple(sorted(int(board[at]) for at in line)) for line in lines if (row, column) in line
+                tuple(sorted(int(board[at]) for at in line))
+                for line in lines
+                if (row, column) in line
             )
-            look[f"{row + 1} {column + 1}"] = [float(c[shape]) for c in (cell_kinds, kinds) for shape in shapes]
+            look[f"{row + 1} {column + 1}"] = [
+                float(c[shape]) for c in (cell_kinds, kinds) for shape in shapes
+            ]
         return list(look), list(look.values())
 
     features, right = [], []
@@ -261,7 +315,9 @@ def by_cells(puzzle: Any, learned: Examples, test_examples: Examples) -> list[st
     return answers
 
 
-_SHAPES = [(a, b, c, d) for a in range(3) for b in range(a, 3) for c in range(b, 3) for d in range(c, 3)]
+_SHAPES = [
+    (a, b, c, d) for a in range(3) for b in range(a, 3) for c in range(b, 3) for d in range(c, 3)
+]
 """Contents of a line, sorted: nothing, X or O four times."""
 
 

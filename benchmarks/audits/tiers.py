@@ -1,18 +1,20 @@
-"""Test whether the tiers of each puzzle differ: by exact difficulty, and by the score of its rule of thumb.
+"""Test whether the tiers of each puzzle differ:
+by exact difficulty, and by the score of its rule of thumb.
 
     python benchmarks/audits/tiers.py [--ids A-v0,B-v0] [--count 300]
 
 Columns of the table, for each puzzle:
 
-* ``easy<medium``, ``medium<hard``: probability that an instance of the higher tier has the larger exact difficulty
-  (:meth:`Puzzle.difficulty`), ties counted half. This is the AUC of difficulty as a classifier of the tier; 0.5 says
-  that the tiers do not differ, 1 that they do not overlap. At least 0.75 is asked for.
-* ``heuristic``: score of the rule of thumb on the card at the three tiers. It has to fall by more than the intervals'
-  width from easy to hard, unless it is at most 0.05 at all tiers.
+* ``easy<medium``, ``medium<hard``: probability that an instance of the higher tier has the larger
+  exact difficulty (:meth:`Puzzle.difficulty`), ties counted half. This is the AUC of difficulty as
+  a classifier of the tier; 0.5 says that the tiers do not differ, 1 that they do not overlap. At
+  least 0.75 is asked for.
+* ``heuristic``: score of the rule of thumb on the card at the three tiers. It has to fall by more
+  than the intervals' width from easy to hard, unless it is at most 0.05 at all tiers.
 * ``why not``: the reason, if a condition does not hold.
 
-The command exits with status 1 if a condition does not hold and :data:`REASONS` gives no reason, or gives one that is
-not needed.
+The command exits with status 1 if a condition does not hold and :data:`REASONS` gives no reason, or
+gives one that is not needed.
 """
 
 from __future__ import annotations
@@ -33,22 +35,32 @@ NEAR_ZERO = 0.05
 REASONS = {
     "CheckmateInOne": "more pieces mean more legal moves to check, but also more ways to mate",
     "CubeRotation": "only tracking all moves helps, so the rule of thumb stays at chance",
-    "Entailment": "some large sets of premises have short proofs; the rule of thumb stays at chance",
-    "HamiltonianCycle": "some large graphs are decided after a few steps, and the rule of thumb is near chance",
+    "Entailment": (
+        "some large sets of premises have short proofs; the rule of thumb stays at chance"
+    ),
+    "HamiltonianCycle": (
+        "some large graphs are decided after a few steps, and the rule of thumb is near chance"
+    ),
     "HamiltonianPath": "some large graphs are decided after a few steps",
     "SAT50": "decisions vary more between formulas of one size than between neighbouring sizes",
-    "ThresholdSAT": "the rule of thumb hardly ever finds a model, so it stays at the half that have none",
+    "ThresholdSAT": (
+        "the rule of thumb hardly ever finds a model, so it stays at the half that have none"
+    ),
 }
 """Name of a puzzle to the reason why its tiers may break a condition."""
 
 
 def main() -> None:
-    """Print a line for each puzzle; exit with status 1 if one breaks a condition without a reason."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    """Print a line for each puzzle; exit with status 1
+    if one breaks a condition without a reason.
+    """
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
     parser.add_argument("--count", type=int, default=300, help="test instances of each tier")
     options = parser.parse_args()
-    puzzle_cards = sorted((card for card in cards().values() if card.puzzle), key=lambda card: card.name)
+    puzzle_cards = sorted(
+        (card for card in cards().values() if card.puzzle), key=lambda card: card.name
+    )
     selected_names = options.ids.split(",") if options.ids else [card.name for card in puzzle_cards]
     print("| puzzle | easy<medium | medium<hard | heuristic | why not |")
     print("| --- | --- | --- | --- | --- |")
@@ -67,7 +79,9 @@ def main() -> None:
 
 
 def separation(task_id: str, count: int) -> tuple[float, float]:
-    """Return the AUC of difficulty between the easy and the medium tier, and between the medium and the hard tier."""
+    """Return the AUC of difficulty between the easy and the medium tier,
+    and between the medium and the hard tier.
+    """
     easy, medium, hard = (difficulties(task_id, tier, count) for tier in TIERS)
     return auc(easy, medium), auc(medium, hard)
 
@@ -79,14 +93,16 @@ def difficulties(task_id: str, tier: str, count: int) -> np.ndarray:
 
 
 def auc(lower: np.ndarray, higher: np.ndarray) -> float:
-    """Return the probability that a draw of ``higher`` exceeds one of ``lower``; equal draws count half."""
+    """Return the probability that a draw of ``higher`` exceeds one
+    of ``lower``; equal draws count half.
+    """
     difference = higher[:, None] - lower[None]
     return float((difference > 0).mean() + (difference == 0).mean() / 2)
 
 
 def falls(scores: list[Score]) -> bool:
-    """Return whether a rule of thumb scores clearly less at the hard tier than at the easy one, and never more than
-    before, up to the intervals; or next to nothing at all tiers.
+    """Return whether a rule of thumb scores clearly less at the hard tier than at the easy one, and
+    never more than before, up to the intervals; or next to nothing at all tiers.
     """
     easy, medium, hard = scores
     if max(score.mean for score in scores) <= NEAR_ZERO:

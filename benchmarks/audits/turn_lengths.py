@@ -2,10 +2,11 @@
 
     python benchmarks/audits/turn_lengths.py
 
-The reference and random play, in the words of the tasks' text views. Three ways of telling are compared: each turn says
-everything again (``full``, as the text view of Gymnasium does), each turn says what changed (``delta``), and the same
-with the last turns only in the prompt (``window``). ``conversation`` counts every message once. ``sent`` counts the
-messages that a chat client without a cache sends, turn by turn; there the length of a conversation counts squared.
+The reference and random play, in the words of the tasks' text views. Three ways of telling are
+compared: each turn says everything again (``full``, as the text view of Gymnasium does), each turn
+says what changed (``delta``), and the same with the last turns only in the prompt (``window``).
+``conversation`` counts every message once. ``sent`` counts the messages that a chat client without
+a cache sends, turn by turn; there the length of a conversation counts squared.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def reference(view: TextEnv) -> Callable[[], np.ndarray]:
         nonlocal memory
         state, params = view.episode.state, view.params
         policy_view = View(
-            view.task.observation(state, key, params), view.task.action_mask(state, params), state, params
+            view.task.observation(state, key, params),
+            view.task.action_mask(state, params),
+            state,
+            params,
         )
         action, memory = act(memory, policy_view, key)
         return np.asarray(action)
@@ -60,7 +64,9 @@ def random(view: TextEnv) -> Callable[[], np.ndarray]:
 
 
 def play(session: EpisodeSession, choose: Callable[[], np.ndarray]) -> tuple[int, int, int]:
-    """Play an episode; return its turns, the characters of the conversation, and those of all that was sent."""
+    """Play an episode; return its turns, the characters of the conversation,
+    and those of all that was sent.
+    """
     sent = 0
     while not session.done:
         sent += length(session.messages())
@@ -72,7 +78,10 @@ def play(session: EpisodeSession, choose: Callable[[], np.ndarray]) -> tuple[int
 
 
 def main() -> None:
-    print("| id | player | history | turns | conversation | sent |\n| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| id | player | history | turns | conversation | sent |\n| --- | --- | --- | --- | --- | "
+        "--- |"
+    )
     for name in IDS:
         # Most random calls of OfficeApps have arguments that mean nothing, and so no text.
         for player in (reference,) if name == "OfficeApps-v0" else (reference, random):

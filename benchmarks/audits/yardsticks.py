@@ -1,28 +1,31 @@
 """Audit the reference players: tune cheap policies on each task, and print whether one beats them.
 
-    python benchmarks/audits/yardsticks.py [--ids A-v0,B-v0?difficulty=hard] [--families text,tools] [--seconds 60]
+    python benchmarks/audits/yardsticks.py [--ids A-v0,B-v0?difficulty=hard] [--families text,tools]
+    [--seconds 60]
 
-A reference player is worth something only if nothing cheap beats it. For every task this program searches at random,
-half of the seconds over each of two kinds of policies, then improves the best ones by small random changes:
+A reference player is worth something only if nothing cheap beats it. For every task this program
+searches at random, half of the seconds over each of two kinds of policies, then improves the best
+ones by small random changes:
 
-* policies of a few numbers: a constant action; two constant actions in turn or one after the other; linear feedback of
-  one to four entries of the observation for each action; one gain for each part of the observation that has as many
-  entries as the action (a proportional and derivative controller, if the task shows errors and their rates); and
-  bang-bang forms of them. In families whose actions are choices they are those of ``rules_of_thumb.py``: the first, the
-  last or a random legal choice, orders, sequences, softmax tables, linear values, and the largest entry of a part of
+* policies of a few numbers: a constant action; two constant actions in turn or one after the other;
+  linear feedback of one to four entries of the observation for each action; one gain for each part
+  of the observation that has as many entries as the action (a proportional and derivative
+  controller, if the task shows errors and their rates); and bang-bang forms of them. In families
+  whose actions are choices they are those of ``rules_of_thumb.py``: the first, the last or a random
+  legal choice, orders, sequences, softmax tables, linear values, and the largest entry of a part of
   the observation that has one for each choice;
 * the family's own reference player with its floating-point numbers changed.
 
-Policies see training episodes only. The best one and the reference then play the same held-out test episodes. A policy
-whose mean constraint cost on the training episodes exceeds both that of the reference and the limit of the card
-is no rival. The columns:
+Policies see training episodes only. The best one and the reference then play the same held-out test
+episodes. A policy whose mean constraint cost on the training episodes exceeds both that of the
+reference and the limit of the card is no rival. The columns:
 
-* ``noop``, ``reference``, ``tuned``: mean normalised scores (0 is the better of random play and doing nothing, 1 the
-  reference of the card) with 95 % intervals; ``noop`` is the calibrated one;
+* ``noop``, ``reference``, ``tuned``: mean normalised scores (0 is the better of random play and
+  doing nothing, 1 the reference of the card) with 95 % intervals; ``noop`` is the calibrated one;
 * ``cost`` and ``success`` of both, a mean over episodes;
 * ``policy``: the winner;
-* ``verdict``: ``beaten`` if it exceeds the reference by more than 3 % on the same episodes, ``beaten?`` if
-  the interval of that difference includes 3 %.
+* ``verdict``: ``beaten`` if it exceeds the reference by more than 3 % on the same episodes,
+  ``beaten?`` if the interval of that difference includes 3 %.
 
 Exit code 1 says that a reference is beaten beyond doubt.
 """
@@ -43,7 +46,7 @@ import numpy as np
 from gymnasium import spaces
 from rules_of_thumb import Thumbs
 
-from rlbench_suite.core.episode import Draw, seed_key
+from rlbench_suite.core.episode import ContextSource, seed_key
 from rlbench_suite.core.policy import Policy, View, reference_player
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
@@ -53,10 +56,21 @@ from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_ep
 from rlbench_suite.numerics.process import precision
 
 OF_CHOICES = ("memory", "morl", "puzzles", "text", "tools")
-"""Families whose actions are choices, for which rules of thumb are tried instead of feedback laws."""
-FAMILIES = ("driving", "exploration", "greenhouse", "marl", "motor", "offline", "operations", "quadcopter")
+"""Families whose actions are choices, for which rules of thumb are tried instead of feedback laws.
+"""
+FAMILIES = (
+    "driving",
+    "exploration",
+    "greenhouse",
+    "marl",
+    "motor",
+    "offline",
+    "operations",
+    "quadcopter",
+)
 TRAINING_SEEDS, TEST_SEEDS = 2**35, 2**36
-"""First seeds of the search and of the test. No training, evaluation or reference score uses them."""
+"""First seeds of the search and of the test. No training, evaluation or reference score uses them.
+"""
 LANES, EPISODES = 64, 8
 """Policies that play at the same time, and episodes of each."""
 ELITE = 8
@@ -69,12 +83,14 @@ LARGEST_PART = 16
 """Arrays of a reference player with more entries are tables, not gains."""
 
 
-# -- policies -------------------------------------------------------------------------------------------------------
+# -- policies --------------------------------------------------------------------------------------
 
 
 class Law(NamedTuple):
-    """A policy of a few numbers. Values -1 to 1 span the range of an action; of a discrete action each has a value, and
-    the legal one with the largest is taken.
+    """A policy of a few numbers.
+
+    Values -1 to 1 span the range of an action; of a discrete action each has a value, and the legal
+    one with the largest is taken.
     """
 
     weights: Any
@@ -144,10 +160,12 @@ def bounds(space: spaces.Space[Any]) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(space, spaces.Box):
         return space.low, space.high
     numbered: Any = space
-    return numbered.start.astype(np.float32), (numbered.start + numbered.nvec - 1).astype(np.float32)
+    return numbered.start.astype(np.float32), (numbered.start + numbered.nvec - 1).astype(
+        np.float32
+    )
 
 
-# -- random search --------------------------------------------------------------------------------------------------
+# -- random search ---------------------------------------------------------------------------------
 
 
 class Search(Protocol):
@@ -179,7 +197,9 @@ class Laws:
         """
         observation_space, space = task.observation_space, task.action_space
         agents = task.card.agents
-        if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) > 1 + (agents > 1):
+        if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) > 1 + (
+            agents > 1
+        ):
             raise ValueError("its observation is not a flat array")
         self.entries = math.prod(observation_space.shape) // agents
         if isinstance(space, spaces.Discrete):
@@ -203,10 +223,18 @@ class Laws:
 
     def draw(self, rng: np.random.Generator) -> tuple[Law, str]:
         """Draw a law of one of five forms."""
-        kinds = ["constant", "two constants", "linear", "linear", *["gains of parts"] * (3 * bool(self.blocks))]
+        kinds = [
+            "constant",
+            "two constants",
+            "linear",
+            "linear",
+            *["gains of parts"] * (3 * bool(self.blocks)),
+        ]
         kind = str(rng.choice(kinds))
         weights = np.zeros((self.values, self.entries + 1), np.float32)
-        weights[:, -1] = rng.uniform(-1, 1, self.values) * (kind in ("constant", "two constants") or rng.random() < 0.3)
+        weights[:, -1] = rng.uniform(-1, 1, self.values) * (
+            kind in ("constant", "two constants") or rng.random() < 0.3
+        )
         if kind == "linear":
             for row in weights:
                 count = rng.integers(1, 5)
@@ -224,7 +252,9 @@ class Laws:
         period = 2 ** rng.uniform(0, 10) if kind == "two constants" else np.inf
         bang = kind in ("linear", "gains of parts") and not self.discrete and rng.random() < 0.2
         alternate = rng.uniform(-1, 1, self.values).astype(np.float32)
-        return Law(weights, alternate, np.float32(period), np.bool_(bang)), f"bang-bang {kind}" if bang else kind
+        return Law(
+            weights, alternate, np.float32(period), np.bool_(bang)
+        ), f"bang-bang {kind}" if bang else kind
 
     @staticmethod
     def _gains(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -241,11 +271,20 @@ class Laws:
             weights[rng.integers(self.values), rng.integers(self.entries + 1)] += rng.normal()
         alternate = numbers.alternate + rng.normal(0, 0.1, self.values)
         period = numbers.period * np.exp(rng.normal(0, 0.2))
-        return Law(weights.astype(np.float32), alternate.astype(np.float32), np.float32(period), numbers.bang)
+        return Law(
+            weights.astype(np.float32),
+            alternate.astype(np.float32),
+            np.float32(period),
+            numbers.bang,
+        )
 
     def players(self, numbers: list[Law]) -> Cheap:
         """Stack laws."""
-        return Cheap(jax.tree.map(lambda *leaves: np.stack(leaves), *numbers), self.player.space, self.player.agents)
+        return Cheap(
+            jax.tree.map(lambda *leaves: np.stack(leaves), *numbers),
+            self.player.space,
+            self.player.agents,
+        )
 
 
 class Factors:
@@ -254,7 +293,9 @@ class Factors:
     def __init__(self, task: Task[Any, Any]) -> None:
         player = reference_player(task)
         numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(player)]
-        which = tuple(i for i, x in enumerate(numbers) if x.dtype.kind == "f" and x.size <= LARGEST_PART)
+        which = tuple(
+            i for i, x in enumerate(numbers) if x.dtype.kind == "f" and x.size <= LARGEST_PART
+        )
         self.player = Retuned(player, np.ones(len(which), np.float32), which)
         self.axes = Retuned(None, 0, which)  # type: ignore[arg-type]  # a tree of axes, not of numbers
 
@@ -269,7 +310,9 @@ class Factors:
     @staticmethod
     def _change(factors: np.ndarray, spread: float, rng: np.random.Generator) -> np.ndarray:
         is_changed = rng.random(len(factors)) < max(0.3, 2 / max(len(factors), 1))
-        return (factors * np.exp(is_changed * rng.normal(0, spread, len(factors)))).astype(np.float32)
+        return (factors * np.exp(is_changed * rng.normal(0, spread, len(factors)))).astype(
+            np.float32
+        )
 
     def players(self, numbers: list[np.ndarray]) -> Retuned:
         """Stack factors."""
@@ -295,29 +338,40 @@ class Arena:
 
     def __init__(self, task: Task[Any, Any], search: Search) -> None:
         self.task, self.search = task, search
-        run_episodes = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
+        run_episodes = jax.vmap(
+            lambda player, seed, source: whole_episode(task, player, seed, source), (None, 0, None)
+        )
         self.run = jax.jit(jax.vmap(run_episodes, (search.axes, 0, None)))
 
     def play(self, numbers: list[Any], seeds: np.ndarray, split: str) -> EpisodeResults:
         """Play ``(LANES, EPISODES)`` seeds by a policy a row."""
         keys = np.array([[seed_key(int(seed)) for seed in row] for row in seeds])
         with precision(self.task):
-            results = self.run(self.search.players(numbers), keys, Draw.parse(split, self.task))
+            results = self.run(
+                self.search.players(numbers), keys, ContextSource.parse(split, self.task)
+            )
             return EpisodeResults(*(np.asarray(values, np.float64) for values in results))
 
     def all_alike(self, numbers: Any, first: int, episodes: int, split: str) -> EpisodeResults:
         """Play episodes of consecutive seeds by one policy."""
         each = LANES * EPISODES
         rounds = [
-            self.play([numbers] * LANES, first + start + np.arange(each).reshape(LANES, EPISODES), split)
+            self.play(
+                [numbers] * LANES, first + start + np.arange(each).reshape(LANES, EPISODES), split
+            )
             for start in range(0, episodes, each)
         ]
         return EpisodeResults(
-            *(np.concatenate([batch.ravel() for batch in batches]) for batches in zip(*rounds, strict=True))
+            *(
+                np.concatenate([batch.ravel() for batch in batches])
+                for batches in zip(*rounds, strict=True)
+            )
         )
 
     def best(self, seconds: float, allowed: float, rng: np.random.Generator) -> Candidate:
-        """Search for some seconds, compilation apart; return the best policy on training episodes."""
+        """Search for some seconds, compilation apart;
+        return the best policy on training episodes.
+        """
         tried: list[Candidate] = []
         seeds = self._seeds()
         first = Candidate(*self.search.draw(rng))
@@ -327,9 +381,14 @@ class Arena:
             if gone < 0.4 * seconds or not tried:
                 now = [Candidate(*self.search.draw(rng)) for _ in range(LANES)]
             else:
-                tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)[: 4 * FINALISTS]
+                tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)[
+                    : 4 * FINALISTS
+                ]
                 elite = [tried[i] for i in rng.integers(0, ELITE, LANES)]
-                now = [Candidate(self.search.near(candidate.numbers, rng), candidate.kind) for candidate in elite]
+                now = [
+                    Candidate(self.search.near(candidate.numbers, rng), candidate.kind)
+                    for candidate in elite
+                ]
             self._judge(now, next(seeds))
             tried += now
         tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)
@@ -343,7 +402,9 @@ class Arena:
 
     def _judge(self, candidates: list[Candidate], seeds: np.ndarray) -> None:
         """Let each candidate play the same training episodes."""
-        results = self.play([candidate.numbers for candidate in candidates], np.tile(seeds, (LANES, 1)), "train")
+        results = self.play(
+            [candidate.numbers for candidate in candidates], np.tile(seeds, (LANES, 1)), "train"
+        )
         for i, candidate in enumerate(candidates):
             candidate.totals += results.total[i].tolist()
             candidate.costs += results.cost[i].tolist()
@@ -354,7 +415,7 @@ class Arena:
             yield np.arange(start, start + EPISODES)
 
 
-# -- the table ------------------------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):
@@ -368,7 +429,9 @@ class Line(NamedTuple):
 
     @property
     def lead(self) -> tuple[float, float]:
-        """Lead of the tuned policy over the reference on the same episodes: mean, and half of the interval."""
+        """Lead of the tuned policy over the reference on the same episodes:
+        mean, and half of the interval.
+        """
         return interval(self.tuned.total - self.reference.total)
 
     @property
@@ -385,7 +448,10 @@ class Line(NamedTuple):
             return f"{mean:.3f} +- {half:.3f}"
 
         costs, successes = (
-            [f"{np.mean(getattr(results, measure)):.3g}" for results in (self.reference, self.tuned)]
+            [
+                f"{np.mean(getattr(results, measure)):.3g}"
+                for results in (self.reference, self.tuned)
+            ]
             for measure in ("cost", "success")
         )
         cells = (
@@ -401,7 +467,10 @@ class Line(NamedTuple):
         return f"| {' | '.join(cells)} |"
 
 
-HEADER = "| task | noop | reference | tuned | cost, reference / tuned | success | policy | verdict |\n|" + " --- |" * 8
+HEADER = (
+    "| task | noop | reference | tuned | cost, reference / tuned | success | policy | verdict |\n|"
+    + " --- |" * 8
+)
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
@@ -410,7 +479,8 @@ def interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
-    """Tune cheap policies for some seconds, and compare the best with the reference on test episodes.
+    """Tune cheap policies for some seconds,
+    and compare the best with the reference on test episodes.
 
     Raises:
         ValueError: policies of a few numbers cannot play the task.
@@ -421,7 +491,9 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     rng = np.random.default_rng(seed)
     reference = Arena(task, Factors(task))
     unchanged = reference.search.player.factors
-    reference_cost, half = interval(reference.all_alike(unchanged, TRAINING_SEEDS, LANES * EPISODES, "train").cost)
+    reference_cost, half = interval(
+        reference.all_alike(unchanged, TRAINING_SEEDS, LANES * EPISODES, "train").cost
+    )
     allowed = max(reference_cost + half, card.constraint.limit if card.constraint else 0.0)
     cheap = Thumbs(task) if card.family in OF_CHOICES else Laws(task)
     arenas = [Arena(task, cheap), *[reference] * bool(len(unchanged))]
@@ -430,7 +502,9 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
 
     def scored(results: EpisodeResults) -> EpisodeResults:
         return EpisodeResults(
-            np.array([card.normalise(total) for total in results.total]), results.cost, results.success
+            np.array([card.normalise(total) for total in results.total]),
+            results.cost,
+            results.success,
         )
 
     return Line(
@@ -444,10 +518,17 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--ids", help=f"tasks, separated by commas; those of {', '.join(FAMILIES)} by default")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument(
+        "--ids", help=f"tasks, separated by commas; those of {', '.join(FAMILIES)} by default"
+    )
     parser.add_argument("--families", help="families, separated by commas, with all their variants")
-    parser.add_argument("--seconds", type=float, default=60.0, help="time of the search on a task, without compilation")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="time of the search on a task, without compilation",
+    )
     parser.add_argument("--episodes", type=int, default=512, help="number of test episodes")
     options = parser.parse_args()
     families = options.families.split(",") if options.families else FAMILIES
@@ -456,7 +537,9 @@ def main() -> int:
         for card in cards().values()
         if card.family in families and not card.host and (options.families or not card.variant)
     ]
-    selected_cards = [find_card(name) for name in options.ids.split(",")] if options.ids else default_cards
+    selected_cards = (
+        [find_card(name) for name in options.ids.split(",")] if options.ids else default_cards
+    )
     print(HEADER, flush=True)
     beaten = False
     for card in selected_cards:

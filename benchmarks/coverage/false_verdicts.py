@@ -1,10 +1,11 @@
-"""Measure how often ``rlsuite-eval compare`` calls one of two agents better although their true means are equal.
+"""Measure how often ``rlsuite-eval compare`` calls one
+of two agents better although their true means are equal.
 
     python benchmarks/coverage/false_verdicts.py
 
-Scores are drawn from known distributions, and each pair of made-up runs gets a verdict as finished runs do. A rate
-above .05 is an error of the method. Its standard error is .007 at .05 with 1,000 draws. The last tables show how often
-a better agent is called better, with a fifth of the draws.
+Scores are drawn from known distributions, and each pair of made-up runs gets a verdict as finished
+runs do. A rate above .05 is an error of the method. Its standard error is .007 at .05 with 1,000
+draws. The last tables show how often a better agent is called better, with a fifth of the draws.
 """
 
 import argparse
@@ -28,10 +29,19 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 EQUAL: dict[str, tuple[Draw, Draw]] = {
     "normal": (lambda rng, n: rng.normal(size=n), lambda rng, n: rng.normal(size=n)),
-    "normal, one ten times as wide": (lambda rng, n: rng.normal(size=n), lambda rng, n: rng.normal(0, 10, n)),
+    "normal, one ten times as wide": (
+        lambda rng, n: rng.normal(size=n),
+        lambda rng, n: rng.normal(0, 10, n),
+    ),
     "exponential": (lambda rng, n: rng.exponential(size=n), lambda rng, n: rng.exponential(size=n)),
-    "exponential, and always its mean": (lambda rng, n: rng.exponential(size=n), lambda rng, n: np.ones(n)),
-    "lognormal, and always its mean": (lambda rng, n: rng.lognormal(size=n), lambda rng, n: np.full(n, np.exp(0.5))),
+    "exponential, and always its mean": (
+        lambda rng, n: rng.exponential(size=n),
+        lambda rng, n: np.ones(n),
+    ),
+    "lognormal, and always its mean": (
+        lambda rng, n: rng.lognormal(size=n),
+        lambda rng, n: np.full(n, np.exp(0.5)),
+    ),
     "lognormal, and normal of spread 0.3 about its mean": (
         lambda rng, n: rng.lognormal(size=n),
         lambda rng, n: rng.normal(np.exp(0.5), 0.3, n),
@@ -80,12 +90,18 @@ BETTER: dict[str, tuple[Draw, Draw]] = {
         lambda rng, n: rng.normal(0.7, 0.1, n),
         lambda rng, n: rng.normal(0.5, 0.1, n),
     ),
-    "normal of spread 1, means 1 and 0": (lambda rng, n: rng.normal(1, 1, n), lambda rng, n: rng.normal(0, 1, n)),
+    "normal of spread 1, means 1 and 0": (
+        lambda rng, n: rng.normal(1, 1, n),
+        lambda rng, n: rng.normal(0, 1, n),
+    ),
     "at most 1, spread 0.2, and normal of spread 0.2 about 0.6": (
         lambda rng, n: np.minimum(rng.normal(1, 0.2, n), 1),
         lambda rng, n: rng.normal(0.6, 0.2, n),
     ),
-    "exponential, and always 0.3": (lambda rng, n: rng.exponential(size=n), lambda rng, n: np.full(n, 0.3)),
+    "exponential, and always 0.3": (
+        lambda rng, n: rng.exponential(size=n),
+        lambda rng, n: np.full(n, 0.3),
+    ),
     "1, but 0 in every tenth run, and always 0.5": (
         lambda rng, n: (rng.random(n) > 0.1) + rng.normal(0, 0.01, n),
         lambda rng, n: np.full(n, 0.5),
@@ -115,9 +131,10 @@ def simulated_run(x: dict[str, np.ndarray], y: dict[str, np.ndarray]) -> Run:
     )  # fmt: skip
     results = tuple(
         CellResult(
-            agent=agent, task=task, seed=seed, score=score, mean_return=score, mean_returns=[score], episodes=50,
-            success_rate=0.0, mean_length=1.0, mean_cost=0.0, training_steps=0, train_seconds=0.0, compile_seconds=0.0,
-            evaluate_seconds=0.0, wall_seconds=0.0, device="cpu",
+            agent=agent, task=task, seed=seed, score=score, mean_return=score, mean_returns=[score],
+            episodes=50, success_rate=0.0, mean_length=1.0, mean_cost=0.0, training_steps=0,
+            train_seconds=0.0, compile_seconds=0.0, evaluate_seconds=0.0, wall_seconds=0.0,
+            device="cpu",
         )
         for agent, scores in agents.items()
         for task, values in scores.items()
@@ -130,7 +147,9 @@ def verdict_rate(first: Draw, second: Draw, tasks: int, seeds: int, draws: int) 
     """Return the fraction of draws with a verdict."""
     rng, decided = np.random.default_rng([tasks, seeds]), 0
     for _ in range(draws):
-        x, y = ({f"rlsuite/T{j}-v0": draw(rng, seeds) for j in range(tasks)} for draw in (first, second))
+        x, y = (
+            {f"rlsuite/T{j}-v0": draw(rng, seeds) for j in range(tasks)} for draw in (first, second)
+        )
         if sign_flip_test({task: scores - y[task] for task, scores in x.items()}) >= LEVEL:
             continue  # the rest of the rule only takes verdicts away
         (verdict,) = verdicts([simulated_run(x, y)])
@@ -139,7 +158,9 @@ def verdict_rate(first: Draw, second: Draw, tasks: int, seeds: int, draws: int) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=1_000, help="pairs of runs for each number")
     parser.add_argument("--part", choices=("false", "right"), help="false or right verdicts only")
     options = parser.parse_args()
@@ -148,12 +169,18 @@ def main() -> None:
     aggregates.iqm_difference = lambda *_: nothing  # type: ignore[assignment]
     profiles.probability_of_improvement = lambda *_, **__: nothing  # type: ignore[assignment]
     comparison._needed = lambda *_: None
-    for cases, what, share in ((EQUAL, "false verdicts", draws), (BETTER, "right verdicts", draws // 5)):
+    for cases, what, share in (
+        (EQUAL, "false verdicts", draws),
+        (BETTER, "right verdicts", draws // 5),
+    ):
         if options.part and not what.startswith(options.part):
             continue
         for tasks, numbers in SEEDS.items():
             heads = " | ".join(f"{seeds} seeds" for seeds in numbers)
-            print(f"\n| {what}, {tasks} task{'s' * (tasks > 1)} | {heads} |\n| --- {'| --- ' * len(numbers)}|")
+            print(
+                f"\n| {what}, {tasks} task{'s' * (tasks > 1)} | {heads} |\n| --- "
+                f"{'| --- ' * len(numbers)}|"
+            )
             for name, (first, second) in cases.items():
                 rates = [verdict_rate(first, second, tasks, seeds, share) for seeds in numbers]
                 cells = " | ".join(f"{rate:.3f}".removeprefix("0") for rate in rates)

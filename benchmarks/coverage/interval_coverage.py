@@ -3,11 +3,12 @@
     python benchmarks/coverage/interval_coverage.py
     python benchmarks/coverage/interval_coverage.py --statistic "difference of IQM"
 
-Scores are drawn from known distributions, for one task and for ten. Intervals are those of both methods themselves,
-without what a report widens them by; ``score_shapes.py`` measures that, on the shapes that scores have. It prints the
-tables of docs/audits/coverage.md. The truth is the statistic of infinitely many seeds. The interquartile mean (IQM) of
-a few skewed scores is biased; the second table shows by how much. The draws of a cell have a seed of their own, so the
-tables do not depend on the number of processes.
+Scores are drawn from known distributions, for one task and for ten. Intervals are those of both
+methods themselves, without what a report widens them by; ``score_shapes.py`` measures that, on the
+shapes that scores have. It prints the tables of docs/audits/coverage.md. The truth is the statistic
+of infinitely many seeds. The interquartile mean (IQM) of a few skewed scores is biased; the second
+table shows by how much. The draws of a cell have a seed of their own, so the tables do not depend
+on the number of processes.
 """
 
 import argparse
@@ -27,14 +28,20 @@ from rlbench_suite.evaluation.statistics.intervals import METHODS, Estimate, Met
 SEEDS = 3, 5, 10, 20
 DIFFERENCE = "difference of IQM"
 """Difference of two agents with equal scores, seed by seed."""
-STATISTICS: dict[str, Callable[..., Estimate]] = {"mean": mean, "IQM": iqm, DIFFERENCE: iqm_difference}
+STATISTICS: dict[str, Callable[..., Estimate]] = {
+    "mean": mean,
+    "IQM": iqm,
+    DIFFERENCE: iqm_difference,
+}
 DISTRIBUTIONS: dict[str, Any] = {
     "normal": scipy.stats.norm(),
     "exponential": scipy.stats.expon(),
     "lognormal": scipy.stats.lognorm(1),
 }
 APART = "normal, tasks 0 to 3 apart"
-"""Normal scores of tasks whose means are evenly spaced from 0 to 3 standard deviations, as tasks differ in practice."""
+"""Normal scores of tasks whose means are evenly spaced
+from 0 to 3 standard deviations, as tasks differ in practice.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,9 +69,14 @@ class Cell:
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return scores by task."""
         if self.scores == APART:
-            return {f"task{j}": rng.normal(3 * j / (self.tasks - 1), 1, self.seeds) for j in range(self.tasks)}
+            return {
+                f"task{j}": rng.normal(3 * j / (self.tasks - 1), 1, self.seeds)
+                for j in range(self.tasks)
+            }
         distribution = DISTRIBUTIONS[self.scores]
-        return {f"task{j}": distribution.rvs(self.seeds, random_state=rng) for j in range(self.tasks)}
+        return {
+            f"task{j}": distribution.rvs(self.seeds, random_state=rng) for j in range(self.tasks)
+        }
 
 
 @dataclass(frozen=True)
@@ -85,23 +97,39 @@ def measure(cell: Cell, method: Method, draws: int, replicates: int) -> Outcome:
     estimates = []
     for draw in range(draws):
         agents = [cell.draw(rng) for _ in range(1 + (cell.statistic == DIFFERENCE))]
-        estimates.append(statistic(*agents, replicates=replicates, seed=draw, method=method, bounds=None))
+        estimates.append(
+            statistic(*agents, replicates=replicates, seed=draw, method=method, bounds=None)
+        )
     points, low, high = np.array([(e.point, e.low, e.high) for e in estimates]).T
     covered = np.mean((low <= cell.truth) & (cell.truth <= high))
-    return Outcome(float(covered), float(np.median(high - low)), float(np.mean(points)) - cell.truth)
+    return Outcome(
+        float(covered), float(np.median(high - low)), float(np.mean(points)) - cell.truth
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=2_000, help="draws for each cell")
-    parser.add_argument("--replicates", type=int, default=1_000, help="bootstrap replicates for each interval")
     parser.add_argument(
-        "--statistic", choices=STATISTICS, action="append", help="may be repeated; mean and IQM if not given"
+        "--replicates", type=int, default=1_000, help="bootstrap replicates for each interval"
+    )
+    parser.add_argument(
+        "--statistic",
+        choices=STATISTICS,
+        action="append",
+        help="may be repeated; mean and IQM if not given",
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()
     statistics = options.statistic or ["mean", "IQM"]
-    cases = [(name, statistic, tasks) for name in DISTRIBUTIONS for statistic in statistics for tasks in (1, 10)]
+    cases = [
+        (name, statistic, tasks)
+        for name in DISTRIBUTIONS
+        for statistic in statistics
+        for tasks in (1, 10)
+    ]
     cases += [(APART, statistic, 10) for statistic in statistics]
     outcomes = {}
     with ProcessPoolExecutor(options.processes) as pool:
@@ -115,18 +143,32 @@ def main() -> None:
         outcomes = {key: future.result() for key, future in pending.items()}
 
     error = math.sqrt(0.95 * 0.05 / options.draws)
-    print(f"Coverage at 3 / 5 / 10 / 20 seeds, {options.draws:,} draws, standard error {error:.3f} at .95:\n")
-    print("| scores | statistic | tasks | percentile | studentised | median width, studentised over percentile |")
+    print(
+        f"Coverage at 3 / 5 / 10 / 20 seeds, {options.draws:,} draws, standard error {error:.3f} "
+        f"at .95:\n"
+    )
+    print(
+        "| scores | statistic | tasks | percentile | studentised | median width, studentised over "
+        "percentile |"
+    )
     print("| --- | --- | --- | --- | --- | --- |")
     for case in cases:
-        by_method = {method: [outcomes[Cell(*case, seeds), method] for seeds in SEEDS] for method in METHODS}
+        by_method = {
+            method: [outcomes[Cell(*case, seeds), method] for seeds in SEEDS] for method in METHODS
+        }
         covered = {
-            name: " / ".join(f"{o.coverage:.3f}".removeprefix("0") for o in them) for name, them in by_method.items()
+            name: " / ".join(f"{o.coverage:.3f}".removeprefix("0") for o in them)
+            for name, them in by_method.items()
         }
         pairs = zip(by_method["studentised"], by_method["percentile"], strict=True)
-        ratios = " / ".join(f"{studentised.width / percentile.width:.1f}" for studentised, percentile in pairs)
+        ratios = " / ".join(
+            f"{studentised.width / percentile.width:.1f}" for studentised, percentile in pairs
+        )
         scores, statistic, tasks = case
-        print(f"| {scores} | {statistic} | {tasks} | {covered['percentile']} | {covered['studentised']} | {ratios} |")
+        print(
+            f"| {scores} | {statistic} | {tasks} | {covered['percentile']} | "
+            f"{covered['studentised']} | {ratios} |"
+        )
     if "IQM" in statistics:
         print_bias(cases, outcomes)
 

@@ -1,4 +1,5 @@
-"""Measure how often the intervals of a report hold, for the shapes that scores of reinforcement learning have.
+"""Measure how often the intervals of a report hold,
+for the shapes that scores of reinforcement learning have.
 
     python benchmarks/coverage/score_shapes.py
     python benchmarks/coverage/score_shapes.py --part means --draws 2000
@@ -9,10 +10,10 @@ It prints the tables of docs/audits/coverage.md:
 * iqm: intervals of the interquartile mean.
 * shares: intervals of probabilities of improvement, of performance profiles and of success.
 
-A cell has three numbers: how often the interval covers the truth; how often it does, or the truth lies within what the
-words beside the interval allow; and how often the interval has no width. The words allow a share of runs that were not
-seen, as large as so many runs cannot exclude. They then score as low, or as high, as a run can. Draws of a cell have a
-seed of their own.
+A cell has three numbers: how often the interval covers the truth; how often it does, or the truth
+lies within what the words beside the interval allow; and how often the interval has no width. The
+words allow a share of runs that were not seen, as large as so many runs cannot exclude. They then
+score as low, or as high, as a run can. Draws of a cell have a seed of their own.
 """
 
 import argparse
@@ -22,7 +23,10 @@ from collections.abc import Callable
 import numpy as np
 
 from rlbench_suite.evaluation.statistics.aggregates import iqm, means
-from rlbench_suite.evaluation.statistics.profiles import performance_profile, probability_of_improvement
+from rlbench_suite.evaluation.statistics.profiles import (
+    performance_profile,
+    probability_of_improvement,
+)
 from rlbench_suite.evaluation.statistics.unseen_runs import SCALE, proportion_interval, unseen_share
 
 SEEDS = 3, 5, 10, 20
@@ -56,7 +60,10 @@ def bad_seeds(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 def correlated(rng: np.random.Generator, *shape: int) -> np.ndarray:
     draws, _, seeds = shape
-    return 0.5 + 0.1 * (math.sqrt(0.8) * rng.normal(size=(draws, 1, seeds)) + math.sqrt(0.2) * rng.normal(size=shape))
+    return 0.5 + 0.1 * (
+        math.sqrt(0.8) * rng.normal(size=(draws, 1, seeds))
+        + math.sqrt(0.2) * rng.normal(size=shape)
+    )
 
 
 SHAPES: dict[str, tuple[Draw, float]] = {
@@ -73,7 +80,10 @@ SHAPES: dict[str, tuple[Draw, float]] = {
     ),
     "success in 50 episodes, rates differ": (successes, 20 / 21),
     "success in 50 episodes, rate .99": (high_successes, 0.99),
-    "all or nothing: 10 % of runs find 1, others 0": (lambda rng, *s: (rng.random(s) < 0.1).astype(float), 0.1),
+    "all or nothing: 10 % of runs find 1, others 0": (
+        lambda rng, *s: (rng.random(s) < 0.1).astype(float),
+        0.1,
+    ),
 }
 """Shapes of independent scores, with their mean."""
 
@@ -89,7 +99,10 @@ UNEQUAL = "normal, unequal seeds: three tasks have 1, 3, 3"
 def scores_of(values: np.ndarray, unequal: bool) -> dict[str, np.ndarray]:
     """Return scores by task; of unequal seeds the first tasks lack some."""
     sizes = {0: 1, 1: 3, 2: 3} if unequal else {}
-    return {f"task{j:02}": task_scores[: sizes.get(j, len(task_scores))] for j, task_scores in enumerate(values)}
+    return {
+        f"task{j:02}": task_scores[: sizes.get(j, len(task_scores))]
+        for j, task_scores in enumerate(values)
+    }
 
 
 def allowed(low: float, high: float, values: np.ndarray, runs: int) -> tuple[float, float]:
@@ -124,7 +137,9 @@ def print_means(draws: int) -> None:
         for seeds in SEEDS:
             rng = np.random.default_rng([tasks, seeds, *name.encode()])
             values = draw(rng, draws, tasks, seeds)
-            estimates = means([scores_of(sample, name == UNEQUAL) for sample in values], replicates=1_000)
+            estimates = means(
+                [scores_of(sample, name == UNEQUAL) for sample in values], replicates=1_000
+            )
             together = name in ACROSS
             runs = seeds if together else min(seeds, 1 if name == UNEQUAL else seeds) * tasks
             cells.append(hold([(e.low, e.high) for e in estimates], list(values), runs, truth))
@@ -144,7 +159,9 @@ def print_iqm(draws: int) -> None:
                 rng = np.random.default_rng([tasks, seeds, *name.encode()])
                 values = draw(rng, draws, tasks, seeds)
                 estimates = [iqm(scores_of(sample, False), replicates=1_000) for sample in values]
-                cells.append(hold([(e.low, e.high) for e in estimates], list(values), seeds * tasks, truth))
+                cells.append(
+                    hold([(e.low, e.high) for e in estimates], list(values), seeds * tasks, truth)
+                )
             print(f"| {name} | {tasks} | {' | '.join(cells)} |", flush=True)
 
 
@@ -194,7 +211,10 @@ def print_shares(draws: int) -> None:
     for seeds in SEEDS:
         wins = np.random.default_rng(seeds).binomial(50 * seeds, 0.99, draws).tolist()
         cells.append(two_numbers([proportion_interval(won, 50 * seeds) for won in wins], 0.99))
-    print(f"| success of a player that was not trained, 50 episodes a seed | 0.99 | 1 | {' | '.join(cells)} |")
+    print(
+        f"| success of a player that was not trained, 50 episodes a seed | 0.99 | 1 | "
+        f"{' | '.join(cells)} |"
+    )
 
 
 def two_numbers(rows: list[tuple[float, float]], truth: float) -> str:
@@ -204,10 +224,17 @@ def two_numbers(rows: list[tuple[float, float]], truth: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=("means", "iqm", "shares"), action="append", help="[default: all]")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--draws", type=int, default=200, help="draws of each cell of means; half of it for iqm, twice for shares"
+        "--part", choices=("means", "iqm", "shares"), action="append", help="[default: all]"
+    )
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=200,
+        help="draws of each cell of means; half of it for iqm, twice for shares",
     )
     options = parser.parse_args()
     tables = options.part or ["means", "iqm", "shares"]

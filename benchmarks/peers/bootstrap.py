@@ -2,9 +2,9 @@
 
     python benchmarks/peers/bootstrap.py
 
-Both make percentile intervals. Our statistics are timed in full, the best of three. rliable is timed with fewer
-replicates, shown in its column, and extrapolated, because its cost is a Python loop over replicates. It needs
-pandas < 3; without rliable only our times are printed.
+Both make percentile intervals. Our statistics are timed in full, the best of three. rliable is
+timed with fewer replicates, shown in its column, and extrapolated, because its cost is a Python
+loop over replicates. It needs pandas < 3; without rliable only our times are printed.
 """
 
 import os
@@ -22,7 +22,9 @@ AGGREGATE_REPLICATES, CURVE_REPLICATES = aggregates.REPLICATES, aggregates.CURVE
 PAIRS = list(combinations(range(AGENTS), 2))
 
 Row = tuple[str, Callable[[], object], Callable[[int], object], int, int]
-"""Name, our function, rliable's as a function of replicates, full number of replicates, number timed."""
+"""Name, our function, rliable's as a function of replicates,
+full number of replicates, number timed.
+"""
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
@@ -37,7 +39,9 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
 def main() -> None:
     rng = np.random.default_rng(0)
     matrices = {f"agent{k}": rng.normal(0.5 + 0.05 * k, 0.3, (SEEDS, TASKS)) for k in range(AGENTS)}
-    agents = {name: {f"task{j}": matrix[:, j] for j in range(TASKS)} for name, matrix in matrices.items()}
+    agents = {
+        name: {f"task{j}": matrix[:, j] for j in range(TASKS)} for name, matrix in matrices.items()
+    }
     names = list(agents)
     pairs = {f"{names[i]},{names[j]}": (matrices[names[i]], matrices[names[j]]) for i, j in PAIRS}
 
@@ -74,18 +78,32 @@ def main() -> None:
         ),
         (
             "probability of improvement",
-            lambda: [profiles.probability_of_improvement(agents[names[i]], agents[names[j]]) for i, j in PAIRS],
-            lambda reps: rly.get_interval_estimates(pairs, metrics.probability_of_improvement, reps=reps),
+            lambda: [
+                profiles.probability_of_improvement(agents[names[i]], agents[names[j]])
+                for i, j in PAIRS
+            ],
+            lambda reps: rly.get_interval_estimates(
+                pairs, metrics.probability_of_improvement, reps=reps
+            ),
             CURVE_REPLICATES,
             10,
         ),
     ]
 
-    print(f"{AGENTS} agents x {TASKS} tasks x {SEEDS} seeds, {len(PAIRS)} pairs, {os.cpu_count()} CPUs")
+    print(
+        f"{AGENTS} agents x {TASKS} tasks x {SEEDS} seeds, {len(PAIRS)} pairs, {os.cpu_count()} "
+        f"CPUs"
+    )
     print(f"{'':28}{'replicates':>11}{'ours':>10}{'rliable':>10}{'(timed on)':>12}{'ratio':>8}")
 
-    def show(name: str, replicates: str, ours: float, rliable_seconds: float | None, timed: str) -> None:
-        end = f"{rliable_seconds:9.1f}s{timed:>12}{rliable_seconds / ours:7.0f}x" if rliable_seconds is not None else ""
+    def show(
+        name: str, replicates: str, ours: float, rliable_seconds: float | None, timed: str
+    ) -> None:
+        end = (
+            f"{rliable_seconds:9.1f}s{timed:>12}{rliable_seconds / ours:7.0f}x"
+            if rliable_seconds is not None
+            else ""
+        )
         print(f"{name:28}{replicates:>11}{ours:9.2f}s{end}")
 
     def extrapolated(call: Callable[[int], object], replicates: int, timed: int) -> float | None:
@@ -97,7 +115,9 @@ def main() -> None:
         separate.append(full_seconds)
         show(name, f"{replicates}", seconds(ours, 3), full_seconds, f"({timed})")
     aggregates = extrapolated(
-        lambda reps: rly.get_interval_estimates(matrices, four, reps=reps), AGGREGATE_REPLICATES, 1_000
+        lambda reps: rly.get_interval_estimates(matrices, four, reps=reps),
+        AGGREGATE_REPLICATES,
+        1_000,
     )
     all_seconds = [aggregates, *separate[1:]]
     full = None if rly is None else sum(value for value in all_seconds if value is not None)

@@ -1,23 +1,28 @@
-"""Compare the speed of our drives and quadcopters with that of other simulators, in one run on one machine.
+"""Compare the speed of our drives and quadcopters
+with that of other simulators, in one run on one machine.
 
-    python benchmarks/peers/control.py                      # ours only
-    python benchmarks/peers/control.py --peers PYTHON       # PYTHON: an interpreter with the peers installed
-    python -m venv peers && peers/bin/pip install exciting-environments==0.2.4 gym-electric-motor==3.0.3 \
-        l2f==2.0.18 transforms3d pybullet==3.2.7
+    python benchmarks/peers/control.py  # ours only
+    # PYTHON: an interpreter with the peers installed
+    python benchmarks/peers/control.py --peers PYTHON
+    python -m venv peers && peers/bin/pip install exciting-environments==0.2.4 \
+        gym-electric-motor==3.0.3 l2f==2.0.18 transforms3d pybullet==3.2.7
     peers/bin/pip install --no-deps git+https://github.com/utiasDSL/gym-pybullet-drones
 
 Peers and our single environments run one process at a time. Figures are steps per second.
 
-* One environment: random actions, drawn in advance on both sides, for every id that both sides have, resets included.
-  Ours is made by ``gymnasium.make``, the peer by its own constructor. Ours has time limits and trips, the peer only
-  trips.
-* Batches, each scanned in one compiled program, in one process for each core (`cores.py`); the size is that of one
-  process. ``equations`` computes the equations and the observation, which is all that the peers' batches do.
-  ``transition`` also moves a random set point; ``observed`` adds the observation to it. ``constant`` and ``reference``
-  run the whole task, with rewards, ends and resets, under constant actions or the reference player. For quadcopters it
-  also prints the time flown per second, to compare with the five months of Eschmann et al., "Learning to Fly in
-  Seconds" (2024, arXiv:2311.13081), which were measured on a GPU for the equations alone under zero commands.
-* A swarm of 64 quadcopters in each other's wakes, spaced like the 32 of the registered id. Each vehicle's steps count.
+* One environment: random actions, drawn in advance on both sides, for every id that both sides
+  have, resets included. Ours is made by ``gymnasium.make``, the peer by its own constructor. Ours
+  has time limits and trips, the peer only trips.
+* Batches, each scanned in one compiled program, in one process for each core (`cores.py`); the size
+  is that of one process. ``equations`` computes the equations and the observation, which is all
+  that the peers' batches do. ``transition`` also moves a random set point; ``observed`` adds the
+  observation to it. ``constant`` and ``reference`` run the whole task, with rewards, ends and
+  resets, under constant actions or the reference player. For quadcopters it also prints the time
+  flown per second, to compare with the five months of Eschmann et al., "Learning to Fly in Seconds"
+  (2024, arXiv:2311.13081), which were measured on a GPU for the equations alone under zero
+  commands.
+* A swarm of 64 quadcopters in each other's wakes, spaced like the 32 of the registered id. Each
+  vehicle's steps count.
 """
 
 import argparse
@@ -74,7 +79,9 @@ def single_environments(python: str | None) -> None:
     for name in dict.fromkeys(name for name, _ in pairs.values()) if python else ():
         arguments = [argument for owner, argument in pairs.values() if owner == name]
         figures = peer(str(python), name, arguments)
-        peer_rates |= {(name, argument): figure for argument, figure in zip(arguments, figures, strict=True)}
+        peer_rates |= {
+            (name, argument): figure for argument, figure in zip(arguments, figures, strict=True)
+        }
     print(f"\n{'one environment':32s}{'ours':>12s}{'peer':>12s}{'ratio':>8s}")
     ratios = []
     for task_id, names in pairs.items():
@@ -89,16 +96,27 @@ def single_environments(python: str | None) -> None:
 
 
 def batches(cores: Cores, python: str | None) -> None:
-    """Print the speed of one task of each family at several batch sizes, and of the peers at theirs."""
-    for task_id, name in (("rlsuite/PMSMCurrent-v0", "exciting"), ("rlsuite/QuadcopterHover-v0", "l2f")):
+    """Print the speed of one task of each family at several batch sizes,
+    and of the peers at theirs.
+    """
+    for task_id, name in (
+        ("rlsuite/PMSMCurrent-v0", "exciting"),
+        ("rlsuite/QuadcopterHover-v0", "l2f"),
+    ):
         print("\n" + physics.header(f"{task_id}, million"))
         rows = []
         for size in SIZES if cores.count else (*SIZES, ACCELERATOR_SIZE):
             rows.append(cores.sums(task_figures, task_id, size))
             print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in rows[-1]), flush=True)
         if name == "l2f":
-            days = [max(column) * 1e6 * dynamics.STEP / 86_400 for column in zip(*rows, strict=True)]
-            print(f"{'days flown per second, best size':32s}" + "".join(f"{value:12.1f}" for value in days), flush=True)
+            days = [
+                max(column) * 1e6 * dynamics.STEP / 86_400 for column in zip(*rows, strict=True)
+            ]
+            print(
+                f"{'days flown per second, best size':32s}"
+                + "".join(f"{value:12.1f}" for value in days),
+                flush=True,
+            )
         sizes = [str(size) for size in PEER_SIZES[name]]
         for size, figure in zip(sizes, peer(python, name, sizes) if python else (), strict=False):
             print(f"{f'{name}, {size}':32s}{figure / 1e6:12.2f}", flush=True)
@@ -122,13 +140,16 @@ def swarm_figures(size: int) -> list[float]:
     swarm_card = card("rlsuite/QuadcopterSwarm32-v0")
     radius = swarm_card.settings["radius"] * math.sqrt(SWARM / swarm_card.agents)
     task = replace(
-        swarm_card, id=f"QuadcopterSwarm{SWARM}", agents=SWARM, settings={"vehicles": SWARM, "radius": radius}
+        swarm_card,
+        id=f"QuadcopterSwarm{SWARM}",
+        agents=SWARM,
+        settings={"vehicles": SWARM, "radius": radius},
     ).build()
     return physics.figures(task, size)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter with the peers installed")
     python = parser.parse_args().peers
     print(f"{jax.devices()[0]}, Python {sys.version.split()[0]}")

@@ -2,9 +2,10 @@
 
     python control_peers.py SECONDS NAME ARGUMENT...   # prints a line for each argument
 
-``control.py`` runs this file in the peers' own environment. Random actions are drawn in advance, so that neither their
-cost nor their use of the processor's caches counts. Single environments reset when an episode ends; the peers' batches
-never end. For exciting-environments, the faster of its jitted step and a compiled loop over it counts.
+``control.py`` runs this file in the peers' own environment. Random actions are drawn in advance, so
+that neither their cost nor their use of the processor's caches counts. Single environments reset
+when an episode ends; the peers' batches never end. For exciting-environments, the faster of its
+jitted step and a compiled loop over it counts.
 """
 
 import itertools
@@ -46,7 +47,9 @@ def motor(seconds: float, task_id: str) -> float:
 
 
 def drone(seconds: float, actions: str) -> float:
-    """Measure gym-pybullet-drones' hover task: 30 decisions per simulated second, eight PyBullet steps each."""
+    """Measure gym-pybullet-drones' hover task:
+    30 decisions per simulated second, eight PyBullet steps each.
+    """
     from gym_pybullet_drones.envs.HoverAviary import HoverAviary
     from gym_pybullet_drones.utils.enums import ActionType
 
@@ -54,7 +57,9 @@ def drone(seconds: float, actions: str) -> float:
 
 
 def exciting(seconds: float, size: str) -> float:
-    """Measure exciting-environments' PMSM: equations and observation, without set point, reward or reset."""
+    """Measure exciting-environments' PMSM: equations and observation,
+    without set point, reward or reset.
+    """
     import jax
     import numpy as np
     from exciting_environments.pmsm import PMSM
@@ -70,7 +75,9 @@ def exciting(seconds: float, size: str) -> float:
 
     scan = jax.jit(lambda state: jax.lax.scan(step, state, None, loop))
     return max(
-        repeated(lambda: jax.block_until_ready(env.vmap_step(state, action)), int(size), seconds / 2),
+        repeated(
+            lambda: jax.block_until_ready(env.vmap_step(state, action)), int(size), seconds / 2
+        ),
         repeated(lambda: jax.block_until_ready(scan(state)), int(size) * loop, seconds / 2),
     )
 
@@ -84,7 +91,11 @@ def learning_to_fly(seconds: float, size: str) -> float:
     device, rng, env = l2f.Device(), vector.VectorRng(), vector.VectorEnvironment()
     params, state, after = vector.VectorParameters(), vector.VectorState(), vector.VectorState()
     observation = np.zeros((env.N_ENVIRONMENTS, env.OBSERVATION_DIM), np.float32)
-    action = np.random.default_rng(0).uniform(-1, 1, (env.N_ENVIRONMENTS, env.ACTION_DIM)).astype(np.float32)
+    action = (
+        np.random.default_rng(0)
+        .uniform(-1, 1, (env.N_ENVIRONMENTS, env.ACTION_DIM))
+        .astype(np.float32)
+    )
     vector.initialize_rng(device, rng, 0)
     vector.initialize_environment(device, env)
     vector.sample_initial_parameters(device, env, params, rng)
@@ -98,7 +109,12 @@ def learning_to_fly(seconds: float, size: str) -> float:
     return repeated(two_steps, 2 * env.N_ENVIRONMENTS, seconds)
 
 
-PEERS = {"gym-electric-motor": motor, "gym-pybullet-drones": drone, "exciting": exciting, "l2f": learning_to_fly}
+PEERS = {
+    "gym-electric-motor": motor,
+    "gym-pybullet-drones": drone,
+    "exciting": exciting,
+    "l2f": learning_to_fly,
+}
 
 if __name__ == "__main__":
     for argument in sys.argv[3:]:

@@ -1,7 +1,8 @@
-"""Run measurements in one single-threaded process for each core, which is how batches use a processor best.
+"""Run measurements in one single-threaded process for each core,
+which is how batches use a processor best.
 
-A second thread in one process gains little if kernels take some microseconds each. With an accelerator, the calling
-process measures alone.
+A second thread in one process gains little if kernels take some microseconds each. With an
+accelerator, the calling process measures alone.
 """
 
 from __future__ import annotations
@@ -20,16 +21,22 @@ _barriers: list[Barrier] = []
 
 
 class Cores:
-    """Pool of one process for each core, or of none with an accelerator; it lives until the program ends."""
+    """Pool of one process for each core, or of none with an accelerator;
+    it lives until the program ends.
+    """
 
     def __init__(self) -> None:
         self.count = (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 0
         context = multiprocessing.get_context("spawn")
         if self.count:
-            self.processes = ProcessPoolExecutor(self.count, context, _prepare, (context.Barrier(self.count),))
+            self.processes = ProcessPoolExecutor(
+                self.count, context, _prepare, (context.Barrier(self.count),)
+            )
 
     def sums(self, measure: Callable[..., list[float]], *arguments: Any) -> list[float]:
-        """Call ``measure(*arguments)`` in every process and add up the results; it calls :func:`wait_for_all`."""
+        """Call ``measure(*arguments)`` in every process and add up the results;
+        it calls :func:`wait_for_all`.
+        """
         if not self.count:
             return measure(*arguments)
         rows = [self.processes.submit(measure, *arguments) for _ in range(self.count)]
@@ -37,7 +44,9 @@ class Cores:
 
 
 def wait_for_all() -> None:
-    """Wait until every process has called this, so that all start timing together. Outside a pool, return at once.
+    """Wait until every process has called this, so that all start timing together.
+
+    Outside a pool, return at once.
 
     Raises:
         threading.BrokenBarrierError: a process has not arrived within ten minutes.

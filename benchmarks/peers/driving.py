@@ -1,18 +1,19 @@
 """Compare the speed of our roads with that of highway-env's, in one run on one machine.
 
-    pip install highway-env && python benchmarks/peers/driving.py                        # every road
+    pip install highway-env && python benchmarks/peers/driving.py  # every road
     python benchmarks/peers/driving.py rlsuite/Highway-v0 rlsuite/EcoDriving-v0
 
-Both sides take random actions, resets included. highway-env runs one episode at a time in one process and tests every
-pair of vehicles for collisions. Ours is measured as one environment through ``gymnasium.make``, as a batch with NumPy
-arrays in and out, and as one fused program; batches use all cores. Figures are medians of three interleaved rounds, so
-that other load on the machine affects all of them.
+Both sides take random actions, resets included. highway-env runs one episode at a time in one
+process and tests every pair of vehicles for collisions. Ours is measured as one environment through
+``gymnasium.make``, as a batch with NumPy arrays in and out, and as one fused program; batches use
+all cores. Figures are medians of three interleaved rounds, so that other load on the machine
+affects all of them.
 
-Where the state counts vehicles, the last column has vehicle-steps: steps by the mean number of vehicles on the road in
-test episodes. Those of twins are simulated too and do not count.
+Where the state counts vehicles, the last column has vehicle-steps: steps by the mean number of
+vehicles on the road in test episodes. Those of twins are simulated too and do not count.
 
-A ratio appears only beside a peer that this run has measured. Where highway-env is not installed, its steps per second
-of version 1.12.0 are cited, measured once on a machine with two cores.
+A ratio appears only beside a peer that this run has measured. Where highway-env is not installed,
+its steps per second of version 1.12.0 are cited, measured once on a machine with two cores.
 """
 
 import statistics
@@ -27,7 +28,7 @@ import numpy as np
 from control_peers import single
 
 from rlbench_suite.cli.task_commands import speed
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Task
 from rlbench_suite.envs.driving.traffic.approach import EXIT
@@ -83,7 +84,9 @@ def peer(road: Road) -> float:
 
 
 def vehicles(task: Task[Any, Any], horizon: int) -> float:
-    """Return the mean number of vehicles on the road while ``noop`` drives; 0 where the state does not count them."""
+    """Return the mean number of vehicles on the road while ``noop`` drives;
+    0 where the state does not count them.
+    """
 
     def count(state: Any, params: Any) -> Any:
         traffic, ring = getattr(state, "traffic", None), getattr(state, "ring", None)
@@ -98,7 +101,7 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
         return 0
 
     def episode(key: Any) -> Any:
-        first, _ = begin(task, key, 0, Draw.parse("test", task))
+        first, _ = begin(task, key, 0, ContextSource.parse("test", task))
 
         def step(now: Any, _: None) -> Any:
             after, result = advance(task, now, task.noop_action(), jnp.int32(horizon))
@@ -108,7 +111,9 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
         before = jnp.cumsum(over) - over == 0  # later steps do not count
         return jnp.where(before, counts, 0).sum(), before.sum()
 
-    counts, steps = jax.jit(jax.vmap(episode))(np.stack([seed_key(seed) for seed in range(EPISODES)]))
+    counts, steps = jax.jit(jax.vmap(episode))(
+        np.stack([seed_key(seed) for seed in range(EPISODES)])
+    )
     return float(counts.sum() / steps.sum())
 
 
@@ -129,12 +134,15 @@ def main() -> None:
     if unknown := [name for name in task_ids if name not in ROADS]:
         raise SystemExit(f"{unknown[0]} is none of the roads: {', '.join(ROADS)}")
     print(
-        f"{jax.devices()[0]}, steps per second, median of {ROUNDS} rounds, ratio to the peer, vehicle-steps per second"
+        f"{jax.devices()[0]}, steps per second, median of {ROUNDS} rounds, ratio to the peer, "
+        f"vehicle-steps per second"
     )
     for task_id in task_ids:
         road, task_card = ROADS[task_id], card(task_id)
         rounds = [measured(task_id, road) for _ in range(ROUNDS)]
-        figures = {method: statistics.median(figure[method] for figure in rounds) for method in rounds[0]}
+        figures = {
+            method: statistics.median(figure[method] for figure in rounds) for method in rounds[0]
+        }
         base = figures.get(f"highway-env, {road.peer}", 0.0)
         if road.peer and not base:
             print(f"{f'highway-env, {road.peer}, cited':48s}{road.cited:12,.1f}")

@@ -1,15 +1,18 @@
-"""Compare the speed of our greenhouses with that of lettuce-greenhouse-gym and gl-gym, in one run on one machine.
+"""Compare the speed of our greenhouses with that
+of lettuce-greenhouse-gym and gl-gym, in one run on one machine.
 
     pip install lettuce-greenhouse-gym==0.1.3 && python benchmarks/peers/greenhouse.py
 
-Both sides take random actions, resets included, and one decision per control interval: half an hour of Lettuce-v0,
-Tomato-v0 and lettuce-greenhouse-gym, a quarter of an hour of gl-gym, whose model has 28 states where ours has ten. A
-peer runs one episode at a time in one process. Ours is measured as one environment through ``gymnasium.make``, as
-batches with NumPy arrays in and out, and as fused programs, both in one process for each core (``cores.py``). Figures
-are medians of three interleaved rounds, so that other load on the machine affects all of them.
+Both sides take random actions, resets included, and one decision per control interval: half an hour
+of Lettuce-v0, Tomato-v0 and lettuce-greenhouse-gym, a quarter of an hour of gl-gym, whose model has
+28 states where ours has ten. A peer runs one episode at a time in one process. Ours is measured as
+one environment through ``gymnasium.make``, as batches with NumPy arrays in and out, and as fused
+programs, both in one process for each core (``cores.py``). Figures are medians of three interleaved
+rounds, so that other load on the machine affects all of them.
 
-gl-gym needs versions of Gymnasium and NumPy that ours cannot share, so its figure is cited, as is that of
-lettuce-greenhouse-gym where it is not installed: both were measured once, on a machine with two cores.
+gl-gym needs versions of Gymnasium and NumPy that ours cannot share, so its figure is cited, as is
+that of lettuce-greenhouse-gym where it is not installed: both were measured once, on a machine with
+two cores.
 """
 
 import statistics
@@ -40,7 +43,9 @@ def peer() -> float:
 
 
 def measured(cores: Cores, task_id: str) -> dict[str, float]:
-    """Measure steps per second of a task in every way, and of lettuce-greenhouse-gym beside the lettuce."""
+    """Measure steps per second of a task in every way,
+    and of lettuce-greenhouse-gym beside the lettuce.
+    """
     size = SIZES[task_id]
     beside = PEERS[task_id][0] == LETTUCE and find_spec("lettuce_greenhouse_gym")
     figures = {LETTUCE: peer()} if beside else {}
@@ -58,10 +63,15 @@ def on_every_core(method: str, task_id: str, size: int) -> list[float]:
 
 def main() -> None:
     cores = Cores()
-    print(f"{jax.devices()[0]}, {cores.count} processes, steps per second, median of {ROUNDS} rounds")
+    print(
+        f"{jax.devices()[0]}, {cores.count} processes, steps per second, median of {ROUNDS} rounds"
+    )
     for task_id, (name, cited) in PEERS.items():
         rounds = [measured(cores, task_id) for _ in range(ROUNDS)]
-        figures = {method: statistics.median(measurement[method] for measurement in rounds) for method in rounds[0]}
+        figures = {
+            method: statistics.median(measurement[method] for measurement in rounds)
+            for method in rounds[0]
+        }
         if name not in figures:
             figures = {f"{name}, cited": cited} | figures
         base = next(iter(figures.values()))

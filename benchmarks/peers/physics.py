@@ -2,16 +2,17 @@
 
     python benchmarks/peers/physics.py
 
-Each figure is the best of five runs of one compiled program that scans over steps, one block of the batch after the
-other (`rollout.in_blocks`). The columns are:
+Each figure is the best of five runs of one compiled program that scans over steps, one block of the
+batch after the other (`rollout.in_blocks`). The columns are:
 
-* ``equations``: the equations of the machine or vehicle and the observation, under constant actions;
+* ``equations``: the equations of the machine or vehicle and the observation, under constant
+  actions;
 * ``transition``: the transition, which also moves a random reference;
 * ``observed``: the transition and the observation;
-* ``constant``: the whole task under constant actions, which differ between environments; crashes and resets are
-  frequent;
-* ``reference``: the whole task with the family's reference player, whose own cost counts; resets come only at the time
-  limit.
+* ``constant``: the whole task under constant actions, which differ between environments; crashes
+  and resets are frequent;
+* ``reference``: the whole task with the family's reference player, whose own cost counts; resets
+  come only at the time limit.
 """
 
 import time
@@ -25,23 +26,31 @@ import numpy as np
 from cores import wait_for_all
 
 from rlbench_suite.adapters.rollout import in_blocks, open_stream, step_stream
-from rlbench_suite.core.episode import Draw, seed_key
+from rlbench_suite.core.episode import ContextSource, seed_key
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.machines import pmsm
 from rlbench_suite.envs.motor.machines.frames import DQ
-from rlbench_suite.envs.motor.tasks.pmsm_current import STEP, VOLTAGE_LIMIT, PMSMCurrent, within_unit_circle
+from rlbench_suite.envs.motor.tasks.pmsm_current import (
+    STEP,
+    VOLTAGE_LIMIT,
+    PMSMCurrent,
+    within_unit_circle,
+)
 
 TASKS = "rlsuite/QuadcopterHover-v0", "rlsuite/PMSMCurrent-v0"
 SIZES = 4_096, 65_536
 STEPS_PER_RUN = 2**21
 MIN_LENGTH = 256
 """Shortest scan; a shorter one would measure how a batch is loaded and stored."""
-DRAW = Draw(np.int32(0), np.int32(-1))
+DRAW = ContextSource(np.int32(0), np.int32(-1))
 
 
-def million_steps(body: Callable[[Any, Any, jax.Array], Any], carry: Any, fixed: Any, steps_each: int) -> float:
-    """Measure million steps per second of scanning ``body(carry, fixed, t)``, block by block if the batch is large.
+def million_steps(
+    body: Callable[[Any, Any, jax.Array], Any], carry: Any, fixed: Any, steps_each: int
+) -> float:
+    """Measure million steps per second of scanning ``body(carry, fixed, t)``,
+    block by block if the batch is large.
 
     Args:
         body: returns the next ``carry``.
@@ -54,7 +63,9 @@ def million_steps(body: Callable[[Any, Any, jax.Array], Any], carry: Any, fixed:
 
     def run(batch: Any) -> Any:
         carry, fixed = batch
-        return jax.lax.scan(lambda carry, t: (body(carry, fixed, t), None), carry, jnp.arange(length))[0]
+        return jax.lax.scan(
+            lambda carry, t: (body(carry, fixed, t), None), carry, jnp.arange(length)
+        )[0]
 
     program = jax.jit(lambda batch: in_blocks(run, batch))
     jax.block_until_ready(program((carry, fixed)))
@@ -76,7 +87,9 @@ def header(first: str) -> str:
 
 
 def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
-    """Return the state after one step of the physical equations alone, without a moving reference."""
+    """Return the state after one step of the physical equations alone,
+    without a moving reference.
+    """
     if not isinstance(task, PMSMCurrent):
         return task.transition(state, action, key, params)  # quadcopters have no moving reference
     applied = within_unit_circle(DQ(action[0], action[1]))
@@ -86,11 +99,15 @@ def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: 
 
 
 def figures(task: Any, size: int) -> list[float]:
-    """Measure the columns for a batch of ``size``; in a multi-agent task each agent's steps count."""
+    """Measure the columns for a batch of ``size``;
+    in a multi-agent task each agent's steps count.
+    """
     limit = np.int32(task.card.horizon)
     seeds = np.stack([seed_key(seed) for seed in range(size)])
     stream = jax.jit(partial(open_stream, task))(seeds, DRAW)
-    actions = np.random.default_rng(0).uniform(-1, 1, (size, *task.action_space.shape)).astype(task.dtype)
+    actions = (
+        np.random.default_rng(0).uniform(-1, 1, (size, *task.action_space.shape)).astype(task.dtype)
+    )
     player = reference_player(task)
     numbers = jax.random.bits(jax.random.key(0), (size, 2), np.uint32)
     memory = jax.vmap(player.initial)(stream.episodes.params)
@@ -98,7 +115,9 @@ def figures(task: Any, size: int) -> list[float]:
     earned = jnp.zeros(size, task.dtype)
 
     def keys(numbers: jax.Array, t: jax.Array) -> jax.Array:
-        """Return keys that differ at every step, because otherwise the compiler would draw once for all steps."""
+        """Return keys that differ at every step,
+        because otherwise the compiler would draw once for all steps.
+        """
         return jax.random.wrap_key_data(numbers + t.astype(np.uint32))
 
     def physics(state: Any, fixed: Any, t: jax.Array) -> Any:
@@ -150,7 +169,10 @@ def main() -> None:
         task = card(name).build()
         print(header(name))
         for size in SIZES:
-            print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in figures(task, size)), flush=True)
+            print(
+                f"{size:32,d}" + "".join(f"{value:12.1f}" for value in figures(task, size)),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Time one step of policies as C: an untrained policy of PPO's smoke budget on each task, compiled with cc -O2.
+"""Time one step of policies as C: an untrained policy
+of PPO's smoke budget on each task, compiled with cc -O2.
 
-python benchmarks/speed/c_step.py                    # a drive by voltages, by switch states, and without a speed sensor
-python benchmarks/speed/c_step.py rlsuite/QuadcopterHover-v0
+python benchmarks/speed/c_step.py  # a drive by voltages, by switch states, and without a speed
+sensor python benchmarks/speed/c_step.py rlsuite/QuadcopterHover-v0
 
-A step's time does not depend on the weights. The table also shows the bytes of its constants with weights of 32 and of
-8 bits, and the multiplications with an addition.
+A step's time does not depend on the weights. The table also shows the bytes of its constants with
+weights of 32 and of 8 bits, and the multiplications with an addition.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from pathlib import Path
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.core import registry
 from rlbench_suite.evaluation.deploy import policy_export
-from rlbench_suite.evaluation.deploy.network import NetworkPolicy, multiply_adds, parameters, weights
+from rlbench_suite.evaluation.deploy.network import (
+    NetworkPolicy,
+    multiply_adds,
+    parameters,
+    weights,
+)
 from rlbench_suite.evaluation.trajectory import play
 
 TASKS = ("rlsuite/PMSMSpeed-v0", "rlsuite/PMSMCurrentFinite-v0", "rlsuite/PMSMSpeedSensorless-v0")
@@ -61,9 +67,23 @@ def microseconds(header: str, discrete: bool) -> float:
         (folder / "timed.h").write_text(header)
         (folder / "driver.c").write_text(DRIVER)
         kind = ["-DRESULT=int", "-DGIVEN=0,"] if discrete else ["-DRESULT=float", "-DGIVEN="]
-        command = ["cc", "-std=c99", "-O2", f"-DSTEPS={STEPS}", *kind, "driver.c", "-o", "driver", "-lm"]
+        command = [
+            "cc",
+            "-std=c99",
+            "-O2",
+            f"-DSTEPS={STEPS}",
+            *kind,
+            "driver.c",
+            "-o",
+            "driver",
+            "-lm",
+        ]
         subprocess.run(command, cwd=folder, check=True)
-        return float(subprocess.run([folder / "driver"], capture_output=True, text=True, check=True).stdout.split()[0])
+        return float(
+            subprocess.run(
+                [folder / "driver"], capture_output=True, text=True, check=True
+            ).stdout.split()[0]
+        )
 
 
 def main() -> None:
@@ -72,7 +92,9 @@ def main() -> None:
     print(f"{'task':36}" + "".join(f"{head:>15}" for head in heads))
     for task_id in sys.argv[1:] or TASKS:
         task, agent = registry.card(task_id).build(), PPO()
-        network = policy_export.network_of(agent.untrained_policy(task, agent.config(task, "smoke")), "ppo")
+        network = policy_export.network_of(
+            agent.untrained_policy(task, agent.config(task, "smoke")), "ppo"
+        )
         times = []
         for loss in (None, 0.0):
             used = network if loss is None else network.quantised()
@@ -87,7 +109,9 @@ def main() -> None:
             f"{4 * numbers:,}",
             f"{4 * (numbers + outputs) - 3 * int8_weights:,}",
         ]
-        print(f"{task_id:36}" + "".join(f"{cell:>15}" for cell in [*row, f"{products:,}"]), flush=True)
+        print(
+            f"{task_id:36}" + "".join(f"{cell:>15}" for cell in [*row, f"{products:,}"]), flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Count the programs that a context of one's own compiles for a single environment, and the seconds that takes.
+"""Count the programs that a context of one's own compiles
+for a single environment, and the seconds that takes.
 
-Each task is made as shipped, then with two contexts that differ in one constant, all with an empty cache of programs.
-Run: ``python benchmarks/speed/context_cost.py``.
+Each task is made as shipped, then with two contexts that differ in one constant, all with an empty
+cache of programs. Run: ``python benchmarks/speed/context_cost.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ CONSTANTS = {
 
 
 def cost(task_id: str, **keywords: Any) -> tuple[int, float]:
-    """Return the number of programs compiled for the first episode of an environment, and the CPU seconds it took."""
+    """Return the number of programs compiled for the first episode
+    of an environment, and the CPU seconds it took.
+    """
     before, start = len(list(CACHE.glob("*-cache"))), time.process_time()
     env: Any = gymnasium.make(f"rlsuite/{task_id}", **keywords)
     env.reset(seed=0)
@@ -45,7 +48,9 @@ def main() -> None:
     """Print a line for each task and context."""
     for task_id, (name, *values) in CONSTANTS.items():
         shipped = cost(task_id)
-        print(f"{task_id:14s} shipped                     {shipped[0]} programs, {shipped[1]:.1f} s")
+        print(
+            f"{task_id:14s} shipped                     {shipped[0]} programs, {shipped[1]:.1f} s"
+        )
         for value in values:
             programs, seconds = cost(task_id, context={name: value})
             print(f"{task_id:14s} {f'{name}: {value:g}':27s} {programs} programs, {seconds:.1f} s")

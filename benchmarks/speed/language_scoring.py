@@ -1,9 +1,11 @@
-"""Measure how many replies of language models are scored per second, and how long hostile replies take.
+"""Measure how many replies of language models are scored per second,
+and how long hostile replies take.
 
     python benchmarks/speed/language_scoring.py [--ids A-v0,B-v0]
 
-One process scores replies to test rows of the default tier that came back from JSON, eight replies a row, as the groups
-of a trainer are. The columns are replies per second by ``rlbench_suite.language.score``:
+One process scores replies to test rows of the default tier that came back from JSON, eight replies
+a row, as the groups of a trainer are. The columns are replies per second by
+``rlbench_suite.language.score``:
 
 * ``right``: text, then the answer of the exact solver;
 * ``other``: the answer to the row before, which the rules judge;
@@ -11,7 +13,8 @@ of a trainer are. The columns are replies per second by ``rlbench_suite.language
 * ``partial``: the same with partial credit;
 * ``lenient``: the right answer in a code fence inside the tags, read leniently;
 * ``fenced``: a random answer of the right format in a code fence, read leniently;
-* ``hostile``: milliseconds of processor time for the slowest of the replies in :data:`HOSTILE`, strict or lenient.
+* ``hostile``: milliseconds of processor time for the slowest of the replies in :data:`HOSTILE`,
+  strict or lenient.
 """
 
 import argparse
@@ -61,7 +64,9 @@ def tagged(answer: str) -> str:
 def rates(rows: Sequence[Row]) -> list[float]:
     """Measure replies per second, a number for each of :data:`COLUMNS`."""
     instances = [instance_of(row) for row in rows]
-    guesses = [puzzle.guess(instance, Dice(0, seed)) for seed, (puzzle, instance) in enumerate(instances)]
+    guesses = [
+        puzzle.guess(instance, Dice(0, seed)) for seed, (puzzle, instance) in enumerate(instances)
+    ]
     answers = [row["answer"] for row in rows]
     kinds: list[tuple[list[str], dict[str, bool]]] = [
         ([f"Let me think.\n{tagged(answer)}\nDone." for answer in answers], {}),
@@ -71,10 +76,15 @@ def rates(rows: Sequence[Row]) -> list[float]:
         ([tagged(f"```\n{answer}\n```") for answer in answers], {"lenient": True}),
         ([tagged(f"```\n{guess}\n```") for guess in guesses], {"lenient": True}),
     ]
-    return [rate(scoring(rows, replies, reading), SECONDS, ROUNDS) * len(rows) * GROUP for replies, reading in kinds]
+    return [
+        rate(scoring(rows, replies, reading), SECONDS, ROUNDS) * len(rows) * GROUP
+        for replies, reading in kinds
+    ]
 
 
-def scoring(rows: Sequence[Row], replies: Sequence[str], reading: dict[str, bool]) -> Callable[[], None]:
+def scoring(
+    rows: Sequence[Row], replies: Sequence[str], reading: dict[str, bool]
+) -> Callable[[], None]:
     """Return a function that scores each reply, :data:`GROUP` times."""
     pairs = [(row, reply) for row, reply in zip(rows, replies, strict=True) for _ in range(GROUP)]
 
@@ -89,7 +99,12 @@ def slowest(row: Row) -> tuple[float, str]:
     """Return the seconds that the slowest hostile reply takes, and its name."""
     times = []
     for name, reply in HOSTILE.items():
-        for reading in ({}, {"lenient": True}, {"partial": True}, {"lenient": True, "outside_thoughts": True}):
+        for reading in (
+            {},
+            {"lenient": True},
+            {"partial": True},
+            {"lenient": True, "outside_thoughts": True},
+        ):
             start = time.process_time()
             score(row, reply, **reading)
             times.append((time.process_time() - start, f"{name} {' '.join(reading)}"))
@@ -98,10 +113,14 @@ def slowest(row: Row) -> tuple[float, str]:
 
 def main() -> None:
     """Print a line for each puzzle, and the medians."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
     options = parser.parse_args()
-    names = options.ids.split(",") if options.ids else [card.name for card in cards().values() if card.puzzle]
+    names = (
+        options.ids.split(",")
+        if options.ids
+        else [card.name for card in cards().values() if card.puzzle]
+    )
     print(f"{'puzzle':22s}" + "".join(f"{column:>11s}" for column in COLUMNS) + "    hostile")
     table: list[Any] = []
     for name in names:

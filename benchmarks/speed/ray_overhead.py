@@ -1,8 +1,10 @@
 """Compare the wall time of a run on Ray with that of the process pool, on this machine.
 
-    python benchmarks/speed/ray_overhead.py --agent ppo --suite smoke --seeds 2 --workers 2 --rounds 2
+    python benchmarks/speed/ray_overhead.py --agent ppo --suite smoke --seeds 2 --workers 2 --rounds
+    2
 
-Both begin with warm caches of compiled programs, and take turns. The time of Ray includes the start of its cluster.
+Both begin with warm caches of compiled programs, and take turns. The time of Ray includes the start
+of its cluster.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from rlbench_suite.cli import prepare_jax
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--agent", default="ppo")
     parser.add_argument("--suite", default="smoke")
     parser.add_argument("--seeds", type=int, default=2)
@@ -35,7 +39,10 @@ def main() -> None:
             now = measure(executor, manifest, options.workers)
             best[executor] = min(seconds, now)
             print(f"{executor:5} {now:7.1f} s, load {os.getloadavg()[0]:.1f}", flush=True)
-    print(f"best of {options.rounds}: Ray takes {best['ray'] / best['pool'] - 1:+.1%} of the pool's time more")
+    print(
+        f"best of {options.rounds}: Ray takes {best['ray'] / best['pool'] - 1:+.1%} of the pool's "
+        f"time more"
+    )
 
 
 def measure(executor: str, manifest, workers: int) -> float:
@@ -46,7 +53,11 @@ def measure(executor: str, manifest, workers: int) -> float:
 
     with tempfile.TemporaryDirectory() as folder, OpenRun.open(Path(folder), manifest) as run:
         began = time.perf_counter()
-        events = in_pool(run, workers) if executor == "pool" else in_cluster(run, Resources(), workers=workers)
+        events = (
+            in_pool(run, workers)
+            if executor == "pool"
+            else in_cluster(run, Resources(), workers=workers)
+        )
         for event in events:
             if event.kind == "failed":
                 raise RuntimeError(f"{event.cell}: {event.value}")

@@ -1,10 +1,11 @@
 """Play many episodes at once on a server on loopback, and check that each client gets its own.
 
-python benchmarks/speed/serve_load.py                        # 1,000 clients of Game24-v0, then of Wordle-v0
+python benchmarks/speed/serve_load.py  # 1,000 clients of Game24-v0, then of Wordle-v0
 python benchmarks/speed/serve_load.py --clients 200 OfficeApps-v0
 
-Each client resets to a seed of its own. When all have begun, each plays a script that depends on its seed. Every text,
-reward and score must be those of the same episode played alone in this process.
+Each client resets to a seed of its own. When all have begun, each plays a script that depends on
+its seed. Every text, reward and score must be those of the same episode played alone in this
+process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ Transcript = list[tuple[str, float | None, bool]]
 
 
 def replies(session: Session, seed: int) -> Iterator[str]:
-    """Yield a player's replies: for puzzles the solver's answer (every third one is wrong), else words by the seed."""
+    """Yield a player's replies: for puzzles the solver's answer (every third one is wrong),
+    else words by the seed.
+    """
     if isinstance(session, PuzzleSession):
         yield "?" if seed % 3 == 0 else f"<answer>{session.puzzle.solve(session.instance)}</answer>"
     else:
@@ -51,9 +54,13 @@ def alone(task_id: str, seed: int) -> tuple[list[str], Transcript]:
     return sent, transcript
 
 
-async def play(seed: int, sent: list[str], together: asyncio.Barrier, waits: list[float]) -> Transcript:
+async def play(
+    seed: int, sent: list[str], together: asyncio.Barrier, waits: list[float]
+) -> Transcript:
     """Play an episode on the server, and note how long each answer took."""
-    async with connect(f"ws://127.0.0.1:{PORT}/ws", open_timeout=60, ping_timeout=None) as connection:
+    async with connect(
+        f"ws://127.0.0.1:{PORT}/ws", open_timeout=60, ping_timeout=None
+    ) as connection:
 
         async def ask(kind: str, data: dict[str, object]) -> tuple[str, float | None, bool]:
             start = time.perf_counter()
@@ -62,7 +69,11 @@ async def play(seed: int, sent: list[str], together: asyncio.Barrier, waits: lis
             waits.append(time.perf_counter() - start)
             if answer["type"] == "error":
                 raise RuntimeError(answer["data"]["message"])
-            return answer["data"]["observation"]["text"], answer["data"]["reward"], answer["data"]["done"]
+            return (
+                answer["data"]["observation"]["text"],
+                answer["data"]["reward"],
+                answer["data"]["done"],
+            )
 
         transcript = [await ask("reset", {"seed": seed})]
         await together.wait()
@@ -72,7 +83,9 @@ async def play(seed: int, sent: list[str], together: asyncio.Barrier, waits: lis
 async def play_all(scripts: list[list[str]]) -> tuple[list[Transcript], list[float]]:
     """Play all episodes at once."""
     together, waits = asyncio.Barrier(len(scripts)), list[float]()
-    transcripts = await asyncio.gather(*(play(seed, sent, together, waits) for seed, sent in enumerate(scripts)))
+    transcripts = await asyncio.gather(
+        *(play(seed, sent, together, waits) for seed, sent in enumerate(scripts))
+    )
     return transcripts, sorted(waits)
 
 
@@ -80,7 +93,17 @@ def measure(task_id: str, clients: int) -> None:
     """Print how many episodes were right, and the times."""
     expected = [alone(task_id, seed) for seed in range(clients)]
     code = "from rlbench_suite.cli.suite import app; app()"
-    command = [sys.executable, "-c", code, "serve", task_id, "--port", str(PORT), "--max-sessions", str(clients)]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "serve",
+        task_id,
+        "--port",
+        str(PORT),
+        "--max-sessions",
+        str(clients),
+    ]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr
@@ -95,17 +118,20 @@ def measure(task_id: str, clients: int) -> None:
         transcripts, waits = asyncio.run(play_all([sent for sent, _ in expected]))
         took = time.perf_counter() - start
         with open(f"/proc/{server.pid}/status") as status:
-            memory = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+            memory = next(
+                int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")
+            )
     finally:
         server.terminate()
         server.wait()
     right = sum(
-        heard == expected_transcript for heard, (_, expected_transcript) in zip(transcripts, expected, strict=True)
+        heard == expected_transcript
+        for heard, (_, expected_transcript) in zip(transcripts, expected, strict=True)
     )
     print(
-        f"{task_id}: {right} of {clients} episodes as alone, {took:.1f} s, {len(waits) / took:,.0f} answers/s, "
-        f"answer median {1e3 * waits[len(waits) // 2]:.0f} ms, 99 % {1e3 * waits[int(0.99 * len(waits))]:.0f} ms, "
-        f"server {memory:.0f} MB"
+        f"{task_id}: {right} of {clients} episodes as alone, {took:.1f} s, "
+        f"{len(waits) / took:,.0f} answers/s, answer median {1e3 * waits[len(waits) // 2]:.0f} ms, "
+        f"99 % {1e3 * waits[int(0.99 * len(waits))]:.0f} ms, server {memory:.0f} MB"
     )
 
 

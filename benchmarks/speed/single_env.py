@@ -3,9 +3,10 @@
 python benchmarks/speed/single_env.py            # a line for each task of the smoke suite
 python benchmarks/speed/single_env.py rlsuite/QuadcopterHover-v0
 
-``step`` is a step of the env from ``gymnasium.make``, resets included; ``reset`` is one reset. ``program`` is a step's
-compiled program alone, in the calling thread, as the suite calls it. ``empty`` is a program that does nothing, called
-in the same way. ``JAX's device`` is the step's program on JAX's own device, which runs it in another thread if large.
+``step`` is a step of the env from ``gymnasium.make``, resets included; ``reset`` is one reset.
+``program`` is a step's compiled program alone, in the calling thread, as the suite calls it.
+``empty`` is a program that does nothing, called in the same way. ``JAX's device`` is the step's
+program on JAX's own device, which runs it in another thread if large.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ STEPS = 4_000
 
 
 def microseconds(work: Callable[[int], object]) -> float:
-    """Return the microseconds of a call, which gets its number as argument; the best of five runs."""
+    """Return the microseconds of a call,
+    which gets its number as argument; the best of five runs.
+    """
     work(0)  # compiles
     best = np.inf
     for _ in range(5):
@@ -68,7 +71,10 @@ def main() -> None:
     columns = "step", "reset", "program", "empty", "JAX's device"
     print(f"{'id':30}" + "".join(f"{column:>16}" for column in columns))
     for task_id in sys.argv[1:] or SMOKE:
-        print(f"{task_id:30}" + "".join(f"{figure:13.2f} us" for figure in figures(task_id)), flush=True)
+        print(
+            f"{task_id:30}" + "".join(f"{figure:13.2f} us" for figure in figures(task_id)),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Time the way from a data sheet to a policy in C: every command of a page, as it stands, in new processes.
+"""Time the way from a data sheet to a policy in C:
+every command of a page, as it stands, in new processes.
 
     python benchmarks/speed/ten_minutes.py                      # docs/extend/your_motor.md
     python benchmarks/speed/ten_minutes.py your_drone --seeds 5
 
-The commands run one after another in an empty folder with empty caches. Only the number of seeds is replaced, by one
-unless told otherwise, and benchmarks are left out. The table has the seconds of each command by the clock and of CPU
-time, that of its workers too; the latter hardly depends on what else the machine does.
-``tests/docs/test_own_plants.py`` runs the same commands with fewer steps.
+The commands run one after another in an empty folder with empty caches. Only the number of seeds is
+replaced, by one unless told otherwise, and benchmarks are left out. The table has the seconds of
+each command by the clock and of CPU time, that of its workers too; the latter hardly depends on
+what else the machine does. ``tests/docs/test_own_plants.py`` runs the same commands with fewer
+steps.
 """
 
 from __future__ import annotations
@@ -41,13 +43,19 @@ def data_sheet(page: str) -> str:
 
 def with_files(words: list[str], folder: Path) -> list[str]:
     """Return a command with the files that its patterns find, as a shell does."""
-    return [path for word in words for path in (sorted(glob(word, root_dir=folder)) if "*" in word else [word])]
+    return [
+        path
+        for word in words
+        for path in (sorted(glob(word, root_dir=folder)) if "*" in word else [word])
+    ]
 
 
 def seconds(words: list[str], folder: Path) -> tuple[float, float]:
     """Run a command in a folder; return its seconds, and its CPU seconds."""
     caches = {"XDG_CACHE_HOME": str(folder / "cache")}
-    environment = {name: value for name, value in os.environ.items() if name != "RLSUITE_CACHE"} | caches
+    environment = {
+        name: value for name, value in os.environ.items() if name != "RLSUITE_CACHE"
+    } | caches
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(words, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
     after, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - clock
@@ -56,8 +64,12 @@ def seconds(words: list[str], folder: Path) -> tuple[float, float]:
 
 def main() -> None:
     """Print a line for each command, and the sums."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("page", nargs="?", default="your_motor", choices=("your_motor", "your_drone"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "page", nargs="?", default="your_motor", choices=("your_motor", "your_drone")
+    )
     parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()
     page = (DOCS / f"{options.page}.md").read_text()

@@ -1,13 +1,14 @@
 """Measure turns a second in the text view, resets included.
 
-    python benchmarks/speed/text_turns.py             # every id of the suites text, tools and memory
+    python benchmarks/speed/text_turns.py  # every id of the suites text, tools and memory
     python benchmarks/speed/text_turns.py Search-v0   # suites and ids
 
-A language model's turn costs the reading of the reply, the step, and the words of the answer. One environment plays the
-replies of the reference player over again, in eight episodes (``reference``). In some worlds of tools the reference has
-done after one call or two, so that resets take most of the time; ``cycle`` is the speed of a fixed cycle of calls
-there, most of which are understood. ``words`` is the part of the turn that is text: reading the reply and describing
-the state, without the step. All are turns a second of processor time, the best of three rounds.
+A language model's turn costs the reading of the reply, the step, and the words of the answer. One
+environment plays the replies of the reference player over again, in eight episodes (``reference``).
+In some worlds of tools the reference has done after one call or two, so that resets take most of
+the time; ``cycle`` is the speed of a fixed cycle of calls there, most of which are understood.
+``words`` is the part of the turn that is text: reading the reply and describing the state, without
+the step. All are turns a second of processor time, the best of three rounds.
 """
 
 from __future__ import annotations
@@ -42,18 +43,34 @@ CALLS = {
         "shop_put_in_cart(product=7, quantity=1)",
     ),
     "Routing-v0": ("answer()", "ask(expert=Ada)", "ask(expert=Bruno)"),
-    "SQL-v0": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
+    "SQL-v0": (
+        "schema",
+        "run SELECT 1 + 1 AS two",
+        "run SELECT name FROM products",
+        "run SELECT name FROM books",
+    ),
     "Interpreter-v0": (
         "run\na = read; write a; goto 1",
         "run\nif left == 0 goto 5; a = read; b = b + a; goto 1; write b",
     ),
-    "Search-v0": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
-    "ServiceDesk-v0": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
+    "Search-v0": (
+        "search(person=Barano, relation=heir, page=1)",
+        "judge(document=1, label=current)",
+    ),
+    "ServiceDesk-v0": (
+        "ask(what=pin)",
+        "ask(what=wish)",
+        "ask(what=order)",
+        "look_up(order=1)",
+        "look_up(order=2)",
+    ),
 }
 
 
 def reference_episodes(env: Any) -> tuple[list[list[str]], list[tuple[str, Any]]]:
-    """Return the replies of the reference player in the first episodes of some seeds, and each with its episode."""
+    """Return the replies of the reference player in the first episodes
+    of some seeds, and each with its episode.
+    """
     task = env.unwrapped.task
     record = play(task, reference_player(task), range(EPISODES), split="train")
     episodes: list[list[str]] = []
@@ -66,7 +83,11 @@ def reference_episodes(env: Any) -> tuple[list[list[str]], list[tuple[str, Any]]
             episodes[-1].append(task.spell(action, before.state, before.params))
             turns.append((episodes[-1][-1], before))
             *_, info = env.step(episodes[-1][-1])
-            assert not info.get("invalid_action"), (task.card.id, episodes[-1][-1], info["invalid_reason"])
+            assert not info.get("invalid_action"), (
+                task.card.id,
+                episodes[-1][-1],
+                info["invalid_reason"],
+            )
     return episodes, turns
 
 

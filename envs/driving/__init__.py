@@ -1,1 +1,3 @@
-"""Driving: traffic of human-like drivers on a road, car following and lane changing from the literature."""
+"""Driving: traffic of human-like drivers on a road,
+car following and lane changing from the literature.
+"""

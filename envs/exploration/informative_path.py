@@ -1,36 +1,43 @@
-"""Choose a path along which measurements tell the most about a random field: informative path planning.
+"""Choose a path along which measurements tell the most about a random field:
+informative path planning.
 
-The field on an 8 x 8 grid is a Gaussian process with a known kernel, so that its posterior covariance P depends on
-where it was measured and not on what was measured. Each step enters a cell and measures there, with noise of variance
-R:
+The field on an 8 x 8 grid is a Gaussian process with a known kernel, so that its posterior
+covariance P depends on where it was measured and not on what was measured. Each step enters a cell
+and measures there, with noise of variance R:
 
     gain = 1/2 ln(1 + P_ii / R),   P <- P - P_:i P_i: / (P_ii + R)
 
-By the chain rule, gains add up to the mutual information of field and measurements, 1/2 ln det(I + K_AA / R), exactly.
-The update of rank one needs no factorisation.
+By the chain rule, gains add up to the mutual information of field and measurements, 1/2 ln det(I +
+K_AA / R), exactly. The update of rank one needs no factorisation.
 
-======================  ====================================================================================
-action                  ``Discrete(4)``: one cell to the east (+x), north (+y), west, south. Ways off the grid or beyond
-                        the budget are illegal (masked)
-observation ``(264,)``  row by row from below, each from the left: posterior variance (by 2.25) (64), prior variance
-                        (by 2.25) (64), cost of entering / 3 (64), measurements made / 24 (64); gain of each action,
-                        0 if illegal (by 1.6 nats) (4); place x, y (by 7); budget left (by 24); length scale (by 0.3)
+======================  ============================================================================
+action                  ``Discrete(4)``: one cell to the east (+x), north (+y), west, south. Ways
+                        off the grid or beyond the budget are illegal (masked)
+observation ``(264,)``  row by row from below, each from the left: posterior variance (by 2.25)
+(64), prior variance
+                        (by 2.25) (64), cost of entering / 3 (64), measurements made / 24 (64); gain
+                        of each action, 0 if illegal (by 1.6 nats) (4); place x, y (by 7); budget
+                        left (by 24); length scale (by 0.3)
 reward                  the gain of the step, in nats
 terminated              the budget pays for no further step
-success                 at least 0.7 of the information that greedy selection of 24 cells without travel gains
+success                 at least 0.7 of the information that greedy selection of 24 cells without
+                        travel gains
 start                   a random cell, nothing measured yet, a budget of 24
-context                 length scale of the kernel, 0.1..0.3 sides, train and test in alternating bands; three hills of
-                        the field's standard deviation, 0.3..1.5; cost of entering each cell, 1, 2 or 3
-======================  ====================================================================================
+context                 length scale of the kernel, 0.1..0.3 sides, train and test in alternating
+                        bands; three hills of the field's standard deviation, 0.3..1.5; cost of
+                        entering each cell, 1, 2 or 3
+======================  ============================================================================
 
-Mutual information with noise is monotone and submodular. So greedy *set* selection gains at least 1 - 1/e of the best
-set of as many measurements, which no path can beat. The bound is about sets: it makes ``of_bound`` a proven share of
-the best path's information, from below. Greedy *paths* have no such constant under a budget.
+Mutual information with noise is monotone and submodular. So greedy *set* selection gains at least 1
+- 1/e of the best set of as many measurements, which no path can beat. The bound is about sets: it
+makes ``of_bound`` a proven share of the best path's information, from below. Greedy *paths* have no
+such constant under a budget.
 
-Sources: Krause, Singh & Guestrin 2008, JMLR 9 (mutual information and greedy selection of sensors); Nemhauser, Wolsey &
-Fisher 1978, doi:10.1007/BF01588971 (1 - 1/e); Rasmussen & Williams 2006, equations 2.26 and 4.17 (posterior, Matern
-3/2); Cao, Wang, Vashisth, Fan & Sartoretti 2022 (CAtNIPP), arXiv:2205.13089 (the task with a budget of travel). Unlike
-there, paths lie on a grid with costs, the field's variance differs from place to place, and the reward is information.
+Sources: Krause, Singh & Guestrin 2008, JMLR 9 (mutual information and greedy selection of sensors);
+Nemhauser, Wolsey & Fisher 1978, doi:10.1007/BF01588971 (1 - 1/e); Rasmussen & Williams 2006,
+equations 2.26 and 4.17 (posterior, Matern 3/2); Cao, Wang, Vashisth, Fan & Sartoretti 2022
+(CAtNIPP), arXiv:2205.13089 (the task with a budget of travel). Unlike there, paths lie on a grid
+with costs, the field's variance differs from place to place, and the reward is information.
 """
 
 from __future__ import annotations
@@ -72,12 +79,16 @@ DISTANCES = np.linalg.norm(CELL_POSITIONS[:, None] - CELL_POSITIONS[None], axis=
 
 NEIGHBOURS = np.array(
     [
-        [min(max(x + dx, 0), SIDE - 1) + SIDE * min(max(y + dy, 0), SIDE - 1) for dx, dy in MOVES.values()]
+        [
+            min(max(x + dx, 0), SIDE - 1) + SIDE * min(max(y + dy, 0), SIDE - 1)
+            for dx, dy in MOVES.values()
+        ]
         for x, y in CELL_POSITIONS
     ],
     np.int32,
 )
-"""Cells to the east, north, west and south of each, int32 ``(64, 4)``; at an edge the cell itself."""
+"""Cells to the east, north, west and south of each, int32 ``(64, 4)``; at an edge the cell itself.
+"""
 
 
 class Params(NamedTuple):
@@ -157,7 +168,9 @@ class InformativePath(Task[Params, State]):
         height = jnp.zeros(CELLS, self.dtype)
         for i in range(HILLS):
             width = 0.1 + 0.15 * hills[i, 2]
-            squared_distance = ((x - hills[i, 0]) ** 2 + (y - hills[i, 1]) ** 2) / (2 * width * width)
+            squared_distance = ((x - hills[i, 0]) ** 2 + (y - hills[i, 1]) ** 2) / (
+                2 * width * width
+            )
             height = jnp.maximum(height, jnp.exp(-squared_distance))
         deviation = LOW + (HIGH - LOW) * height
         z = jnp.asarray(math.sqrt(3) * DISTANCES, self.dtype) / length
@@ -171,12 +184,15 @@ class InformativePath(Task[Params, State]):
         u = self.uniform(key, 2)
         x, y = (jnp.minimum(jnp.floor(SIDE * v).astype(jnp.int32), SIDE - 1) for v in u)
         nothing = jnp.zeros((), self.dtype)
-        return State(x, y, jnp.int32(BUDGET), params.covariance, jnp.zeros(CELLS, jnp.int32), nothing)
+        return State(
+            x, y, jnp.int32(BUDGET), params.covariance, jnp.zeros(CELLS, jnp.int32), nothing
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Enter a cell and measure there."""
         dx, dy = jnp.asarray(np.array(list(MOVES.values()), np.int32))[action]
-        # The kernel discards the result of an illegal move, but the computation must not leave the grid.
+        # The kernel discards the result of an illegal move, but the computation must not leave the
+        # grid.
         x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
         cell = x + SIDE * y
         return State(
@@ -188,7 +204,9 @@ class InformativePath(Task[Params, State]):
             state.gained + gain(state.covariance[cell, cell]),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the gain of the measurement; nothing after an illegal action."""
         cell = next_state.x + SIDE * next_state.y
         return jnp.where(next_state.budget < state.budget, gain(state.covariance[cell, cell]), 0)
@@ -197,7 +215,10 @@ class InformativePath(Task[Params, State]):
         """Return shape ``(264,)``; see the table."""
         now, before = jnp.diagonal(state.covariance), jnp.diagonal(params.covariance)
         cells, legal = around(state), self.action_mask(state, params)
-        position = (value.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for value in (state.x, state.y))
+        position = (
+            value.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1))
+            for value in (state.x, state.y)
+        )
         entries = jnp.concatenate([
             now / HIGH**2,
             before / HIGH**2,
@@ -212,11 +233,33 @@ class InformativePath(Task[Params, State]):
         """List the entries of :meth:`observation`, in order."""
         grid = (SIDE, SIDE)
         return (
-            Component("variance", "[row from below, column]: posterior variance of the field", f"{HIGH**2:g}", grid),
-            Component("prior", "[row from below, column]: variance before any measurement", f"{HIGH**2:g}", grid),
-            Component("costs", "[row from below, column]: budget that entering the cell takes", "3", grid),
-            Component("measured", "[row from below, column]: measurements made in the cell", f"{BUDGET}", grid),
-            Component("gains", "information of a step to the east, north, west, south", "1.6 nats", (len(MOVES),)),
+            Component(
+                "variance",
+                "[row from below, column]: posterior variance of the field",
+                f"{HIGH**2:g}",
+                grid,
+            ),
+            Component(
+                "prior",
+                "[row from below, column]: variance before any measurement",
+                f"{HIGH**2:g}",
+                grid,
+            ),
+            Component(
+                "costs", "[row from below, column]: budget that entering the cell takes", "3", grid
+            ),
+            Component(
+                "measured",
+                "[row from below, column]: measurements made in the cell",
+                f"{BUDGET}",
+                grid,
+            ),
+            Component(
+                "gains",
+                "information of a step to the east, north, west, south",
+                "1.6 nats",
+                (len(MOVES),),
+            ),
             Component("x", "column of the agent from the west", f"{SIDE - 1} cells"),
             Component("y", "row of the agent from the south", f"{SIDE - 1} cells"),
             Component("left", "budget that is left", f"{BUDGET}"),
@@ -245,7 +288,7 @@ class InformativePath(Task[Params, State]):
         on_grid = jnp.stack([x < SIDE - 1, y < SIDE - 1, x > 0, y > 0])
         return on_grid & (params.costs[around(state)] <= state.budget)
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Write the maps as numbers."""
@@ -253,8 +296,10 @@ class InformativePath(Task[Params, State]):
         names = list(MOVES)
         legal = [names[i] for i in np.flatnonzero(np.asarray(self.action_mask(state, params)))]
         return "\n".join([
-            f"A random field on {SIDE} x {SIDE} cells (Matern 3/2 kernel, length {SIDE * float(params.length):.2f} "
-            f"cells, noise of variance {NOISE:g}). A step measures the cell that it enters. Maps have north up and "
+            f"A random field on {SIDE} x {SIDE} cells (Matern 3/2 kernel, length "
+            f"{SIDE * float(params.length):.2f} "
+            f"cells, noise of variance {NOISE:g}). A step measures the cell that it enters. Maps "
+            f"have north up and "
             "east to the right.",
             "Prior standard deviation of the field:",
             *_map(np.sqrt(np.diagonal(params.covariance))),
@@ -264,9 +309,9 @@ class InformativePath(Task[Params, State]):
             *_map(params.costs, "d"),
             "Measurements made:",
             *_map(state.measured, "d"),
-            f"You are at column {x} from the west, row {y} from the south (counted from 0), with {int(state.budget)} "
-            f"of {BUDGET} budget left and {float(state.gained):.3f} nats gained. Open ways: "
-            f"{', '.join(legal) or 'none'}.",
+            f"You are at column {x} from the west, row {y} from the south (counted from 0), with "
+            f"{int(state.budget)} of {BUDGET} budget left and {float(state.gained):.3f} nats "
+            f"gained. Open ways: {', '.join(legal) or 'none'}.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
@@ -291,7 +336,9 @@ class InformativePath(Task[Params, State]):
         inside = 0 <= int(state.x) + dx < SIDE and 0 <= int(state.y) + dy < SIDE
         direction = list(MOVES)[int(action)]
         return (
-            f"the budget does not pay for a step to the {direction}" if inside else f"the grid ends to the {direction}"
+            f"the budget does not pay for a step to the {direction}"
+            if inside
+            else f"the grid ends to the {direction}"
         )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
@@ -299,20 +346,30 @@ class InformativePath(Task[Params, State]):
         return "the budget pays for no further step"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the standard deviation that is left (bright), costs (dots), measurements (rings) and the agent."""
+        """Draw the standard deviation that is left (bright),
+        costs (dots), measurements (rings) and the agent.
+        """
         scale = self.picture_shape[0] // SIDE
-        deviation = np.sqrt(np.maximum(np.diagonal(state.covariance), 0)).reshape(SIDE, SIDE)[::-1] / HIGH
+        deviation = (
+            np.sqrt(np.maximum(np.diagonal(state.covariance), 0)).reshape(SIDE, SIDE)[::-1] / HIGH
+        )
         colours = np.stack([40 + 200 * deviation, 30 + 130 * deviation, 90 - 40 * deviation], -1)
-        image = Image.fromarray(colours.clip(0, 255).astype(np.uint8).repeat(scale, 0).repeat(scale, 1))
+        image = Image.fromarray(
+            colours.clip(0, 255).astype(np.uint8).repeat(scale, 0).repeat(scale, 1)
+        )
         canvas = ImageDraw.Draw(image)
         for cell, (x, y) in enumerate(CELL_POSITIONS):
             left_edge, top = scale * x, scale * (SIDE - 1 - y)
             for dot in range(int(params.costs[cell])):
-                canvas.ellipse((left_edge + 4 + 6 * dot, top + 4, left_edge + 7 + 6 * dot, top + 7), fill="white")
+                canvas.ellipse(
+                    (left_edge + 4 + 6 * dot, top + 4, left_edge + 7 + 6 * dot, top + 7),
+                    fill="white",
+                )
             for ring in range(min(3, int(state.measured[cell]))):
                 edge = 10 + 3 * ring
                 canvas.ellipse(
-                    (left_edge + edge, top + edge, left_edge + scale - edge, top + scale - edge), outline="lightgreen"
+                    (left_edge + edge, top + edge, left_edge + scale - edge, top + scale - edge),
+                    outline="lightgreen",
                 )
         x, y = scale * (int(state.x) + 0.5), scale * (SIDE - int(state.y) - 0.5)
         canvas.ellipse((x - 6, y - 6, x + 6, y + 6), fill="deepskyblue", outline="white")
@@ -320,16 +377,21 @@ class InformativePath(Task[Params, State]):
 
 
 def around(state: State) -> jax.Array:
-    """Return the cells to the east, north, west and south, int32 ``(4,)``; at an edge the agent's own."""
+    """Return the cells to the east, north, west and south,
+    int32 ``(4,)``; at an edge the agent's own.
+    """
     return jnp.asarray(NEIGHBOURS)[state.x + SIDE * state.y]
 
 
 def _map(values: Any, form: str = ".2f") -> list[str]:
     """Write the numbers of all cells, the northern row first."""
-    return [" ".join(f"{value:{form}}" for value in row) for row in np.reshape(np.asarray(values), (SIDE, SIDE))[::-1]]
+    return [
+        " ".join(f"{value:{form}}" for value in row)
+        for row in np.reshape(np.asarray(values), (SIDE, SIDE))[::-1]
+    ]
 
 
-# -- reference player ----------------------------------------------------------------------------------------------
+# -- reference player ------------------------------------------------------------------------------
 
 WIDTH = 24
 """Paths that are kept for each amount of budget spent."""
@@ -356,8 +418,9 @@ class Paths(NamedTuple):
 class BeamPlanner(NamedTuple):
     """Planner of the whole way by beam search, anew at each step.
 
-    Of all paths that spend the same budget, it keeps the :data:`WIDTH` that gain most. Gains are exact, since each path
-    carries the covariance that it leaves. The planner goes the first step of the path that gains most in all.
+    Of all paths that spend the same budget, it keeps the :data:`WIDTH` that gain most. Gains are
+    exact, since each path carries the covariance that it leaves. The planner goes the first step of
+    the path that gains most in all.
     """
 
     @classmethod
@@ -376,14 +439,20 @@ class BeamPlanner(NamedTuple):
 
 
 @jax.custom_batching.sequential_vmap
-def first_step(cell: jax.Array, covariance: jax.Array, costs: jax.Array, budget: jax.Array) -> jax.Array:
+def first_step(
+    cell: jax.Array, covariance: jax.Array, costs: jax.Array, budget: jax.Array
+) -> jax.Array:
     """Return the first action of the best path from a cell.
 
-    A batch is searched one by one: paths of one search fit into a processor's cache, those of a thousand do not.
+    A batch is searched one by one: paths of one search fit into a processor's cache, those of a
+    thousand do not.
     """
     nobody = jnp.full((DEAREST, WIDTH), -1, jnp.int32)
     none = Paths(
-        nobody.astype(covariance.dtype), nobody, nobody, jnp.zeros((DEAREST, WIDTH, CELLS, CELLS), covariance.dtype)
+        nobody.astype(covariance.dtype),
+        nobody,
+        nobody,
+        jnp.zeros((DEAREST, WIDTH, CELLS, CELLS), covariance.dtype),
     )
     start = Paths(
         none.gained.at[-1, 0].set(0),
@@ -392,27 +461,43 @@ def first_step(cell: jax.Array, covariance: jax.Array, costs: jax.Array, budget:
         none.covariance.at[-1, 0].set(covariance),
     )
 
-    def spend(budget_used: jax.Array, carry: tuple[Paths, jax.Array, jax.Array]) -> tuple[Paths, jax.Array, jax.Array]:
+    def spend(
+        budget_used: jax.Array, carry: tuple[Paths, jax.Array, jax.Array]
+    ) -> tuple[Paths, jax.Array, jax.Array]:
         recent, best_gain, action = carry
         now = extended(recent, costs)
-        recent = jax.tree.map(lambda many, newest: jnp.concatenate([many[1:], newest[None]]), recent, now)
+        recent = jax.tree.map(
+            lambda many, newest: jnp.concatenate([many[1:], newest[None]]), recent, now
+        )
         better = now.gained[0] > best_gain
-        return recent, jnp.where(better, now.gained[0], best_gain), jnp.where(better, now.first[0], action)
+        return (
+            recent,
+            jnp.where(better, now.gained[0], best_gain),
+            jnp.where(better, now.first[0], action),
+        )
 
-    return jax.lax.fori_loop(jnp.int32(1), budget + 1, spend, (start, jnp.zeros((), covariance.dtype), jnp.int32(0)))[2]
+    return jax.lax.fori_loop(
+        jnp.int32(1), budget + 1, spend, (start, jnp.zeros((), covariance.dtype), jnp.int32(0))
+    )[2]
 
 
 def extended(recent: Paths, costs: jax.Array) -> Paths:
-    """Return the best paths, best first, that extend by a step those that spent 3, 2 or 1 less (in this order)."""
+    """Return the best paths, best first,
+    that extend by a step those that spent 3, 2 or 1 less (in this order).
+    """
     to = jnp.asarray(NEIGHBOURS)[recent.cell]
     cost = DEAREST - np.arange(DEAREST)[:, None, None]
-    possible = (recent.gained[..., None] >= 0) & (to != recent.cell[..., None]) & (costs[to] == cost)
+    possible = (
+        (recent.gained[..., None] >= 0) & (to != recent.cell[..., None]) & (costs[to] == cost)
+    )
     variances = jnp.take_along_axis(jnp.diagonal(recent.covariance, axis1=-2, axis2=-1), to, -1)
     gained = jnp.where(possible, recent.gained[..., None] + gain(variances), -1).reshape(-1)
     order = jnp.argsort(-gained)
     gained, ends = gained[order], to.reshape(-1)[order]
     again = (jnp.abs(gained - jnp.roll(gained, 1)) < ALIKE) & (ends == jnp.roll(ends, 1))
-    gained, best_ranks = jax.lax.top_k(jnp.where(again & (np.arange(len(order)) > 0), -1, gained), WIDTH)
+    gained, best_ranks = jax.lax.top_k(
+        jnp.where(again & (np.arange(len(order)) > 0), -1, gained), WIDTH
+    )
     best_extensions = order[best_ranks]
     parent, move = best_extensions // len(MOVES), (best_extensions % len(MOVES)).astype(jnp.int32)
     first_moves = recent.first.reshape(-1)[parent]

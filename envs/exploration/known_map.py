@@ -20,8 +20,12 @@ def as_grid(words: Any, side: int = SIDE) -> np.ndarray:
     return cells.astype(bool)
 
 
-def map_lines(is_known: np.ndarray, ground: np.ndarray, rovers: Mapping[str, tuple[int, int]]) -> list[str]:
-    """Return the lines of a map: ground ``.``, rock ``#``, unknown ``?``, and rovers by their letters."""
+def map_lines(
+    is_known: np.ndarray, ground: np.ndarray, rovers: Mapping[str, tuple[int, int]]
+) -> list[str]:
+    """Return the lines of a map: ground ``.``, rock ``#``,
+    unknown ``?``, and rovers by their letters.
+    """
     signs = np.where(is_known, np.where(ground, ".", "#"), "?")
     for letter, (x, y) in rovers.items():
         signs[y, x] = letter
@@ -29,9 +33,14 @@ def map_lines(is_known: np.ndarray, ground: np.ndarray, rovers: Mapping[str, tup
 
 
 def draw_map(
-    is_known: np.ndarray, ground: np.ndarray, rovers: Iterable[tuple[int, int, str]], scale: int, shade: Any = 1.0
+    is_known: np.ndarray,
+    ground: np.ndarray,
+    rovers: Iterable[tuple[int, int, str]],
+    scale: int,
+    shade: Any = 1.0,
 ) -> np.ndarray:
-    """Draw from above: ground (sand), rock (brown), frontier (light), unknown (dark), lidars, rovers.
+    """Draw from above: ground (sand), rock (brown),
+    frontier (light), unknown (dark), lidars, rovers.
 
     Args:
         known: bool ``(side, side)``, cells that were seen; nothing of the others is drawn.

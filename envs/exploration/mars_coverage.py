@@ -1,32 +1,38 @@
 """Drive a rover over unknown terrain until its lidar has seen it: coverage after MarsExplorer.
 
-Source of the task: Koutras, Kapoutsis, Amanatiadis & Kosmatopoulos 2021 (MarsExplorer), arXiv:2107.09996. Terrain,
-lidar and sets of cells: ``terrain.py``.
+Source of the task: Koutras, Kapoutsis, Amanatiadis & Kosmatopoulos 2021 (MarsExplorer),
+arXiv:2107.09996. Terrain, lidar and sets of cells: ``terrain.py``.
 
-======================  ====================================================================================
-action                  ``Discrete(4)``: one cell to the east (+x), north (+y), west, south. The cells beside the
-                        rover are always seen, so moves into rock are known beforehand; they are illegal (masked)
-observation ``(405,)``  the 13 x 13 cells about the rover, row by row from below, each from the left: known to be
-                        ground (169), known to be rock (169); a coarse map about the rover, 8 x 8 blocks of 8 x 8
-                        cells, the rover at the lower left corner of block (4, 4): cells of frontier in each,
-                        count / 16, at most 1 (64); place x, y (by 31); fraction of the ground covered. Frontier:
-                        ground that is known, with an unknown cell beside it
-lidar                   sees every cell within 6 cells (Euclidean) to which no rock lies on Bresenham's line, whose
-                        ties between two cells go away from the axis; it looks at the start and after every step
+======================  ============================================================================
+action                  ``Discrete(4)``: one cell to the east (+x), north (+y), west, south. The
+                        cells beside the rover are always seen, so moves into rock are known
+                        beforehand; they are illegal (masked)
+observation ``(405,)``  the 13 x 13 cells about the rover, row by row from below, each from the
+left: known to be
+                        ground (169), known to be rock (169); a coarse map about the rover, 8 x 8
+                        blocks of 8 x 8 cells, the rover at the lower left corner of block (4, 4):
+                        cells of frontier in each, count / 16, at most 1 (64); place x, y (by 31);
+                        fraction of the ground covered. Frontier: ground that is known, with an
+                        unknown cell beside it
+lidar                   sees every cell within 6 cells (Euclidean) to which no rock lies on
+                        Bresenham's line, whose ties between two cells go away from the axis; it
+                        looks at the start and after every step
 reward                  fraction of the ground newly seen, minus 1/400; plus 1 on reaching the goal
 terminated              the goal: at least 95 % of the ground is covered
 success                 the goal: at least 95 % of the ground is covered
 start                   a random cell of ground
-context                 the terrain: caves of a cellular automaton, of which the largest connected region is the ground.
-                        So all ground can be reached, and every terrain can be covered. Training terrains have an
-                        even number of cells of ground, test terrains an odd one
+context                 the terrain: caves of a cellular automaton, of which the largest connected
+                        region is the ground. So all ground can be reached, and every terrain can be
+                        covered. Training terrains have an even number of cells of ground, test
+                        terrains an odd one
 difficulty              density of rock before smoothing, in sixteenths, 4 to 8
-======================  ====================================================================================
+======================  ============================================================================
 
-A return is the fraction newly covered, plus 1 for the goal, minus 1/400 a step: a rover that covers 95 % in 120 steps
-earns about 1.6. Differences from MarsExplorer: the map has 32 x 32 cells of caves instead of 21 x 21 with twelve
-boulders; the lidar has no gaps between rays; the rover cannot run into rock, which there ends the episode at -400; and
-the observation shows the rover from its first step on.
+A return is the fraction newly covered, plus 1 for the goal, minus 1/400 a step: a rover that covers
+95 % in 120 steps earns about 1.6. Differences from MarsExplorer: the map has 32 x 32 cells of caves
+instead of 21 x 21 with twelve boulders; the lidar has no gaps between rays; the rover cannot run
+into rock, which there ends the episode at -400; and the observation shows the rover from its first
+step on.
 """
 
 from __future__ import annotations
@@ -65,7 +71,9 @@ class Params(NamedTuple):
     """The context."""
 
     ground: jax.Array
-    """uint32 ``(32,)``, see :mod:`.terrain`: cells on which the rover can drive; all others are rock."""
+    """uint32 ``(32,)``, see :mod:`.terrain`:
+    cells on which the rover can drive; all others are rock.
+    """
     size: jax.Array
     """int32: their number."""
 
@@ -101,13 +109,17 @@ class MarsCoverage(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a terrain of the split."""
-        ground = terrain.random_ground(jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1)
+        ground = terrain.random_ground(
+            jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1
+        )
         return Params(ground, grid_bits.count(ground))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
-        n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
+        n = jnp.minimum(
+            jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1
+        )
         x, y = grid_bits.nth(params.ground, n)
         return State(x, y, terrain.seen_from(params.ground, x, y))
 
@@ -115,22 +127,27 @@ class MarsCoverage(Task[Params, State]):
         """Move, then look."""
         steps = np.array(list(MOVES.values()), np.int32)
         dx, dy = jnp.asarray(steps)[action]
-        # The kernel discards the result of an illegal move, but the computation must not leave the map.
+        # The kernel discards the result of an illegal move, but the computation must not leave the
+        # map.
         x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
         return State(x, y, state.known_cells | terrain.seen_from(params.ground, x, y))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(405,)``; see the table."""
-        known_ground, known_rock = state.known_cells & params.ground, state.known_cells & ~params.ground
+        known_ground = state.known_cells & params.ground
+        known_rock = state.known_cells & ~params.ground
         columns = np.arange(WINDOW, dtype=np.uint32)
         near = [
             (terrain.window(cells, state.x, state.y)[:, None] >> columns & 1).ravel()
             for cells in (known_ground, known_rock)
         ]
-        coarse = jnp.minimum(blocks(frontier(known_ground, state.known_cells), state.x, state.y), MANY)
+        coarse = jnp.minimum(
+            blocks(frontier(known_ground, state.known_cells), state.x, state.y), MANY
+        )
         coverage = self._fraction(grid_bits.count(known_ground), params)
         position_entries = (
-            position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y)
+            position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1))
+            for position in (state.x, state.y)
         )
         return jnp.concatenate([
             *(cells.astype(self.dtype) for cells in near),
@@ -147,7 +164,10 @@ class MarsCoverage(Task[Params, State]):
             Component("rock", f"{cells} rock", shape=window),
             Component(
                 "frontier",
-                "[row from below, column]: cells of frontier in each block of the map about the rover",
+                (
+                    "[row from below, column]: cells of frontier in each block of the map about "
+                    "the rover"
+                ),
                 f"{MANY} cells",
                 block_map,
             ),
@@ -160,10 +180,15 @@ class MarsCoverage(Task[Params, State]):
         """List the four moves."""
         return singles({move: f"drive one cell to the {move}" for move in MOVES})
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return newly covered ground, the cost of a step, and the prize of the goal; see the table."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return newly covered ground, the cost of a step,
+        and the prize of the goal; see the table.
+        """
         before, after = (
-            grid_bits.count(cells & params.ground) for cells in (state.known_cells, next_state.known_cells)
+            grid_bits.count(cells & params.ground)
+            for cells in (state.known_cells, next_state.known_cells)
         )
         at_goal = self._covered(after, params) & ~self._covered(before, params)
         return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
@@ -175,7 +200,10 @@ class MarsCoverage(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the coverage."""
         covered = grid_bits.count(state.known_cells & params.ground)
-        return {"success": self._covered(covered, params), "coverage": self._fraction(covered, params)}
+        return {
+            "success": self._covered(covered, params),
+            "coverage": self._fraction(covered, params),
+        }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark moves onto ground, bool ``(4,)``."""
@@ -187,19 +215,23 @@ class MarsCoverage(Task[Params, State]):
     def _fraction(self, cells: jax.Array, params: Params) -> jax.Array:
         return cells.astype(self.dtype) / params.size.astype(self.dtype)
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Draw the known part of the map in letters."""
         x, y = int(state.x), int(state.y)
-        covered = sum(int(word).bit_count() for word in np.asarray(state.known_cells) & np.asarray(params.ground))
+        covered = sum(
+            int(word).bit_count()
+            for word in np.asarray(state.known_cells) & np.asarray(params.ground)
+        )
         is_known, ground = as_grid(state.known_cells), as_grid(params.ground)
         legal = [name for name, (dx, dy) in MOVES.items() if ground[y + dy, x + dx]]
         return "\n".join([
             "Map, north up, east to the right (R rover, . ground, # rock, ? unknown):",
             *map_lines(is_known, ground, {"R": (x, y)}),
-            f"Rover at column {x} from the west, row {y} from the south. {covered / int(params.size):.1%} of the "
-            f"ground covered, the goal is {GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
+            f"Rover at column {x} from the west, row {y} from the south. "
+            f"{covered / int(params.size):.1%} of the ground covered, the goal is "
+            f"{GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
@@ -227,32 +259,43 @@ class MarsCoverage(Task[Params, State]):
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: ground (sand), rock (brown), frontier (light), unknown (dark), lidar, rover."""
+        """Draw from above, north up: ground (sand), rock (brown),
+        frontier (light), unknown (dark), lidar, rover.
+        """
         is_known, ground = as_grid(state.known_cells), as_grid(params.ground)
         rover = (int(state.x), int(state.y), "royalblue")
         return draw_map(is_known, ground, [rover], self.picture_shape[0] // SIDE)
 
 
 def frontier(known_ground: jax.Array, known_cells: jax.Array) -> jax.Array:
-    """Return known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
+    """Return known ground with an unknown cell beside
+    it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851).
+    """
     return known_ground & grid_bits.grown(~known_cells)
 
 
 def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Count the cells of a set in each block of the map about (x, y), int32 ``(BLOCKS, BLOCKS)``, rows from below."""
+    """Count the cells of a set in each block of the map about (x, y),
+    int32 ``(BLOCKS, BLOCKS)``, rows from below.
+    """
     padding = jnp.zeros(SIDE, cells.dtype)
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (2 * SIDE,))
-    # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half begins there.
+    # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half
+    # begins there.
     x = x.astype(jnp.uint32)
     left_half = jnp.where(x > 0, rows << (SIDE - jnp.maximum(x, 1)), 0)
     halves = jnp.stack([left_half, rows >> x], 1)
-    in_block = (np.uint64(2**BLOCK - 1) << np.arange(0, SIDE, BLOCK, dtype=np.uint64)).astype(np.uint32)
+    in_block = (np.uint64(2**BLOCK - 1) << np.arange(0, SIDE, BLOCK, dtype=np.uint64)).astype(
+        np.uint32
+    )
     counts = lax.population_count(halves[:, :, None] & in_block).astype(jnp.int32)
     return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
 
 
 def beside(cells: jax.Array, state: State) -> jax.Array:
-    """Mark which of the four cells beside the rover are in the set, bool ``(4,)`` in the order of the actions."""
+    """Mark which of the four cells beside the rover are in the set,
+    bool ``(4,)`` in the order of the actions.
+    """
     padded = jnp.concatenate([jnp.zeros(1, cells.dtype), cells, jnp.zeros(1, cells.dtype)])
     rows = lax.dynamic_slice(padded, (state.y,), (3,))
     x = state.x.astype(jnp.uint32)
@@ -270,15 +313,16 @@ EARLIEST = 48
 class FrontierUtility(NamedTuple):
     """Frontier-based exploration (Yamauchi 1997): towards the frontier that is worth its way.
 
-    A frontier cell with n unknown cells within 3 cells of it may be ``weight * n ** power`` steps farther away than
-    one with none: information gain minus the cost of the way, as in Burgard, Moors, Stachniss & Schneider 2005,
-    doi:10.1109/TRO.2004.839232. The two numbers are the best of a random search on training terrains. The nearest
-    frontier alone needs 40 steps more on average.
+    A frontier cell with n unknown cells within 3 cells of it may be ``weight * n ** power`` steps
+    farther away than one with none: information gain minus the cost of the way, as in Burgard,
+    Moors, Stachniss & Schneider 2005, doi:10.1109/TRO.2004.839232. The two numbers are the best of
+    a random search on training terrains. The nearest frontier alone needs 40 steps more on average.
 
-    It covers every terrain. On a frontier cell the lidar sees the cells beside it, and the cell is frontier no more; on
-    the way there the least difference of way and gain falls by one a step, as long as nothing new is seen. Ways lead
-    over known ground only. When the known ground about the rover has no frontier left, everything beside it is known
-    rock, so it is all the ground there is.
+    It covers every terrain. On a frontier cell the lidar sees the cells beside it, and the cell is
+    frontier no more; on the way there the least difference of way and gain falls by one a step, as
+    long as nothing new is seen. Ways lead over known ground only. When the known ground about the
+    rover has no frontier left, everything beside it is known rock, so it is all the ground there
+    is.
 
     The player uses the cells that the rover has seen, and nothing else of the terrain.
     """
@@ -296,8 +340,8 @@ class FrontierUtility(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the first step of the best way: a wave over known ground, up to the rover, that frontiers join one
-        after another, those with the largest gain first.
+        """Return the first step of the best way: a wave over known ground, up to the rover, that
+        frontiers join one after another, those with the largest gain first.
         """
         state: State = view.state
         known_ground = state.known_cells & view.params.ground

@@ -1,38 +1,46 @@
 """Drive a rover over a map of boulders until its lidar has seen it: the default of MarsExplorer.
 
-Source: Koutras, Kapoutsis, Amanatiadis & Kosmatopoulos 2021, MarsExplorer, doi:10.3390/electronics10222751,
-arXiv:2107.09996. Numbers and rules are those of ``ExplorerConf`` with ``DEFAULT_CONFIG`` in the authors' repository
-(github.com/dimikout3/MarsExplorer, commit 6533a9a), which no longer runs with today's gym and NumPy.
+Source: Koutras, Kapoutsis, Amanatiadis & Kosmatopoulos 2021, MarsExplorer,
+doi:10.3390/electronics10222751, arXiv:2107.09996. Numbers and rules are those of ``ExplorerConf``
+with ``DEFAULT_CONFIG`` in the authors' repository (github.com/dimikout3/MarsExplorer, commit
+6533a9a), which no longer runs with today's gym and NumPy.
 
-=======================  ===================================================================================
-map                      21 x 21 cells; boulders of 2 x 2 cells at random corners, 1 to 18 on both axes. They may
-                         overlap. The outer ring is free
+=======================  ===========================================================================
+map                      21 x 21 cells; boulders of 2 x 2 cells at random corners, 1 to 18 on both
+                         axes. They may overlap. The outer ring is free
 start                    cell (0, 0)
-action                   ``Discrete(4)``: one cell to +x (0), -x (1), +y (2), -y (3), here east, west, north, south
-lidar                    32 rays of 6 cells, see ``ray_lidar.py``; they leave gaps. It looks at the start and after
-                         every step
+action                   ``Discrete(4)``: one cell to +x (0), -x (1), +y (2), -y (3), here east,
+                         west, north, south
+lidar                    32 rays of 6 cells, see ``ray_lidar.py``; they leave gaps. It looks at the
+                         start and after every step
 observation (21, 21, 1)  ``[x, y]``: 0 not seen, 0.3 free, 1 rock, 0.6 the rover
-reward                   cells newly seen, rock too, minus 1; plus 400 on reaching the goal; minus 400 for a crash
-terminated               the goal: more than 95 % of the 441 cells, 419 of them, were seen. Or a crash: a move into
-                         rock or off the map, where the rover stays in its place
+reward                   cells newly seen, rock too, minus 1; plus 400 on reaching the goal; minus
+                         400 for a crash
+terminated               the goal: more than 95 % of the 441 cells, 419 of them, were seen. Or a
+                         crash: a move into rock or off the map, where the rover stays in its place
 success                  the goal
-context                  the boulders. Training maps have an even number of rock cells with x = 0, 4, 8, ... and y even,
-                         test maps an odd number, so none is in both; either has half of the random maps
+context                  the boulders. Training maps have an even number of rock cells with x = 0,
+                         4, 8, ... and y even, test maps an odd number, so none is in both; either
+                         has half of the random maps
 difficulty               number of boulders; 12 in MarsExplorer
-=======================  ===================================================================================
+=======================  ===========================================================================
 
-Nothing is masked: to keep clear of rock is a part of the task. The lidar always shows the four cells beside the rover.
+Nothing is masked: to keep clear of rock is a part of the task. The lidar always shows the four
+cells beside the rover.
 
 ``bugs=True`` reproduces MarsExplorer, whose behaviour differs in these points:
 
-* Rays run on past the corners of rock, and along the edge of the map behind rock (``ray_lidar.py``).
+* Rays run on past the corners of rock, and along the edge of the map behind rock
+  (``ray_lidar.py``).
 * The rover is 0.6 in the first observation and 0.5 in all others.
-* The 400 for the goal replace the reward of the step, so cells that the last step shows are not paid; likewise -400.
-* A step costs 0.2. So 400 steps to and fro cost 80 where a crash costs 400, and standing in one place scores far better
-  than exploring badly. A step costs 1 here, so that a whole episode without the goal costs as much as a crash.
+* The 400 for the goal replace the reward of the step, so cells that the last step shows are not
+  paid; likewise -400.
+* A step costs 0.2. So 400 steps to and fro cost 80 where a crash costs 400, and standing in one
+  place scores far better than exploring badly. A step costs 1 here, so that a whole episode without
+  the goal costs as much as a crash.
 
-One point is not reproduced: an episode there ends after 401 steps, as ``done``; here it is truncated after 400. And
-seeds do not give the maps that NumPy's global generator gives there.
+One point is not reproduced: an episode there ends after 401 steps, as ``done``; here it is
+truncated after 400. And seeds do not give the maps that NumPy's global generator gives there.
 """
 
 from __future__ import annotations
@@ -69,8 +77,12 @@ PRIZE = 400
 STEP_COST, PEER_STEP_COST = 1.0, 0.2
 FREE, ROCK, ROVER, PEER_ROVER = 0.3, 1.0, 0.6, 0.5
 """Numbers in an observation; the last one in MarsExplorer after the first step."""
-FIRST_COUNTED = np.where(np.arange(SIDE) % 2 == 0, sum(1 << x for x in range(0, MAP, 4)), 0).astype(np.uint32)
-"""Cells whose number of rock decides between training and test; a boulder holds one at half of its places."""
+FIRST_COUNTED = np.where(np.arange(SIDE) % 2 == 0, sum(1 << x for x in range(0, MAP, 4)), 0).astype(
+    np.uint32
+)
+"""Cells whose number of rock decides between training and test;
+a boulder holds one at half of its places.
+"""
 
 
 class Params(NamedTuple):
@@ -153,17 +165,25 @@ class MarsExplorer(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(21, 21, 1)``; see the table."""
         columns = np.arange(MAP, dtype=np.uint32)
-        is_known, free = (cells[:MAP] >> columns[:, None] & 1 == 1 for cells in (state.known_cells, params.ground))
+        is_known, free = (
+            cells[:MAP] >> columns[:, None] & 1 == 1 for cells in (state.known_cells, params.ground)
+        )
         cells_in_view = jnp.where(
-            is_known, jnp.where(free, self.dtype.type(FREE), self.dtype.type(ROCK)), self.dtype.type(0)
+            is_known,
+            jnp.where(free, self.dtype.type(FREE), self.dtype.type(ROCK)),
+            self.dtype.type(0),
         )
         here = (columns[:, None] == state.x) & (columns == state.y)
-        rover = jnp.where(state.moved & self.bugs, self.dtype.type(PEER_ROVER), self.dtype.type(ROVER))
+        rover = jnp.where(
+            state.moved & self.bugs, self.dtype.type(PEER_ROVER), self.dtype.type(ROVER)
+        )
         return jnp.where(here, rover, cells_in_view)[..., None]
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the map."""
-        rover = f"{ROVER} in the first step, {PEER_ROVER} in all others" if self.bugs else f"{ROVER}"
+        rover = (
+            f"{ROVER} in the first step, {PEER_ROVER} in all others" if self.bugs else f"{ROVER}"
+        )
         meaning = f"[x, y]: 0 not seen, {FREE} free, {ROCK:g} rock; the rover: {rover}"
         return (Component("map", meaning, shape=(MAP, MAP, 1)),)
 
@@ -171,13 +191,19 @@ class MarsExplorer(Task[Params, State]):
         """List the four moves."""
         return singles({direction: f"drive one cell to the {direction}" for direction in WAYS})
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the cells newly seen, the cost of a step, the prize of the goal and the price of a crash."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return the cells newly seen, the cost of a step,
+        the prize of the goal and the price of a crash.
+        """
         before, after = grid_bits.count(state.known_cells), grid_bits.count(next_state.known_cells)
         prize = PRIZE * (_covered(after) & ~_covered(before)) - PRIZE * next_state.crashed
         new = (after - before).astype(self.dtype)
         if self.bugs:
-            return jnp.where(prize == 0, new - self.dtype.type(PEER_STEP_COST), prize.astype(self.dtype))
+            return jnp.where(
+                prize == 0, new - self.dtype.type(PEER_STEP_COST), prize.astype(self.dtype)
+            )
         return new - self.dtype.type(STEP_COST) + prize.astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -190,7 +216,7 @@ class MarsExplorer(Task[Params, State]):
         coverage = count.astype(self.dtype) / self.dtype.type(MAP**2)
         return {"success": _covered(count), "coverage": coverage, "crashed": state.crashed}
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Draw the known part of the map in letters."""
@@ -199,8 +225,9 @@ class MarsExplorer(Task[Params, State]):
         return "\n".join([
             "Map, north up, east to the right (R rover, . free, # rock, ? not seen):",
             *map_lines(is_known, ground, {"R": (x, y)}),
-            f"Rover at column {x} from the west, row {y} from the south. {is_known.sum()} of {MAP**2} cells seen, the "
-            f"goal is {goal_cells()}. A move into rock or off the map ends the episode at a loss.",
+            f"Rover at column {x} from the west, row {y} from the south. {is_known.sum()} of "
+            f"{MAP**2} cells seen, the goal is {goal_cells()}. A move into rock or off the map "
+            f"ends the episode at a loss.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
@@ -226,14 +253,18 @@ class MarsExplorer(Task[Params, State]):
         return "the rover drove into rock or off the map"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: free (sand), rock (brown), frontier (light), not seen (dark), lidar, rover."""
+        """Draw from above, north up: free (sand), rock (brown),
+        frontier (light), not seen (dark), lidar, rover.
+        """
         is_known, ground = as_grid(state.known_cells, MAP), as_grid(params.ground, MAP)
         rover = (int(state.x), int(state.y), "royalblue")
         return draw_map(is_known, ground, [rover], self.picture_shape[0] // MAP)
 
 
 def boulders(bits: jax.Array) -> jax.Array:
-    """Place boulders of 2 x 2 cells, two words of random bits each; return the rock, uint32 ``(32,)``."""
+    """Place boulders of 2 x 2 cells, two words of random bits each;
+    return the rock, uint32 ``(32,)``.
+    """
     column, row = 1 + ((bits >> 16) * CORNERS >> 16).reshape(2, -1)
     above = np.arange(SIDE, dtype=np.uint32) - row[:, None]
     return union(jnp.where(above <= 1, jnp.uint32(3) << column[:, None], jnp.uint32(0)))
@@ -250,11 +281,13 @@ def _covered(count: jax.Array) -> jax.Array:
 
 @privileged_player
 class MapFrontier(NamedTuple):
-    """Frontier-based exploration as in ``MarsCoverage``: towards the frontier that is worth its way.
+    """Frontier-based exploration as in ``MarsCoverage``:
+    towards the frontier that is worth its way.
 
-    Frontiers by cost and by utility are MarsExplorer's own baselines; :class:`.mars_coverage.FrontierUtility` weighs
-    both, here with the best of six pairs of numbers on 300 training maps. The cells outside the map count as seen. The
-    rover drives over free cells that it knows, so it never crashes.
+    Frontiers by cost and by utility are MarsExplorer's own baselines;
+    :class:`.mars_coverage.FrontierUtility` weighs both, here with the best of six pairs of numbers
+    on 300 training maps. The cells outside the map count as seen. The rover drives over free cells
+    that it knows, so it never crashes.
 
     The player uses the cells that the rover has seen, and nothing else of the map.
     """

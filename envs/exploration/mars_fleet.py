@@ -1,35 +1,41 @@
 """Explore hills with three rovers on one battery each: a team task with slopes and energy.
 
-The task extends MarsCoverage (``mars_coverage.py``, after Koutras et al. 2021, arXiv:2107.09996) to several robots, as
-in Burgard, Moors, Stachniss & Schneider 2005, doi:10.1109/TRO.2004.839232, and to hills (``relief.py`` has the equation
-of energy). Caves and lidar are those of ``terrain.py``.
+The task extends MarsCoverage (``mars_coverage.py``, after Koutras et al. 2021, arXiv:2107.09996) to
+several robots, as in Burgard, Moors, Stachniss & Schneider 2005, doi:10.1109/TRO.2004.839232, and
+to hills (``relief.py`` has the equation of energy). Caves and lidar are those of ``terrain.py``.
 
-======================  ====================================================================================
-agents                  three rovers. They start in one cell, share their maps, and may stand in one cell
-action                  each ``Discrete(5)``: stay, or one cell to the east (+x), north (+y), west, south. Illegal
-                        (masked): rock, slopes of more than 2 steps of height, and ways that need more energy than
-                        the battery has. If one rover's action is illegal, none of them moves in that step
-energy                  2 units a cell and 1 for each step of height up, as much as the rover weighs times 0.4 m. A
-                        battery has 180 units at the start. Standing costs none, and nothing is regained
-observation ``(581,)``  of each rover: the 13 x 13 cells about it, row by row from below, each from the left: known to
-                        be ground (169), known to be rock (169), height of known cells above the rover in units of 16
-                        steps (169); a coarse map about it, as in MarsCoverage: cells of frontier (64); its place x, y
-                        (by 31) and battery; fraction covered; then of each other rover, in the order of their numbers
-                        from its own on: place relative to it (by 31), battery
-lidar                   sees every cell within 6 cells to which no rock lies on Bresenham's line, whose ties between two
-                        cells go away from the axis; at the start and after every step. Hills hide nothing, an
-                        approximation
-reward                  the same for each rover: fraction of the ground newly seen by any of them, minus 1/200; plus 1
-                        on reaching the goal
-terminated              the goal: at least 95 % of the ground is covered. Empty batteries end nothing: rovers stand, and
-                        time costs on, so that nobody gains by an early end
+======================  ============================================================================
+agents                  three rovers. They start in one cell, share their maps, and may stand in one
+                        cell
+action                  each ``Discrete(5)``: stay, or one cell to the east (+x), north (+y), west,
+                        south. Illegal (masked): rock, slopes of more than 2 steps of height, and
+                        ways that need more energy than the battery has. If one rover's action is
+                        illegal, none of them moves in that step
+energy                  2 units a cell and 1 for each step of height up, as much as the rover weighs
+                        times 0.4 m. A battery has 180 units at the start. Standing costs none, and
+                        nothing is regained
+observation ``(581,)``  of each rover: the 13 x 13 cells about it, row by row from below, each from
+the left: known to
+                        be ground (169), known to be rock (169), height of known cells above the
+                        rover in units of 16 steps (169); a coarse map about it, as in MarsCoverage:
+                        cells of frontier (64); its place x, y (by 31) and battery; fraction
+                        covered; then of each other rover, in the order of their numbers from its
+                        own on: place relative to it (by 31), battery
+lidar                   sees every cell within 6 cells to which no rock lies on Bresenham's line,
+                        whose ties between two cells go away from the axis; at the start and after
+                        every step. Hills hide nothing, an approximation
+reward                  the same for each rover: fraction of the ground newly seen by any of them,
+                        minus 1/200; plus 1 on reaching the goal
+terminated              the goal: at least 95 % of the ground is covered. Empty batteries end
+                        nothing: rovers stand, and time costs on, so that nobody gains by an early
+                        end
 success                 the goal: at least 95 % of the ground is covered
 start                   a random cell of ground, one for all
-context                 caves and hills. The ground is the largest region that rovers can drive, so that all of it can
-                        be reached. Training terrains have an even number of cells without rock, test terrains an odd
-                        one
+context                 caves and hills. The ground is the largest region that rovers can drive, so
+                        that all of it can be reached. Training terrains have an even number of
+                        cells without rock, test terrains an odd one
 difficulty              relief: height of the coarse hills in steps of 0.4 m, 1 to 17
-======================  ====================================================================================
+======================  ============================================================================
 
 Rovers need not return to where they started.
 """
@@ -133,7 +139,9 @@ class MarsFleet(Task[Params, State]):
         self.reward_space = self.box(np.full(n, -STEP_COST), 2)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw caves of the split, and hills; the ground is the largest region that rovers can drive."""
+        """Draw caves of the split, and hills;
+        the ground is the largest region that rovers can drive.
+        """
         bits = self.bits(key, 4 * SIDE + sum(relief.NODES))
         cave = terrain.random_ground(bits[: 4 * SIDE].reshape(4, SIDE), DENSITY, split == 1)
         heights = relief.random_heights(bits[4 * SIDE :], self.relief)
@@ -144,7 +152,9 @@ class MarsFleet(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
-        n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
+        n = jnp.minimum(
+            jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1
+        )
         x, y = grid_bits.nth(params.ground, n)
         x, y, battery = (jnp.full(self.card.agents, value, jnp.int32) for value in (x, y, CHARGE))
         return State(Rover(x, y, battery), terrain.seen_from(params.open, x[0], y[0]))
@@ -153,7 +163,8 @@ class MarsFleet(Task[Params, State]):
         """Move, pay the energy, then look."""
         rovers = state.rovers
         dx, dy = jnp.asarray(np.array(list(WAYS.values()), np.int32))[action].T
-        # The kernel discards the result of an illegal move, but the computation must not leave the map.
+        # The kernel discards the result of an illegal move, but the computation must not leave the
+        # map.
         x, y = jnp.clip(rovers.x + dx, 0, SIDE - 1), jnp.clip(rovers.y + dy, 0, SIDE - 1)
         used = relief.energy(params.heights[rovers.y, rovers.x], params.heights[y, x])
         battery = jnp.maximum(rovers.battery - jnp.where(action == 0, 0, used), 0)
@@ -185,7 +196,11 @@ class MarsFleet(Task[Params, State]):
                     *(values.ravel().astype(self.dtype) for values in near[:2]),
                     self._scaled(rise.ravel(), STEEP_VIEW),
                     self._scaled(jnp.minimum(blocks(edge, x, y), MANY).ravel(), MANY),
-                    self.stack(*self._scaled_position(x, y), self._scaled(rover.battery, CHARGE), covered),
+                    self.stack(
+                        *self._scaled_position(x, y),
+                        self._scaled(rover.battery, CHARGE),
+                        covered,
+                    ),
                     *(
                         self.stack(
                             *self._scaled_position(teammate.x - x, teammate.y - y),
@@ -206,7 +221,8 @@ class MarsFleet(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each rover; see the table."""
         window, block_map = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
-        cells, edge = "[row from below, column]: whether the cell, about the rover, is known to be", f"{SIDE - 1} cells"
+        cells = "[row from below, column]: whether the cell, about the rover, is known to be"
+        edge = f"{SIDE - 1} cells"
         battery = f"{CHARGE * relief.UNIT / 1000:.4g} kJ"
         teammates = [
             Component(f"{name}_{k}", meaning, unit)
@@ -222,13 +238,19 @@ class MarsFleet(Task[Params, State]):
             Component("rock", f"{cells} rock", shape=window),
             Component(
                 "rise",
-                "[row from below, column]: height of the cell above the rover if it is known, else 0",
+                (
+                    "[row from below, column]: height of the cell above the rover if it is known, "
+                    "else 0"
+                ),
                 f"{STEEP_VIEW * 0.4:g} m",
                 window,
             ),
             Component(
                 "frontier",
-                "[row from below, column]: cells of frontier in each block of the map about the rover",
+                (
+                    "[row from below, column]: cells of frontier in each block of the map about "
+                    "the rover"
+                ),
                 f"{MANY} cells",
                 block_map,
             ),
@@ -244,10 +266,15 @@ class MarsFleet(Task[Params, State]):
         actions = ", ".join(f"{number} {name}" for number, name in enumerate(WAYS))
         return (Component("way", f"[rover]: {actions}", shape=(self.card.agents,)),)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return newly covered ground, the cost of a step, and the prize of the goal, for each rover the same."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return newly covered ground, the cost of a step,
+        and the prize of the goal, for each rover the same.
+        """
         before, after = (
-            grid_bits.count(cells & params.ground) for cells in (state.known_cells, next_state.known_cells)
+            grid_bits.count(cells & params.ground)
+            for cells in (state.known_cells, next_state.known_cells)
         )
         at_goal = _covered(after, params) & ~_covered(before, params)
         team = self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
@@ -269,7 +296,9 @@ class MarsFleet(Task[Params, State]):
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Mark standing, and ways that are not too steep and for which the battery suffices, bool ``(5 * rovers,)``."""
+        """Mark standing, and ways that are not too steep
+        and for which the battery suffices, bool ``(5 * rovers,)``.
+        """
         masks = []
         for i in range(self.card.agents):
             rover = Rover(*(values[i] for values in state.rovers))
@@ -279,49 +308,63 @@ class MarsFleet(Task[Params, State]):
     def _fraction(self, cells: jax.Array, params: Params) -> jax.Array:
         return cells.astype(self.dtype) / params.size.astype(self.dtype)
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Draw the known part of the map in letters, and the heights in digits; tell of each rover."""
+        """Draw the known part of the map in letters,
+        and the heights in digits; tell of each rover.
+        """
         is_known, free = as_grid(state.known_cells), as_grid(params.open)
         x, y, battery = (np.asarray(values).tolist() for values in state.rovers)
-        covered = sum(int(word).bit_count() for word in np.asarray(state.known_cells) & np.asarray(params.ground))
+        covered = sum(
+            int(word).bit_count()
+            for word in np.asarray(state.known_cells) & np.asarray(params.ground)
+        )
         digits = np.array([np.base_repr(number, 36).lower() for number in range(36)])
         heights = np.where(is_known, digits[np.asarray(params.heights)], "?")
         rovers = [
-            f"Rover {i + 1} at column {x[i]} from the west, row {y[i]} from the south, {battery[i]} of {CHARGE} units "
-            f"of energy. Open ways: {', '.join(self._open_ways(i, state, params))}."
+            f"Rover {i + 1} at column {x[i]} from the west, row {y[i]} from the south, "
+            f"{battery[i]} of {CHARGE} units of energy. Open ways: "
+            f"{', '.join(self._open_ways(i, state, params))}."
             for i in range(self.card.agents)
         ]
         return "\n".join([
             "Map, north up, east to the right (1, 2, 3 rovers, . ground, # rock, ? unknown):",
             *map_lines(is_known, free, {str(i + 1): (x[i], y[i]) for i in range(self.card.agents)}),
-            f"Heights in steps of 0.4 m (0 to 9, then a to z for 10 to 35). A cell costs {relief.ROLLING} units of "
-            f"energy and 1 for each step up; more than {relief.STEEPEST} steps are too steep:",
+            f"Heights in steps of 0.4 m (0 to 9, then a to z for 10 to 35). A cell costs "
+            f"{relief.ROLLING} units of energy and 1 for each step up; more than "
+            f"{relief.STEEPEST} steps are too steep:",
             *("".join(row) for row in heights[::-1]),
             *rovers,
-            f"{covered / int(params.size):.1%} of the ground that can be reached is covered, the goal is "
-            f"{GOAL[0] / GOAL[1]:.0%}.",
+            f"{covered / int(params.size):.1%} of the ground that can be reached is covered, the "
+            f"goal is {GOAL[0] / GOAL[1]:.0%}.",
         ])  # fmt: skip
 
     def _open_ways(self, rover: int, state: State, params: Params) -> list[str]:
         """Name the legal actions of a rover, on the host."""
         x, y, battery = (int(values[rover]) for values in state.rovers)
-        east, north, heights = as_grid(params.east), as_grid(params.north), np.asarray(params.heights)
+        east = as_grid(params.east)
+        north = as_grid(params.north)
+        heights = np.asarray(params.heights)
         legal = {
-            "stay": True, "east": east[y, x], "north": north[y, x], "west": x > 0 and east[y, x - 1],
-            "south": y > 0 and north[y - 1, x],
+            "stay": True, "east": east[y, x], "north": north[y, x],
+            "west": x > 0 and east[y, x - 1], "south": y > 0 and north[y - 1, x],
         }  # fmt: skip
         return [
             name
             for name, (dx, dy) in WAYS.items()
             if name == "stay"
-            or (legal[name] and relief.ROLLING + max(0, int(heights[y + dy, x + dx] - heights[y, x])) <= battery)
+            or (
+                legal[name]
+                and relief.ROLLING + max(0, int(heights[y + dy, x + dx] - heights[y, x])) <= battery
+            )
         ]
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return f"Answer with {self.card.agents} words, rover 1 first, each one of: {', '.join(WAYS)}."
+        return (
+            f"Answer with {self.card.agents} words, rover 1 first, each one of: {', '.join(WAYS)}."
+        )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
         """Return the actions of names or numbers, one a rover.
@@ -331,7 +374,9 @@ class MarsFleet(Task[Params, State]):
         """
         words = text.replace(",", " ").split()
         if len(words) != self.card.agents:
-            raise ValueError(f"expected {self.card.agents} words, each one of {', '.join(WAYS)}; got {text!r}")
+            raise ValueError(
+                f"expected {self.card.agents} words, each one of {', '.join(WAYS)}; got {text!r}"
+            )
         return np.array([read_move(word, WAYS) for word in words], self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
@@ -343,18 +388,25 @@ class MarsFleet(Task[Params, State]):
         names = [list(WAYS)[int(each)] for each in action]
         ways = [self._open_ways(i, state, params) for i in range(self.card.agents)]
         i = next(i for i, name in enumerate(names) if name not in ways[i])
-        return f"rover {i + 1} cannot go {names[i]}, where rock, slope or battery forbid it; open: {', '.join(ways[i])}"
+        return (
+            f"rover {i + 1} cannot go {names[i]}, where rock, slope or battery forbid it; open: "
+            f"{', '.join(ways[i])}"
+        )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the only end there is."""
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: ground, the higher the lighter, rock (brown), frontier, unknown (dark), rovers."""
+        """Draw from above, north up: ground, the higher the lighter,
+        rock (brown), frontier, unknown (dark), rovers.
+        """
         is_known, free = as_grid(state.known_cells), as_grid(params.open)
         x, y, _ = (np.asarray(values).tolist() for values in state.rovers)
         shade = 0.6 + np.asarray(params.heights) / 100
-        return draw_map(is_known, free, zip(x, y, COLOURS, strict=True), self.picture_shape[0] // SIDE, shade)
+        return draw_map(
+            is_known, free, zip(x, y, COLOURS, strict=True), self.picture_shape[0] // SIDE, shade
+        )
 
 
 def legal_moves(rover: Rover, params: Params) -> jax.Array:
@@ -381,18 +433,23 @@ def _covered(count: jax.Array, params: Params) -> jax.Array:
 UNREACHABLE = 2**14
 """Larger than eight times the energy of every way that matters; sums with it fit int16."""
 APART = 6
-"""Cells, along the longer axis, within which the frontier that a rover drives to makes others worth less."""
+"""Cells, along the longer axis, within which the frontier
+that a rover drives to makes others worth less.
+"""
 
 
 @privileged_player
 class CoordinatedFrontiers(NamedTuple):
-    """Coordinated exploration (Burgard et al. 2005, section III): each rover drives to a frontier of its own.
+    """Coordinated exploration (Burgard et al. 2005, section III):
+    each rover drives to a frontier of its own.
 
-    Every frontier cell has a utility and, for each rover, a cost: the energy of the cheapest way over known ground. The
-    pair of rover and frontier with the best utility minus cost is assigned first. The utility of other frontiers within
-    6 cells of it then falls to ``distance / 6``, and the next pair is assigned, until each rover has a frontier. The
-    utility is worth ``weight`` units of energy for each unknown cell within 3 cells in each direction; 2 is the best of
-    three numbers on 128 training terrains. Frontiers for which a battery does not suffice are left to other rovers.
+    Every frontier cell has a utility and, for each rover, a cost: the energy of the cheapest way
+    over known ground. The pair of rover and frontier with the best utility minus cost is assigned
+    first. The utility of other frontiers within 6 cells of it then falls to ``distance / 6``, and
+    the next pair is assigned, until each rover has a frontier. The utility is worth ``weight``
+    units of energy for each unknown cell within 3 cells in each direction; 2 is the best of three
+    numbers on 128 training terrains. Frontiers for which a battery does not suffice are left to
+    other rovers.
 
     The player uses the cells that the rovers have seen, and nothing else of the terrain.
     """
@@ -415,7 +472,10 @@ class CoordinatedFrontiers(NamedTuple):
         known_open = state.known_cells & params.open
         cost, first = cheapest_ways(state.rovers, known_open, params)
         edge = _grid(frontier(known_open, state.known_cells))
-        unknown = sum(_grid(plane) << i for i, plane in enumerate(terrain.box_counts(~state.known_cells, NEARBY)))
+        unknown = sum(
+            _grid(plane) << i
+            for i, plane in enumerate(terrain.box_counts(~state.known_cells, NEARBY))
+        )
         worth = (self.weight * unknown).astype(jnp.int32)
         possible = (edge == 1) & (cost <= state.rovers.battery[:, None, None])
         count = possible.shape[0]
@@ -434,19 +494,23 @@ class CoordinatedFrontiers(NamedTuple):
         return action, memory
 
 
-def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-    """Return the energy of the cheapest way over some cells from each rover to each cell, and the way's first action.
+def cheapest_ways(
+    rovers: Rover, known_open: jax.Array, params: Params
+) -> tuple[jax.Array, jax.Array]:
+    """Return the energy of the cheapest way over some cells
+    from each rover to each cell, and the way's first action.
 
-    Bellman and Ford's relaxation of all cells at once. Eight times the energy plus the first action is one number, so
-    the least one holds both. Cells that cannot be reached cost ``UNREACHABLE / 8``. Both arrays are int16
-    ``(rovers, 32, 32)``.
+    Bellman and Ford's relaxation of all cells at once. Eight times the energy plus the first action
+    is one number, so the least one holds both. Cells that cannot be reached cost ``UNREACHABLE /
+    8``. Both arrays are int16 ``(rovers, 32, 32)``.
     """
     heights = params.heights
     east = _grid(params.east & known_open & known_open >> 1) == 1
     north = _grid(params.north & known_open & grid_bits.above(known_open)) == 1
     # For each move the cells from which it is open.
     leaving = [east, north, jnp.roll(east, 1, 1), jnp.roll(north, 1, 0)]
-    # By the cell in which a way ends: whether it is open, and eight times its energy. Nothing is open across the edge.
+    # By the cell in which a way ends: whether it is open, and eight times its energy. Nothing is
+    # open across the edge.
     arriving = []
     for (dx, dy), is_open in zip(MOVES.values(), leaving, strict=True):
         paid = 8 * relief.energy(heights, jnp.roll(heights, (-dy, -dx), (0, 1))).astype(jnp.int16)
@@ -458,10 +522,13 @@ def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple
     def relax(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         best, _ = state
         relaxed = best
-        for action, ((dx, dy), (is_open, paid)) in enumerate(zip(MOVES.values(), arriving, strict=True), start=1):
+        for action, ((dx, dy), (is_open, paid)) in enumerate(
+            zip(MOVES.values(), arriving, strict=True), start=1
+        ):
             before = jnp.roll(best, (dy, dx), (1, 2))
             relaxed = jnp.minimum(
-                relaxed, jnp.where(is_open, before + paid + jnp.where(before == 0, action, 0), UNREACHABLE)
+                relaxed,
+                jnp.where(is_open, before + paid + jnp.where(before == 0, action, 0), UNREACHABLE),
             )
         return relaxed, (relaxed != best).any()
 

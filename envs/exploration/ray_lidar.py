@@ -1,15 +1,19 @@
-"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells (:mod:`rlbench_suite.envs.shared.grid_bits`).
+"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells
+(:mod:`rlbench_suite.envs.shared.grid_bits`).
 
-There are 32 rays at equal angles, the first along x, each sampled at 200 points from the rover to 6 cells away. A
-sample lies in the cell whose centre is nearest.
+There are 32 rays at equal angles, the first along x, each sampled at 200 points from the rover to 6
+cells away. A sample lies in the cell whose centre is nearest.
 
-A ray ends on the first cell of rock, or at the edge of the map. With ``bugs=True`` it ends as in MarsExplorer:
+A ray ends on the first cell of rock, or at the edge of the map. With ``bugs=True`` it ends as in
+MarsExplorer:
 
-* The distance from the rover to the centre of the nearest cell of rock on the ray is cut to whole cells, and the ray is
-  half a cell longer, 6 cells at most. So rays at an angle run on past the corners of rock.
-* Rays along an axis then end on the border of two cells, which Python rounds to the even one. So they show what is
-  behind the rock from every second place.
-* Samples outside the map are moved to the nearest cell of the map, so that rays run on along its edge, behind rock.
+* The distance from the rover to the centre of the nearest cell of rock on the ray is cut to whole
+  cells, and the ray is half a cell longer, 6 cells at most. So rays at an angle run on past the
+  corners of rock.
+* Rays along an axis then end on the border of two cells, which Python rounds to the even one. So
+  they show what is behind the rock from every second place.
+* Samples outside the map are moved to the nearest cell of the map, so that rays run on along its
+  edge, behind rock.
 """
 
 from __future__ import annotations
@@ -31,9 +35,15 @@ INSIDE = np.where(np.arange(32) < MAP, 2**MAP - 1, 0).astype(np.uint32)
 
 
 def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
-    """Return the cells, ground and rock, that the rays from (x, y) reach; the outer ring of the map is ground."""
+    """Return the cells, ground and rock, that the rays from (x, y) reach;
+    the outer ring of the map is ground.
+    """
     rock = _in_pairs(window(~ground & INSIDE, x, y))
-    ends, visible = (_BUGGY_ENDS, jnp.asarray(_BUGGY_VISIBLE)[x & 1, y & 1]) if bugs else (_ENDS, jnp.asarray(_VISIBLE))
+    ends, visible = (
+        (_BUGGY_ENDS, jnp.asarray(_BUGGY_VISIBLE)[x & 1, y & 1])
+        if bugs
+        else (_ENDS, jnp.asarray(_VISIBLE))
+    )
     open_still, sets = jnp.ones(RAYS, bool), jnp.zeros(visible.shape[::2], visible.dtype)
     for index in range(ends.shape[1]):
         here = ((rock & ends[:, index]) != 0).any(-1) & open_still
@@ -53,10 +63,18 @@ def _in_pairs(rows: jax.Array) -> jax.Array:
 
 
 def _moved_inside(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Move the cells of a window about (x, y) that lie outside the map to the nearest cell inside."""
-    first, last = (jnp.clip(edge + RANGE, 0, WINDOW - 1).astype(jnp.uint32) for edge in (-x, MAP - 1 - x))
+    """Move the cells of a window about (x, y)
+    that lie outside the map to the nearest cell inside.
+    """
+    first, last = (
+        jnp.clip(edge + RANGE, 0, WINDOW - 1).astype(jnp.uint32) for edge in (-x, MAP - 1 - x)
+    )
     before, after = (jnp.uint32(1) << first) - 1, ~((jnp.uint32(2) << last) - 1)
-    rows = rows | ((rows & before) != 0).astype(jnp.uint32) << first | ((rows & after) != 0).astype(jnp.uint32) << last
+    rows = (
+        rows
+        | ((rows & before) != 0).astype(jnp.uint32) << first
+        | ((rows & after) != 0).astype(jnp.uint32) << last
+    )
     lowest, highest = (jnp.clip(edge + RANGE, 0, WINDOW - 1) for edge in (-y, MAP - 1 - y))
     row = np.arange(WINDOW)
     under, over = union(jnp.where(row < lowest, rows, 0)), union(jnp.where(row > highest, rows, 0))
@@ -71,22 +89,35 @@ def _samples(x: int, y: int, length: float) -> np.ndarray:
 
 
 def _packed(cells: np.ndarray) -> np.ndarray:
-    """Return the set of some cells about the rover, ``(n, 2)``, as uint32 ``(7,)``, two rows a word."""
+    """Return the set of some cells about the rover,
+    ``(n, 2)``, as uint32 ``(7,)``, two rows a word.
+    """
     words = np.zeros((WINDOW + 1) // 2, np.uint32)
     columns, rows = cells.T + RANGE
-    np.bitwise_or.at(words, rows // 2, np.left_shift(1, columns + 16 * (rows % 2)).astype(np.uint32))
+    np.bitwise_or.at(
+        words, rows // 2, np.left_shift(1, columns + 16 * (rows % 2)).astype(np.uint32)
+    )
     return words
 
 
 def _rays() -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each ray, the sets of one cell at which it may end, and the sets that it shows if it ends there.
+    """Return, for each ray, the sets of one cell at which it may end,
+    and the sets that it shows if it ends there.
 
-    Their shapes are ``(RAYS, places, 7)`` and ``(RAYS, places + 1, 7)``; the last set is that of a ray without rock.
+    Their shapes are ``(RAYS, places, 7)`` and ``(RAYS, places + 1, 7)``; the last set is that of a
+    ray without rock.
     """
-    paths = [np.array(list(dict.fromkeys(map(tuple, ray.tolist())))) for ray in _samples(0, 0, RANGE)]
+    paths = [
+        np.array(list(dict.fromkeys(map(tuple, ray.tolist())))) for ray in _samples(0, 0, RANGE)
+    ]
     num_ends = max(map(len, paths)) - 1
-    ends = [[_packed(path[index : index + 1]) for index in range(1, num_ends + 1)] for path in paths]
-    visible = [[_packed(path[: index + 1]) for index in [*range(1, num_ends + 1), num_ends]] for path in paths]
+    ends = [
+        [_packed(path[index : index + 1]) for index in range(1, num_ends + 1)] for path in paths
+    ]
+    visible = [
+        [_packed(path[: index + 1]) for index in [*range(1, num_ends + 1), num_ends]]
+        for path in paths
+    ]
     return np.array(ends), np.array(visible)
 
 
@@ -101,7 +132,8 @@ def _buggy_rays() -> tuple[np.ndarray, np.ndarray]:
         for ray in _samples(0, 0, RANGE)
     ]
     lengths = [*(distance + 0.5 for distance in distances), float(RANGE)]
-    # Rounding to even needs the sign of real places: the first two cells from the edge whose rays stay positive.
+    # Rounding to even needs the sign of real places: the first two cells from the edge whose rays
+    # stay positive.
     visible = [
         [
             np.stack([[_packed(ray) for ray in _samples(x, y, length)] for length in lengths], 1)

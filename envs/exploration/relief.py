@@ -1,13 +1,15 @@
-"""Hills on a grid of cells: heights, ways between cells that are not too steep, and the energy that they cost.
+"""Hills on a grid of cells: heights, ways between cells that are not too steep,
+and the energy that they cost.
 
-All numbers are integers, so that terrain and energy are the same on every processor. Heights count in steps of 0.4 m,
-energy in what lifts a rover by one step. With cells of 4 m, a rover of 185 kg (Opportunity's mass) on Mars
-(3.71 m/s^2) and a rolling resistance of 0.2 of its weight (loose sand), driving one cell costs
+All numbers are integers, so that terrain and energy are the same on every processor. Heights count
+in steps of 0.4 m, energy in what lifts a rover by one step. With cells of 4 m, a rover of 185 kg
+(Opportunity's mass) on Mars (3.71 m/s^2) and a rolling resistance of 0.2 of its weight (loose
+sand), driving one cell costs
 
     E = m g (0.2 * 4 m + max(0, rise)) = 274.5 J * (2 + max(0, steps up))
 
-Brakes take the energy of a descent; nothing is regained. Slopes of more than two steps, 11.3 degrees, are too steep
-in both directions.
+Brakes take the energy of a descent; nothing is regained. Slopes of more than two steps, 11.3
+degrees, are too steep in both directions.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ NODES = (SIDE // COARSE + 1) ** 2, (SIDE // FINE + 1) ** 2
 
 
 def _weights(spacing: int) -> np.ndarray:
-    """Return the weights of the nodes of a lattice in each cell along an axis, int32 ``(SIDE, nodes)``, sum spacing."""
+    """Return the weights of the nodes of a lattice in each cell along an axis,
+    int32 ``(SIDE, nodes)``, sum spacing.
+    """
     cells, nodes = np.arange(SIDE)[:, None], spacing * np.arange(SIDE // spacing + 1)
     return np.maximum(spacing - abs(cells - nodes), 0).astype(np.int32)
 
@@ -56,10 +60,13 @@ def random_heights(bits: jax.Array, relief: int) -> jax.Array:
 
 
 def ways(ground: jax.Array, heights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the cells from which one can drive to the east, and to the north, and back: sets of cells."""
+    """Return the cells from which one can drive to the east,
+    and to the north, and back: sets of cells.
+    """
     flat_x = jnp.abs(heights[:, 1:] - heights[:, :-1]) <= STEEPEST
     flat_y = jnp.abs(heights[1:] - heights[:-1]) <= STEEPEST
-    east, north = _as_set(jnp.pad(flat_x, ((0, 0), (0, 1)))), _as_set(jnp.pad(flat_y, ((0, 1), (0, 0))))
+    east = _as_set(jnp.pad(flat_x, ((0, 0), (0, 1))))
+    north = _as_set(jnp.pad(flat_y, ((0, 1), (0, 0))))
     return east & ground & ground >> 1, north & ground & above(ground)
 
 
@@ -72,7 +79,13 @@ def reached(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.Array:
 
     def spread(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         cells, _ = state
-        wider = cells | (cells & east) << 1 | cells >> 1 & east | below(cells & north) | above(cells) & north
+        wider = (
+            cells
+            | (cells & east) << 1
+            | cells >> 1 & east
+            | below(cells & north)
+            | above(cells) & north
+        )
         return wider, (wider != cells).any()
 
     return lax.while_loop(lambda state: state[1], spread, (seed, jnp.bool_(True)))[0]

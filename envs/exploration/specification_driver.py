@@ -1,8 +1,10 @@
-"""The reference player of ``TemporalLogic``: goes from region to region by short simulations over maps of distances.
+"""The reference player of ``TemporalLogic``:
+goes from region to region by short simulations over maps of distances.
 
-At the start of an episode it plans the order of regions and the ways to them (``shared/temporal_logic/plan.py``). At
-each step it simulates some settings of pedals and wheel for 1.6 s and takes the one that ends nearest along that way
-without a collision: the dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
+At the start of an episode it plans the order of regions and the ways to them
+(``shared/temporal_logic/plan.py``). At each step it simulates some settings of pedals and wheel for
+1.6 s and takes the one that ends nearest along that way without a collision: the dynamic window
+approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
 """
 
 from __future__ import annotations
@@ -26,7 +28,18 @@ from ..shared.temporal_logic.plan import (
     make_plan,
     map_spacing,
 )
-from .temporal_logic import HARDEST, RADIUS, SHARPEST, SIDE, STEP, Params, Pose, TemporalLogic, drive, predicates
+from .temporal_logic import (
+    HARDEST,
+    RADIUS,
+    SHARPEST,
+    SIDE,
+    STEP,
+    Params,
+    Pose,
+    TemporalLogic,
+    drive,
+    predicates,
+)
 
 SPACING = map_spacing(SIDE)
 """m between points of the map."""
@@ -80,7 +93,9 @@ class SpecificationDriver(NamedTuple):
         stage = memory.stage + arrived
         lengths = memory.ways[jnp.minimum(stage, 2)]
         near = jnp.maximum(RADIUS - depth(stage), 0.0)
-        speed_goal = jnp.where(stays, jnp.minimum(self.fastest, jnp.maximum(1.5 * (near - 0.3), 0.0)), self.fastest)
+        speed_goal = jnp.where(
+            stays, jnp.minimum(self.fastest, jnp.maximum(1.5 * (near - 0.3), 0.0)), self.fastest
+        )
         speed_goal = jnp.where(stage >= last, 0.0, speed_goal)
 
         share, wheel = jnp.asarray(SETTINGS.T, car.x.dtype)
@@ -95,7 +110,9 @@ class SpecificationDriver(NamedTuple):
             crashed = free & (clearance(values, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, UNREACHABLE * (LOOK - step), 0.0)
             free = free & ~crashed
-        ahead = interpolate(lengths, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING)
+        ahead = interpolate(
+            lengths, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING
+        )
         here = interpolate(lengths, now.x, now.y, SPACING)
         best = jnp.argmin(cost + 0.7 * here + 0.3 * ahead)
         resting = (speed_goal == 0) & (jnp.abs(car.v) < HARDEST * STEP)

@@ -1,11 +1,12 @@
-"""Drive a car so that a specification in signal temporal logic holds: reach, avoid, order, stay, deadlines.
+"""Drive a car so that a specification in signal temporal logic holds:
+reach, avoid, order, stay, deadlines.
 
 The car is the kinematic bicycle with the reference point on the rear axle:
 
     dx/dt = v cos(theta),   dy/dt = v sin(theta),   dtheta/dt = v tan(delta) / L,   dv/dt = a
 
-Each of the seven specifications says G free & ..., where ``free`` is the distance to the nearest hazard or wall, and
-A, B, C are the distances within the edges of three regions, negative outside:
+Each of the seven specifications says G free & ..., where ``free`` is the distance to the nearest
+hazard or wall, and A, B, C are the distances within the edges of three regions, negative outside:
 
 ====  ==========================================================
 0     F A & G !B
@@ -17,29 +18,32 @@ A, B, C are the distances within the edges of three regions, negative outside:
 6     F[0,15] A & F B
 ====  ==========================================================
 
-Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``shared/temporal_logic``). The trace begins 2 s
-before the first action, the car standing, and ends after 30 s of driving; so the deadline of 15 s is at 13 s of
-driving.
+Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``shared/temporal_logic``).
+The trace begins 2 s before the first action, the car standing, and ends after 30 s of driving; so
+the deadline of 15 s is at 13 s of driving.
 
-======================  ====================================================================================
-action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (2 m/s2), which stops at -1 and 3 m/s;
-                        angle of the front wheels (0.6 rad) to the left
-observation ``(47,)``   x, y (by 20 m), cos(theta), sin(theta), v (by 3 m/s); place of A, B, C from the car, forwards
-                        and to the left (by 20 m); place of four hazards, likewise, and their radii (by 2 m); which
-                        specification (one-hot 7); memory of its monitor (by 20 m, cut off at +-1, padded to 14);
-                        least distance to hazards and walls and robustness so far (by 20 m); part of the time gone
-reward                  change of min(robustness, 0) / 10 m, at least -2; plus 1 at the end if the specification is
-                        satisfied; minus 1 for a collision
+======================  ============================================================================
+action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (2 m/s2), which stops
+                        at -1 and 3 m/s; angle of the front wheels (0.6 rad) to the left
+observation ``(47,)``   x, y (by 20 m), cos(theta), sin(theta), v (by 3 m/s); place of A, B, C from
+                        the car, forwards and to the left (by 20 m); place of four hazards,
+                        likewise, and their radii (by 2 m); which specification (one-hot 7); memory
+                        of its monitor (by 20 m, cut off at +-1, padded to 14); least distance to
+                        hazards and walls and robustness so far (by 20 m); part of the time gone
+reward                  change of min(robustness, 0) / 10 m, at least -2; plus 1 at the end if the
+                        specification is satisfied; minus 1 for a collision
 terminated              after 150 steps; or in a hazard or beyond a wall, which no future can mend
-success                 the specification is satisfied by the whole trace: its robustness is positive after 150 steps
+success                 the specification is satisfied by the whole trace: its robustness is
+                        positive after 150 steps
 start                   standing
-context                 specification; start, regions (radius 1.2 m) and hazards (1 to 1.5 m) in different cells of a
-                        4 x 4 grid of 5 m, each up to 0.6 m from the cell's centre. The numbers of the three regions'
-                        cells have an even sum in training, an odd one in tests
-======================  ====================================================================================
+context                 specification; start, regions (radius 1.2 m) and hazards (1 to 1.5 m) in
+                        different cells of a 4 x 4 grid of 5 m, each up to 0.6 m from the cell's
+                        centre. The numbers of the three regions' cells have an even sum in
+                        training, an odd one in tests
+======================  ============================================================================
 
-The rewards of an episode add up to final minus first min(robustness, 0) / 10, and the payment at the end. So nothing is
-earned by going to and fro.
+The rewards of an episode add up to final minus first min(robustness, 0) / 10, and the payment at
+the end. So nothing is earned by going to and fro.
 
 Sources: Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9 (robustness); Maler & Nickovic 2004,
 doi:10.1007/978-3-540-30206-3_12 (the logic); Kurtz & Lin 2022, doi:10.1109/LCSYS.2022.3172857 (such
@@ -139,10 +143,14 @@ def predicates(car: Pose, params: Params) -> dict[str, Scalar]:
     def away(x: Scalar, y: Scalar) -> Scalar:
         return jnp.sqrt((car.x - x) ** 2 + (car.y - y) ** 2)
 
-    values = {name: RADIUS - away(params.region_x[i], params.region_y[i]) for i, name in enumerate("ABC")}
+    values = {
+        name: RADIUS - away(params.region_x[i], params.region_y[i]) for i, name in enumerate("ABC")
+    }
     free = jnp.minimum(jnp.minimum(car.x, SIDE - car.x), jnp.minimum(car.y, SIDE - car.y))
     for i in range(HAZARDS):
-        free = jnp.minimum(free, away(params.hazard_x[i], params.hazard_y[i]) - params.hazard_radius[i])
+        free = jnp.minimum(
+            free, away(params.hazard_x[i], params.hazard_y[i]) - params.hazard_radius[i]
+        )
     return {**values, "free": free}
 
 
@@ -208,7 +216,9 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         car = drive(state.car, HARDEST * action[0], SHARPEST * action[1])
         values = predicates(car, params)
         steps = state.steps + 1
-        robustness, memory = step_monitor(state.memory, values, steps + LEAD_IN, params.specification)
+        robustness, memory = step_monitor(
+            state.memory, values, steps + LEAD_IN, params.specification
+        )
         return State(car, memory, robustness, jnp.minimum(state.safety, values["free"]), steps)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -250,11 +260,13 @@ class TemporalLogic(SpecifiedTask[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List pedals and wheel."""
         return (
-            Component("acceleration", "forwards, which ends at the limits of speed", f"{HARDEST:g} m/s2"),
+            Component(
+                "acceleration", "forwards, which ends at the limits of speed", f"{HARDEST:g} m/s2"
+            ),
             Component("steering", "angle of the front wheels to the left", f"{SHARPEST:g} rad"),
         )
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Say the specification, then where everything is."""
@@ -268,26 +280,32 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             for x, y, r in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
         ]
         return (
-            f"{self.describe_specification(state, params)} Free means out of hazards and within the walls, "
+            f"{self.describe_specification(state, params)} Free means out of hazards and within "
+            f"the walls, "
             f"0 to {SIDE:g} m in x and y."
             "\n\n"
-            f"Regions of radius {RADIUS:g} m: {', '.join(regions)}. Hazards: {', '.join(hazards)}.\n\n"
-            f"The car is at ({car.x:.2f}, {car.y:.2f}), heading {math.degrees(car.theta):.1f} degrees from the x axis "
+            f"Regions of radius {RADIUS:g} m: {', '.join(regions)}. Hazards: "
+            f"{', '.join(hazards)}.\n\n"
+            f"The car is at ({car.x:.2f}, {car.y:.2f}), heading {math.degrees(car.theta):.1f} "
+            f"degrees from the x axis "
             f"to the left, at {car.v:.2f} m/s. {self.describe_monitor(state, params)}"
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Answer with two numbers from -1 to 1, for {STEP:g} s: acceleration (1: {HARDEST:g} m/s2) and angle of "
-            f"the front wheels (1: {SHARPEST:g} rad to the left)."
+            f"Answer with two numbers from -1 to 1, for {STEP:g} s: acceleration (1: {HARDEST:g} "
+            f"m/s2) and angle of the front wheels (1: {SHARPEST:g} rad to the left)."
         )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the car collided, or the trace is judged."""
         if info["collided"]:
             return "the car ran into a hazard or a wall"
-        return f"the trace is over, and the specification is {'satisfied' if info['success'] else 'not satisfied'}"
+        return (
+            f"the trace is over, and the specification is "
+            f"{'satisfied' if info['success'] else 'not satisfied'}"
+        )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the arena from above, the formula and the car; north up."""
@@ -298,21 +316,34 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         def circle(x: float, y: float, radius: float, fill: Any, name: str = "") -> None:
             column, row = scale * x, self.picture_shape[0] - scale * y
             reach = scale * radius
-            canvas.ellipse((column - reach, row - reach, column + reach, row + reach), fill=fill, outline="black")
+            canvas.ellipse(
+                (column - reach, row - reach, column + reach, row + reach),
+                fill=fill,
+                outline="black",
+            )
             canvas.text((column - 3, row - 5), name, fill="black")
 
         colours = ("lightgreen", "skyblue", "plum")
         for name, x, y, fill in zip("ABC", params.region_x, params.region_y, colours, strict=True):
             circle(float(x), float(y), RADIUS, fill, name)
-        for x, y, radius in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True):
+        for x, y, radius in zip(
+            params.hazard_x, params.hazard_y, params.hazard_radius, strict=True
+        ):
             circle(float(x), float(y), float(radius), "indianred")
         car = Pose(*(float(value) for value in state.car))
         cosine, sine = math.cos(car.theta), math.sin(car.theta)
         corners = [
-            (scale * (car.x + a * cosine - b * sine), self.picture_shape[0] - scale * (car.y + a * sine + b * cosine))
+            (
+                scale * (car.x + a * cosine - b * sine),
+                self.picture_shape[0] - scale * (car.y + a * sine + b * cosine),
+            )
             for a, b in ((-0.3, -0.35), (-0.3, 0.35), (1.3, 0.0))
         ]
         canvas.polygon(corners, fill="red" if state.safety <= 0 else "black")
         canvas.text((4, 2), in_symbols(FORMULAS[int(params.specification)], STEP), fill="black")
-        canvas.text((4, 14), f"robustness {float(state.robustness):.2f} m, step {int(state.steps)}", fill="black")
+        canvas.text(
+            (4, 14),
+            f"robustness {float(state.robustness):.2f} m, step {int(state.steps)}",
+            fill="black",
+        )
         return np.asarray(image)

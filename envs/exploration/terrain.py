@@ -1,6 +1,8 @@
-"""Terrain of caves, counts of cells and sight, on sets of cells (:mod:`rlbench_suite.envs.shared.grid_bits`), y up.
+"""Terrain of caves, counts of cells and sight, on sets of cells
+(:mod:`rlbench_suite.envs.shared.grid_bits`), y up.
 
-Cells of the outer ring are rock in every terrain, so a shift that drops a bit at the edge never loses ground.
+Cells of the outer ring are rock in every terrain, so a shift that drops a bit at the edge never
+loses ground.
 """
 
 from __future__ import annotations
@@ -25,12 +27,16 @@ _RING = np.full(SIDE, 1 | 1 << (SIDE - 1), np.uint32)
 _RING[[0, -1]] = 2**32 - 1
 
 
-def largest_region(ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flooded) -> jax.Array:
-    """Return the connected region with the most cells; of equal ones the one that begins lowest, then leftmost.
+def largest_region(
+    ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flooded
+) -> jax.Array:
+    """Return the connected region with the most cells;
+    of equal ones the one that begins lowest, then leftmost.
 
     Args:
         ground: the cells.
-        flood: function that returns the region of a cell, given the cell and the ground that is left.
+        flood: function that returns the region of a cell, given the cell and the ground that is
+            left.
     """
 
     def next_region(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -48,7 +54,9 @@ def largest_region(ground: jax.Array, flood: Callable[[jax.Array, jax.Array], ja
 
 
 def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
-    """Count the cells of a set in the square about each cell, as planes of bits: ones, twos, fours and so on."""
+    """Count the cells of a set in the square about each cell,
+    as planes of bits: ones, twos, fours and so on.
+    """
     row, max_count = [cells], 1
     for i in range(1, radius + 1):
         for moved in (cells << i, cells >> i):
@@ -62,7 +70,9 @@ def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
 
 
 def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
-    """Return the cells whose number, in planes of bits, is at least ``number``, an integer that may be traced."""
+    """Return the cells whose number, in planes of bits,
+    is at least ``number``, an integer that may be traced.
+    """
     less, equal = jnp.zeros_like(planes[0]), ~jnp.zeros_like(planes[0])
     for bit in reversed(range(len(planes))):
         digit = number >> bit & 1 == 1
@@ -86,15 +96,17 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
 
     Args:
         bits: random, uint32 ``(4, 32)``.
-        density: probability that a cell is rock before smoothing, in sixteenths, an integer from 1 to 15.
-        odd: bool, whether the number of cells is odd. Terrains with even and with odd numbers are never equal, so this
-            keeps training and test terrains apart.
+        density: probability that a cell is rock before smoothing, in sixteenths, an integer from 1
+            to 15.
+        odd: bool, whether the number of cells is odd. Terrains with even and with odd numbers are
+            never equal, so this keeps training and test terrains apart.
 
     Returns:
-        The ground, uint32 ``(32,)``: the largest region after smoothing, with one more cell beside it if the parity
-        requires it. Everything else is rock.
+        The ground, uint32 ``(32,)``: the largest region after smoothing, with one more cell beside
+        it if the parity requires it. Everything else is rock.
     """
-    # Four bits a cell are a number from 0 to 15, the first the highest; a cell is rock if it is below the density.
+    # Four bits a cell are a number from 0 to 15, the first the highest; a cell is rock if it is
+    # below the density.
     less, equal = jnp.zeros_like(bits[0]), ~jnp.zeros_like(bits[0])
     for index, plane in enumerate(bits):
         digit = density >> (3 - index) & 1 == 1
@@ -113,8 +125,8 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
 
 
 def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits; bit RANGE of word RANGE is (x, y)
-    itself.
+    """Return the cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits;
+    bit RANGE of word RANGE is (x, y) itself.
     """
     padding = jnp.zeros(RANGE, cells.dtype)
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (WINDOW,))
@@ -125,16 +137,21 @@ def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def from_window(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells of a window about (x, y) as a set: the inverse of :func:`window`; cells outside are dropped."""
+    """Return the cells of a window about (x, y) as a set:
+    the inverse of :func:`window`; cells outside are dropped.
+    """
     shift = (x - RANGE).astype(jnp.int32)
     moved = jnp.where(shift >= 0, rows << jnp.maximum(shift, 0).astype(jnp.uint32),
                       rows >> jnp.maximum(-shift, 0).astype(jnp.uint32))  # fmt: skip
     padding = jnp.zeros(SIDE, rows.dtype)
-    return lax.dynamic_slice(jnp.concatenate([padding, moved, padding]), (SIDE + RANGE - y,), (SIDE,))
+    return lax.dynamic_slice(
+        jnp.concatenate([padding, moved, padding]), (SIDE + RANGE - y,), (SIDE,)
+    )
 
 
 def line(x: int, y: int) -> list[tuple[int, int]]:
-    """List the cells strictly between (0, 0) and (x, y): one a column along the longer axis, the nearest to the line.
+    """List the cells strictly between (0, 0) and (x, y):
+    one a column along the longer axis, the nearest to the line.
 
     Bresenham 1965, doi:10.1147/sj.41.0025; a tie goes away from the axis.
     """
@@ -148,7 +165,9 @@ def line(x: int, y: int) -> list[tuple[int, int]]:
 
 
 def _sight_lines() -> tuple[np.ndarray, np.ndarray]:
-    """Return the cells that hide each cell of the window, two rows of the window a word, and whether it is in range."""
+    """Return the cells that hide each cell of the window,
+    two rows of the window a word, and whether it is in range.
+    """
     between = np.zeros((WINDOW, WINDOW, (WINDOW + 1) // 2), np.uint32)
     in_range = np.zeros((WINDOW, WINDOW), bool)
     for y in range(-RANGE, RANGE + 1):
@@ -164,10 +183,14 @@ _BETWEEN, _IN_RANGE = _sight_lines()
 
 
 def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells, ground and rock, that the lidar at (x, y) sees: in range, with no rock on the line between."""
+    """Return the cells, ground and rock, that the lidar at (x, y) sees:
+    in range, with no rock on the line between.
+    """
     rock = window(~ground, x, y)
     rock = jnp.concatenate([rock, jnp.zeros(1, rock.dtype)])
     rock = rock[0::2] | rock[1::2] << 16
     visible = ((rock & _BETWEEN) == 0).all(-1) & _IN_RANGE
-    rows = (visible.astype(jnp.uint32) << np.arange(WINDOW, dtype=np.uint32)).sum(1, dtype=jnp.uint32)
+    rows = (visible.astype(jnp.uint32) << np.arange(WINDOW, dtype=np.uint32)).sum(
+        1, dtype=jnp.uint32
+    )
     return from_window(rows, x, y)

@@ -2,11 +2,12 @@
 
     python -m rlbench_suite.envs.locomotion.augmented_random_search hopper Hopper-v5 [SEED]
 
-Augmented random search, version V2-t (Mania, Guy & Recht 2018, arXiv:1803.07055, Algorithm 2 and Table 9 for the
-hyperparameters of Hopper): it draws random directions in the space of weights, makes rollouts forth and back along
-each, and takes a step along the best of them, in units of the standard deviation of their returns. Observations are
-normalised by those seen so far, and the search leaves out the survival bonus, as in the paper. The best policy is kept,
-by its full return over separate episodes.
+Augmented random search, version V2-t (Mania, Guy & Recht 2018, arXiv:1803.07055, Algorithm 2 and
+Table 9 for the hyperparameters of Hopper): it draws random directions in the space of weights,
+makes rollouts forth and back along each, and takes a step along the best of them, in units of the
+standard deviation of their returns. Observations are normalised by those seen so far, and the
+search leaves out the survival bonus, as in the paper. The best policy is kept, by its full return
+over separate episodes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import numpy as np
 DIRECTIONS, TOP, STEP, NOISE = 8, 4, 0.01, 0.025
 ITERATIONS, JUDGED_EVERY, JUDGED_EPISODES = 160, 10, 5
 SEED = 2
-"""Seed 0 stays at a return of 300, where the robot falls after one hop; 1 and 2 find a gait of about 3000."""
+"""Seed 0 stays at a return of 300, where the robot falls after one hop;
+1 and 2 find a gait of about 3000.
+"""
 
 
 class RunningMoments:
@@ -46,15 +49,24 @@ class RunningMoments:
 
 
 def rollout(
-    env: Any, gain: np.ndarray, mean: np.ndarray, seed: int, bonus: float, moments: RunningMoments | None = None
+    env: Any,
+    gain: np.ndarray,
+    mean: np.ndarray,
+    seed: int,
+    bonus: float,
+    moments: RunningMoments | None = None,
 ) -> float:
-    """Return the return of one episode under ``action = clip(gain (x - mean))``, minus ``bonus`` a step."""
+    """Return the return of one episode under ``action = clip(gain (x - mean))``,
+    minus ``bonus`` a step.
+    """
     x, _ = env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
         if moments:
             moments.push(x)
-        action = np.clip(gain @ (x - mean), env.action_space.low, env.action_space.high).astype(np.float32)
+        action = np.clip(gain @ (x - mean), env.action_space.low, env.action_space.high).astype(
+            np.float32
+        )
         x, reward, terminated, truncated, _ = env.step(action)
         total += float(reward) - bonus
         over = terminated or truncated
@@ -62,7 +74,9 @@ def rollout(
 
 
 def search(env_id: str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return gain ``(actions, observations)``, mean ``(observations,)`` and evaluated return of the best policy."""
+    """Return gain ``(actions, observations)``,
+    mean ``(observations,)`` and evaluated return of the best policy.
+    """
     env: Any = gymnasium.make(env_id)
     bonus = env.unwrapped._healthy_reward
     generator = np.random.default_rng(seed)
@@ -83,7 +97,9 @@ def search(env_id: str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
         weights = weights + STEP / (TOP * max(returns[top].std(), 1e-6)) * change
         if iteration % JUDGED_EVERY == 0:
             gain, mean = weights / moments.deviation, moments.mean.copy()
-            judged = np.mean([rollout(env, gain, mean, 10**6 + i, 0.0) for i in range(JUDGED_EPISODES)])
+            judged = np.mean(
+                [rollout(env, gain, mean, 10**6 + i, 0.0) for i in range(JUDGED_EPISODES)]
+            )
             print(f"iteration {iteration}, episode {episode}: return {judged:.0f}", flush=True)
             if judged > best[2]:
                 best = gain, mean, float(judged)
@@ -96,7 +112,12 @@ def main() -> None:
     gain, mean, judged = search(env_id, int(sys.argv[3]) if len(sys.argv) > 3 else SEED)
     path = Path(__file__).with_name(f"{name}_linear_policy.json")
     # Six digits are more than a policy needs, and are the same on every machine.
-    policy = {"env": env_id, "return": round(judged, 1), "gain": gain.tolist(), "mean": mean.tolist()}
+    policy = {
+        "env": env_id,
+        "return": round(judged, 1),
+        "gain": gain.tolist(),
+        "mean": mean.tolist(),
+    }
     rounded = json.loads(json.dumps(policy), parse_float=lambda text: float(f"{float(text):.6g}"))
     path.write_text(json.dumps(rounded, indent=1) + "\n")
     print(f"return {judged:.0f}: {path}")

@@ -78,13 +78,17 @@ class Hopper(HostTask[MujocoState]):
             Component("forward_velocity", f"velocity of the torso ahead, {clipped}", "m/s"),
             Component("upward_velocity", f"velocity of the torso upward, {clipped}", "m/s"),
             Component("torso_rate", f"angular velocity of the torso, {clipped}", "rad/s"),
-            *(Component(f"{joint}_rate", f"angular velocity of the {joint}, {clipped}", "rad/s") for joint in joints),
+            *(
+                Component(f"{joint}_rate", f"angular velocity of the {joint}, {clipped}", "rad/s")
+                for joint in joints
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List one torque a joint."""
         return tuple(
-            Component(f"{joint}_torque", f"torque at the {joint}", "200 N m") for joint in ("hip", "knee", "ankle")
+            Component(f"{joint}_torque", f"torque at the {joint}", "200 N m")
+            for joint in ("hip", "knee", "ankle")
         )
 
     def simulator(self) -> gymnasium.Env[Any, Any]:
@@ -95,8 +99,13 @@ class Hopper(HostTask[MujocoState]):
         """
         try:
             from gymnasium.envs.mujoco.hopper_v5 import HopperEnv
-        except (ImportError, DependencyNotInstalled) as error:  # Gymnasium turns the first into the second
-            raise ImportError("rlsuite/Hopper-v0 needs MuJoCo: pip install 'rlbench-suite[mujoco]'") from error
+        except (
+            ImportError,
+            DependencyNotInstalled,
+        ) as error:  # Gymnasium turns the first into the second
+            raise ImportError(
+                "rlsuite/Hopper-v0 needs MuJoCo: pip install 'rlbench-suite[mujoco]'"
+            ) from error
         return HopperEnv()
 
     def info(self, simulator: Any, simulator_info: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +120,9 @@ class Hopper(HostTask[MujocoState]):
     def get_state(self, simulator: Any) -> MujocoState:
         """Copy the state out of MuJoCo's data."""
         data = simulator.data
-        return MujocoState(data.time, data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy())
+        return MujocoState(
+            data.time, data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy()
+        )
 
     def set_state(self, simulator: Any, state: MujocoState, params: tuple[()]) -> None:
         """Copy the state into MuJoCo's data, and update everything that follows from it."""
@@ -122,7 +133,10 @@ class Hopper(HostTask[MujocoState]):
     def describe(self, state: MujocoState, params: Any) -> str:
         """Describe position, angles and velocities, with units."""
         (x, z, *angles), (vx, vz, *rates) = state.position, state.velocity
-        turned = [f"{math.degrees(angle):+.1f} degrees ({rate:+.2f} rad/s)" for angle, rate in zip(angles, rates)]  # noqa: B905
+        turned = [
+            f"{math.degrees(angle):+.1f} degrees ({rate:+.2f} rad/s)"
+            for angle, rate in zip(angles, rates)  # noqa: B905
+        ]
         joints = ", ".join(f"{name} {turn}" for name, turn in zip(JOINTS, turned[1:], strict=True))
         return (
             f"Hopper: {x:+.3f} m forward at {vx:+.2f} m/s, torso {z:.3f} m high at {vz:+.2f} m/s, "
@@ -163,7 +177,8 @@ class Hopper(HostTask[MujocoState]):
             if mark % 2 == 0:
                 pen.text((left + 3, floor + 10), f"{mark // 2} m", "gray")
         for geom in np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_CAPSULE):
-            centre, axis = data.geom_xpos[geom], data.geom_xmat[geom].reshape(3, 3)[:, 2] * model.geom_size[geom, 1]
+            centre = data.geom_xpos[geom]
+            axis = data.geom_xmat[geom].reshape(3, 3)[:, 2] * model.geom_size[geom, 1]
             ends = [pixel(*(centre + sign * axis)[[0, 2]]) for sign in (-1, 1)]
             radius = metre * float(model.geom_size[geom, 0])
             pen.line(ends, "steelblue", max(2, round(2 * radius)))
@@ -177,10 +192,11 @@ class Hopper(HostTask[MujocoState]):
 
 
 class LinearFeedback(NamedTuple):
-    """The reference player: ``action = clip(gain (observation - mean))``, found by augmented random search.
+    """The reference player: ``action = clip(gain (observation - mean))``,
+    found by augmented random search.
 
-    A control engineer would try linear feedback first, and it is enough for this robot (Mania, Guy & Recht 2018,
-    arXiv:1803.07055). ``augmented_random_search.py`` finds it again.
+    A control engineer would try linear feedback first, and it is enough for this robot (Mania, Guy
+    & Recht 2018, arXiv:1803.07055). ``augmented_random_search.py`` finds it again.
     """
 
     gain: Any

@@ -6,7 +6,10 @@ CARDS = (
     TaskCard(
         id="rlsuite/Vicsek-v0",
         family="marl",
-        summary="Self-propelled particles learn to align their headings from what they see nearby, under noise.",
+        summary=(
+            "Self-propelled particles learn to align their headings from what they see nearby, "
+            "under noise."
+        ),
         source="Vicsek et al. 1995, doi:10.1103/PhysRevLett.75.1226",
         entry_point="rlbench_suite.envs.marl.vicsek:Vicsek",
         reference="rlbench_suite.envs.marl.vicsek:NeighbourAveraging",
@@ -19,7 +22,10 @@ CARDS = (
     TaskCard(
         id="rlsuite/FlockFormation-v0",
         family="marl",
-        summary="Quadcopters gather into a formation around a moving, turning leader and do not collide, in wind.",
+        summary=(
+            "Quadcopters gather into a formation around a moving, turning leader and do not "
+            "collide, in wind."
+        ),
         source="Turpin, Michael & Kumar 2012, doi:10.1007/s10514-012-9279-y",
         entry_point="rlbench_suite.envs.marl.flock_formation:FlockFormation",
         reference="rlbench_suite.envs.marl.formation_control:FormationControl",

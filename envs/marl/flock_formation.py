@@ -1,37 +1,48 @@
-"""Fly a formation: quadcopters gather from random places around a leader that moves and turns, and do not collide.
+"""Fly a formation: quadcopters gather from random places around a leader
+that moves and turns, and do not collide.
 
-Each vehicle has an attitude controller of its own, takes an acceleration as its command, and follows it with a lag:
+Each vehicle has an attitude controller of its own, takes an acceleration as its command, and
+follows it with a lag:
 
     position' = velocity
     velocity' = a - drag * (velocity - wind)
     a'        = (command - a) / lag
 
 The lag is the closed attitude loop as first order, after Kamel, Stastny, Alexis & Siegwart 2017
-(doi:10.1007/978-3-319-54927-9_1, section 3); rotor drag is linear in airspeed, after Faessler, Franchi & Scaramuzza
-2018 (doi:10.1109/LRA.2017.2776353, section III). Gravity is balanced by the attitude controller. One Runge-Kutta step
-of 50 ms a step of the episode. Slots keep their place in the leader's frame and turn with it, as in Turpin, Michael &
-Kumar 2012 (doi:10.1007/s10514-012-9279-y). There is no downwash: vehicles fly at nearly the same height.
+(doi:10.1007/978-3-319-54927-9_1, section 3); rotor drag is linear in airspeed, after Faessler,
+Franchi & Scaramuzza 2018 (doi:10.1109/LRA.2017.2776353, section III). Gravity is balanced by the
+attitude controller. One Runge-Kutta step of 50 ms a step of the episode. Slots keep their place in
+the leader's frame and turn with it, as in Turpin, Michael & Kumar 2012
+(doi:10.1007/s10514-012-9279-y). There is no downwash: vehicles fly at nearly the same height.
 
-======================  ====================================================================================
-action ``(n, 3)``       commanded acceleration of each vehicle along x, y, z (world, z up): 1 is 4.5 m/s^2 along x
-                        and y, the horizontal part shortened to that length (25 degrees of tilt), and 4 m/s^2 along z
-observation ``(n, 25)`` of each vehicle, along x, y, z: from it to its slot (m, by 5), the slot's velocity minus its own
-                        (m/s, by 5), own velocity (m/s, by 5), own acceleration a (by the command's scale); then of
-                        its nearest and second nearest neighbour place and velocity minus its own (m and m/s, by 5);
-                        the leader's turn rate (by 0.5 rad/s). Values beyond +-2 are shown as +-2
-reward                  of each vehicle: 1 / (1 + e / 0.25 m), e its distance from its slot, minus its proximity: 0 at
-                        0.4 m from the nearest neighbour, 1 at 0.25 m, linear between
+======================  ============================================================================
+action ``(n, 3)``       commanded acceleration of each vehicle along x, y, z (world, z up): 1 is 4.5
+                        m/s^2 along x and y, the horizontal part shortened to that length (25
+                        degrees of tilt), and 4 m/s^2 along z
+observation ``(n, 25)`` of each vehicle, along x, y, z: from it to its slot (m, by 5), the slot's
+velocity minus its own
+                        (m/s, by 5), own velocity (m/s, by 5), own acceleration a (by the command's
+                        scale); then of its nearest and second nearest neighbour place and velocity
+                        minus its own (m and m/s, by 5); the leader's turn rate (by 0.5 rad/s).
+                        Values beyond +-2 are shown as +-2
+reward                  of each vehicle: 1 / (1 + e / 0.25 m), e its distance from its slot, minus
+                        its proximity: 0 at 0.4 m from the nearest neighbour, 1 at 0.25 m, linear
+                        between
 cost                    pairs of vehicles nearer than 0.4 m
-terminated              a collision: two vehicles nearer than 0.25 m; or one is lost, more than 12 m from its slot
-success                 formation error, the mean over vehicles of e, averaged over about the last second, below 0.1 m
-start                   at rest, in different cells of a 3 x 3 grid of 1.2 m cells, height within 0.5 m of the leader's;
-                        vehicle i always has slot i, so ways cross
-leader                  constant speed, turn rate within 0.5 rad/s, climb within 0.3 m/s, any first heading
-context                 formation (wedge, ring, line abreast), distance of neighbouring slots 0.7 to 1.5 m in bands of
-                        4 cm, alternately of train and test; leader as above; wind up to 2 m/s along x and y; drag 0.2
-                        to 0.5 1/s; lag 0.1 to 0.2 s. Wind, drag and lag are not shown
+terminated              a collision: two vehicles nearer than 0.25 m; or one is lost, more than 12 m
+                        from its slot
+success                 formation error, the mean over vehicles of e, averaged over about the last
+                        second, below 0.1 m
+start                   at rest, in different cells of a 3 x 3 grid of 1.2 m cells, height within
+                        0.5 m of the leader's; vehicle i always has slot i, so ways cross
+leader                  constant speed, turn rate within 0.5 rad/s, climb within 0.3 m/s, any first
+                        heading
+context                 formation (wedge, ring, line abreast), distance of neighbouring slots 0.7 to
+                        1.5 m in bands of 4 cm, alternately of train and test; leader as above; wind
+                        up to 2 m/s along x and y; drag 0.2 to 0.5 1/s; lag 0.1 to 0.2 s. Wind, drag
+                        and lag are not shown
 difficulty              top speed of the leader, m/s; it flies at half of it or faster
-======================  ====================================================================================
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -113,7 +124,9 @@ class Params(NamedTuple):
 
 
 class Vehicles(NamedTuple):
-    """Position (m), velocity (m/s) and acceleration by thrust (m/s^2) of every vehicle, each ``(n,)``."""
+    """Position (m), velocity (m/s) and acceleration
+    by thrust (m/s^2) of every vehicle, each ``(n,)``.
+    """
 
     x: jax.Array
     y: jax.Array
@@ -167,14 +180,16 @@ class FlockFormation(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty is None or not 0 <= difficulty <= 3:
-            raise ValueError(f"The difficulty of {card.id} is a speed of 0 to 3 m/s, got {difficulty!r}.")
+            raise ValueError(
+                f"The difficulty of {card.id} is a speed of 0 to 3 m/s, got {difficulty!r}."
+            )
         self.top_speed = float(difficulty)
         self.own_constants = OwnConstants(card, self.constants())
-        self.horizontal, self.vertical = (
-            self.own_constants.value("level_limit"),
-            self.own_constants.value("climb_limit"),
+        self.horizontal = self.own_constants.value("level_limit")
+        self.vertical = self.own_constants.value("climb_limit")
+        self.turn_scale = max(
+            TURN_RATE, *(0.5 * abs(end) for end in self.own_constants.range("turn_rate"))
         )
-        self.turn_scale = max(TURN_RATE, *(0.5 * abs(end) for end in self.own_constants.range("turn_rate")))
         self.formations = formations(n := card.agents)
         self.observation_space = self.box(-MAX_OBSERVATION, MAX_OBSERVATION, (n, 25))
         self.action_space = self.box(-1, 1, (n, 3))
@@ -187,23 +202,61 @@ class FlockFormation(Task[Params, State]):
         """Return formation, leader, air and vehicles, and the weights of the reward's terms."""
         level, up, slowest = HORIZONTAL, VERTICAL, 0.5 * self.top_speed
         return (
-            Constant("spacing", "m", 0.7, 1.5, "distance of neighbouring slots", 3.0, minimum=0.5, bands=20),
+            Constant(
+                "spacing",
+                "m",
+                0.7,
+                1.5,
+                "distance of neighbouring slots",
+                3.0,
+                minimum=0.5,
+                bands=20,
+            ),
             Constant("leader_speed", "m/s", slowest, self.top_speed, "", 3.0, minimum=0.0),
-            Constant("turn_rate", "rad/s", -TURN_RATE, TURN_RATE, "of the leader, left is positive", 1.5, minimum=-1.5),
+            Constant(
+                "turn_rate",
+                "rad/s",
+                -TURN_RATE,
+                TURN_RATE,
+                "of the leader, left is positive",
+                1.5,
+                minimum=-1.5,
+            ),
             Constant("climb", "m/s", -0.3, 0.3, "of the leader", 2.0, minimum=-2.0),
             Constant("wind_x", "m/s", -2.0, 2.0, "", 10.0, minimum=-10.0),
             Constant("wind_y", "m/s", -2.0, 2.0, "", 10.0, minimum=-10.0),
             Constant("drag", "1/s", 0.2, 0.5, "deceleration by airspeed", 2.0, minimum=0.0),
             Constant("lag", "s", 0.1, 0.2, "of the attitude controller", 0.5, minimum=0.03),
-            Constant("level_limit", "m/s^2", level, level, "largest horizontal acceleration", 20.0, may_vary=False),
-            Constant("climb_limit", "m/s^2", up, up, "largest vertical acceleration", 20.0, may_vary=False),
-            *weights(formation=(1.0, "holding the slot"), proximity=(1.0, "nearness of a neighbour, taken off")),
+            Constant(
+                "level_limit",
+                "m/s^2",
+                level,
+                level,
+                "largest horizontal acceleration",
+                20.0,
+                may_vary=False,
+            ),
+            Constant(
+                "climb_limit",
+                "m/s^2",
+                up,
+                up,
+                "largest vertical acceleration",
+                20.0,
+                may_vary=False,
+            ),
+            *weights(
+                formation=(1.0, "holding the slot"),
+                proximity=(1.0, "nearness of a neighbour, taken off"),
+            ),
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a formation, its leader and its air."""
         u = self.uniform(key, 10)
-        which = jnp.minimum(jnp.floor(u[0] * len(self.formations)).astype(jnp.int32), len(self.formations) - 1)
+        which = jnp.minimum(
+            jnp.floor(u[0] * len(self.formations)).astype(jnp.int32), len(self.formations) - 1
+        )
 
         def sample(name: str, i: int, shipped: jax.Array) -> Any:
             return self.own_constants.draw(name, u[i], split, shipped)
@@ -240,7 +293,9 @@ class FlockFormation(Task[Params, State]):
         return State(vehicles, leader, self._mean(distances(errors(vehicles, leader, params))))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the vehicles by one Runge-Kutta step under constant commands, and the leader along its arc."""
+        """Move the vehicles by one Runge-Kutta step under constant commands,
+        and the leader along its arc.
+        """
         command = accelerations(action, self.horizontal, self.vertical)
 
         def derivative(_: float, now: Vehicles) -> Vehicles:
@@ -251,13 +306,18 @@ class FlockFormation(Task[Params, State]):
                 now.ax - params.drag * (now.vx - params.wind_x),
                 now.ay - params.drag * (now.vy - params.wind_y),
                 now.az - params.drag * now.vz,
-                *((to - a) / params.lag for to, a in zip(command, (now.ax, now.ay, now.az), strict=True)),
+                *(
+                    (to - a) / params.lag
+                    for to, a in zip(command, (now.ax, now.ay, now.az), strict=True)
+                ),
             )
 
         vehicles = rk4(derivative, state.vehicles, STEP)
         leader = led(state.leader, params)
         error = self._mean(distances(errors(vehicles, leader, params)))
-        return State(vehicles, leader, state.mean_error + STEP / MEMORY * (error - state.mean_error))
+        return State(
+            vehicles, leader, state.mean_error + STEP / MEMORY * (error - state.mean_error)
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each vehicle, ``(n, 25)``; see the table."""
@@ -270,7 +330,10 @@ class FlockFormation(Task[Params, State]):
         metres = [*error, *vehicles[3:6]]
         for neighbour in (first, second):
             # A sum with one term: indexing is many times slower.
-            metres += [jnp.where(neighbour, component - component[:, None], 0).sum(1) for component in vehicles[:6]]
+            metres += [
+                jnp.where(neighbour, component - component[:, None], 0).sum(1)
+                for component in vehicles[:6]
+            ]
         values = [value * (1 / SCALE) for value in metres]
         values[9:9] = [
             *(component * (1 / self.horizontal) for component in (vehicles.ax, vehicles.ay)),
@@ -287,9 +350,14 @@ class FlockFormation(Task[Params, State]):
             component
             for rank, which in (("first", "nearest"), ("second", "second nearest"))
             for component in (
-                Component(f"{rank}_neighbour", f"from it to its {which} neighbour, {axes}", distance, (3,)),
                 Component(
-                    f"{rank}_neighbour_velocity", f"velocity of its {which} neighbour minus its own", speed, (3,)
+                    f"{rank}_neighbour", f"from it to its {which} neighbour, {axes}", distance, (3,)
+                ),
+                Component(
+                    f"{rank}_neighbour_velocity",
+                    f"velocity of its {which} neighbour minus its own",
+                    speed,
+                    (3,),
                 ),
             )
         )
@@ -298,7 +366,10 @@ class FlockFormation(Task[Params, State]):
             Component("slot_velocity", f"velocity of its slot minus its own, {axes}", speed, (3,)),
             Component("velocity", f"its velocity, {axes}", speed, (3,)),
             Component(
-                "acceleration", "its acceleration along x and y of the world", f"{self.horizontal:g} m/s^2", (2,)
+                "acceleration",
+                "its acceleration along x and y of the world",
+                f"{self.horizontal:g} m/s^2",
+                (2,),
             ),
             Component("climb", "its acceleration along z of the world", f"{self.vertical:g} m/s^2"),
             *neighbours,
@@ -310,17 +381,24 @@ class FlockFormation(Task[Params, State]):
         level = "commanded acceleration along x and y of the world, shortened to length one"
         return (
             Component("level", level, f"{self.horizontal:g} m/s^2", (2,)),
-            Component("up", "commanded acceleration along z of the world", f"{self.vertical:g} m/s^2"),
+            Component(
+                "up", "commanded acceleration along z of the world", f"{self.vertical:g} m/s^2"
+            ),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the reward of each vehicle, ``(n,)``."""
         error = distances(errors(next_state.vehicles, next_state.leader, params))
         nearest = separations(next_state.vehicles).min(1)
         proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
         holding = HALVING_ERROR / (HALVING_ERROR + error)
         if self.own_constants.reweighted:
-            return self.own_constants.weight("formation") * holding - self.own_constants.weight("proximity") * proximity
+            return (
+                self.own_constants.weight("formation") * holding
+                - self.own_constants.weight("proximity") * proximity
+            )
         return holding - proximity
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
@@ -342,10 +420,14 @@ class FlockFormation(Task[Params, State]):
         }
 
     def _mean(self, values: jax.Array) -> jax.Array:
-        """Return the mean over vehicles, added one after another, so that every program gives the same bits."""
-        return functools.reduce(operator.add, (values[i] for i in range(self.card.agents))) * (1 / self.card.agents)
+        """Return the mean over vehicles, added one after another,
+        so that every program gives the same bits.
+        """
+        return functools.reduce(operator.add, (values[i] for i in range(self.card.agents))) * (
+            1 / self.card.agents
+        )
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the two ends it was."""
@@ -357,27 +439,33 @@ class FlockFormation(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer: three numbers a vehicle."""
         return (
-            f"Answer with {3 * self.card.agents} numbers in [-1, 1], agent_0 first: each vehicle's acceleration along "
-            f"x, y, z; 1 is {self.horizontal:g} m/s^2 along x and y, {self.vertical:g} m/s^2 along z (up)."
+            f"Answer with {3 * self.card.agents} numbers in [-1, 1], agent_0 first: each vehicle's "
+            f"acceleration along x, y, z; 1 is {self.horizontal:g} m/s^2 along x and y, "
+            f"{self.vertical:g} m/s^2 along z (up)."
         )
 
     def describe(self, state: State, params: Params) -> str:
         """Describe each vehicle's observation, with units."""
         limits = [self.horizontal, self.horizontal, self.vertical]
-        lines = [f"The leader turns at {float(params.turn_rate):+.2f} rad/s. Along x, y, z (up), each vehicle:"]
+        lines = [
+            (
+                f"The leader turns at {float(params.turn_rate):+.2f} rad/s. Along x, y, z (up), "
+                f"each vehicle:"
+            )
+        ]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
             slot, rate, velocity, acceleration, *near = (_words(vector) for vector in np.split(
                 row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8))  # fmt: skip
             lines.append(
-                f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} m/s, acceleration "
-                f"{acceleration} m/s^2; neighbours at {near[0]} m, moving {near[1]} m/s, and at {near[2]} m, moving "
-                f"{near[3]} m/s from here"
+                f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} "
+                f"m/s, acceleration {acceleration} m/s^2; neighbours at {near[0]} m, moving "
+                f"{near[1]} m/s, and at {near[2]} m, moving {near[3]} m/s from here"
             )
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above about the leader, 12 m wide, x right, y up: leader (grey), slots (green), vehicles,
-        velocities.
+        """Draw from above about the leader, 12 m wide, x right,
+        y up: leader (grey), slots (green), vehicles, velocities.
         """
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
@@ -385,17 +473,29 @@ class FlockFormation(Task[Params, State]):
         middle = float(state.leader.x), float(state.leader.y)
 
         def pixel(x: Any, y: Any) -> tuple[float, float]:
-            return size * (0.5 + (float(x) - middle[0]) / 12), size * (0.5 - (float(y) - middle[1]) / 12)
+            return size * (0.5 + (float(x) - middle[0]) / 12), size * (
+                0.5 - (float(y) - middle[1]) / 12
+            )
 
         def disc(centre: tuple[float, float], radius: float, **colours: Any) -> None:
-            canvas.ellipse((centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius), **colours)
+            canvas.ellipse(
+                (centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius),
+                **colours,
+            )
 
         vehicles, error = state.vehicles, errors(state.vehicles, state.leader, params)
         heading = float(state.leader.heading)
-        canvas.line((*pixel(*middle), *pixel(middle[0] + math.cos(heading), middle[1] + math.sin(heading))), "gray", 2)
+        canvas.line(
+            (*pixel(*middle), *pixel(middle[0] + math.cos(heading), middle[1] + math.sin(heading))),
+            "gray",
+            2,
+        )
         body = size * COLLISION / 24
         for i in range(self.card.agents):
-            x, y, vx, vy = (float(component[i]) for component in (vehicles.x, vehicles.y, vehicles.vx, vehicles.vy))
+            x, y, vx, vy = (
+                float(component[i])
+                for component in (vehicles.x, vehicles.y, vehicles.vx, vehicles.vy)
+            )
             here, slot = pixel(x, y), pixel(x + float(error.x[i]), y + float(error.y[i]))
             canvas.line((*here, *slot), fill="gainsboro")
             disc(slot, body + 2, outline="green")
@@ -405,7 +505,9 @@ class FlockFormation(Task[Params, State]):
 
 
 def formations(n: int) -> np.ndarray:
-    """Return wedge, ring and line abreast, ``(3, n, 2)``, ahead and to the left of the leader, of unit spacing."""
+    """Return wedge, ring and line abreast, ``(3, n, 2)``,
+    ahead and to the left of the leader, of unit spacing.
+    """
     numbers = np.arange(n)
     rank, side = (numbers + 1) // 2, np.where(numbers % 2, 1, -1)
     wedge = np.stack([-rank, side * rank], 1) / math.sqrt(2)
@@ -418,7 +520,9 @@ def formations(n: int) -> np.ndarray:
 def accelerations(
     action: jax.Array, horizontal: float = HORIZONTAL, vertical: float = VERTICAL
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return commanded accelerations, m/s^2, each ``(n,)``; the horizontal part is no longer than ``horizontal``."""
+    """Return commanded accelerations, m/s^2, each ``(n,)``;
+    the horizontal part is no longer than ``horizontal``.
+    """
     x, y, z = action[:, 0], action[:, 1], action[:, 2]
     share = horizontal / jnp.maximum(1, jnp.hypot(x, y))
     return x * share, y * share, vertical * z
@@ -427,7 +531,8 @@ def accelerations(
 def led(leader: Leader, params: Params) -> Leader:
     """Return the leader one step later, exactly: an arc's chord points along its middle heading."""
     half = 0.5 * STEP * params.turn_rate
-    # sin(h) / h by its series: below 1e-9 wrong at the largest half angle, 0.0125 rad, and no division by zero.
+    # sin(h) / h by its series: below 1e-9 wrong at the largest half angle, 0.0125 rad, and no
+    # division by zero.
     chord = params.speed * STEP * (1 - half * half * (1 / 6))
     middle = leader.heading + half
     heading = leader.heading + 2 * half
@@ -442,7 +547,10 @@ def led(leader: Leader, params: Params) -> Leader:
 
 
 def errors(vehicles: Vehicles, leader: Leader, params: Params) -> Errors:
-    """Return each slot minus its vehicle. Slots turn with the leader: velocity = leader's + turn rate x offset."""
+    """Return each slot minus its vehicle.
+
+    Slots turn with the leader: velocity = leader's + turn rate x offset.
+    """
     cos, sin = jnp.cos(leader.heading), jnp.sin(leader.heading)
     x = cos * params.slot_ahead - sin * params.slot_left
     y = sin * params.slot_ahead + cos * params.slot_left
@@ -463,7 +571,10 @@ def distances(error: Errors) -> jax.Array:
 
 def separations(vehicles: Vehicles) -> jax.Array:
     """Return the distances between vehicles, ``(n, n)`` m; infinite from a vehicle to itself."""
-    dx, dy, dz = (jnp.asarray(position)[:, None] - position for position in (vehicles.x, vehicles.y, vehicles.z))
+    dx, dy, dz = (
+        jnp.asarray(position)[:, None] - position
+        for position in (vehicles.x, vehicles.y, vehicles.z)
+    )
     return jnp.where(np.eye(dx.shape[0], dtype=bool), jnp.inf, jnp.hypot(jnp.hypot(dx, dy), dz))
 
 

@@ -1,4 +1,6 @@
-"""The reference player of the formation: each vehicle tracks its slot, learns wind and lag, and evades neighbours."""
+"""The reference player of the formation: each vehicle tracks its slot,
+learns wind and lag, and evades neighbours.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ import numpy as np
 
 from rlbench_suite.core.policy import View
 
-from .flock_formation import HORIZONTAL, SCALE, STEP, TURN_RATE, VERTICAL, FlockFormation, Params, accelerations
+from .flock_formation import (
+    HORIZONTAL,
+    SCALE,
+    STEP,
+    TURN_RATE,
+    VERTICAL,
+    FlockFormation,
+    Params,
+    accelerations,
+)
 
 LAG = 0.15
 """s: the middle of the shipped range."""
@@ -21,7 +32,9 @@ SEEN_ENOUGH = 0.01
 
 
 class Memory(NamedTuple):
-    """Memory of :class:`FormationControl`: the last step of each vehicle, ``(n, 3)``, and what it has learned."""
+    """Memory of :class:`FormationControl`: the last step of each vehicle,
+    ``(n, 3)``, and what it has learned.
+    """
 
     velocity: jax.Array
     """m/s"""
@@ -40,20 +53,24 @@ class Memory(NamedTuple):
 
 
 class FormationControl(NamedTuple):
-    """Each vehicle by itself: a speed profile to its slot, a disturbance observer, and evasion of neighbours.
+    """Each vehicle by itself: a speed profile to its slot,
+    a disturbance observer, and evasion of neighbours.
 
-    The vehicle closes in on its slot at the speed from which it can brake in time, and near the slot in proportion to
-    the distance; this asks for an acceleration. The slot's own acceleration is fed forward. Wind and drag are estimated
-    as the part of the acceleration that the thrust does not explain, and compensated (a disturbance observer, Chen,
-    Yang, Guo & Li 2016, doi:10.1109/TIE.2015.2478397). The lag is measured by least squares from the responses to
+    The vehicle closes in on its slot at the speed from which it can brake in time, and near the
+    slot in proportion to the distance; this asks for an acceleration. The slot's own acceleration
+    is fed forward. Wind and drag are estimated as the part of the acceleration that the thrust does
+    not explain, and compensated (a disturbance observer, Chen, Yang, Guo & Li 2016,
+    doi:10.1109/TIE.2015.2478397). The lag is measured by least squares from the responses to
     commands, and inverted as far as ``lead`` allows.
 
-    Evasion has two parts: the gradient of Khatib's potential (1986, doi:10.1177/027836498600500106) at close range,
-    and a sidestep. The sidestep leads away from the place of the closest approach to a neighbour on a colliding
-    course, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706). Vehicles that meet
-    head-on both go to the right. The controller uses the vehicles' own observations only.
+    Evasion has two parts: the gradient of Khatib's potential (1986, doi:10.1177/027836498600500106)
+    at close range, and a sidestep. The sidestep leads away from the place of the closest approach
+    to a neighbour on a colliding course, after the collision cones of Fiorini & Shiller 1998
+    (doi:10.1177/027836499801700706). Vehicles that meet head-on both go to the right. The
+    controller uses the vehicles' own observations only.
 
-    Its numbers are the best of a random search on training episodes (``benchmarks/audits/yardsticks.py``).
+    Its numbers are the best of a random search on training episodes
+    (``benchmarks/audits/yardsticks.py``).
     """
 
     agents: np.ndarray
@@ -87,7 +104,8 @@ class FormationControl(NamedTuple):
     horizon: Any = 2.1
     """s: how far ahead courses are compared"""
     gain: Any = 4.0
-    """Gain of the sidestep, relative to the least constant acceleration that opens the gap in time"""
+    """Gain of the sidestep, relative to the least constant acceleration that opens the gap in time
+    """
 
     @classmethod
     def for_task(cls, task: FlockFormation) -> FormationControl:
@@ -103,7 +121,9 @@ class FormationControl(NamedTuple):
         """Return the memory at the start: nothing is known about air and lag."""
         none = jnp.zeros((len(self.agents), 3), self.agents.dtype)
         guess = jnp.full((len(self.agents), 1), SEEN_ENOUGH, none.dtype)
-        return Memory(none, none, none, none, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0))
+        return Memory(
+            none, none, none, none, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0)
+        )
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
         """Return the commands of all vehicles."""
@@ -113,24 +133,35 @@ class FormationControl(NamedTuple):
         before = self._learn(memory, velocity, acceleration)
 
         slot_velocity, turn_rate = velocity + rate, self.turn_scale * observation[:, 24:25]
-        # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x velocity.
-        forward = turn_rate * jnp.stack([-slot_velocity[:, 1], slot_velocity[:, 0], 0 * slot_velocity[:, 2]], 1)
+        # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x
+        # velocity.
+        forward = turn_rate * jnp.stack(
+            [-slot_velocity[:, 1], slot_velocity[:, 0], 0 * slot_velocity[:, 2]], 1
+        )
         distance = jnp.maximum(_length(error), 1e-3)
         closing = jnp.minimum(
-            jnp.minimum(self.pace * self.slope * distance, jnp.sqrt(2 * self.braking * distance)), self.fastest
+            jnp.minimum(self.pace * self.slope * distance, jnp.sqrt(2 * self.braking * distance)),
+            self.fastest,
         )
         acceleration_goal = (
-            forward - before.disturbance + self.pace * self.stiffness * (rate + closing * error / distance)
+            forward
+            - before.disturbance
+            + self.pace * self.stiffness * (rate + closing * error / distance)
         )
         first, second = (
-            self._evasion(SCALE * observation[:, i : i + 3], SCALE * observation[:, i + 3 : i + 6]) for i in (12, 18)
+            self._evasion(SCALE * observation[:, i : i + 3], SCALE * observation[:, i + 3 : i + 6])
+            for i in (12, 18)
         )
         # Evasion comes first: the way to the slot gets what it leaves of the thrust.
         evasion = _shortened(first + second, self.limits[0])
-        acceleration_goal = evasion + _shortened(acceleration_goal, self.limits[0] - _length(evasion))
+        acceleration_goal = evasion + _shortened(
+            acceleration_goal, self.limits[0] - _length(evasion)
+        )
         # A change is exaggerated against the lag.
         lead = jnp.minimum(before.requested / jnp.maximum(before.response, 1e-6), self.lead)
-        action = jnp.clip((acceleration + lead * (acceleration_goal - acceleration)) / self.limits, -1, 1)
+        action = jnp.clip(
+            (acceleration + lead * (acceleration_goal - acceleration)) / self.limits, -1, 1
+        )
         command = jnp.stack(accelerations(action, self.limits[0], self.limits[2]), 1)
         return action, before._replace(
             velocity=velocity, acceleration=acceleration, command=command, steps=memory.steps + 1
@@ -143,17 +174,28 @@ class FormationControl(NamedTuple):
         disturbed = (velocity - memory.velocity) * (1 / STEP) - thrust
         # The first estimate counts in full.
         trust = jnp.where(memory.steps == 1, 1, self.trust)
-        requested, changed = memory.command - memory.acceleration, acceleration - memory.acceleration
+        requested = memory.command - memory.acceleration
+        changed = acceleration - memory.acceleration
         return memory._replace(
-            disturbance=jnp.where(started, memory.disturbance + trust * (disturbed - memory.disturbance), 0),
-            response=memory.response + jnp.where(started, (requested * changed).sum(1, keepdims=True), 0),
-            requested=memory.requested + jnp.where(started, (requested * requested).sum(1, keepdims=True), 0),
+            disturbance=jnp.where(
+                started, memory.disturbance + trust * (disturbed - memory.disturbance), 0
+            ),
+            response=memory.response
+            + jnp.where(started, (requested * changed).sum(1, keepdims=True), 0),
+            requested=memory.requested
+            + jnp.where(started, (requested * requested).sum(1, keepdims=True), 0),
         )
 
     def _evasion(self, offset: jax.Array, velocity: jax.Array) -> jax.Array:
-        """Return the acceleration away from a neighbour at a place and velocity relative to one's own, ``(n, 3)``."""
+        """Return the acceleration away from a neighbour
+        at a place and velocity relative to one's own, ``(n, 3)``.
+        """
         distance = jnp.maximum(_length(offset), 0.05)
-        push = jnp.where(distance < self.near, self.push * (1 / distance - 1 / self.near) / (distance * distance), 0)
+        push = jnp.where(
+            distance < self.near,
+            self.push * (1 / distance - 1 / self.near) / (distance * distance),
+            0,
+        )
         rightward = jnp.stack([offset[:, 1], -offset[:, 0], 0 * offset[:, 2]], 1) / distance
         # Time to the closest approach at these velocities, and the neighbour's place then.
         squared_speed = (velocity * velocity).sum(1, keepdims=True)
@@ -161,7 +203,9 @@ class FormationControl(NamedTuple):
         miss = offset + time * velocity - 0.1 * rightward
         length = jnp.maximum(_length(miss), 0.05)
         meets = (time > 0) & (time < self.horizon) & (length < self.clear)
-        sidestep = jnp.where(meets, self.gain * (self.clear - length) / jnp.maximum(time, 0.3) ** 2, 0)
+        sidestep = jnp.where(
+            meets, self.gain * (self.clear - length) / jnp.maximum(time, 0.3) ** 2, 0
+        )
         return -push * offset / distance - sidestep * miss / length
 
 

@@ -1,16 +1,16 @@
 """The Vicsek model as a team task: self-propelled particles learn to fly in one direction.
 
-``n`` particles move at constant speed in a square box with periodic sides. The equations are those of Vicsek,
-Czirok, Ben-Jacob, Cohen & Shochet 1995 (doi:10.1103/PhysRevLett.75.1226), with the mean heading of their eq. 2
-replaced by a turn that each agent chooses:
+``n`` particles move at constant speed in a square box with periodic sides. The equations are those
+of Vicsek, Czirok, Ben-Jacob, Cohen & Shochet 1995 (doi:10.1103/PhysRevLett.75.1226), with the mean
+heading of their eq. 2 replaced by a turn that each agent chooses:
 
-    position(t + 1) = position(t) + speed * (cos heading(t), sin heading(t)) * dt        (eq. 1)
-    heading(t + 1)  = heading(t) + MAX_TURN * action + noise                             (eq. 2, action for mean)
+    position(t + 1) = position(t) + speed * (cos heading(t), sin heading(t)) * dt  (eq. 1)
+    heading(t + 1)  = heading(t) + MAX_TURN * action + noise          (eq. 2, action for mean)
 
-with ``dt`` = 1 and noise uniform in [-eta/2, eta/2], independent for each agent and step. Two agents are
-neighbours if they are no farther apart than the interaction radius, which is the unit of length; an agent is its
-own neighbour, as in the paper. The family's own player turns to the mean heading of the neighbours: with an
-unlimited turn it *is* the Vicsek model.
+with ``dt`` = 1 and noise uniform in [-eta/2, eta/2], independent for each agent and step. Two
+agents are neighbours if they are no farther apart than the interaction radius, which is the unit of
+length; an agent is its own neighbour, as in the paper. The family's own player turns to the mean
+heading of the neighbours: with an unlimited turn it *is* the Vicsek model.
 
 =============  ====================================================================================
 observation    one row an agent, in its own frame (x ahead, y to the left), all in [-1, 1]:
@@ -18,10 +18,12 @@ observation    one row an agent, in its own frame (x ahead, y to the left), all 
                2     order among the neighbours: length of their mean unit vector
                3     number of neighbours but itself, over n - 1
                4, 5  mean relative position of the neighbours, in interaction radii
-action         one number an agent in [-1, 1]: the turn, as a fraction of MAX_TURN, positive to the left
+action         one number an agent in [-1, 1]: the turn, as a fraction of MAX_TURN, positive to the
+               left
 reward         each agent: cosine of the angle between its heading and the flock's mean direction.
-               The mean over agents *is* the Vicsek order parameter, |sum of unit vectors| / n: the team's
-               return is the order summed over time, and each agent is paid its own share of it
+               The mean over agents *is* the Vicsek order parameter, |sum of unit vectors| / n: the
+               team's return is the order summed over time, and each agent is paid its own share of
+               it
 termination    never
 success        the agents fly as a flock: an order parameter of at least 0.75
 context        density n / side**2 in [1, 4], speed in [0.03, 0.3], both per unit length and step
@@ -40,7 +42,7 @@ import numpy as np
 
 from rlbench_suite.contexts.context import Constant
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.policy import View
+from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -49,15 +51,21 @@ from ..shared.own_constants import OwnConstants
 MAX_TURN = np.pi / 4
 """Largest turn a step, rad."""
 DENSITY = (1.0, 4.0)
-"""Agents per squared interaction radius. Up to n / 4 the box is at least two radii wide, so that no agent meets
-another one twice.
+"""Agents per squared interaction radius.
+
+Up to n / 4 the box is at least two radii wide, so that no agent meets another one twice.
 """
 SPEED = (0.03, 0.3)
 """Interaction radii per step."""
 CELLS = 8
-"""Contexts lie in CELLS x CELLS cells of density and speed; every fourth cell of a row is for testing."""
+"""Contexts lie in CELLS x CELLS cells of density and speed;
+every fourth cell of a row is for testing.
+"""
 FLOCK = 0.75
-"""Order parameter from which the agents count as a flock. Sixteen random headings reach it once in 10,000 times."""
+"""Order parameter from which the agents count as a flock.
+
+Sixteen random headings reach it once in 10,000 times.
+"""
 
 NO_DIRECTION = 1e-6
 """Mean unit vectors shorter than this are rounding, not a direction."""
@@ -95,11 +103,16 @@ class Vicsek(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if not 0 <= (difficulty or 0) <= 2 * np.pi:
-            raise ValueError(f"The difficulty of {card.id} is a noise width in [0, 2 pi] rad, got {difficulty!r}.")
+            raise ValueError(
+                f"The difficulty of {card.id} is a noise width in [0, 2 pi] rad, got "
+                f"{difficulty!r}."
+            )
         n = card.agents
         self.own_constants = OwnConstants(card, self.constants())
-        self.density, self.speed = self.own_constants.range("density"), self.own_constants.range("speed")
-        self.noise, self.max_turn = self.own_constants.value("noise"), self.own_constants.value("max_turn")
+        self.density = self.own_constants.range("density")
+        self.speed = self.own_constants.range("speed")
+        self.noise = self.own_constants.value("noise")
+        self.max_turn = self.own_constants.value("max_turn")
         low = np.tile([-1.0, -1.0, 0.0, 0.0, -1.0, -1.0], (n, 1))
         self.observation_space = self.box(low, np.ones_like(low))
         self.action_space = self.box(-np.ones((n, 1)), np.ones((n, 1)))
@@ -107,22 +120,31 @@ class Vicsek(Task[Params, State]):
         self._see = jax.jit(self.observation)  # for the text view
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return density, speed, noise and the largest turn. The interaction radius is the unit of length."""
+        """Return density, speed, noise and the largest turn.
+
+        The interaction radius is the unit of length.
+        """
         n, noise, turn = self.card.agents, float(self.difficulty or 0), float(MAX_TURN)
         return (
             Constant(
-                "density", "", *DENSITY, f"agents a squared interaction radius; up to {n / 4:g}, so that the periodic "
+                "density", "", *DENSITY,
+                f"agents a squared interaction radius; up to {n / 4:g}, so that the periodic "
                 "box is two radii wide", maximum=n / 4, bands=CELLS,
             ),
             Constant("speed", "", *SPEED, "interaction radii a step", maximum=1.0, bands=CELLS),
             Constant(
-                "noise", "rad", noise, noise, "width of the noise of headings", 2 * np.pi, may_vary=False, minimum=0.0
+                "noise", "rad", noise, noise, "width of the noise of headings", 2 * np.pi,
+                may_vary=False, minimum=0.0
             ),
-            Constant("max_turn", "rad", turn, turn, "largest turn a step", float(np.pi), may_vary=False),
+            Constant(
+                "max_turn", "rad", turn, turn, "largest turn a step", float(np.pi), may_vary=False
+            ),
         )  # fmt: skip
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a density and a speed from a cell of the split: test cells are those with row + column = 3 mod 4."""
+        """Draw a density and a speed from a cell of the split:
+        test cells are those with row + column = 3 mod 4.
+        """
         u = self.uniform(key, 5)
         row = jnp.floor(u[0] * CELLS)
         residue = jnp.where(split == 0, jnp.floor(u[1] * 3), 3)
@@ -143,7 +165,11 @@ class Vicsek(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Draw uniform positions and headings."""
         u = self.uniform(key, 3 * self.card.agents).reshape(3, -1)
-        return State(wrap(u[0] * params.side, params.side), wrap(u[1] * params.side, params.side), angle(u[2]))
+        return State(
+            wrap(u[0] * params.side, params.side),
+            wrap(u[1] * params.side, params.side),
+            angle(u[2]),
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Apply equations 1 and 2 of the module's head."""
@@ -164,7 +190,8 @@ class Vicsek(Task[Params, State]):
             return tree_sum(jnp.where(near, values, 0)) / count
 
         order, direction = polar(mean(jnp.cos(state.heading)), mean(jnp.sin(state.heading)))
-        # If neighbours cancel each other, they have no mean heading; the agent's own counts instead.
+        # If neighbours cancel each other, they have no mean heading; the agent's own counts
+        # instead.
         turn = jnp.where(order > NO_DIRECTION, direction - state.heading, 0)
         distance, direction = polar(mean(dx) / params.radius, mean(dy) / params.radius)
         bearing = direction - state.heading
@@ -184,7 +211,11 @@ class Vicsek(Task[Params, State]):
             Component("cos_heading", "cosine of the neighbours' mean heading, relative to its own"),
             Component("sin_heading", "sine of the neighbours' mean heading, relative to its own"),
             Component("order", "length of the mean unit vector of the neighbours' headings"),
-            Component("neighbours", "how many neighbours it has but itself", f"{self.card.agents - 1} agents"),
+            Component(
+                "neighbours",
+                "how many neighbours it has but itself",
+                f"{self.card.agents - 1} agents",
+            ),
             Component("ahead", "mean place of the neighbours ahead of it", "interaction radius"),
             Component("left", "mean place of the neighbours to its left", "interaction radius"),
         )
@@ -194,8 +225,12 @@ class Vicsek(Task[Params, State]):
         unit = f"{self.max_turn:.4g} rad"
         return (Component("turn", "by how much the heading turns to the left in this step", unit),)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return each agent's share of the order parameter, ``(n,)``: their mean is the order parameter."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return each agent's share of the order parameter,
+        ``(n,)``: their mean is the order parameter.
+        """
         order, direction = mean_heading(next_state.heading)
         share = jnp.cos(next_state.heading - direction)
         return jnp.where(order > NO_DIRECTION, jnp.clip(share, -1, 1), 0)
@@ -209,7 +244,7 @@ class Vicsek(Task[Params, State]):
         order, _ = mean_heading(state.heading)
         return {"success": order >= FLOCK, "order": order}
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Describe each agent's observation, in degrees and interaction radii."""
@@ -219,17 +254,18 @@ class Vicsek(Task[Params, State]):
             cos, sin, order, fraction, ahead, left = row.tolist()
             turn = np.degrees(np.arctan2(sin, cos))
             lines.append(
-                f"agent_{i}: {round(fraction * (self.card.agents - 1))} neighbours, their mean heading "
-                f"{abs(turn):.0f} degrees to the {'left' if turn >= 0 else 'right'}, order {order:.2f}, "
-                f"centre {ahead:+.2f} ahead and {left:+.2f} to the left"
+                f"agent_{i}: {round(fraction * (self.card.agents - 1))} neighbours, their mean "
+                f"heading {abs(turn):.0f} degrees to the {'left' if turn >= 0 else 'right'}, order "
+                f"{order:.2f}, centre {ahead:+.2f} ahead and {left:+.2f} to the left"
             )
         return "\n".join(lines)
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer: one number an agent."""
         return (
-            f"Answer with {self.card.agents} numbers in [-1, 1], agent_0 first: each agent's turn, 1 for "
-            f"{np.degrees(self.max_turn):.0f} degrees to the left, -1 for as much to the right."
+            f"Answer with {self.card.agents} numbers in [-1, 1], agent_0 first: each agent's turn, "
+            f"1 for {np.degrees(self.max_turn):.0f} degrees to the left, -1 for as much to the "
+            f"right."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -238,7 +274,9 @@ class Vicsek(Task[Params, State]):
         picture = np.full(self.picture_shape, 250, np.uint8)
         along = np.linspace(0, 1, 40)[:, None]
         scale = (width - 1) / float(params.side)
-        for x, y, heading in zip(*(np.asarray(values, np.float64) for values in state), strict=True):
+        for x, y, heading in zip(
+            *(np.asarray(values, np.float64) for values in state), strict=True
+        ):
             colour = 110 + 100 * np.cos(heading - np.array([0, 2, 4]) * np.pi / 3)
             head = np.array([x, y]) * scale
             for angle_from_tip, length in ((0.0, 18.0), (0.5, 9.0), (-0.5, 9.0)):
@@ -250,13 +288,13 @@ class Vicsek(Task[Params, State]):
         return picture
 
 
-# These functions avoid sums of two products: a compiler may fuse either product with the addition, so the last bit
-# differs between programs. Polar forms and factored squares have no such sum.
+# These functions avoid sums of two products: a compiler may fuse either product with the addition,
+# so the last bit differs between programs. Polar forms and factored squares have no such sum.
 
 
 def mean_heading(heading: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the order parameter, in [0, 1], and the mean direction of headings ``(n,)`` (Vicsek et al. 1995, eq. 3 /
-    v).
+    """Return the order parameter, in [0, 1],
+    and the mean direction of headings ``(n,)`` (Vicsek et al. 1995, eq. 3 / v).
     """
     length, direction = polar(tree_sum(jnp.cos(heading)), tree_sum(jnp.sin(heading)))
     return jnp.minimum(length / heading.shape[0], 1), direction
@@ -268,7 +306,9 @@ def polar(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def tree_sum(values: jax.Array) -> jax.Array:
-    """Sum over the last axis, pairwise and in a fixed order, so that every layout of a batch gives the same bits."""
+    """Sum over the last axis, pairwise and in a fixed order,
+    so that every layout of a batch gives the same bits.
+    """
     while (n := values.shape[-1]) > 1:
         half = n // 2
         values, odd_end = values[..., :half] + values[..., half : 2 * half], values[..., 2 * half :]
@@ -300,7 +340,9 @@ def angle(fraction: jax.Array) -> jax.Array:
 
 
 class NeighbourAveraging(eqx.Module):
-    """The Vicsek rule: turn to the mean heading of the neighbours, as far as the turn is bounded."""
+    """The Vicsek rule: turn to the mean heading of the neighbours,
+    as far as the turn is bounded.
+    """
 
     max_turn: float = eqx.field(static=True, default=float(MAX_TURN))
     """rad a step"""
@@ -310,9 +352,7 @@ class NeighbourAveraging(eqx.Module):
         """Make the player of agents with this largest turn."""
         return cls(task.max_turn)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return turns of all agents, ``(n, 1)``, from their observations."""

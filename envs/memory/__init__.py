@@ -1,1 +1,3 @@
-"""Memory tasks: an agent must retain or overwrite what it saw; optima and memoryless ceilings are exact."""
+"""Memory tasks: an agent must retain or overwrite what it saw;
+optima and memoryless ceilings are exact.
+"""

@@ -1,23 +1,24 @@
 """Watch a sequence of symbols, then recite it backwards.
 
-After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``Autoencode``). First n of four symbols are shown one by one. Then
-nothing is shown, and the answers are the symbols from the last to the first.
+After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``Autoencode``). First n of four symbols are
+shown one by one. Then nothing is shown, and the answers are the symbols from the last to the first.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         one of the four symbols; it counts while reciting only
-observation    ``Box(0, 1, (5,))``: the symbol shown, one-hot (zeros while reciting); 1 while reciting
+observation    ``Box(0, 1, (5,))``: the symbol shown, one-hot (zeros while reciting); 1 while
+               reciting
 reward         1 for a right answer
 termination    after the last answer, 2 n steps
 success        every answer is right
 difficulty     n, from 1 to 52
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**Differences from POPGym.** Symbols are independent and not dealt from decks; n is free, where POPGym has 52, 104 and
-156; answers earn 1 or 0 instead of shares of 1 and -1.
+**Differences from POPGym.** Symbols are independent and not dealt from decks; n is free, where
+POPGym has 52, 104 and 156; answers earn 1 or 0 instead of shares of 1 and -1.
 
-**Optimum** n. **Ceiling without memory** n / 4, since every observation while reciting is the same. A memory needs 2 n
-bits.
+**Optimum** n. **Ceiling without memory** n / 4, since every observation while reciting is the same.
+A memory needs 2 n bits.
 """
 
 from __future__ import annotations
@@ -32,7 +33,19 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, pop, push, sample_symbol
+from .symbols import (
+    COLOURS,
+    Params,
+    SymbolTask,
+    Tally,
+    count_answer,
+    empty,
+    look,
+    no_answers,
+    pop,
+    push,
+    sample_symbol,
+)
 
 SYMBOLS = COLOURS[:4]
 LONGEST = 52
@@ -58,7 +71,9 @@ class Autoencode(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=SYMBOLS)
-        self.length = self.whole_number(difficulty, 8, LONGEST, "the number of symbols in a sequence")
+        self.length = self.whole_number(
+            difficulty, 8, LONGEST, "the number of symbols in a sequence"
+        )
         self.optimum = float(self.length)
         self.memoryless_ceiling = self.length / len(SYMBOLS)
         self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS) + 1,))
@@ -70,7 +85,9 @@ class Autoencode(SymbolTask[State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Show the next symbol, or count the answer and go on to the symbol before."""
         reciting, step = state.step >= self.length, state.step + 1
-        memorized = jnp.where(step < self.length, push(state.register, sample_symbol(key)), state.register)
+        memorized = jnp.where(
+            step < self.length, push(state.register, sample_symbol(key)), state.register
+        )
         return State(
             register=jnp.where(reciting, pop(state.register), memorized),
             step=step,
@@ -90,7 +107,8 @@ class Autoencode(SymbolTask[State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         return singles(
-            {name: f"whether {name} is shown" for name in SYMBOLS} | {"reciting": "whether the answers count"}
+            {name: f"whether {name} is shown" for name in SYMBOLS}
+            | {"reciting": "whether the answers count"}
         )
 
     def tally(self, state: State) -> Tally:
@@ -99,7 +117,11 @@ class Autoencode(SymbolTask[State]):
 
     def tiles(self, state: State) -> list[tuple[int | None, str]]:
         """Return the symbol shown, or a blank tile while reciting."""
-        return [(None, "recite") if int(state.step) >= self.length else (int(look(state.register, 0)), "watch")]
+        return [
+            (None, "recite")
+            if int(state.step) >= self.length
+            else (int(look(state.register, 0)), "watch")
+        ]
 
     def describe(self, state: State, params: Params) -> str:
         """Name the symbol shown, or ask for an answer."""
@@ -110,7 +132,8 @@ class Autoencode(SymbolTask[State]):
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"First {self.length} symbol(s) are shown, one of {', '.join(SYMBOLS)}; an answer then counts nothing. "
+            f"First {self.length} symbol(s) are shown, one of {', '.join(SYMBOLS)}; an answer then "
+            f"counts nothing. "
             "Then recite them backwards, one a turn, the last one first. A right answer earns 1."
         )
 
@@ -135,6 +158,7 @@ class Reciter(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Remember the symbol shown; while reciting, give the newest and forget it."""
-        symbol, reciting = jnp.argmax(view.observation[:4]).astype(jnp.int32), view.observation[4] > 0
+        symbol = jnp.argmax(view.observation[:4]).astype(jnp.int32)
+        reciting = view.observation[4] > 0
         answer = look(memory, 0)
         return answer, jnp.where(reciting, pop(memory), push(memory, symbol))

@@ -18,8 +18,8 @@ def _symbols(
 ) -> TaskCard:
     """Make the card of a task in which symbols are to be remembered.
 
-    ``classes`` is ``file:Task:Reference:Memoryless``. The last one may be left out for the player that always gives the
-    last answer.
+    ``classes`` is ``file:Task:Reference:Memoryless``. The last one may be left out for the player
+    that always gives the last answer.
     """
     file, task, reference, *memoryless = classes.split(":")
     without = f"{file}:{memoryless[0]}" if memoryless else "symbols:LastWord"
@@ -47,13 +47,19 @@ CARDS = (
     TaskCard(
         id="rlsuite/TMaze-v0",
         family="memory",
-        summary="Walk an endless chain of T-mazes; at each junction turn as a sign said at the corridor's start.",
-        source="Shchendrigin et al. 2026, arXiv:2601.15086 (endless); Bakker 2001, NIPS 14 (T-maze)",
+        summary=(
+            "Walk an endless chain of T-mazes; at each junction turn as a sign said at the "
+            "corridor's start."
+        ),
+        source=(
+            "Shchendrigin et al. 2026, arXiv:2601.15086 (endless); Bakker 2001, NIPS 14 (T-maze)"
+        ),
         entry_point="rlbench_suite.envs.memory.t_maze:TMaze",
         reference="rlbench_suite.envs.memory.t_maze:RememberTheSign",
         yardsticks={"memoryless": "rlbench_suite.envs.memory.t_maze:Habit"},
         horizon=200,
-        # Positive: rewriting; negative: retention. The size is the longest corridor; a half more: all are that long.
+        # Positive: rewriting; negative: retention. The size is the longest corridor; a half more:
+        # all are that long.
         difficulties={
             "rewriting-medium": 10,
             "rewriting-short": 3,
@@ -126,7 +132,10 @@ CARDS = (
     ),
     _symbols(
         "DelayedInstruction-v0",
-        "Carry out an instruction long after it was given, among others that are meant for somebody else.",
+        (
+            "Carry out an instruction long after it was given, among others that are meant for "
+            "somebody else."
+        ),
         "Hunter 1913 (delayed reaction)",
         "delayed_instruction:DelayedInstruction:Obedient",
         200,
@@ -136,7 +145,10 @@ CARDS = (
     ),
     _symbols(
         "ColourCubes-v0",
-        "Walk to the cube of the wanted colour, on a floor whose cubes are seen only when one has moved.",
+        (
+            "Walk to the cube of the wanted colour, on a floor whose cubes are seen only when one "
+            "has moved."
+        ),
         "Shchendrigin et al. 2026, arXiv:2601.15086 (Color-Cubes)",
         "colour_cubes:ColourCubes:Tracker:Wanderer",
         100,
@@ -148,7 +160,10 @@ CARDS = (
     _symbols(
         "Concentration-v0",
         "Turn cards over two by two, and find the pairs with few turns in vain.",
-        f"{POPGYM}, Concentration; Velleman and Warrington 2013, American Mathematical Monthly 120:9 (optimum)",
+        (
+            f"{POPGYM}, Concentration; Velleman and Warrington 2013, American Mathematical Monthly "
+            f"120:9 (optimum)"
+        ),
         "concentration:Concentration:Rememberer:Sweeper",
         300,
         {"medium": 8, "easy": 4, "hard": 12},

@@ -1,36 +1,41 @@
 """Walk to the cube of the wanted colour, on a floor whose cubes are seen only when one has moved.
 
-Color-Cubes (Shchendrigin et al. 2026, arXiv:2601.15086): N cubes of different colours lie on different cells of a 5 x 5
-floor. The agent takes the wanted one; that cube moves to a random free cell, and another is wanted. At each other step
-one of the cubes that are not wanted moves to a random free cell with probability 1/10 (the setting ``moves``). The
-floor is seen at the start and after each move of a cube; else the agent sees only where it stands and which colour is
-wanted.
+Color-Cubes (Shchendrigin et al. 2026, arXiv:2601.15086): N cubes of different colours lie on
+different cells of a 5 x 5 floor. The agent takes the wanted one; that cube moves to a random free
+cell, and another is wanted. At each other step one of the cubes that are not wanted moves to a
+random free cell with probability 1/10 (the setting ``moves``). The floor is seen at the start and
+after each move of a cube; else the agent sees only where it stands and which colour is wanted.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 north, 1 south, 2 west, 3 east: one cell, if there is one; 4: take
-observation    ``Box(0, 1, (10 + N + 10 N + 25,))``, one-hot: the agent's row and column; the colour wanted; row and
-               column of each cube; whether a cube lies in each cell. Cubes and cells are zeros while nothing is seen.
+observation    ``Box(0, 1, (10 + N + 10 N + 25,))``, one-hot: the agent's row and column; the colour
+               wanted; row and column of each cube; whether a cube lies in each cell. Cubes and
+               cells are zeros while nothing is seen.
 reward         1 for taking the wanted cube, else 0
 termination    never: the time limit truncates after 100 steps
 success        at least one cube is taken, and never a place where the wanted cube is not
-difficulty     N, from 1 (retention: the cube is seen once, then it is to be found) to 8; with a minus, from -2 to -8,
-               colours are seen at the start only, and later which cells hold cubes
+difficulty     N, from 1 (retention: the cube is seen once, then it is to be found) to 8; with a
+               minus, from -2 to -8, colours are seen at the start only, and later which cells hold
+               cubes
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-The paper's modes are called trivial (one cube), medium and extreme (colours are hidden), and it publishes neither the
-size of the floor nor the probability of a move; those are ours. Its episodes end after K cubes; ours go on, so that the
-return measures speed. A cube that a player takes and one that moves by itself never move in the same step, so hidden
-colours can always be told from the cells that changed.
+The paper's modes are called trivial (one cube), medium and extreme (colours are hidden), and it
+publishes neither the size of the floor nor the probability of a move; those are ours. Its episodes
+end after K cubes; ours go on, so that the return measures speed. A cube that a player takes and one
+that moves by itself never move in the same step, so hidden colours can always be told from the
+cells that changed.
 
-**Optimum** of one cube (:func:`most_taken`): it lies on each cell but the agent's with equal probability, because moves
-are uniform over free cells, so the cells in which it is taken are a Markov chain, and the expected number in 100 steps
-follows from its walking distances. With several cubes the cell that the agent left is empty until one moves there, and
-the reference, which walks the shortest ways, takes a little fewer. No closed form is known then: the measured score of
-the reference stands for the optimum.
+**Optimum** of one cube (:func:`most_taken`): it lies on each cell but the agent's with equal
+probability, because moves are uniform over free cells, so the cells in which it is taken are a
+Markov chain, and the expected number in 100 steps follows from its walking distances. With several
+cubes the cell that the agent left is empty until one moves there, and the reference, which walks
+the shortest ways, takes a little fewer. No closed form is known then: the measured score of the
+reference stands for the optimum.
 
-**The ceiling without memory** has no closed form either: it is that of the best way to search a floor by chances that
-depend on the own cell only. ``benchmarks/audits/memoryless_cubes.py`` bounds it from below.
+**The ceiling without memory** has no closed form either: it is that of the best way to search a
+floor by chances that depend on the own cell only. ``benchmarks/audits/memoryless_cubes.py`` bounds
+it from below.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View
+from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
 
 from .symbols import COLOURS, INK, PAPER, RGB, Params, SymbolTask, Tally, count_answer, no_answers
@@ -55,7 +60,9 @@ CELLS = SIDE * SIDE
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 """Change of row and column, by action."""
 TAKE = len(MOVES)
-AROUND = np.array([(3, 3, 3, 3, 1), (0, 1, 2, 2, 2), (0, 3, 3, 3, 1), (0, 1, 1, 2, 1), (0, 2, 2, 0, 2)])
+AROUND = np.array(
+    [(3, 3, 3, 3, 1), (0, 1, 2, 2, 2), (0, 3, 3, 3, 1), (0, 1, 1, 2, 1), (0, 2, 2, 0, 2)]
+)
 """Moves by cell that lead in a circle through all cells but one."""
 NOTHING, CELLS_ONLY, ALL = range(3)
 """Degrees to which the cubes are seen."""
@@ -79,14 +86,20 @@ class State(NamedTuple):
 
 @cache
 def max_cubes(steps: int) -> float:
-    """Return how often an agent that always knows the only cube's cell takes it in some steps, on average."""
+    """Return how often an agent that always knows the only cube's cell takes it
+    in some steps, on average.
+    """
     row, column = np.divmod(np.arange(CELLS), SIDE)
     distance = np.abs(row[:, None] - row) + np.abs(column[:, None] - column)
     after = np.zeros((steps + 1, CELLS))
-    """Expected number from now on, by the steps left and the cell of the agent, which has just taken a cube."""
+    """Expected number from now on, by the steps left
+    and the cell of the agent, which has just taken a cube.
+    """
     for remaining in range(steps + 1):
         after_walk = remaining - distance - 1
-        value = np.where(after_walk >= 0, 1 + after[np.maximum(after_walk, 0), np.arange(CELLS)], 0.0)
+        value = np.where(
+            after_walk >= 0, 1 + after[np.maximum(after_walk, 0), np.arange(CELLS)], 0.0
+        )
         if remaining == steps:
             return float(value.mean())  # at the start the cube may lie where the agent stands
         after[remaining] = (value.sum(1) - value.diagonal()) / (CELLS - 1)
@@ -109,20 +122,25 @@ class ColourCubes(SymbolTask[State]):
         number = 4.0 if difficulty is None else difficulty
         if not (1 <= abs(number) <= len(COLOURS) and number == int(number) and number != -1):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of cubes, a whole number from 1 to {len(COLOURS)}, or from "
-                f"-2 to -{len(COLOURS)} for hidden colours; got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of cubes, a whole number from 1 to "
+                f"{len(COLOURS)}, or from -2 to -{len(COLOURS)} for hidden colours; got "
+                f"{difficulty!r}."
             )
         self.count, self.hidden = abs(int(number)), number < 0
         self._one_in = ONE_IN[card.settings["moves"]] if self.count > 1 else 0
         self.optimum = max_cubes(card.horizon) if self.count == 1 else None
-        self.observation_space = self.box(0.0, 1.0, (2 * SIDE + self.count + 2 * SIDE * self.count + CELLS,))
+        self.observation_space = self.box(
+            0.0, 1.0, (2 * SIDE + self.count + 2 * SIDE * self.count + CELLS,)
+        )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Lay the cubes on different cells, put the agent anywhere, and choose the wanted cube."""
         bits = self.bits(key, CELLS + 2)
         cubes = jnp.argsort(bits[:CELLS])[: self.count].astype(jnp.int32)
         agent, goal = bits[CELLS] % CELLS, bits[CELLS + 1] % np.uint32(self.count)
-        return State(agent.astype(jnp.int32), cubes, goal.astype(jnp.int32), jnp.int32(ALL), no_answers())
+        return State(
+            agent.astype(jnp.int32), cubes, goal.astype(jnp.int32), jnp.int32(ALL), no_answers()
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Walk, or take the cube; then a cube may move."""
@@ -133,11 +151,17 @@ class ColourCubes(SymbolTask[State]):
         takes = reached & (state.cubes[state.goal] == state.agent)
         chance, offset, cell, further = self.bits(key, 4)
         num_offsets = max(1, self.count - 1)
-        unwanted = (state.goal + 1 + (offset % np.uint32(num_offsets)).astype(jnp.int32)) % self.count
+        unwanted = (
+            state.goal + 1 + (offset % np.uint32(num_offsets)).astype(jnp.int32)
+        ) % self.count
         moves = takes | (chance % self._one_in == 0) if self._one_in else takes
         mover = jnp.where(takes, state.goal, unwanted)
-        cubes = jnp.where((jnp.arange(self.count) == mover) & moves, self._free(state.cubes, cell), state.cubes)
-        following = (state.goal + 1 + (further % np.uint32(num_offsets)).astype(jnp.int32)) % self.count
+        cubes = jnp.where(
+            (jnp.arange(self.count) == mover) & moves, self._free(state.cubes, cell), state.cubes
+        )
+        following = (
+            state.goal + 1 + (further % np.uint32(num_offsets)).astype(jnp.int32)
+        ) % self.count
         return State(
             agent=(row * SIDE + column).astype(jnp.int32),
             cubes=cubes,
@@ -157,7 +181,9 @@ class ColourCubes(SymbolTask[State]):
         return (cubes[:, None] == jnp.arange(CELLS)).any(0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the agent's place, the colour wanted, and what is seen of the cubes, all one-hot."""
+        """Return the agent's place, the colour wanted,
+        and what is seen of the cubes, all one-hot.
+        """
         cubes = [
             self.one_hot(coordinate, SIDE, state.visible == ALL)
             for cube in state.cubes
@@ -186,13 +212,17 @@ class ColourCubes(SymbolTask[State]):
                 for line, number in lines
             }
             | {
-                f"cube_{cell // SIDE + 1}_{cell % SIDE + 1}": f"whether a cube is seen in {cell_name(cell)}"
+                f"cube_{cell // SIDE + 1}_{cell % SIDE + 1}": (
+                    f"whether a cube is seen in {cell_name(cell)}"
+                )
                 for cell in range(CELLS)
             }
         )
 
     def tally(self, state: State) -> Tally:
-        """Return how often the agent took the wanted cube, and how often it reached for it in vain."""
+        """Return how often the agent took the wanted cube,
+        and how often it reached for it in vain.
+        """
         return state.tally
 
     def tiles(self, state: State) -> list[tuple[int | None, str]]:
@@ -201,9 +231,14 @@ class ColourCubes(SymbolTask[State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Say where the agent stands, what is wanted, and what is seen."""
-        words = f"You stand in {cell_name(int(state.agent))}. The {COLOURS[int(state.goal)]} cube is wanted."
+        words = (
+            f"You stand in {cell_name(int(state.agent))}. The {COLOURS[int(state.goal)]} cube is "
+            f"wanted."
+        )
         if int(state.visible) == ALL:
-            cubes = (f"{COLOURS[n]} in {cell_name(int(cell))}" for n, cell in enumerate(state.cubes))
+            cubes = (
+                f"{COLOURS[n]} in {cell_name(int(cell))}" for n, cell in enumerate(state.cubes)
+            )
             return f"{words} You see the cubes: {'; '.join(cubes)}."
         if int(state.visible) == CELLS_ONLY:
             cells = "; ".join(cell_name(cell) for cell in sorted(int(cell) for cell in state.cubes))
@@ -212,13 +247,21 @@ class ColourCubes(SymbolTask[State]):
 
     def rules(self) -> str:
         """Return the rules."""
-        colours = "; from then on you see the cells of the cubes without their colours" if self.hidden else ""
-        strays = " Now and then a cube that is not wanted moves, too." if ONE_IN[self.card.settings["moves"]] else ""
+        colours = (
+            "; from then on you see the cells of the cubes without their colours"
+            if self.hidden
+            else ""
+        )
+        strays = (
+            " Now and then a cube that is not wanted moves, too."
+            if ONE_IN[self.card.settings["moves"]]
+            else ""
+        )
         return (
-            f"{self.count} cube{'s lie' if self.count > 1 else ' lies'} on a floor of {SIDE} rows, from north to "
-            f"south, and {SIDE} columns, from west to east. Walk to the wanted cube and take it, which earns 1; it is "
-            f"then put elsewhere and another is wanted.{strays} You see the cubes at the start and when one has "
-            f"moved{colours}."
+            f"{self.count} cube{'s lie' if self.count > 1 else ' lies'} on a floor of {SIDE} rows, "
+            f"from north to south, and {SIDE} columns, from west to east. Walk to the wanted cube "
+            f"and take it, which earns 1; it is then put elsewhere and another is wanted.{strays} "
+            f"You see the cubes at the start and when one has moved{colours}."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -235,9 +278,15 @@ class ColourCubes(SymbolTask[State]):
             if int(state.visible) != NOTHING:
                 left, top = 22 + int(cell) % SIDE * size, 22 + int(cell) // SIDE * size
                 fill = tuple(RGB[number].tolist()) if int(state.visible) == ALL else (190, 190, 190)
-                pen.rectangle((left, top, left + size - 24, top + size - 24), fill=fill, outline=INK, width=2)
+                pen.rectangle(
+                    (left, top, left + size - 24, top + size - 24), fill=fill, outline=INK, width=2
+                )
         left, top = 16 + int(state.agent) % SIDE * size, 16 + int(state.agent) // SIDE * size
-        pen.ellipse((left, top, left + size - 12, top + size - 12), outline=tuple(RGB[int(state.goal)]), width=5)
+        pen.ellipse(
+            (left, top, left + size - 12, top + size - 12),
+            outline=tuple(RGB[int(state.goal)]),
+            width=5,
+        )
         return np.asarray(picture)
 
 
@@ -264,7 +313,9 @@ class Tracker(eqx.Module):
         return jnp.full(self.count, -1, jnp.int32)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Bring the cells up to date, and walk to the wanted cube along its row's and column's distance."""
+        """Bring the cells up to date,
+        and walk to the wanted cube along its row's and column's distance.
+        """
         ends = np.cumsum([SIDE, SIDE, self.count, 2 * SIDE * self.count])
         rows, columns, goal_colour, cubes, floor = jnp.split(jnp.asarray(view.observation), ends)
         lines = cubes.reshape(self.count, 2, SIDE)
@@ -281,11 +332,13 @@ class Tracker(eqx.Module):
 
 
 class Wanderer(eqx.Module):
-    """A player without a memory: it walks towards the wanted cube while it sees the colours, and searches otherwise.
+    """A player without a memory: it walks towards the wanted cube
+    while it sees the colours, and searches otherwise.
 
-    Several cubes are soon seen again, so that it stays where it is and takes. One cube or hidden colours are not: then
-    it goes on along a way around the floor with probability 0.4, and takes with probability 0.6. Others take more
-    (``benchmarks/audits/memoryless_cubes.py``); the best is not known.
+    Several cubes are soon seen again, so that it stays where it is and takes. One cube or hidden
+    colours are not: then it goes on along a way around the floor with probability 0.4, and takes
+    with probability 0.6. Others take more (``benchmarks/audits/memoryless_cubes.py``); the best is
+    not known.
     """
 
     count: int = eqx.field(static=True)
@@ -296,9 +349,7 @@ class Wanderer(eqx.Module):
         """Make the player of a number of cubes."""
         return cls(task.count, walks=task.hidden or task.count == 1)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Walk towards the wanted cube, or search."""

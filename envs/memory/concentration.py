@@ -1,28 +1,32 @@
 """Turn cards over two by two, and find the pairs.
 
-The game Memory, or Concentration; POPGym (Morad et al. 2023, arXiv:2303.01859) has it with a deck of cards. 2 n cards
-lie face down, n pairs. A turn shows one card, then a second. If they are a pair, they stay; if not, they are turned
-back before the next turn.
+The game Memory, or Concentration; POPGym (Morad et al. 2023, arXiv:2303.01859) has it with a deck
+of cards. 2 n cards lie face down, n pairs. A turn shows one card, then a second. If they are a
+pair, they stay; if not, they are turned back before the next turn.
 
-=============  =====================================================================================================
-action         0 to 2 n - 1: the card to turn over; cards that lie face up for good, and the turn's first, are masked
-observation    ``Box(0, 1, (2 n (n + 1),))``: for each card its picture or face down, one-hot. After a turn in vain both
-               cards are still shown; they are face down as soon as the next card is turned over.
+=============  =====================================================================================
+action         0 to 2 n - 1: the card to turn over; cards that lie face up for good, and the turn's
+               first, are masked
+observation    ``Box(0, 1, (2 n (n + 1),))``: for each card its picture or face down, one-hot. After
+               a turn in vain both cards are still shown; they are face down as soon as the next
+               card is turned over.
 reward         1 for a pair, -1/n for a turn in vain
 termination    when all pairs are found
 success        all pairs are found, with less than n turns in vain
 difficulty     n, from 2 to 12
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**Optimum** (:func:`least_misses`): n - m / n, where m is the least expected number of turns in vain of a player who
-forgets nothing, by dynamic programming. Velleman and Warrington 2013 (American Mathematical Monthly 120:9, "What to
-expect in a game of memory") derive that this player needs about (3 - 2 ln 2) n + 7/8 - 2 ln 2 turns.
+**Optimum** (:func:`least_misses`): n - m / n, where m is the least expected number of turns in vain
+of a player who forgets nothing, by dynamic programming. Velleman and Warrington 2013 (American
+Mathematical Monthly 120:9, "What to expect in a game of memory") derive that this player needs
+about (3 - 2 ln 2) n + 7/8 - 2 ln 2 turns.
 
-**Two random cards a turn** earn 1 on average: with k pairs left they are a pair with probability 1 / (2 k - 1), so that
-it takes n^2 turns, n^2 - n of them in vain. That is no ceiling for players without a memory, because both cards of a
-turn in vain are still in sight when the next one begins: comparing one card with all others in turn earns (n + 1) / 2
-(:class:`Sweeper`). The best return without a memory is not known; which card is turned over can tell more.
+**Two random cards a turn** earn 1 on average: with k pairs left they are a pair with probability 1
+/ (2 k - 1), so that it takes n^2 turns, n^2 - n of them in vain. That is no ceiling for players
+without a memory, because both cards of a turn in vain are still in sight when the next one begins:
+comparing one card with all others in turn earns (n + 1) / 2 (:class:`Sweeper`). The best return
+without a memory is not known; which card is turned over can tell more.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ from gymnasium import spaces
 
 from rlbench_suite.contexts.numerals import read_integer
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View
+from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -47,7 +51,20 @@ from .symbols import INK, PAPER, Params
 MAX_PAIRS = 12
 """Largest number of pairs."""
 NONE = -1
-PICTURES = ("cat", "dog", "sun", "moon", "tree", "boat", "fish", "star", "key", "bell", "rose", "drum")
+PICTURES = (
+    "cat",
+    "dog",
+    "sun",
+    "moon",
+    "tree",
+    "boat",
+    "fish",
+    "star",
+    "key",
+    "bell",
+    "rose",
+    "drum",
+)
 
 
 class State(NamedTuple):
@@ -84,7 +101,11 @@ def min_misses(unseen: int, unpaired: int) -> float:
     if unpaired:  # the second card's partner is known: a turn in vain, then that pair is taken
         misses += unpaired / second_cards * (1 + min_misses(unseen - 2, unpaired))
     if second_cards - 1 - unpaired:
-        misses += (second_cards - 1 - unpaired) / second_cards * (1 + min_misses(unseen - 2, unpaired + 2))
+        misses += (
+            (second_cards - 1 - unpaired)
+            / second_cards
+            * (1 + min_misses(unseen - 2, unpaired + 2))
+        )
     if unpaired:  # turning over a known card instead shows nothing new
         misses = min(misses, 1 + min_misses(unseen - 1, unpaired + 1))
     return value + new * misses
@@ -106,8 +127,8 @@ class Concentration(Task[Params, State]):
         number = 8.0 if difficulty is None else difficulty
         if not (2 <= number <= MAX_PAIRS and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of pairs, a whole number from 2 to {MAX_PAIRS}; "
-                f"got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of pairs, a whole number from 2 to "
+                f"{MAX_PAIRS}; got {difficulty!r}."
             )
         self.pairs = int(number)
         self.cards = 2 * self.pairs
@@ -143,17 +164,30 @@ class Concentration(Task[Params, State]):
     def _face_up(self, state: State) -> jax.Array:
         """Return which cards show their picture, bool ``(2 n,)``."""
         number = np.arange(self.cards)
-        return state.paired | (number == state.first) | (number == state.vain[0]) | (number == state.vain[1])
+        return (
+            state.paired
+            | (number == state.first)
+            | (number == state.vain[0])
+            | (number == state.vain[1])
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the picture of each card, one-hot; the last place is face down: ``(2 n (n + 1),)``."""
+        """Return the picture of each card, one-hot;
+        the last place is face down: ``(2 n (n + 1),)``.
+        """
         picture = jnp.where(self._face_up(state), state.layout, self.pairs)
         return (picture[:, None] == jnp.arange(self.pairs + 1)).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         faces = (*PICTURES[: self.pairs], "face_down")
-        return singles({f"card_{card}_{face}": f"card {card}: {face}" for card in range(self.cards) for face in faces})
+        return singles(
+            {
+                f"card_{card}_{face}": f"card {card}: {face}"
+                for card in range(self.cards)
+                for face in faces
+            }
+        )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the cards."""
@@ -167,7 +201,9 @@ class Concentration(Task[Params, State]):
         """Say that the card lies face up."""
         return f"card {int(action)} lies face up"
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for a pair, -1/n for a turn in vain."""
         pair = (next_state.paired.sum() > state.paired.sum()).astype(self.dtype)
         vain = (next_state.misses > state.misses).astype(self.dtype)
@@ -185,7 +221,7 @@ class Concentration(Task[Params, State]):
             "misses": state.misses,
         }
 
-    # -- host side: no more than the observation shows ---------------------------------------------------------
+    # -- host side: no more than the observation shows ---------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """List the cards that show their picture."""
@@ -197,8 +233,10 @@ class Concentration(Task[Params, State]):
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"{self.cards} cards, numbered 0 to {self.cards - 1}, lie face down: {self.pairs} pairs of pictures. "
-            "Turn over two cards, one after the other. A pair stays face up and earns 1. Otherwise both are turned "
+            f"{self.cards} cards, numbered 0 to {self.cards - 1}, lie face down: {self.pairs} "
+            f"pairs of pictures. "
+            "Turn over two cards, one after the other. A pair stays face up and earns 1. Otherwise "
+            "both are turned "
             f"back when you turn over the next card, and you lose 1/{self.pairs}."
         )
 
@@ -237,7 +275,9 @@ class Concentration(Task[Params, State]):
             fill = ((205, 235, 205) if paired else "white") if up else (0, 114, 178)
             pen.rectangle((left, top, left + 48, top + 54), fill=fill, outline=INK, width=2)
             label = PICTURES[int(state.layout[card])] if up else str(card)
-            pen.text((left + 24, top + 27), label, fill=INK if up else "white", font_size=14, anchor="mm")
+            pen.text(
+                (left + 24, top + 27), label, fill=INK if up else "white", font_size=14, anchor="mm"
+            )
         return np.asarray(picture)
 
 
@@ -274,7 +314,11 @@ class Rememberer(eqx.Module):
         of_first = free & (pictures == pictures[first]) & (pictures != NONE)
         begins = first == NONE
         good = jnp.where(begins, pairs.any(1), of_first)
-        choice = jnp.where(good.any(), jnp.argmax(good), jnp.where(unseen.any(), jnp.argmax(unseen), jnp.argmax(free)))
+        choice = jnp.where(
+            good.any(),
+            jnp.argmax(good),
+            jnp.where(unseen.any(), jnp.argmax(unseen), jnp.argmax(free)),
+        )
         choice = choice.astype(jnp.int32)
         return choice, (pictures, jnp.where(begins, choice, NONE).astype(jnp.int32))
 
@@ -282,8 +326,9 @@ class Rememberer(eqx.Module):
 class Sweeper(eqx.Module):
     """A player without a memory that compares the first card with each other card in turn.
 
-    The pair in vain that still lies face up tells which card was compared last. With k pairs left the partner of the
-    first card is found after k turns on average, so that n (n - 1) / 2 turns are in vain and the return is (n + 1) / 2.
+    The pair in vain that still lies face up tells which card was compared last. With k pairs left
+    the partner of the first card is found after k turns on average, so that n (n - 1) / 2 turns are
+    in vain and the return is (n + 1) / 2.
     """
 
     pairs: int = eqx.field(static=True)
@@ -293,9 +338,7 @@ class Sweeper(eqx.Module):
         """Make the player of a number of pairs."""
         return cls(task.pairs)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Turn over the card after the one that was compared last, then the first card."""

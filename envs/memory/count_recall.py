@@ -1,10 +1,10 @@
 """Count how often each symbol was dealt.
 
-After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``CountRecall``). At each step one card is dealt from a shuffled deck
-of m symbols, 13 cards each, and a symbol is asked for. The answer is how many cards of that symbol have been dealt, the
-one shown among them.
+After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``CountRecall``). At each step one card is dealt
+from a shuffled deck of m symbols, 13 cards each, and a symbol is asked for. The answer is how many
+cards of that symbol have been dealt, the one shown among them.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 to 13: the count
 observation    ``Box(0, 1, (2 m,))``: the symbol dealt, one-hot; the symbol asked for, one-hot
 reward         1 for a right answer
@@ -12,14 +12,16 @@ termination    when the deck is used up and the last question is answered, 13 m 
 success        every answer is right
 difficulty     m, from 2 to 8
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**Differences from POPGym.** The answer 13 is allowed (there an action for the full count is missing); questions are
-independent and not dealt; answers earn 1 or 0 instead of shares of 1 and -1.
+**Differences from POPGym.** The answer 13 is allowed (there an action for the full count is
+missing); questions are independent and not dealt; answers earn 1 or 0 instead of shares of 1 and
+-1.
 
-**Optimum** 13 m. **Ceiling without memory** (:func:`memoryless_ceiling`, exact): a policy sees only whether the symbol
-dealt is the one asked for, and answers the count that is most frequent over all steps. At step t the t cards before are
-a random part of the rest of the deck, so counts are hypergeometric.
+**Optimum** 13 m. **Ceiling without memory** (:func:`memoryless_ceiling`, exact): a policy sees only
+whether the symbol dealt is the one asked for, and answers the count that is most frequent over all
+steps. At step t the t cards before are a random part of the rest of the deck, so counts are
+hypergeometric.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View
+from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
 
 from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
@@ -56,22 +58,28 @@ class State(NamedTuple):
 
 
 def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
-    """Return the best expected return of a policy that sees only the present card and question, exactly.
+    """Return the best expected return of a policy
+    that sees only the present card and question, exactly.
 
-    Let N be the number of cards. At step t = 0, 1, ... the t cards before are drawn from the N - 1 others. If the card
-    shown is the one asked for (probability 1/m), the count is 1 plus the number of its 12 other copies among the t;
-    otherwise it is the number of the 13 copies of the symbol asked for among the t.
+    Let N be the number of cards. At step t = 0, 1, ... the t cards before are drawn from the N - 1
+    others. If the card shown is the one asked for (probability 1/m), the count is 1 plus the number
+    of its 12 other copies among the t; otherwise it is the number of the 13 copies of the symbol
+    asked for among the t.
 
     Args:
         symbols: number of symbols m.
         of_each: cards of each.
     """
-    if_same, if_different = (max(expected_correct(symbols, of_each, if_same)) for if_same in (True, False))
+    if_same, if_different = (
+        max(expected_correct(symbols, of_each, if_same)) for if_same in (True, False)
+    )
     return (if_same + (symbols - 1) * if_different) / symbols
 
 
 def expected_correct(symbols: int, of_each: int, asks_card: bool) -> list[Fraction]:
-    """Return how often each count is right in an episode, if all questions are for the card shown, or none is."""
+    """Return how often each count is right in an episode,
+    if all questions are for the card shown, or none is.
+    """
     cards, copies = symbols * of_each, of_each - asks_card
     totals = [Fraction(0)] * (of_each + 1)
     for before in range(cards):
@@ -92,7 +100,9 @@ class CountRecall(SymbolTask[State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         answers = tuple(map(str, range(COPIES + 1)))
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=answers)
-        self.symbols = self.whole_number(difficulty, 2, len(COLOURS), "the number of symbols", minimum=2)
+        self.symbols = self.whole_number(
+            difficulty, 2, len(COLOURS), "the number of symbols", minimum=2
+        )
         self.optimum = float(self.symbols * COPIES)
         self.memoryless_ceiling = float(memoryless_ceiling(self.symbols))
         self.observation_space = self.box(0.0, 1.0, (2 * self.symbols,))
@@ -114,7 +124,9 @@ class CountRecall(SymbolTask[State]):
         rank = (bits[0] % jnp.maximum(remaining.sum(), 1).astype(jnp.uint32)).astype(jnp.int32)
         card = (rank >= jnp.cumsum(remaining)).sum().astype(jnp.int32).clip(0, self.symbols - 1)
         question = (bits[1] % np.uint32(self.symbols)).astype(jnp.int32)
-        return State(counts + ((jnp.arange(self.symbols) == card) & (remaining > 0)), card, question, tally)
+        return State(
+            counts + ((jnp.arange(self.symbols) == card) & (remaining > 0)), card, question, tally
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbol dealt and the symbol asked for, one-hot each: ``(2 m,)``."""
@@ -143,13 +155,18 @@ class CountRecall(SymbolTask[State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Name the card dealt and the symbol asked for."""
-        return f"Dealt: {COLOURS[int(state.card)]}. How many {COLOURS[int(state.question)]} cards so far?"
+        return (
+            f"Dealt: {COLOURS[int(state.card)]}. How many {COLOURS[int(state.question)]} cards so "
+            f"far?"
+        )
 
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"A shuffled deck has {COPIES} cards of each of {', '.join(COLOURS[: self.symbols])}. At each turn one "
-            "card is dealt, and you are asked how many cards of a symbol have been dealt so far, this card among them. "
+            f"A shuffled deck has {COPIES} cards of each of {', '.join(COLOURS[: self.symbols])}. "
+            f"At each turn one "
+            "card is dealt, and you are asked how many cards of a symbol have been dealt so far, "
+            "this card among them. "
             "A right answer earns 1."
         )
 
@@ -179,7 +196,9 @@ class Counter(eqx.Module):
 
 
 class Guesser(eqx.Module):
-    """The best player without a memory: it sees only whether the symbol asked for is the one just dealt."""
+    """The best player without a memory:
+    it sees only whether the symbol asked for is the one just dealt.
+    """
 
     if_same: int = eqx.field(static=True)
     if_different: int = eqx.field(static=True)
@@ -190,11 +209,11 @@ class Guesser(eqx.Module):
         totals = (expected_correct(task.symbols, COPIES, asks_card) for asks_card in (True, False))
         return cls(*(each.index(max(each)) for each in totals))
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the count that is most often right."""
         dealt, question = jnp.split(jnp.asarray(view.observation), 2)
-        return jnp.where((dealt == question).all(), self.if_same, self.if_different).astype(jnp.int32), memory
+        return jnp.where((dealt == question).all(), self.if_same, self.if_different).astype(
+            jnp.int32
+        ), memory

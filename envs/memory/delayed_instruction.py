@@ -1,23 +1,25 @@
 """Carry out an instruction long after it was given, among others that are meant for somebody else.
 
-A delayed-response task (Hunter 1913) with distractors. An instruction names one of four colours. For a number of steps
-then follow nothing, or instructions for somebody else, each with probability 1/2 (the setting ``distractors`` is that
-of the latter). At the word "go" the colour of the
-last own instruction is to be answered, and the next instruction follows.
+A delayed-response task (Hunter 1913) with distractors. An instruction names one of four colours.
+For a number of steps then follow nothing, or instructions for somebody else, each with probability
+1/2 (the setting ``distractors`` is that of the latter). At the word "go" the colour of the last own
+instruction is to be answered, and the next instruction follows.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 wait; 1 to 4: a colour. It counts at the word "go" only.
-observation    ``Box(0, 1, (7,))``: an instruction for you; one for somebody else; go; the colour, one-hot
+observation    ``Box(0, 1, (7,))``: an instruction for you; one for somebody else; go; the colour,
+               one-hot
 reward         1 for the right colour at "go"
-termination    never: the time limit truncates. The return is the number of right answers in 200 steps.
+termination    never: the time limit truncates. The return is the number of right answers in 200
+               steps.
 success        every instruction was carried out right
 difficulty     L: the steps between an instruction and its "go" are uniform on 1..L, from 1 to 100
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**Optimum** (:func:`expected_calls`, exact): the expected number of times that "go" is said. **Ceiling without memory**:
-a quarter of that, since "go" looks always the same. A memory needs two bits, and must not take in what is meant for
-others.
+**Optimum** (:func:`expected_calls`, exact): the expected number of times that "go" is said.
+**Ceiling without memory**: a quarter of that, since "go" looks always the same. A memory needs two
+bits, and must not take in what is meant for others.
 """
 
 from __future__ import annotations
@@ -57,13 +59,16 @@ class State(NamedTuple):
 
 
 def expected_calls(longest: int, steps: int) -> Fraction:
-    """Return how often "go" is said in ``steps`` steps on average, exactly, by the renewal equation.
+    """Return how often "go" is said in ``steps`` steps on average,
+    exactly, by the renewal equation.
 
     A cycle of a delay d has d + 2 steps: the instruction, d steps, and "go" at the last.
     """
     calls = [Fraction(0)]
     for step in range(1, steps + 1):
-        cycles = [1 + calls[step - delay - 2] for delay in range(1, longest + 1) if delay + 2 <= step]
+        cycles = [
+            1 + calls[step - delay - 2] for delay in range(1, longest + 1) if delay + 2 <= step
+        ]
         calls.append(sum(cycles, Fraction(0)) / longest)
     return calls[steps]
 
@@ -94,12 +99,16 @@ class DelayedInstruction(SymbolTask[State]):
         colour, delay, heard = self._draws(key)
         goes = state.message == GO
         remaining = jnp.where(goes, delay + 1, state.remaining - 1)
-        message = jnp.where(goes, YOU, jnp.where(remaining == 0, GO, jnp.where(heard, SOMEBODY, NOBODY))).astype(
-            jnp.int32
-        )
+        message = jnp.where(
+            goes, YOU, jnp.where(remaining == 0, GO, jnp.where(heard, SOMEBODY, NOBODY))
+        ).astype(jnp.int32)
         instruction = jnp.where(goes, colour, state.instruction)
         return State(
-            instruction, message, colour, remaining, count_answer(state.tally, goes, action == state.instruction + 1)
+            instruction,
+            message,
+            colour,
+            remaining,
+            count_answer(state.tally, goes, action == state.instruction + 1),
         )
 
     def _draws(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -107,7 +116,9 @@ class DelayedInstruction(SymbolTask[State]):
         bits = self.bits(key, 1)[0]
         # The remainder of 2**29 favours some delays by less than one part in five million.
         delay = 1 + ((bits >> 3) % np.uint32(self.longest)).astype(jnp.int32)
-        heard = (bits >> 2) & 1 == 1 if self.distractors == 0.5 else jnp.bool_(self.distractors == 1)
+        heard = (
+            (bits >> 2) & 1 == 1 if self.distractors == 0.5 else jnp.bool_(self.distractors == 1)
+        )
         return (bits & 3).astype(jnp.int32), delay, heard
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -140,13 +151,17 @@ class DelayedInstruction(SymbolTask[State]):
     def describe(self, state: State, params: Params) -> str:
         """Say what is said."""
         colour = COLOUR_NAMES[int(state.colour)]
-        return ("Nothing is said.", f"To you: {colour}.", f"To somebody else: {colour}.", "Go!")[int(state.message)]
+        return ("Nothing is said.", f"To you: {colour}.", f"To somebody else: {colour}.", "Go!")[
+            int(state.message)
+        ]
 
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"You are given a colour, one of {', '.join(COLOUR_NAMES)}. 1 to {self.longest} turns later 'Go!' is said: "
-            "answer the colour that was last given to you, not one given to somebody else. It earns 1 if it is right. "
+            f"You are given a colour, one of {', '.join(COLOUR_NAMES)}. 1 to {self.longest} turns "
+            f"later 'Go!' is said: "
+            "answer the colour that was last given to you, not one given to somebody else. It "
+            "earns 1 if it is right. "
             "Then you are given the next colour. Answers at other turns count nothing."
         )
 
@@ -166,5 +181,7 @@ class Obedient(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Remember an own instruction; answer it at "go", else wait."""
         for_you, _, go = view.observation[:3]
-        memory = jnp.where(for_you > 0, 1 + jnp.argmax(view.observation[3:]), memory).astype(jnp.int32)
+        memory = jnp.where(for_you > 0, 1 + jnp.argmax(view.observation[3:]), memory).astype(
+            jnp.int32
+        )
         return jnp.where(go > 0, memory, 0), memory

@@ -1,27 +1,30 @@
 """Store, overwrite, delete and look up values by keys.
 
-A stream of instructions to a store of K keys and four values. At each step one is shown: with probability 3/8 store a
-value under a key, 1/8 delete a key, 1/2 look a key up; key and value are uniform. A look-up asks for the value that was
-stored last under its key, or "nothing" if the key was deleted since, or never stored. The setting ``rewriting`` is the
-probability that an instruction stores or deletes, 0.5 by default; three in four of these store.
+A stream of instructions to a store of K keys and four values. At each step one is shown: with
+probability 3/8 store a value under a key, 1/8 delete a key, 1/2 look a key up; key and value are
+uniform. A look-up asks for the value that was stored last under its key, or "nothing" if the key
+was deleted since, or never stored. The setting ``rewriting`` is the probability that an instruction
+stores or deletes, 0.5 by default; three in four of these store.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 to 3: a value; 4: nothing
-observation    ``Box(0, 1, (3 + K + 4,))``: store, delete, look up, one-hot; the key, one-hot; the value to store,
-               one-hot (zeros otherwise)
+observation    ``Box(0, 1, (3 + K + 4,))``: store, delete, look up, one-hot; the key, one-hot; the
+               value to store, one-hot (zeros otherwise)
 reward         1 for a right answer to a look-up. Actions at other steps count nothing.
-termination    never: the time limit truncates. The return is the number of right answers in 128 steps.
+termination    never: the time limit truncates. The return is the number of right answers in 128
+               steps.
 success        every look-up is answered right
 difficulty     K, from 1 to 8
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-Values must be overwritten and forgotten, which memories that only hold on find hard (Shchendrigin et al. 2026,
-arXiv:2601.15086).
+Values must be overwritten and forgotten, which memories that only hold on find hard (Shchendrigin
+et al. 2026, arXiv:2601.15086).
 
-**Optimum** 128 times the probability of a look-up: 64. **Ceiling without memory** (:func:`memoryless_ceiling`, exact):
-a look-up shows its key only, so a policy answers always the same. Whether a key holds nothing is a Markov chain of two
-states; if it holds something, all values are equally likely.
+**Optimum** 128 times the probability of a look-up: 64. **Ceiling without memory**
+(:func:`memoryless_ceiling`, exact): a look-up shows its key only, so a policy answers always the
+same. Whether a key holds nothing is a Markov chain of two states; if it holds something, all values
+are equally likely.
 """
 
 from __future__ import annotations
@@ -53,7 +56,10 @@ class State(NamedTuple):
     """The store, and the instruction shown."""
 
     values: Any
-    """Value of each key, int32 ``(K,)``; 4 is nothing. The instruction shown is not carried out yet."""
+    """Value of each key, int32 ``(K,)``; 4 is nothing.
+
+    The instruction shown is not carried out yet.
+    """
     instruction: Any
     """0 store, 1 delete, 2 look up; int32."""
     key: Any
@@ -92,7 +98,8 @@ class KeyValue(SymbolTask[State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=(*VALUES, "nothing"))
         self.keys = self.whole_number(difficulty, 4, len(KEYS), "the number of keys")
         self._store, self._delete, self._bits = REWRITING[card.settings["rewriting"]]
-        store, delete = Fraction(self._store, 1 << self._bits), Fraction(self._delete, 1 << self._bits)
+        store = Fraction(self._store, 1 << self._bits)
+        delete = Fraction(self._delete, 1 << self._bits)
         self.optimum = float(card.horizon * (1 - store - delete))
         self.memoryless_ceiling = float(memoryless_ceiling(self.keys, card.horizon, store, delete))
         self.observation_space = self.box(0.0, 1.0, (len(INSTRUCTIONS) + self.keys + len(VALUES),))
@@ -107,14 +114,22 @@ class KeyValue(SymbolTask[State]):
         new = jnp.where(state.instruction == STORE, state.value, NOTHING)
         values = jnp.where(meant & (state.instruction != LOOK_UP), new, state.values)
         correct = action == state.values[state.key]
-        return State(values, *self._instruction(key), count_answer(state.tally, state.instruction == LOOK_UP, correct))
+        return State(
+            values,
+            *self._instruction(key),
+            count_answer(state.tally, state.instruction == LOOK_UP, correct),
+        )
 
     def _instruction(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Draw instruction, value and key from one draw: three or five bits, two bits, and the rest."""
+        """Draw instruction, value and key from one draw:
+        three or five bits, two bits, and the rest.
+        """
         bits = self.bits(key, 1)[0]
         number, high_bits = bits & np.uint32((1 << self._bits) - 1), bits >> self._bits
         rewrites = jnp.where(number < self._store, STORE, DELETE)
-        instruction = jnp.where(number < self._store + self._delete, rewrites, LOOK_UP).astype(jnp.int32)
+        instruction = jnp.where(number < self._store + self._delete, rewrites, LOOK_UP).astype(
+            jnp.int32
+        )
         # The remainder of 2**25 favours some keys by less than one part in four million.
         return (
             instruction,
@@ -135,7 +150,10 @@ class KeyValue(SymbolTask[State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         return singles(
-            {name.replace(" ", "_"): f"whether the instruction is to {name}" for name in INSTRUCTIONS}
+            {
+                name.replace(" ", "_"): f"whether the instruction is to {name}"
+                for name in INSTRUCTIONS
+            }
             | {f"key_{name}": f"whether the key is {name}" for name in KEYS[: self.keys]}
             | {name: f"whether the value to store is {name}" for name in VALUES}
         )
@@ -154,14 +172,19 @@ class KeyValue(SymbolTask[State]):
         instruction, key = int(state.instruction), KEYS[int(state.key)]
         if instruction == STORE:
             return f"Store {VALUES[int(state.value)]} under {key}."
-        return f"Delete {key}." if instruction == DELETE else f"Look up {key}: what is stored there?"
+        return (
+            f"Delete {key}." if instruction == DELETE else f"Look up {key}: what is stored there?"
+        )
 
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"Instructions to a store with the keys {', '.join(KEYS[: self.keys])} come one a turn; it is empty at "
-            "first. When a key is looked up, answer the value that was stored there last, or 'nothing' if it was "
-            "deleted since or never stored. A right answer to a look-up earns 1; answers at other turns count nothing."
+            f"Instructions to a store with the keys {', '.join(KEYS[: self.keys])} come one a "
+            f"turn; it is empty at "
+            "first. When a key is looked up, answer the value that was stored there last, or "
+            "'nothing' if it was "
+            "deleted since or never stored. A right answer to a look-up earns 1; answers at other "
+            "turns count nothing."
         )
 
 
@@ -181,7 +204,9 @@ class Store(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Carry out the instruction, and answer what the key holds."""
-        instruction, keys, value = jnp.split(view.observation, (len(INSTRUCTIONS), len(INSTRUCTIONS) + self.keys))
+        instruction, keys, value = jnp.split(
+            view.observation, (len(INSTRUCTIONS), len(INSTRUCTIONS) + self.keys)
+        )
         new = jnp.where(instruction[STORE] > 0, jnp.argmax(value), NOTHING).astype(jnp.int32)
         answer = memory[jnp.argmax(keys)]
         return answer, jnp.where((keys > 0) & (instruction[LOOK_UP] == 0), new, memory)

@@ -1,20 +1,24 @@
 """Tell whether a symbol is the one of n steps ago.
 
-The n-back task of psychology (Kirchner 1958, doi:10.1037/h0043688). At each step one of four symbols is shown. With
-probability 1/2 it is the symbol of n steps before, otherwise one of the three others; the answer says which.
+The n-back task of psychology (Kirchner 1958, doi:10.1037/h0043688). At each step one of four
+symbols is shown. With probability 1/2 it is the symbol of n steps before, otherwise one of the
+three others; the answer says which.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 other, 1 same
 observation    ``Box(0, 1, (4,))``: the symbol shown, one-hot
-reward         1 for a right answer. The first n answers count nothing, because nothing was shown n steps before.
-termination    never: the time limit truncates. The return is the number of right answers in 100 steps.
+reward         1 for a right answer. The first n answers count nothing, because nothing was shown n
+               steps before.
+termination    never: the time limit truncates. The return is the number of right answers in 100
+               steps.
 success        every answer that counts is right
 difficulty     n, from 1 to 32
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**Optimum** 100 - n. **Ceiling without memory** (100 - n) / 2: the first n symbols are uniform, hence every later one
-is, whether it repeats one or not. A symbol therefore does not tell whether it is a repetition.
+**Optimum** 100 - n. **Ceiling without memory** (100 - n) / 2: the first n symbols are uniform,
+hence every later one is, whether it repeats one or not. A symbol therefore does not tell whether it
+is a repetition.
 """
 
 from __future__ import annotations
@@ -30,7 +34,18 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, push, sample_symbol
+from .symbols import (
+    COLOURS,
+    Params,
+    SymbolTask,
+    Tally,
+    count_answer,
+    empty,
+    look,
+    no_answers,
+    push,
+    sample_symbol,
+)
 
 SYMBOLS = COLOURS[:4]
 ANSWERS = ("other", "same")
@@ -72,9 +87,15 @@ class NBack(SymbolTask[State]):
         tally = count_answer(state.tally, state.num_shown > self.distance, (action == 1) == repeats)
         bits = self.bits(key, 1)[0]
         # What is n steps before the next symbol is n - 1 steps before the present one.
-        different = (look(state.register, self.distance - 1) + 1 + ((bits >> 1) % np.uint32(3)).astype(jnp.int32)) % 4
+        different = (
+            look(state.register, self.distance - 1)
+            + 1
+            + ((bits >> 1) % np.uint32(3)).astype(jnp.int32)
+        ) % 4
         repeated = jnp.where(bits & 1 == 1, look(state.register, self.distance - 1), different)
-        symbol = jnp.where(state.num_shown < self.distance, (bits >> 30).astype(jnp.int32), repeated)
+        symbol = jnp.where(
+            state.num_shown < self.distance, (bits >> 30).astype(jnp.int32), repeated
+        )
         return State(push(state.register, symbol), state.num_shown + 1, tally)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -100,8 +121,10 @@ class NBack(SymbolTask[State]):
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"At each turn one of {', '.join(SYMBOLS)} is shown. Answer 'same' if it is the one that was shown "
-            f"{self.distance} turn(s) before, and 'other' if not. A right answer earns 1. The first {self.distance} "
+            f"At each turn one of {', '.join(SYMBOLS)} is shown. Answer 'same' if it is the one "
+            f"that was shown "
+            f"{self.distance} turn(s) before, and 'other' if not. A right answer earns 1. The "
+            f"first {self.distance} "
             "answer(s) count nothing."
         )
 

@@ -1,24 +1,26 @@
 """Repeat the symbol of k steps ago.
 
-After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``RepeatPrevious``). At each step one of four symbols is shown; the
-answer is the symbol that was shown k steps before it.
+After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``RepeatPrevious``). At each step one of four
+symbols is shown; the answer is the symbol that was shown k steps before it.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         one of the four symbols
 observation    ``Box(0, 1, (4,))``: the symbol shown, one-hot
-reward         1 for a right answer. The first k answers count nothing, because nothing was shown k steps before.
-termination    never: the time limit truncates. The return is the number of right answers in 104 steps.
+reward         1 for a right answer. The first k answers count nothing, because nothing was shown k
+               steps before.
+termination    never: the time limit truncates. The return is the number of right answers in 104
+               steps.
 success        every answer that counts is right
 difficulty     k, from 1 to 64
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**Differences from POPGym.** Symbols are independent; POPGym deals them from decks of cards, so that what was dealt
-tells something of what is left. Answers earn 1 or 0 instead of shares of 1 and -1, and all
-tiers take 104 steps (two decks).
+**Differences from POPGym.** Symbols are independent; POPGym deals them from decks of cards, so that
+what was dealt tells something of what is left. Answers earn 1 or 0 instead of shares of 1 and -1,
+and all tiers take 104 steps (two decks).
 
-**Optimum** 104 - k. **Ceiling without memory** (104 - k) / 4: the symbol shown is independent of the answer. A memory
-needs 2 k bits.
+**Optimum** 104 - k. **Ceiling without memory** (104 - k) / 4: the symbol shown is independent of
+the answer. A memory needs 2 k bits.
 """
 
 from __future__ import annotations
@@ -33,7 +35,18 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty, look, no_answers, push, sample_symbol
+from .symbols import (
+    COLOURS,
+    Params,
+    SymbolTask,
+    Tally,
+    count_answer,
+    empty,
+    look,
+    no_answers,
+    push,
+    sample_symbol,
+)
 
 SYMBOLS = COLOURS[:4]
 FARTHEST = 64
@@ -100,8 +113,9 @@ class RepeatPrevious(SymbolTask[State]):
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"At each turn one of {', '.join(SYMBOLS)} is shown. Answer with the one that was shown {self.distance} "
-            f"turn(s) before it. A right answer earns 1. The first {self.distance} answer(s) count nothing."
+            f"At each turn one of {', '.join(SYMBOLS)} is shown. Answer with the one that was "
+            f"shown {self.distance} turn(s) before it. A right answer earns 1. The first "
+            f"{self.distance} answer(s) count nothing."
         )
 
 

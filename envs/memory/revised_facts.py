@@ -1,24 +1,27 @@
 """Say where things are after facts were revised in a dialogue.
 
-K things lie in four rooms. First the room of each thing is told. Then at each step, with equal probabilities of 1/6, a
-thing is put into a room, is brought to where another thing is, or swaps rooms with another; with probability 1/2 the
-speaker asks where a thing is. The setting ``rewriting`` is the probability that the speaker does not ask. Rooms told
-earlier are worthless once a thing was moved, and a sentence may move a thing without naming a room.
+K things lie in four rooms. First the room of each thing is told. Then at each step, with equal
+probabilities of 1/6, a thing is put into a room, is brought to where another thing is, or swaps
+rooms with another; with probability 1/2 the speaker asks where a thing is. The setting
+``rewriting`` is the probability that the speaker does not ask. Rooms told earlier are worthless
+once a thing was moved, and a sentence may move a thing without naming a room.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 to 3: a room
-observation    ``Box(0, 1, (4 + 2 K + 4,))``: put, bring, swap, ask, one-hot; the thing, one-hot; the other thing,
-               one-hot (zeros if there is none); the room, one-hot (zeros if none is named)
+observation    ``Box(0, 1, (4 + 2 K + 4,))``: put, bring, swap, ask, one-hot; the thing, one-hot;
+               the other thing, one-hot (zeros if there is none); the room, one-hot (zeros if none
+               is named)
 reward         1 for a right answer to a question. Answers at other steps count nothing.
-termination    never: the time limit truncates. The return is the number of right answers in 128 steps.
+termination    never: the time limit truncates. The return is the number of right answers in 128
+               steps.
 success        every question is answered right
 difficulty     K, from 2 to 8
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**Optimum** 128 - K times the probability of a question: (128 - K) / 2. **Ceiling without memory** a quarter of it: a
-question names its thing only. All sentences treat rooms alike, so every thing is in each room with probability 1/4 at
-all times. A memory needs 2 K bits.
+**Optimum** 128 - K times the probability of a question: (128 - K) / 2. **Ceiling without memory** a
+quarter of it: a question names its thing only. All sentences treat rooms alike, so every thing is
+in each room with probability 1/4 at all times. A memory needs 2 K bits.
 """
 
 from __future__ import annotations
@@ -70,31 +73,44 @@ class RevisedFacts(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=ROOMS)
-        self.things = self.whole_number(difficulty, 4, len(THINGS), "the number of things", minimum=2)
+        self.things = self.whole_number(
+            difficulty, 4, len(THINGS), "the number of things", minimum=2
+        )
         self._num_statements, self._bits = REWRITING[card.settings["rewriting"]]
         self.optimum = (card.horizon - self.things) * (1 - self._num_statements / 2**self._bits)
         self.memoryless_ceiling = self.optimum / len(ROOMS)
-        self.observation_space = self.box(0.0, 1.0, (len(SENTENCES) + 2 * self.things + len(ROOMS),))
+        self.observation_space = self.box(
+            0.0, 1.0, (len(SENTENCES) + 2 * self.things + len(ROOMS),)
+        )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Tell where the first thing is."""
-        return self._sample_sentence(jnp.zeros(self.things, jnp.int32), jnp.int32(0), no_answers(), key)
+        return self._sample_sentence(
+            jnp.zeros(self.things, jnp.int32), jnp.int32(0), no_answers(), key
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, move the things, and say the next sentence."""
-        tally = count_answer(state.tally, state.sentence == ASK, action == state.rooms[state.subject])
+        tally = count_answer(
+            state.tally, state.sentence == ASK, action == state.rooms[state.subject]
+        )
         moved = after(state.rooms, state.sentence, state.subject, state.companion, state.room)
         return self._sample_sentence(moved, state.num_sentences, tally, key)
 
-    def _sample_sentence(self, rooms: jax.Array, num_sentences: jax.Array, tally: Tally, key: jax.Array) -> State:
+    def _sample_sentence(
+        self, rooms: jax.Array, num_sentences: jax.Array, tally: Tally, key: jax.Array
+    ) -> State:
         """Draw a sentence from one draw; the first ones introduce the things in order."""
         bits = self.bits(key, 2)
         new = num_sentences < self.things
-        asks, high_bits = bits[0] & np.uint32((1 << self._bits) - 1) >= self._num_statements, bits[0] >> self._bits
+        asks = bits[0] & np.uint32((1 << self._bits) - 1) >= self._num_statements
+        high_bits = bits[0] >> self._bits
         # The remainders of 2**27 and 2**32 favour some by less than one part in ten million.
         kind = jnp.where(asks, ASK, ((high_bits >> 2) % np.uint32(3)).astype(jnp.int32))
         first = (bits[1] % np.uint32(self.things)).astype(jnp.int32)
-        step = 1 + ((bits[1] // np.uint32(self.things)) % np.uint32(self.things - 1)).astype(jnp.int32)
+        step = 1 + ((bits[1] // np.uint32(self.things)) % np.uint32(self.things - 1)).astype(
+            jnp.int32
+        )
         return State(
             rooms=rooms,
             num_sentences=num_sentences + 1,
@@ -143,7 +159,9 @@ class RevisedFacts(SymbolTask[State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Say the sentence."""
-        subject, companion, room = THINGS[int(state.subject)], THINGS[int(state.companion)], ROOMS[int(state.room)]
+        subject = THINGS[int(state.subject)]
+        companion = THINGS[int(state.companion)]
+        room = ROOMS[int(state.room)]
         return (
             f"The {subject} is in the {room} now.",
             f"The {subject} was brought to where the {companion} is.",
@@ -154,8 +172,10 @@ class RevisedFacts(SymbolTask[State]):
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"These things are in four rooms ({', '.join(ROOMS)}): {', '.join(THINGS[: self.things])}. You are told "
-            "one fact a turn; a later fact holds, not an earlier one. When you are asked where a thing is, answer its "
+            f"These things are in four rooms ({', '.join(ROOMS)}): "
+            f"{', '.join(THINGS[: self.things])}. You are told "
+            "one fact a turn; a later fact holds, not an earlier one. When you are asked where a "
+            "thing is, answer its "
             "room. A right answer earns 1; answers at other turns count nothing."
         )
 
@@ -188,5 +208,7 @@ class Listener(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Answer the room of the thing, and move the things as said."""
         ends = np.cumsum([len(SENTENCES), self.things, self.things])
-        sentence, subject, companion, room = (jnp.argmax(one_hot) for one_hot in jnp.split(view.observation, ends))
+        sentence, subject, companion, room = (
+            jnp.argmax(one_hot) for one_hot in jnp.split(view.observation, ends)
+        )
         return memory[subject], after(memory, sentence, subject, companion, room)

@@ -1,7 +1,8 @@
 """Tasks in which symbols are shown one by one, and an answer is one of a few words.
 
-Their tasks differ in what the answer is. They share how symbols are drawn at random, shown, packed, and how answers are
-read. Symbols are independent and uniform, so that chance and the best answer without a memory have closed forms.
+Their tasks differ in what the answer is. They share how symbols are drawn at random, shown, packed,
+and how answers are read. Symbols are independent and uniform, so that chance and the best answer
+without a memory have closed forms.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View
+from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics import keys
@@ -62,7 +63,9 @@ def no_answers() -> Tally:
 
 def count_answer(tally: Tally, is_question: jax.Array, is_correct: jax.Array) -> Tally:
     """Return the tally after a step; it stays as it is where nothing was asked."""
-    return Tally(tally.correct + (is_question & is_correct), tally.wrong + (is_question & ~is_correct))
+    return Tally(
+        tally.correct + (is_question & is_correct), tally.wrong + (is_question & ~is_correct)
+    )
 
 
 class SymbolTask(Task[Params, State], Generic[State]):
@@ -78,13 +81,17 @@ class SymbolTask(Task[Params, State], Generic[State]):
     answers: tuple[str, ...]
     optimum: float | None
 
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str, answers: tuple[str, ...]) -> None:
+    def __init__(
+        self, card: TaskCard, *, difficulty: float | None, dtype: str, answers: tuple[str, ...]
+    ) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.answers = answers
         self.action_space = spaces.Discrete(len(answers))
         self.reward_space = self.box(0.0, 1.0, ())
 
-    def whole_number(self, difficulty: float | None, default: int, maximum: int, meaning: str, minimum: int = 1) -> int:
+    def whole_number(
+        self, difficulty: float | None, default: int, maximum: int, meaning: str, minimum: int = 1
+    ) -> int:
         """Return a difficulty that is a whole number.
 
         Raises:
@@ -93,8 +100,8 @@ class SymbolTask(Task[Params, State], Generic[State]):
         number = float(default) if difficulty is None else difficulty
         if not (minimum <= number <= maximum and number == int(number)):
             raise ValueError(
-                f"A difficulty of {self.card.id} is {meaning}, a whole number from {minimum} to {maximum}; "
-                f"got {difficulty!r}."
+                f"A difficulty of {self.card.id} is {meaning}, a whole number from {minimum} to "
+                f"{maximum}; got {difficulty!r}."
             )
         return int(number)
 
@@ -114,7 +121,9 @@ class SymbolTask(Task[Params, State], Generic[State]):
         """Return ``(count,)`` zeros with a one at the symbol; all zeros where nothing is shown."""
         return ((jnp.arange(count) == symbol) & visible).astype(self.dtype)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for a right answer."""
         return (self.tally(next_state).correct - self.tally(state).correct).astype(self.dtype)
 
@@ -127,7 +136,7 @@ class SymbolTask(Task[Params, State], Generic[State]):
         correct, wrong = self.tally(state)
         return {"success": (correct > 0) & (wrong == 0), "right": correct, "wrong": wrong}
 
-    # -- host side: no more than the observation shows ---------------------------------------------------------
+    # -- host side: no more than the observation shows ---------------------------------------------
 
     def action_components(self) -> tuple[Component, ...]:
         """List the answers."""
@@ -170,7 +179,8 @@ class SymbolTask(Task[Params, State], Generic[State]):
 class LastWord(eqx.Module):
     """A player without a memory that always gives the last of the answers.
 
-    It earns the ceiling without memory wherever that answer is right at least as often as any other, whatever is seen.
+    It earns the ceiling without memory wherever that answer is right at least as often as any
+    other, whatever is seen.
     """
 
     answer: int = eqx.field(static=True)
@@ -180,16 +190,14 @@ class LastWord(eqx.Module):
         """Make the player of a task's answers."""
         return cls(len(task.answers) - 1)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the answer."""
         return jnp.int32(self.answer), memory
 
 
-# -- symbols of two bits, sixteen to a 32-bit number -----------------------------------------------------------
+# -- symbols of two bits, sixteen to a 32-bit number -----------------------------------------------
 
 PER_NUMBER = 16
 
@@ -200,7 +208,9 @@ def sample_symbol(key: jax.Array) -> jax.Array:
 
 
 def empty(count: int) -> jax.Array:
-    """Return a shift register for ``count`` symbols of two bits: uint32, shape ``(ceil(count / 16),)``."""
+    """Return a shift register for ``count`` symbols of two bits:
+    uint32, shape ``(ceil(count / 16),)``.
+    """
     return jnp.zeros(-(-count // PER_NUMBER), jnp.uint32)
 
 
@@ -218,4 +228,6 @@ def pop(register: jax.Array) -> jax.Array:
 
 def look(register: jax.Array, age: int) -> jax.Array:
     """Return the symbol that was pushed ``age`` pushes before the newest, int32."""
-    return ((register[age // PER_NUMBER] >> np.uint32(2 * (age % PER_NUMBER))) & 3).astype(jnp.int32)
+    return ((register[age // PER_NUMBER] >> np.uint32(2 * (age % PER_NUMBER))) & 3).astype(
+        jnp.int32
+    )

@@ -1,48 +1,57 @@
 """The endless T-maze: the sign at a corridor's start tells the turn at its far end, over and over.
 
-A corridor ends in a junction; a turn there, right or wrong, leads into the next corridor, for as long as the episode
-lasts. Bakker 2001 (NIPS 14) poses one such corridor, Shchendrigin et al. 2026 (arXiv:2601.15086) the endless chain, to
-tell two uses of a memory apart:
+A corridor ends in a junction; a turn there, right or wrong, leads into the next corridor, for as
+long as the episode lasts. Bakker 2001 (NIPS 14) poses one such corridor, Shchendrigin et al. 2026
+(arXiv:2601.15086) the endless chain, to tell two uses of a memory apart:
 
-===========  =======================================================================================================
-rewriting    a new sign, left or right with probability 1/2 each, at the start of every corridor: what was remembered
-             before is worthless and must be overwritten
-retention    one sign at the start of the first corridor, good for all: it must survive every later corridor
-===========  =======================================================================================================
+===========  =======================================================================================
+rewriting    a new sign, left or right with probability 1/2 each, at the start of every corridor:
+             what was remembered before is worthless and must be overwritten
+retention    one sign at the start of the first corridor, good for all: it must survive every later
+             corridor
+===========  =======================================================================================
 
-A corridor's length, in steps from its start to its junction, is drawn anew for every corridor, uniform on 1..L, or is
-always L ("Uniform" and "Fixed" in the paper). No time or place tells which way to turn, only the sign.
+A corridor's length, in steps from its start to its junction, is drawn anew for every corridor,
+uniform on 1..L, or is always L ("Uniform" and "Fixed" in the paper). No time or place tells which
+way to turn, only the sign.
 
-=============  =====================================================================================================
-action         0 forward, 1 left, 2 right. Forward walks one step; at the junction it meets a wall. Left and right
-               turn at the junction; elsewhere they meet a wall. Meeting a wall wastes the step and nothing else.
-observation    ``Box(0, 1, (3,))``: 1 if a sign is in sight and points left; 1 if one is in sight and points right;
-               the part of the corridor that is walked, 0 at its start, 1 at the junction. A sign is in sight from
-               the start of its corridor only.
+=============  =====================================================================================
+action         0 forward, 1 left, 2 right. Forward walks one step; at the junction it meets a wall.
+               Left and right turn at the junction; elsewhere they meet a wall. Meeting a wall
+               wastes the step and nothing else.
+observation    ``Box(0, 1, (3,))``: 1 if a sign is in sight and points left; 1 if one is in sight
+               and points right; the part of the corridor that is walked, 0 at its start, 1 at the
+               junction. A sign is in sight from the start of its corridor only.
 reward         1 for the turn the sign said, 0 for everything else
-termination    never: the time limit truncates. The return is the number of right turns in 200 steps.
-success        every turn was right and no step was wasted. In retention a player without a memory succeeds in half of
-               the episodes, because one sign, left or right, holds for all of an episode
-difficulty     a number: its size is L; negative for retention; a half more (10.5, -10.5) for corridors always L long
+termination    never: the time limit truncates. The return is the number of right turns in 200
+               steps.
+success        every turn was right and no step was wasted. In retention a player without a memory
+               succeeds in half of the episodes, because one sign, left or right, holds for all of
+               an episode
+difficulty     a number: its size is L; negative for retention; a half more (10.5, -10.5) for
+               corridors always L long
 context        none
-=============  =====================================================================================================
+=============  =====================================================================================
 
-**What is published and what is not.** Modes, lengths and observation are the paper's. Its rewards are 1 for a right
-turn, -1 for a wrong one, -0.01 for a move. A wrong turn here is worth 0 and the maze goes on, because -1 pays a player
-without a memory for standing still in front of a sign that its habit would get wrong: it walks when the sign agrees
-with the turn that it always makes, and waits for the time limit when it does not
-(``tests/memory/test_t_maze.py::test_punished_turns_would_pay_for_standing_still``). With 0, waiting wins nothing, and
-time lost is turns lost, so a cost of moving adds nothing.
+**What is published and what is not.** Modes, lengths and observation are the paper's. Its rewards
+are 1 for a right turn, -1 for a wrong one, -0.01 for a move. A wrong turn here is worth 0 and the
+maze goes on, because -1 pays a player without a memory for standing still in front of a sign that
+its habit would get wrong: it walks when the sign agrees with the turn that it always makes, and
+waits for the time limit when it does not
+(``tests/memory/test_t_maze.py::test_punished_turns_would_pay_for_standing_still``). With 0, waiting
+wins nothing, and time lost is turns lost, so a cost of moving adds nothing.
 
-**Optimum.** A corridor of length l takes at least l + 1 steps, whatever is remembered. Let m be the expected number of
-corridors that straight walking finishes in T steps (:func:`expected_turns`, exact). A player that remembers the sign
-gets m: 30.44 in 200 steps with L = 10, and nobody gets more.
+**Optimum.** A corridor of length l takes at least l + 1 steps, whatever is remembered. Let m be the
+expected number of corridors that straight walking finishes in T steps (:func:`expected_turns`,
+exact). A player that remembers the sign gets m: 30.44 in 200 steps with L = 10, and nobody gets
+more.
 
-**Ceiling without memory.** A policy that sees only the present observation gets at most m / 2. At the junction the
-observation is the same whatever the sign was, so it turns left there with one probability p, and what it did before
-only decides how long the corridor took, never less than l + 1 steps. With V(t) for the return of t steps, rewriting:
-V(t) <= E[(p + (1 - p)) / 2 + V(t - l - 1)], which is the recursion of m / 2. Retention: p m for one sign, (1 - p) m for
-the other, half each. Walking straight and turning always left (or at random) reaches it.
+**Ceiling without memory.** A policy that sees only the present observation gets at most m / 2. At
+the junction the observation is the same whatever the sign was, so it turns left there with one
+probability p, and what it did before only decides how long the corridor took, never less than l + 1
+steps. With V(t) for the return of t steps, rewriting: V(t) <= E[(p + (1 - p)) / 2 + V(t - l - 1)],
+which is the recursion of m / 2. Retention: p m for one sign, (1 - p) m for the other, half each.
+Walking straight and turning always left (or at random) reaches it.
 """
 
 from __future__ import annotations
@@ -58,7 +67,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View
+from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -92,11 +101,12 @@ class State(NamedTuple):
 
 
 def expected_turns(longest: int, steps: int, *, fixed: bool = False) -> Fraction:
-    """Return the mean number of corridors that straight walking finishes in ``steps`` steps, exactly.
+    """Return the mean number of corridors
+    that straight walking finishes in ``steps`` steps, exactly.
 
-    It is the sum over k >= 1 of the probability that k corridors, of l + 1 steps each, fit. Among the ``longest**k``
-    equally likely sequences of lengths, those with sum at most s are counted as throws of k dice (de Moivre 1730): sum
-    over j of (-1)**j C(k, j) C(s - longest j, k).
+    It is the sum over k >= 1 of the probability that k corridors, of l + 1 steps each, fit. Among
+    the ``longest**k`` equally likely sequences of lengths, those with sum at most s are counted as
+    throws of k dice (de Moivre 1730): sum over j of (-1)**j C(k, j) C(s - longest j, k).
 
     Args:
         longest: the longest corridor L; lengths are uniform on 1..L.
@@ -108,7 +118,10 @@ def expected_turns(longest: int, steps: int, *, fixed: bool = False) -> Fraction
     total = Fraction(0)
     for k in range(1, steps // 2 + 1):  # no corridor takes fewer than two steps
         spare = steps - k
-        ways = sum((-1) ** j * comb(k, j) * comb(spare - longest * j, k) for j in range(spare // longest + 1))
+        ways = sum(
+            (-1) ** j * comb(k, j) * comb(spare - longest * j, k)
+            for j in range(spare // longest + 1)
+        )
         total += Fraction(ways, longest**k)
     return total
 
@@ -138,8 +151,8 @@ class TMaze(NamedActions, Task[Params, State]):
         size = abs(number)
         if not (1 <= size <= LONGEST + 0.5 and size % 0.5 == 0):
             raise ValueError(
-                f"A difficulty of {card.id} is the longest corridor, 1 to {LONGEST}, negative for retention, with a "
-                f"half more for corridors all of that length; got {difficulty!r}."
+                f"A difficulty of {card.id} is the longest corridor, 1 to {LONGEST}, negative for "
+                f"retention, with a half more for corridors all of that length; got {difficulty!r}."
             )
         self.rewriting, self.longest, self.fixed = number > 0, int(size), size % 1 != 0
         turns = expected_turns(self.longest, card.horizon, fixed=self.fixed)
@@ -174,7 +187,9 @@ class TMaze(NamedActions, Task[Params, State]):
         )
 
     def _corridor(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Draw length and way of a new corridor from one draw: its lowest bit gives the way, the others the length."""
+        """Draw length and way of a new corridor from one draw:
+        its lowest bit gives the way, the others the length.
+        """
         bits = self.bits(key, 1)[0]
         sign = LEFT + (bits & 1).astype(jnp.int32)
         if self.fixed:
@@ -210,7 +225,9 @@ class TMaze(NamedActions, Task[Params, State]):
             here &= state.right_turns + state.wrong_turns == 0
         return jnp.where(here, state.sign, 0)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for a right turn."""
         return (next_state.right_turns - state.right_turns).astype(self.dtype)
 
@@ -227,7 +244,7 @@ class TMaze(NamedActions, Task[Params, State]):
             "wasted": state.wasted,
         }
 
-    # -- host side: no more than the observation shows ---------------------------------------------------------
+    # -- host side: no more than the observation shows ---------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what is in sight."""
@@ -235,9 +252,15 @@ class TMaze(NamedActions, Task[Params, State]):
         if position == length:
             return "You stand at a junction: the way goes left and right."
         if position:
-            return f"You are in a corridor and have walked {position} of the {length} steps to its junction."
+            return (
+                f"You are in a corridor and have walked {position} of the {length} steps to its "
+                f"junction."
+            )
         return "You stand at the start of a corridor. " + (
-            f"A sign says: {ACTIONS[sign]} at the next junction{'' if self.rewriting else ' and at every other'}."
+            (
+                f"A sign says: {ACTIONS[sign]} at the next "
+                f"junction{'' if self.rewriting else ' and at every other'}."
+            )
             if sign
             else "There is no sign here."
         )
@@ -247,13 +270,19 @@ class TMaze(NamedActions, Task[Params, State]):
         sign = (
             "A sign at the start of every corridor says which turn is correct at its junction"
             if self.rewriting
-            else "A sign at the start of the first corridor says which turn is correct at every junction"
+            else "A sign at the start of the first corridor says which turn is correct at every "
+            "junction"
         )
-        length = f"always {self.longest}" if self.fixed else f"drawn anew for each, 1 to {self.longest}"
+        length = (
+            f"always {self.longest}" if self.fixed else f"drawn anew for each, 1 to {self.longest}"
+        )
         return (
-            "T-maze: an endless chain of corridors. 'forward' walks one step. At the junction at a corridor's end, "
-            f"'left' or 'right' turns into the next corridor. The length of a corridor in steps is {length}.\n"
-            f"{sign}; it is in sight from there only. A correct turn earns 1, a wrong one 0. Any other move meets "
+            "T-maze: an endless chain of corridors. 'forward' walks one step. At the junction at a "
+            "corridor's end, "
+            f"'left' or 'right' turns into the next corridor. The length of a corridor in steps is "
+            f"{length}.\n"
+            f"{sign}; it is in sight from there only. A correct turn earns 1, a wrong one 0. Any "
+            f"other move meets "
             "a wall and wastes the turn."
         )
 
@@ -262,7 +291,9 @@ class TMaze(NamedActions, Task[Params, State]):
         return "Answer with one of: " + ", ".join(ACTIONS) + "."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the corridor from above, to the same length whatever its own; the sign, if in sight, is an arrow."""
+        """Draw the corridor from above, to the same length whatever its own;
+        the sign, if in sight, is an arrow.
+        """
         height, width, _ = self.picture_shape
         picture = np.empty(self.picture_shape, np.uint8)
         picture[:] = WALL
@@ -306,9 +337,7 @@ class Habit(eqx.Module):
         """Make the player; it is the same for every mode and length."""
         return cls()
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Walk to the junction, and turn left there."""

@@ -6,9 +6,14 @@ CARDS = (
     TaskCard(
         id="rlsuite/TreasureMaps-v0",
         family="morl",
-        summary="Choose among treasures in eight dives, each with a map and weights of treasure and time of its own.",
-        source="after Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; weights as input: Abels et al. 2019, "
-        "arXiv:1809.07803",
+        summary=(
+            "Choose among treasures in eight dives, each with a map and weights of treasure and "
+            "time of its own."
+        ),
+        source=(
+            "after Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; weights as input: Abels et "
+            "al. 2019, arXiv:1809.07803"
+        ),
         entry_point="rlbench_suite.envs.morl.treasure_maps:TreasureMaps",
         reference="rlbench_suite.envs.morl.treasure_maps:BestTreasure",
         horizon=192,
@@ -22,7 +27,10 @@ CARDS = (
         id="rlsuite/DeepSeaTreasure-v0",
         family="morl",
         summary="Steer a submarine to treasures that are worth more the farther away they lie.",
-        source="Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; convex front: Yang et al. 2019, arXiv:1908.08342",
+        source=(
+            "Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; convex front: Yang et al. 2019, "
+            "arXiv:1908.08342"
+        ),
         entry_point="rlbench_suite.envs.morl.deep_sea_treasure:DeepSeaTreasure",
         reference="rlbench_suite.envs.morl.deep_sea_treasure:ShortestPath",
         horizon=100,
@@ -32,8 +40,10 @@ CARDS = (
         weights=(0.5, 0.5),
         hypervolume_reference=(0.0, -50.0),
         optimum=3.55,
-        open_loop="it is the published problem, with one map and no chance: a plan made beforehand is as good as a "
-        "policy. TreasureMaps-v0 asks for a policy that reads the map and the weights",
+        open_loop=(
+            "it is the published problem, with one map and no chance: a plan made beforehand is as "
+            "good as a policy. TreasureMaps-v0 asks for a policy that reads the map and the weights"
+        ),
         tags=("discrete", "multi-objective"),
     ),
 )

@@ -1,18 +1,20 @@
 """Deep Sea Treasure: a submarine dives for treasures that are worth more the farther away they lie.
 
-A grid of 11 x 11 cells seen from the side. The submarine starts at the surface, top left, and moves one cell a
-step; every column but the last ends in a treasure on the sea floor, with rock below. Vamplew et al. 2011
-(doi:10.1007/s10994-010-5232-5) pose the problem; the treasure values are those of Yang, Sun & Narasimhan 2019
-(arXiv:1908.08342), which put all ten trade-offs on the *convex* hull of the front, as in
-``deep-sea-treasure-v0`` of MO-Gymnasium (github.com/Farama-Foundation/MO-Gymnasium, version 1.3.2).
+A grid of 11 x 11 cells seen from the side. The submarine starts at the surface, top left, and moves
+one cell a step; every column but the last ends in a treasure on the sea floor, with rock below.
+Vamplew et al. 2011 (doi:10.1007/s10994-010-5232-5) pose the problem; the treasure values are those
+of Yang, Sun & Narasimhan 2019 (arXiv:1908.08342), which put all ten trade-offs on the *convex* hull
+of the front, as in ``deep-sea-treasure-v0`` of MO-Gymnasium
+(github.com/Farama-Foundation/MO-Gymnasium, version 1.3.2).
 
 =============  ====================================================================================
 observation    ``Box(0, 1, (2,))``: row / 10 (0 is the surface), column / 10
 action         0 up, 1 down, 2 left, 3 right; a move off the grid or into rock keeps the position
 reward         (treasure, time): the value of the treasure in the cell reached, else 0; and -1
 termination    a treasure is reached
-success        a treasure is reached, and the return, weighted as the card says, is the best possible: 3.55, for the
-               treasures of 15.1 and 16.1 by a shortest way. Almost every random walk reaches some treasure
+success        a treasure is reached, and the return, weighted as the card says, is the best
+               possible: 3.55, for the treasures of 15.1 and 16.1 by a shortest way. Almost every
+               random walk reaches some treasure
 context        none: start, map and moves are always the same
 =============  ====================================================================================
 """
@@ -30,7 +32,7 @@ from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.statistics.pareto import non_dominated
@@ -39,7 +41,8 @@ ROWS, COLUMNS = 11, 11
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 CONVEX = (
-    (1, 0.7), (2, 8.2), (3, 11.5), (4, 14.0), (4, 15.1), (4, 16.1), (7, 19.6), (7, 20.3), (9, 22.4), (10, 23.7),
+    (1, 0.7), (2, 8.2), (3, 11.5), (4, 14.0), (4, 15.1), (4, 16.1), (7, 19.6), (7, 20.3), (9, 22.4),
+    (10, 23.7),
 )  # fmt: skip
 """Row and value of the treasure of each column, from the left; columns beyond are open water."""
 
@@ -96,7 +99,9 @@ class DeepSeaTreasure(Task[Params, State]):
         row = jnp.clip(state.row + down, 0, ROWS - 1)
         column = jnp.clip(state.column + right, 0, COLUMNS - 1)
         free = row <= jnp.asarray(self.floor)[column]
-        return State(jnp.where(free, row, state.row), jnp.where(free, column, state.column), state.steps + 1)
+        return State(
+            jnp.where(free, row, state.row), jnp.where(free, column, state.column), state.steps + 1
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return row and column as fractions, ``(2,)``."""
@@ -113,7 +118,9 @@ class DeepSeaTreasure(Task[Params, State]):
         """List the four moves."""
         return singles({move: f"move one cell {move}" for move in MOVES})
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return (treasure, time), ``(2,)``."""
         return self.stack(self._treasure(next_state), -1)
 
@@ -140,11 +147,11 @@ class DeepSeaTreasure(Task[Params, State]):
         at_floor = state.row == jnp.asarray(self.floor)[state.column]
         return jnp.where(at_floor, jnp.asarray(self.value, self.dtype)[state.column], 0)
 
-    # -- what is known of the problem --------------------------------------------------------------------------
+    # -- what is known of the problem --------------------------------------------------------------
 
     def shortest_paths(self) -> np.ndarray:
-        """Return the least number of steps from the start to each cell, int ``(rows, columns)``; -1 if there is no
-        way.
+        """Return the least number of steps from the start to each cell,
+        int ``(rows, columns)``; -1 if there is no way.
         """
         steps = np.full((ROWS, COLUMNS), -1)
         steps[0, 0] = 0
@@ -158,10 +165,12 @@ class DeepSeaTreasure(Task[Params, State]):
         return steps
 
     def pareto_front(self, gamma: float = 1.0) -> np.ndarray:
-        """Return the exact front of the discounted returns of deterministic policies, sorted by treasure.
+        """Return the exact front of the discounted returns
+        of deterministic policies, sorted by treasure.
 
-        The best way to a treasure is the shortest: any longer one is worse in both objectives, as is finding none.
-        A treasure found at step ``n`` returns ``(value * gamma**(n - 1), -(1 + gamma + ... + gamma**(n - 1)))``.
+        The best way to a treasure is the shortest: any longer one is worse in both objectives, as
+        is finding none. A treasure found at step ``n`` returns ``(value * gamma**(n - 1), -(1 +
+        gamma + ... + gamma**(n - 1)))``.
 
         Args:
             gamma: discount factor in (0, 1].
@@ -180,13 +189,16 @@ class DeepSeaTreasure(Task[Params, State]):
         return non_dominated(np.stack([self.value[columns] * gamma ** (steps - 1), time], 1))
 
     def best_moves(self, weights: tuple[float, ...]) -> tuple[np.ndarray, float]:
-        """Return optimal play for the weighted sum of the two undiscounted returns, by value iteration on the map.
+        """Return optimal play for the weighted sum of the two undiscounted returns,
+        by value iteration on the map.
 
         Args:
-            weights: of treasure and of time; that of time is positive, because waiting must cost something.
+            weights: of treasure and of time; that of time is positive, because waiting must cost
+                something.
 
         Returns:
-            The best action in every cell, int32 ``(rows, columns)`` (ties: the move listed first), and the best
+            The best action in every cell, int32 ``(rows, columns)`` (ties: the move listed first),
+            and the best
             return from the start. Time limits are ignored: no treasure is farther than the horizon.
         """
         treasure, time = weights
@@ -213,10 +225,12 @@ class DeepSeaTreasure(Task[Params, State]):
             cells.append((r, c) if r <= self.floor[c] else (row, column))
         return cells
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Draw the map in letters: ``S`` the submarine, ``#`` rock, numbers treasures, ``.`` water."""
+        """Draw the map in letters: ``S`` the submarine,
+        ``#`` rock, numbers treasures, ``.`` water.
+        """
         lines = [f"The submarine S is in row {int(state.row)}, column {int(state.column)}."]
         for row in range(ROWS):
             cells = [self._symbol(row, column) for column in range(COLUMNS)]
@@ -272,7 +286,9 @@ class DeepSeaTreasure(Task[Params, State]):
 
 @privileged_player
 class ShortestPath(eqx.Module):
-    """The optimal player for the card's weights: the shortest way to the treasure that is worth its time."""
+    """The optimal player for the card's weights:
+    the shortest way to the treasure that is worth its time.
+    """
 
     task: DeepSeaTreasure = eqx.field(static=True)
 
@@ -281,9 +297,7 @@ class ShortestPath(eqx.Module):
         """Make the player of the task's map, for the weights of its card."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the best move from the present cell."""

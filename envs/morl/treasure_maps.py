@@ -1,35 +1,40 @@
 """Treasure Maps: a submarine chooses among drawn treasures, for drawn weights of treasure and time.
 
-Deep Sea Treasure (Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5) has one map and leaves the weights to the
-user. Here an episode has eight dives. Each has a map and weights of its own, and shows both, so that one policy must
-serve all of them. The idea of one policy for all weights is that of Abels et al. 2019 (arXiv:1809.07803).
+Deep Sea Treasure (Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5) has one map and leaves the
+weights to the user. Here an episode has eight dives. Each has a map and weights of its own, and
+shows both, so that one policy must serve all of them. The idea of one policy for all weights is
+that of Abels et al. 2019 (arXiv:1809.07803).
 
-A map is a grid of n x n cells of water, seen from the side. In every column a treasure lies on the sea floor, with rock
-below. The submarine starts at the surface, above a drawn column. A dive is over when it reaches a treasure, or after
-2 n steps, when its air is spent. The next dive then begins. There is air enough to reach any one treasure.
+A map is a grid of n x n cells of water, seen from the side. In every column a treasure lies on the
+sea floor, with rock below. The submarine starts at the surface, above a drawn column. A dive is
+over when it reaches a treasure, or after 2 n steps, when its air is spent. The next dive then
+begins. There is air enough to reach any one treasure.
 
 =============  ====================================================================================
-observation    ``Box`` of 3 n + 5 numbers: for each column, the columns to the right of the submarine / (n - 1), then
-               for each the rows from the submarine down to the treasure / n, then for each the value of the treasure
-               / 2 n; row of the submarine / n (0 is the surface); weights of treasure and of time in this dive; steps
-               of air left / 2 n; dives left / 8, the present one included
-action         0 sink, 1 rise, 2 left, 3 right: one cell; a move off the grid or into rock keeps the position
-reward         (treasure, time), each multiplied by the dive's weight of it: the value of the treasure in the cell
-               reached, else 0; and -1. Their sum is thus the return that the weights ask for, and a reward divided by
-               the observed weight is the plain objective
+observation    ``Box`` of 3 n + 5 numbers: for each column, the columns to the right of the
+               submarine / (n - 1), then for each the rows from the submarine down to the treasure /
+               n, then for each the value of the treasure / 2 n; row of the submarine / n (0 is the
+               surface); weights of treasure and of time in this dive; steps of air left / 2 n;
+               dives left / 8, the present one included
+action         0 sink, 1 rise, 2 left, 3 right: one cell; a move off the grid or into rock keeps the
+               position
+reward         (treasure, time), each multiplied by the dive's weight of it: the value of the
+               treasure in the cell reached, else 0; and -1. Their sum is thus the return that the
+               weights ask for, and a reward divided by the observed weight is the plain objective
 termination    the last dive is over
 success        every dive reached a treasure, with the best possible weighted return of its map
-context        of each dive: depth of each treasure, uniform in 1 ... n; value, uniform in [0, 2 depth); column of the
-               start; weight of treasure, uniform in [0.1, 0.9); that of time is the rest to 1. Values of test maps lie
-               in other bands than those of training maps
+context        of each dive: depth of each treasure, uniform in 1 ... n; value, uniform in [0, 2
+               depth); column of the start; weight of treasure, uniform in [0.1, 0.9); that of time
+               is the rest to 1. Values of test maps lie in other bands than those of training maps
 difficulty     n: easy 4, medium 6, hard 10
 =============  ====================================================================================
 
-Weights are drawn anew with each dive, as maps are. Dives are then independent problems, and the return of an episode is
-the sum of eight of them: with one dive, returns varied by twice the distance between doing nothing and the optimum.
+Weights are drawn anew with each dive, as maps are. Dives are then independent problems, and the
+return of an episode is the sum of eight of them: with one dive, returns varied by twice the
+distance between doing nothing and the optimum.
 
-The way along the surface is always open. So the best ways from the start to all treasures, and with them the Pareto
-front of a map and the best return for every weight, are known exactly.
+The way along the surface is always open. So the best ways from the start to all treasures, and with
+them the Pareto front of a map and the best return for every weight, are known exactly.
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View
+from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.statistics.pareto import non_dominated
@@ -56,7 +61,10 @@ DIVES = 8
 MOVES = {"sink": (1, 0), "rise": (-1, 0), "left": (0, -1), "right": (0, 1)}
 SINK, RISE, LEFT, RIGHT = range(len(MOVES))
 COLUMNS = (2, 12)
-"""Smallest and largest number of columns. All dives of the largest together have air for 192 steps, the horizon."""
+"""Smallest and largest number of columns.
+
+All dives of the largest together have air for 192 steps, the horizon.
+"""
 AIR_PER_COLUMN = 2
 """Steps of a dive for each column of the map. The farthest treasure is 2 n - 1 steps away."""
 VALUE_PER_ROW = 2.0
@@ -75,7 +83,10 @@ AIR, BLANK = (150, 200, 240), (30, 30, 30)
 
 
 class Map(NamedTuple):
-    """The map of a dive, the start and the weights. In :class:`Params`, each field has the dives on its first axis."""
+    """The map of a dive, the start and the weights.
+
+    In :class:`Params`, each field has the dives on its first axis.
+    """
 
     floor: jax.Array
     """Row of the treasure of each column, int32 ``(n,)`` in [1, n]; 0 is the surface."""
@@ -135,19 +146,28 @@ class TreasureMaps(NamedActions, Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         min_columns, max_columns = COLUMNS
-        if difficulty is None or difficulty != int(difficulty) or not min_columns <= difficulty <= max_columns:
+        if (
+            difficulty is None
+            or difficulty != int(difficulty)
+            or not min_columns <= difficulty <= max_columns
+        ):
             raise ValueError(
-                f"difficulty of {card.id} is a number of columns, {min_columns} to {max_columns}; got {difficulty!r}."
+                f"difficulty of {card.id} is a number of columns, {min_columns} to {max_columns}; "
+                f"got {difficulty!r}."
             )
         #: Number of columns, and of rows below the surface.
         self.size = n = int(difficulty)
         #: Steps of a dive.
         self.air = AIR_PER_COLUMN * n
-        low = np.concatenate([-np.ones(2 * n), np.zeros(n + 1), np.full(2, WEIGHTS[0]), np.zeros(2)])
+        low = np.concatenate(
+            [-np.ones(2 * n), np.zeros(n + 1), np.full(2, WEIGHTS[0]), np.zeros(2)]
+        )
         high = np.concatenate([np.ones(3 * n + 1), np.full(2, WEIGHTS[1]), np.ones(2)])
         self.observation_space = self.box(low, high)
         self.action_space = spaces.Discrete(len(MOVES))
-        self.reward_space = self.box([0.0, -WEIGHTS[1]], [WEIGHTS[1] * VALUE_PER_ROW * n, -WEIGHTS[0]])
+        self.reward_space = self.box(
+            [0.0, -WEIGHTS[1]], [WEIGHTS[1] * VALUE_PER_ROW * n, -WEIGHTS[0]]
+        )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a map, a start and the weights of each dive."""
@@ -158,16 +178,23 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         value = (VALUE_PER_ROW * floor).astype(self.dtype) * share
         start = jnp.floor(unit[:, 2 * n] * n).astype(jnp.int32)
         low, high = WEIGHTS
-        return Params(Map(floor, value.astype(self.dtype), start, low + (high - low) * unit[:, 2 * n + 1]))
+        return Params(
+            Map(floor, value.astype(self.dtype), start, low + (high - low) * unit[:, 2 * n + 1])
+        )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start the first dive at the surface."""
         zero = jnp.int32(0)
         nothing = jnp.zeros((), self.dtype)
-        return State(zero, Position(zero, params.maps.start[0]), jnp.int32(self.air), zero, nothing, zero)
+        return State(
+            zero, Position(zero, params.maps.start[0]), jnp.int32(self.air), zero, nothing, zero
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move one cell, unless that leaves the grid or enters rock. If the dive is over, go to the next map."""
+        """Move one cell, unless that leaves the grid or enters rock.
+
+        If the dive is over, go to the next map.
+        """
         chart = self.map_at(state.dive, params)
         position = self.moved(state.position, action, chart)
         air = state.air - 1
@@ -201,21 +228,25 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         row = jnp.maximum(position.row + down, 0)
         column = jnp.clip(position.column + right, 0, self.size - 1)
         free = row <= chart.floor[column]
-        return Position(jnp.where(free, row, position.row), jnp.where(free, column, position.column))
+        return Position(
+            jnp.where(free, row, position.row), jnp.where(free, column, position.column)
+        )
 
     def treasure_at(self, position: Position, chart: Map) -> jax.Array:
         """Return the value of the treasure in a cell, 0 in open water."""
-        return jnp.where(position.row == chart.floor[position.column], chart.value[position.column], 0).astype(
-            self.dtype
-        )
+        return jnp.where(
+            position.row == chart.floor[position.column], chart.value[position.column], 0
+        ).astype(self.dtype)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the map as seen from the submarine, its row, the weights, air and dives left, ``(3 n + 5,)``."""
+        """Return the map as seen from the submarine, its row,
+        the weights, air and dives left, ``(3 n + 5,)``.
+        """
         n = self.size
         chart = self.map_at(state.dive, params)
-        sideways = (np.arange(n, dtype=np.int32) - state.position.column).astype(self.dtype) * np.asarray(
-            1 / (n - 1), self.dtype
-        )
+        sideways = (np.arange(n, dtype=np.int32) - state.position.column).astype(
+            self.dtype
+        ) * np.asarray(1 / (n - 1), self.dtype)
         down = (chart.floor - state.position.row).astype(self.dtype) * np.asarray(1 / n, self.dtype)
         value = chart.value * np.asarray(1 / (VALUE_PER_ROW * n), self.dtype)
         scalars = self.stack(
@@ -229,7 +260,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return jnp.clip(jnp.concatenate([sideways, down, value, scalars]), bounds.low, bounds.high)
 
     def read(self, observation: jax.Array) -> tuple[Position, Map]:
-        """Return the present cell and the map that an observation shows, as if the dive began here."""
+        """Return the present cell and the map that an observation shows,
+        as if the dive began here.
+        """
         n = self.size
         row = jnp.round(observation[3 * n] * n).astype(jnp.int32)
         column = jnp.argmin(jnp.abs(observation[:n])).astype(jnp.int32)
@@ -242,10 +275,20 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         n = self.size
         return (
             Component(
-                "columns_right", "columns to the right of the submarine, column by column", f"{n - 1} columns", (n,)
+                "columns_right",
+                "columns to the right of the submarine, column by column",
+                f"{n - 1} columns",
+                (n,),
             ),
-            Component("rows_down", "rows from the submarine down to the treasure of each column", f"{n} rows", (n,)),
-            Component("values", "value of the treasure of each column", f"{VALUE_PER_ROW * n:g}", (n,)),
+            Component(
+                "rows_down",
+                "rows from the submarine down to the treasure of each column",
+                f"{n} rows",
+                (n,),
+            ),
+            Component(
+                "values", "value of the treasure of each column", f"{VALUE_PER_ROW * n:g}", (n,)
+            ),
             Component("row", "row of the submarine, 0 is the surface", f"{n} rows"),
             Component("treasure_weight", "weight of treasure in this dive", "1"),
             Component("time_weight", "weight of time in this dive", "1"),
@@ -256,9 +299,13 @@ class TreasureMaps(NamedActions, Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the four moves."""
         directions = {"sink": "down", "rise": "up", "left": "left", "right": "right"}
-        return singles({move: f"move one cell {direction}" for move, direction in directions.items()})
+        return singles(
+            {move: f"move one cell {direction}" for move, direction in directions.items()}
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return (treasure, time), each multiplied by its weight, ``(2,)``."""
         chart = self.map_at(state.dive, params)
         treasure = self.treasure_at(self.moved(state.position, action, chart), chart)
@@ -278,23 +325,27 @@ class TreasureMaps(NamedActions, Task[Params, State]):
             "best_dives": state.best_dives.astype(self.dtype),
         }
 
-    # -- what is known of the problem --------------------------------------------------------------------------
+    # -- what is known of the problem --------------------------------------------------------------
 
     def cruising_rows(self, position: Position, chart: Map) -> jax.Array:
-        """Return the lowest row in which the submarine can go sideways to each column, int32 ``(n,)``.
+        """Return the lowest row in which the submarine can go sideways
+        to each column, int32 ``(n,)``.
 
-        It is not below its present row. Going sideways ends above the floor of all columns on the way, and at most on
-        the floor of the last one.
+        It is not below its present row. Going sideways ends above the floor of all columns on the
+        way, and at most on the floor of the last one.
         """
         columns = np.arange(self.size)
         # passed[i, j]: column j lies between the submarine and column i.
         between_right = (columns[None] > position.column) & (columns[None] < columns[:, None])
         between_left = (columns[None] < position.column) & (columns[None] > columns[:, None])
-        above_rock = jnp.where(between_right | between_left, chart.floor[None] - 1, position.row).min(1)
+        above_rock = jnp.where(
+            between_right | between_left, chart.floor[None] - 1, position.row
+        ).min(1)
         return jnp.minimum(jnp.minimum(above_rock, chart.floor), position.row)
 
     def steps_to_treasures(self, position: Position, chart: Map) -> jax.Array:
-        """Return the least number of steps from here to the treasure of each column, int32 ``(n,)``.
+        """Return the least number of steps from here
+        to the treasure of each column, int32 ``(n,)``.
 
         The shortest way rises to the lowest row that is free on the way, goes sideways, and sinks.
         """
@@ -303,8 +354,12 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return (position.row - cruising) + sideways + (chart.floor - cruising)
 
     def returns_to_go(self, position: Position, chart: Map) -> jax.Array:
-        """Return the weighted return of the shortest way from here to the treasure of each column, ``(n,)``."""
-        return chart.weight * chart.value - (1 - chart.weight) * self.steps_to_treasures(position, chart)
+        """Return the weighted return of the shortest way
+        from here to the treasure of each column, ``(n,)``.
+        """
+        return chart.weight * chart.value - (1 - chart.weight) * self.steps_to_treasures(
+            position, chart
+        )
 
     def best_return(self, chart: Map) -> jax.Array:
         """Return the best weighted return of a dive. The way along the surface is open."""
@@ -312,7 +367,8 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return (chart.weight * chart.value - (1 - chart.weight) * steps).max()
 
     def front_of_map(self, chart: Map) -> np.ndarray:
-        """Return the exact Pareto front of the plain, unweighted returns of a dive, sorted by treasure.
+        """Return the exact Pareto front of the plain,
+        unweighted returns of a dive, sorted by treasure.
 
         Args:
             chart: a map; its weights do not count.
@@ -324,7 +380,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         steps = np.abs(np.arange(self.size) - int(chart.start)) + floor
         return non_dominated(np.stack([value, -steps], 1))
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Draw the map in letters, and tell the weights and what is left."""
@@ -334,7 +390,10 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         lines = [
             f"Dive {number + 1} of {DIVES}, with air for {int(state.air)} of {self.air} steps.",
             f"Treasure counts {weight:.4f} times its value, a step costs {1 - weight:.4f}.",
-            f"The submarine S is in row {int(position.row)}, column {int(position.column)}. # is rock, . is water.",
+            (
+                f"The submarine S is in row {int(position.row)}, column {int(position.column)}. # "
+                f"is rock, . is water."
+            ),
         ]
         for row in range(self.size + 1):
             cells = [self._symbol(row, column, position, chart) for column in range(self.size)]
@@ -392,7 +451,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
 
 
 class BestTreasure(eqx.Module):
-    """The optimal player: in each dive it goes the shortest way to the treasure with the best weighted return."""
+    """The optimal player: in each dive it goes the shortest way
+    to the treasure with the best weighted return.
+    """
 
     task: TreasureMaps = eqx.field(static=True)
 
@@ -401,9 +462,7 @@ class BestTreasure(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the next move on the way to the best treasure from the present cell."""
@@ -411,4 +470,6 @@ class BestTreasure(eqx.Module):
         target = jnp.argmax(self.task.returns_to_go(position, chart)).astype(jnp.int32)
         sideways = jnp.where(target > position.column, RIGHT, LEFT)
         too_low = position.row > self.task.cruising_rows(position, chart)[target]
-        return jnp.where(target == position.column, SINK, jnp.where(too_low, RISE, sideways)), memory
+        return jnp.where(
+            target == position.column, SINK, jnp.where(too_low, RISE, sideways)
+        ), memory

@@ -1,1 +1,3 @@
-"""Tasks of offline reinforcement learning: cheap to simulate, with planners that make data of any quality."""
+"""Tasks of offline reinforcement learning: cheap to simulate,
+with planners that make data of any quality.
+"""

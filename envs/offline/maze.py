@@ -1,7 +1,8 @@
 """Grid mazes: layouts, shortest paths, and the motion of a disc between their walls.
 
-A maze is a grid of square cells of side 1 m; cell (column, row) covers [column, column + 1] x [row, row + 1], rows
-counted from the bottom. Layouts: U_MAZE, MEDIUM_MAZE and LARGE_MAZE of D4RL (Fu et al. 2020, arXiv:2004.07219).
+A maze is a grid of square cells of side 1 m; cell (column, row) covers [column, column + 1] x [row,
+row + 1], rows counted from the bottom. Layouts: U_MAZE, MEDIUM_MAZE and LARGE_MAZE of D4RL (Fu et
+al. 2020, arXiv:2004.07219).
 """
 
 from __future__ import annotations
@@ -69,16 +70,18 @@ class Maze:
 
     @cached_property
     def next_cell(self) -> np.ndarray:
-        """Return the number of the next cell, int32 ``(cells, cells)``, by goal and current cell; itself at the goal.
+        """Return the number of the next cell, int32 ``(cells, cells)``,
+        by goal and current cell; itself at the goal.
 
-        Ways are shortest paths over cells with a common side, by breadth-first search. A wall's next cell is itself.
+        Ways are shortest paths over cells with a common side, by breadth-first search. A wall's
+        next cell is itself.
         """
         return self._searches[0]
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """Return the length of the shortest path by goal and current cell, int32 ``(cells, cells)``; ``UNREACHED`` for
-        walls.
+        """Return the length of the shortest path by goal and current cell,
+        int32 ``(cells, cells)``; ``UNREACHED`` for walls.
         """
         return self._searches[1]
 
@@ -94,7 +97,12 @@ class Maze:
             while queue:
                 column, row = queue.popleft()
                 here = self.number(column, row)
-                for cell in ((column + 1, row), (column - 1, row), (column, row + 1), (column, row - 1)):
+                for cell in (
+                    (column + 1, row),
+                    (column - 1, row),
+                    (column, row + 1),
+                    (column, row - 1),
+                ):
                     there = self.number(*cell)
                     if not self.wall[cell[::-1]] and steps[goal_number, there] == UNREACHED:
                         steps[goal_number, there] = steps[goal_number, here] + 1
@@ -104,11 +112,11 @@ class Maze:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return start and goal cells for training and for testing, int32 ``(n, 4)``: start column, row, goal column,
-        row.
+        """Return start and goal cells for training and for testing,
+        int32 ``(n, 4)``: start column, row, goal column, row.
 
-        They are the ordered pairs of free cells at least two steps apart, sorted by distance; every fourth is a test
-        pair.
+        They are the ordered pairs of free cells at least two steps apart, sorted by distance; every
+        fourth is a test pair.
         """
         pairs = sorted(
             (int(self.steps[self.number(*goal), self.number(*start)]), *start, *goal)
@@ -132,14 +140,15 @@ class Motion(NamedTuple):
 def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     """Move a disc for ``time`` seconds: straight ahead, and along the walls that it meets.
 
-    Contact takes away the velocity towards the wall and leaves the velocity along it: no bounce, no friction. The
-    result is exact for steps shorter than 0.5 m - ``radius``: then only walls at the nearest corner of the grid are in
-    reach, and of them the disc meets one of
+    Contact takes away the velocity towards the wall and leaves the velocity along it: no bounce, no
+    friction. The result is exact for steps shorter than 0.5 m - ``radius``: then only walls at the
+    nearest corner of the grid are in reach, and of them the disc meets one of
 
-    * nothing, a straight wall, or two walls in a corner it cannot leave: each axis has its own limit;
-    * one convex corner, of a single wall cell: the disc's centre keeps out of that quadrant of the plane widened
-      by the radius. It goes to the point of first contact, then along the tangent; the widened quadrant is convex,
-      so no tangent enters it.
+    * nothing, a straight wall, or two walls in a corner it cannot leave: each axis has its own
+      limit;
+    * one convex corner, of a single wall cell: the disc's centre keeps out of that quadrant of the
+      plane widened by the radius. It goes to the point of first contact, then along the tangent;
+      the widened quadrant is convex, so no tangent enters it.
 
     Args:
         rows: wall bits of :class:`Maze`.
@@ -154,11 +163,13 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     below, above = words[row - 1] >> shift, words[row] >> shift
     left, low = start.x < corner_x, start.y < corner_y
 
-    # Own quadrant, seen from the corner, has x < 0 and y < 0; walls beside it, above it, and across.
+    # Own quadrant, seen from the corner, has x < 0 and y < 0; walls beside it, above it, and
+    # across.
     unit = jnp.ones((), start.x.dtype)
     sign_x, sign_y = jnp.where(left, unit, -unit), jnp.where(low, unit, -unit)
     own_row, other_row = jnp.where(low, below, above), jnp.where(low, above, below)
-    own_column, other_column = jnp.where(left, np.uint32(0), np.uint32(1)), jnp.where(left, np.uint32(1), np.uint32(0))
+    own_column = jnp.where(left, np.uint32(0), np.uint32(1))
+    other_column = jnp.where(left, np.uint32(1), np.uint32(0))
     beside = (own_row >> other_column) & 1 == 1
     over = (other_row >> own_column) & 1 == 1
     across = (other_row >> other_column) & 1 == 1
@@ -183,7 +194,9 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     single = (beside ^ over ^ across) & ~(beside & over & across)
     x, y, vx, vy = (
         jnp.where(single, flip * bent, plain)
-        for flip, bent, plain in zip((flip_x, flip_y, flip_x, flip_y), rounded, straight, strict=True)
+        for flip, bent, plain in zip(
+            (flip_x, flip_y, flip_x, flip_y), rounded, straight, strict=True
+        )
     )
     return Motion(corner_x + sign_x * x, corner_y + sign_y * y, sign_x * vx, sign_y * vy)
 
@@ -217,13 +230,15 @@ def _around_corner(start: Motion, time: float, radius: float) -> Motion:
     on_y = (first <= 1) & (first == to_side_y) & ~on_x
     on_arc = (first <= 1) & ~on_x & ~on_y
 
-    # On the arc the normal is the contact point itself; the rest of the step goes along the tangent.
+    # On the arc the normal is the contact point itself; the rest of the step goes along the
+    # tangent.
     length = jnp.sqrt(jnp.where(on_arc, arc_x * arc_x + arc_y * arc_y, 1))
     normal_x, normal_y = arc_x / length, arc_y / length
     along = vy * normal_x - vx * normal_y
     slide_vx, slide_vy = -along * normal_y, along * normal_x
     slide_time = time * (1 - to_arc)
-    slide_x, slide_y = normal_x * radius + slide_time * slide_vx, normal_y * radius + slide_time * slide_vy
+    slide_x = normal_x * radius + slide_time * slide_vx
+    slide_y = normal_y * radius + slide_time * slide_vy
     return Motion(
         jnp.where(on_arc, slide_x, jnp.where(on_x, -radius, x + dx)),
         jnp.where(on_arc, slide_y, jnp.where(on_y, -radius, y + dy)),

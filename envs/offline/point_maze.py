@@ -1,35 +1,40 @@
 """Push a ball through a maze to a goal: the Maze2D task of D4RL, with its own exact dynamics.
 
-Source: Fu, Kumar, Nachum, Tucker & Levine 2020 (D4RL), arXiv:2004.07219, section 5: mazes, ball, forces, time step,
-rewards. Mazes are of square cells of side 1 m, the ball is a disc that slides along walls (``maze.py``).
+Source: Fu, Kumar, Nachum, Tucker & Levine 2020 (D4RL), arXiv:2004.07219, section 5: mazes, ball,
+forces, time step, rewards. Mazes are of square cells of side 1 m, the ball is a disc that slides
+along walls (``maze.py``).
 
-======================  ====================================================================================
+======================  ============================================================================
 action ``(2,)``         force on the ball along x and y, in units of 100 N
-observation ``(6,)``    ball's x, y (m), its velocity along x and y (m/s), goal's x, y (m); the origin is the lower
-                        left corner of the maze, x to the right, y up
-dynamics                v <- clip(v, +-5 m/s) along each axis, then (m + b dt) v' = m v + dt * 100 N * action and
-                        x' = x + dt v', dt = 0.01 s, m = 4.19 kg, b = 1 kg/s: MuJoCo's Euler step (implicit in
-                        damping) of the source's model. The ball's radius is 0.1 m
-reward, sparse          -1/600 a step, and 1 on coming within 0.5 m of the goal: a goal after 120 steps returns 0.8
+observation ``(6,)``    ball's x, y (m), its velocity along x and y (m/s), goal's x, y (m); the
+                        origin is the lower left corner of the maze, x to the right, y up
+dynamics                v <- clip(v, +-5 m/s) along each axis, then (m + b dt) v' = m v + dt * 100 N
+                        * action and x' = x + dt v', dt = 0.01 s, m = 4.19 kg, b = 1 kg/s: MuJoCo's
+                        Euler step (implicit in damping) of the source's model. The ball's radius is
+                        0.1 m
+reward, sparse          -1/600 a step, and 1 on coming within 0.5 m of the goal: a goal after 120
+                        steps returns 0.8
 terminated, sparse      within 0.5 m of the goal
 reward, dense           exp(-distance to the goal in m), at the end of the step
 terminated, dense       never: staying pays, so ending would punish success
-success, sparse         within 0.5 m of the goal, not later than at 2 m/s along the shortest path over the
-                        cells' centres
+success, sparse         within 0.5 m of the goal, not later than at 2 m/s along the shortest path
+                        over the cells' centres
 success, dense          within 0.5 m of the goal
 start                   at rest, in the start cell, within 0.1 m of its centre along each axis
-context                 the cells of start and goal, at least two cells apart along the shortest path, and the goal's
-                        place within 0.1 m of its cell's centre along each axis. Every fourth pair of cells, by
-                        distance, is for testing
-goal                    with ``goal=True`` the observation is a ``Dict``: ``observation`` ``(4,)``, the ball's x, y and
-                        velocity; ``achieved_goal`` ``(2,)``, the ball's x, y (m); ``desired_goal`` ``(2,)``, the
-                        goal's. Nothing else differs. The reward is a function of both goals
-difficulty              0, 1, 2: umaze, medium, large with sparse reward; 10, 11, 12: the same with dense reward
-======================  ====================================================================================
+context                 the cells of start and goal, at least two cells apart along the shortest
+                        path, and the goal's place within 0.1 m of its cell's centre along each
+                        axis. Every fourth pair of cells, by distance, is for testing
+goal                    with ``goal=True`` the observation is a ``Dict``: ``observation`` ``(4,)``,
+                        the ball's x, y and velocity; ``achieved_goal`` ``(2,)``, the ball's x, y
+                        (m); ``desired_goal`` ``(2,)``, the goal's. Nothing else differs. The reward
+                        is a function of both goals
+difficulty              0, 1, 2: umaze, medium, large with sparse reward; 10, 11, 12: the same with
+                        dense reward
+======================  ============================================================================
 
-Time counts, because random pushes also reach near goals at some time. Differences from D4RL: there the sparse task
-never ends, so that its return counts the steps at the goal; the goal is
-one fixed cell and is not observed; the ball is drawn and collides 0.2 m away from the position observed.
+Time counts, because random pushes also reach near goals at some time. Differences from D4RL: there
+the sparse task never ends, so that its return counts the steps at the goal; the goal is one fixed
+cell and is not observed; the ball is drawn and collides 0.2 m away from the position observed.
 """
 
 from __future__ import annotations
@@ -89,12 +94,16 @@ class Ball(NamedTuple):
     @property
     def fastest(self) -> float:
         """Return the highest speed along an axis after a step's force, m/s."""
-        return float((self.mass * self.speed_limit + STEP * self.force) / (self.mass + STEP * self.damping))
+        return float(
+            (self.mass * self.speed_limit + STEP * self.force) / (self.mass + STEP * self.damping)
+        )
 
     def accelerated(self, velocity: Any, action: Any) -> Any:
         """Return the velocity after one step of force, along one axis."""
         clipped = jnp.clip(velocity, -self.speed_limit, self.speed_limit)
-        return (self.mass * clipped + STEP * self.force * action) * (1 / (self.mass + STEP * self.damping))
+        return (self.mass * clipped + STEP * self.force * action) * (
+            1 / (self.mass + STEP * self.damping)
+        )
 
 
 class Params(NamedTuple):
@@ -127,7 +136,10 @@ class PointMaze(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty not in card.difficulties.values():
-            raise ValueError(f"The difficulty of {card.id} is one of {dict(card.difficulties)}, got {difficulty!r}.")
+            raise ValueError(
+                f"The difficulty of {card.id} is one of {dict(card.difficulties)}, got "
+                f"{difficulty!r}."
+            )
         self.has_goals = card.settings["goal"] == "True"
         number = int(difficulty or 0)
         self.dense = number >= 10
@@ -137,7 +149,8 @@ class PointMaze(Task[Params, State]):
         train, test = maze.pairs
         self.pairs = np.concatenate([train, test])
         self.step_cost = 1 / card.horizon
-        self.first, self.count = np.array([0, len(train)], np.int32), np.array([len(train), len(test)], np.int32)
+        self.first = np.array([0, len(train)], np.int32)
+        self.count = np.array([len(train), len(test)], np.int32)
         # A corner may turn both axes' velocity into one axis' until the next step.
         corner, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
         if self.has_goals:
@@ -147,7 +160,9 @@ class PointMaze(Task[Params, State]):
                 desired_goal=self.box([0, 0], corner),
             )
         else:
-            self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*corner, speed, speed, *corner])
+            self.observation_space = self.box(
+                [0, 0, -speed, -speed, 0, 0], [*corner, speed, speed, *corner]
+            )
         self.action_space = self.box([-1, -1], [1, 1])
         self.reward_space = self.box(0 if self.dense else -self.step_cost, 1)
 
@@ -155,14 +170,38 @@ class PointMaze(Task[Params, State]):
         """Return the ball, its drive and the size of the goal."""
         return (
             Constant("mass", "kg", MASS, MASS, "of the ball; shipped, that of a ball of water"),
-            Constant("damping", "kg/s", DAMPING, DAMPING, "force against the motion, by the speed", minimum=0.0),
-            Constant("force", "N", FORCE, FORCE, "on the ball at action 1, along each axis"),
-            Constant("speed_limit", "m/s", SPEED_LIMIT, SPEED_LIMIT, "along each axis, before a step's force"),
             Constant(
-                "radius", "m", RADIUS, RADIUS, "of the ball; corridors are 1 m wide", maximum=0.35, may_vary=False
+                "damping",
+                "kg/s",
+                DAMPING,
+                DAMPING,
+                "force against the motion, by the speed",
+                minimum=0.0,
+            ),
+            Constant("force", "N", FORCE, FORCE, "on the ball at action 1, along each axis"),
+            Constant(
+                "speed_limit",
+                "m/s",
+                SPEED_LIMIT,
+                SPEED_LIMIT,
+                "along each axis, before a step's force",
             ),
             Constant(
-                "goal_radius", "m", GOAL_RADIUS, GOAL_RADIUS, "distance from the goal that counts", may_vary=False
+                "radius",
+                "m",
+                RADIUS,
+                RADIUS,
+                "of the ball; corridors are 1 m wide",
+                maximum=0.35,
+                may_vary=False,
+            ),
+            Constant(
+                "goal_radius",
+                "m",
+                GOAL_RADIUS,
+                GOAL_RADIUS,
+                "distance from the goal that counts",
+                may_vary=False,
             ),
         )
 
@@ -178,8 +217,8 @@ class PointMaze(Task[Params, State]):
         radius = self.own_constants.value("radius")
         if math.sqrt(2) * self.fastest * STEP >= 0.5 - radius:
             raise ValueError(
-                f"{self.card.id}: a ball that reaches {self.fastest:.3g} m/s moves too far between walls in a step of "
-                f"{STEP:g} s: lower speed_limit or force, or raise mass."
+                f"{self.card.id}: a ball that reaches {self.fastest:.3g} m/s moves too far between "
+                f"walls in a step of {STEP:g} s: lower speed_limit or force, or raise mass."
             )
         middle = Ball(*(low if low == high else 0.5 * (low + high) for low, high in self.ranges))
         return middle, radius, self.own_constants.value("goal_radius")
@@ -189,13 +228,20 @@ class PointMaze(Task[Params, State]):
         u = self.uniform(key, 3)
         count = jnp.asarray(self.count)[split]
         rank = jnp.floor(u[0] * count.astype(self.dtype)).astype(jnp.int32)
-        pair = jnp.asarray(self.pairs)[jnp.asarray(self.first)[split] + jnp.minimum(rank, count - 1)]
-        start_column, start_row, goal_column, goal_row = (coordinate.astype(self.dtype) for coordinate in pair)
+        pair = jnp.asarray(self.pairs)[
+            jnp.asarray(self.first)[split] + jnp.minimum(rank, count - 1)
+        ]
+        start_column, start_row, goal_column, goal_row = (
+            coordinate.astype(self.dtype) for coordinate in pair
+        )
         ball = None
         if any(low < high for low, high in self.ranges):
             v = self.uniform(jax.random.fold_in(key, 1), len(Ball._fields))
             ball = Ball(
-                *(self.own_constants.draw(name, v[i], split, self.ball[i]) for i, name in enumerate(Ball._fields))
+                *(
+                    self.own_constants.draw(name, v[i], split, self.ball[i])
+                    for i, name in enumerate(Ball._fields)
+                )
             )
             ball = Ball(*(jnp.asarray(value, self.dtype) for value in ball))
         return Params(
@@ -233,19 +279,30 @@ class PointMaze(Task[Params, State]):
     def observation_components(self) -> Components:
         """List the entries of :meth:`observation`, in order."""
         position = Component(
-            "position", "x (to the right) and y (up) of the ball, from the lower left corner", "m", (2,)
+            "position",
+            "x (to the right) and y (up) of the ball, from the lower left corner",
+            "m",
+            (2,),
         )
         velocity = Component("velocity", "velocity of the ball along x and y", "m/s", (2,))
         goal = Component("goal", "x and y of the goal, from the lower left corner", "m", (2,))
         if self.has_goals:
-            return {"observation": (position, velocity), "achieved_goal": (position,), "desired_goal": (goal,)}
+            return {
+                "observation": (position, velocity),
+                "achieved_goal": (position,),
+                "desired_goal": (goal,),
+            }
         return position, velocity, goal
 
     def action_components(self) -> tuple[Component, ...]:
         """List the force."""
-        return (Component("force", "force on the ball along x and y", f"{self.ball.force:g} N", (2,)),)
+        return (
+            Component("force", "force on the ball along x and y", f"{self.ball.force:g} N", (2,)),
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the reward of the table."""
         return self._pay(distance_to_goal(next_state, params))
 
@@ -255,16 +312,24 @@ class PointMaze(Task[Params, State]):
         return jnp.exp(-distance) if self.dense else reached - self.step_cost
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at one place when another is the goal; both x, y in m."""
+        """Return the reward of a step that ends at one place
+        when another is the goal; both x, y in m.
+        """
         return self._pay(distance_between(achieved, desired))
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
         """Say whether the ball is at the goal, if the reward is sparse."""
-        return jnp.bool_(False) if self.dense else distance_between(achieved, desired) <= self.goal_radius
+        return (
+            jnp.bool_(False)
+            if self.dense
+            else distance_between(achieved, desired) <= self.goal_radius
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it is at the goal, if the reward is sparse."""
-        return jnp.bool_(False) if self.dense else distance_to_goal(state, params) <= self.goal_radius
+        return (
+            jnp.bool_(False) if self.dense else distance_to_goal(state, params) <= self.goal_radius
+        )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the distance."""
@@ -274,8 +339,12 @@ class PointMaze(Task[Params, State]):
 
     def deadline(self, params: Params) -> jax.Array:
         """Return the steps in which a goal must be reached to count as success, int32."""
-        start_x, start_y, goal_x, goal_y = (jnp.floor(value).astype(jnp.int32) for value in params[:4])
-        cells = jnp.asarray(self.maze.steps)[self.maze.number(goal_x, goal_y), self.maze.number(start_x, start_y)]
+        start_x, start_y, goal_x, goal_y = (
+            jnp.floor(value).astype(jnp.int32) for value in params[:4]
+        )
+        cells = jnp.asarray(self.maze.steps)[
+            self.maze.number(goal_x, goal_y), self.maze.number(start_x, start_y)
+        ]
         return cells * round(1 / (PACE * STEP))
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
@@ -284,7 +353,10 @@ class PointMaze(Task[Params, State]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return "Answer with two numbers from -1 to 1: the force along x (to the right) and along y (up)."
+        return (
+            "Answer with two numbers from -1 to 1: the force along x (to the right) and along y "
+            "(up)."
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the map, and positions and velocity with units."""
@@ -296,21 +368,26 @@ class PointMaze(Task[Params, State]):
         return "\n".join([
             "The maze, cells of 1 m (# wall, B ball, G goal; the origin is the lower left corner):",
             *("".join(line) for line in lines),
-            f"Ball at x {x:.3f}, y {y:.3f} m, velocity {vx:+.3f}, {vy:+.3f} m/s. Goal at x {goal_x:.3f}, "
-            f"y {goal_y:.3f} m, {math.hypot(goal_x - x, goal_y - y):.3f} m away.",
+            f"Ball at x {x:.3f}, y {y:.3f} m, velocity {vx:+.3f}, {vy:+.3f} m/s. Goal at x "
+            f"{goal_x:.3f}, y {goal_y:.3f} m, {math.hypot(goal_x - x, goal_y - y):.3f} m away.",
         ])  # fmt: skip
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, x to the right, y up: walls, goal (green, with the circle that counts), ball, velocity."""
+        """Draw from above, x to the right, y up: walls,
+        goal (green, with the circle that counts), ball, velocity.
+        """
         height, width, _ = self.picture_shape
         scale = min(height // self.maze.height, width // self.maze.width)
-        left, bottom = (width - scale * self.maze.width) // 2, (height + scale * self.maze.height) // 2
+        left = (width - scale * self.maze.width) // 2
+        bottom = (height + scale * self.maze.height) // 2
         image = Image.new("RGB", (width, height), "white")
         canvas = ImageDraw.Draw(image)
 
         def disc(x: float, y: float, radius: float, **colours: Any) -> None:
             middle, size = (left + scale * x, bottom - scale * y), scale * radius
-            canvas.ellipse((middle[0] - size, middle[1] - size, middle[0] + size, middle[1] + size), **colours)
+            canvas.ellipse(
+                (middle[0] - size, middle[1] - size, middle[0] + size, middle[1] + size), **colours
+            )
 
         for row, column in np.argwhere(self.maze.wall):
             x, y = left + scale * column, bottom - scale * (row + 1)
@@ -321,7 +398,9 @@ class PointMaze(Task[Params, State]):
         x, y, vx, vy = (float(value) for value in state.ball)
         disc(x, y, self.radius, fill="royalblue")
         here = left + scale * x, bottom - scale * y
-        canvas.line((*here, here[0] + 0.2 * scale * vx, here[1] - 0.2 * scale * vy), fill="black", width=2)
+        canvas.line(
+            (*here, here[0] + 0.2 * scale * vx, here[1] - 0.2 * scale * vy), fill="black", width=2
+        )
         return np.asarray(image)
 
 
@@ -338,14 +417,17 @@ def distance_between(achieved: jax.Array, desired: jax.Array) -> jax.Array:
 
 
 SWING = math.sqrt(10.0 * FORCE / MASS)
-"""rad/s at which the ball swings on the spring of the planner, 15.4: full force at 0.1 m, with the shipped ball"""
+"""rad/s at which the ball swings on the spring of the planner,
+15.4: full force at 0.1 m, with the shipped ball
+"""
 
 
 class WaypointPD(NamedTuple):
-    """The planner: it follows the shortest path from cell to cell; a PD controller leads it to each next centre.
+    """The planner: it follows the shortest path from cell to cell;
+    a PD controller leads it to each next centre.
 
-    D4RL made its data with a planner and a PD controller as well. The planner knows the map, which is fixed, and the
-    observation.
+    D4RL made its data with a planner and a PD controller as well. The planner knows the map, which
+    is fixed, and the observation.
     """
 
     towards: np.ndarray
@@ -359,20 +441,29 @@ class WaypointPD(NamedTuple):
 
     @classmethod
     def for_task(cls, task: PointMaze) -> WaypointPD:
-        """Make the planner of the maze, with gains for its ball: it swings as the shipped one does."""
+        """Make the planner of the maze, with gains for its ball:
+        it swings as the shipped one does.
+        """
         towards, width = task.maze.next_cell, np.asarray(task.maze.width, np.int32)
         if task.ball == Ball():
             return cls(towards, width)
         per_force = task.ball.mass / task.ball.force
         stiffness = SWING * SWING * per_force
-        return cls(towards, width, stiffness, max(0.0, 2 * SWING * per_force - task.ball.damping / task.ball.force))
+        return cls(
+            towards,
+            width,
+            stiffness,
+            max(0.0, 2 * SWING * per_force - task.ball.damping / task.ball.force),
+        )
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the force towards the next waypoint; in the goal's cell that is the goal itself."""
+        """Return the force towards the next waypoint;
+        in the goal's cell that is the goal itself.
+        """
         if isinstance(view.observation, dict):
             x, y, vx, vy = view.observation["observation"]
             goal_x, goal_y = view.observation["desired_goal"]

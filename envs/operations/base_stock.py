@@ -1,11 +1,12 @@
 """The reference player: base-stock levels from the distribution of demand over the lead time.
 
-Every place orders the difference between a level and its inventory position: stock, minus waiting customers, plus
-everything on the way. A shop's level is the newsvendor quantile of the Poisson demand over lead time and one period:
-exactly optimal for one shop with backlog (Zipkin, Foundations of Inventory Management, 2000, section 9.4). If sales
-are lost, the position overstates the need, and a lower critical ratio serves better (Huh et al. 2009,
-doi:10.1287/mnsc.1080.0945). The warehouse keeps an echelon base stock (Clark & Scarf 1960, doi:10.1287/mnsc.6.4.475):
-its position also counts everything at the shops and on the way to them.
+Every place orders the difference between a level and its inventory position: stock, minus waiting
+customers, plus everything on the way. A shop's level is the newsvendor quantile of the Poisson
+demand over lead time and one period: exactly optimal for one shop with backlog (Zipkin, Foundations
+of Inventory Management, 2000, section 9.4). If sales are lost, the position overstates the need,
+and a lower critical ratio serves better (Huh et al. 2009, doi:10.1287/mnsc.1080.0945). The
+warehouse keeps an echelon base stock (Clark & Scarf 1960, doi:10.1287/mnsc.6.4.475): its position
+also counts everything at the shops and on the way to them.
 
 The critical ratios of the network are the best of a grid in simulation on training contexts;
 ``python -m rlbench_suite.envs.operations.base_stock`` repeats the search.
@@ -61,29 +62,47 @@ class BaseStock(NamedTuple):
         network = task.network
         times, ratio = TUNED[network.warehouse_lead is not None, network.backlog]
         longest = (network.warehouse_lead or 0) + sum(network.leads) + len(network.leads)
-        mean = MEANS[1] * task.size * longest * (len(network.leads) if network.warehouse_lead else 1)
+        mean = (
+            MEANS[1] * task.size * longest * (len(network.leads) if network.warehouse_lead else 1)
+        )
         levels = np.arange(
-            max(QUANTILES, int(mean + 6 * mean**0.5)) if task.own_constants.changed or task.size > 1 else QUANTILES
+            max(QUANTILES, int(mean + 6 * mean**0.5))
+            if task.own_constants.changed or task.size > 1
+            else QUANTILES
         )
         return cls(
-            network.leads, network.warehouse_lead or 0, times, ratio, levels, task.shop_order, task.warehouse_order
+            network.leads,
+            network.warehouse_lead or 0,
+            times,
+            ratio,
+            levels,
+            task.shop_order,
+            task.warehouse_order,
         )
 
     def initial(self, params: Params) -> Levels:
         """Return the levels for this episode's demands and costs."""
         shops = tuple(
-            quantile(shop.penalty / (shop.penalty + self.times * shop.holding), shop.demand * (lead + 1), self.levels)
+            quantile(
+                shop.penalty / (shop.penalty + self.times * shop.holding),
+                shop.demand * (lead + 1),
+                self.levels,
+            )
             for shop, lead in zip(params.shops, self.leads, strict=True)
         )
         echelon = sum(
-            shop.demand * (self.warehouse_lead + lead + 1) for shop, lead in zip(params.shops, self.leads, strict=True)
+            shop.demand * (self.warehouse_lead + lead + 1)
+            for shop, lead in zip(params.shops, self.leads, strict=True)
         )
         return Levels(shops, quantile(self.warehouse_ratio, echelon, self.levels))
 
     def act(self, memory: Levels, view: View, key: jax.Array) -> tuple[jax.Array, Levels]:
         """Return orders up to the levels, int32, one a place."""
         positions = [position(shop) for shop in view.state.shops]
-        orders = [jnp.clip(level - now, 0, self.shop_order) for level, now in zip(memory.shops, positions, strict=True)]
+        orders = [
+            jnp.clip(level - now, 0, self.shop_order)
+            for level, now in zip(memory.shops, positions, strict=True)
+        ]
         if view.state.warehouse is not None:
             echelon = position(view.state.warehouse) + sum(positions)
             orders.insert(0, jnp.clip(memory.warehouse - echelon, 0, self.warehouse_order))
@@ -96,12 +115,22 @@ def position(site: Site) -> Any:
 
 
 def quantile(ratio: Any, mean: Any, levels: Any = LEVELS) -> Any:
-    """Return the least number that a Poisson number of that mean exceeds with probability 1 - ``ratio`` at most."""
+    """Return the least number that a Poisson number
+    of that mean exceeds with probability 1 - ``ratio`` at most.
+    """
     return (poisson.cdf(jnp.asarray(levels), mean) < ratio).sum().astype(jnp.int32)
 
 
-TUNED = {(False, True): (1.0, 0.5), (False, False): (2.0, 0.5), (True, True): (1.0, 0.98), (True, False): (1.5, 0.9)}
-"""Times and ratio by (has a warehouse, backlog). One shop with backlog needs no search: 1 is optimal."""
+TUNED = {
+    (False, True): (1.0, 0.5),
+    (False, False): (2.0, 0.5),
+    (True, True): (1.0, 0.98),
+    (True, False): (1.5, 0.9),
+}
+"""Times and ratio by (has a warehouse, backlog).
+
+One shop with backlog needs no search: 1 is optimal.
+"""
 
 
 def search(task: Any, episodes: int) -> list[tuple[float, float, float]]:
@@ -112,7 +141,9 @@ def search(task: Any, episodes: int) -> list[tuple[float, float, float]]:
     candidates = []
     for times, ratio in itertools.product((0.5, 1.0, 1.5, 2.0, 2.5, 3.0), ratios):
         player = BaseStock.for_task(task)._replace(times=times, warehouse_ratio=ratio)
-        candidates.append((float(play(task, player, range(episodes), split="train").total.mean()), times, ratio))
+        candidates.append(
+            (float(play(task, player, range(episodes), split="train").total.mean()), times, ratio)
+        )
     return sorted(candidates, reverse=True)
 
 
@@ -120,5 +151,10 @@ if __name__ == "__main__":
     from rlbench_suite.core.registry import card
 
     for tier in card("Inventory-v0").difficulties:
-        for total, times, ratio in search(card("Inventory-v0").build(difficulty=tier), episodes=1000)[:4]:
-            print(f"{tier:16s} return {total:9.2f}   holding counted {times:g} times   warehouse ratio {ratio:g}")
+        for total, times, ratio in search(
+            card("Inventory-v0").build(difficulty=tier), episodes=1000
+        )[:4]:
+            print(
+                f"{tier:16s} return {total:9.2f}   holding counted {times:g} times   warehouse "
+                f"ratio {ratio:g}"
+            )

@@ -1,35 +1,47 @@
 """Order stock for shops and the warehouse that supplies them, before demand is known.
 
-Periodic review, whole units. The warehouse orders from a supplier that always delivers; shops order from the
-warehouse. A period goes as follows (Zipkin 2008, doi:10.1287/opre.1070.0471, for a single shop):
+Periodic review, whole units. The warehouse orders from a supplier that always delivers; shops order
+from the warehouse. A period goes as follows (Zipkin 2008, doi:10.1287/opre.1070.0471, for a single
+shop):
 
-1. order: shops' orders are shipped from the warehouse's stock. Short stock is shared in proportion to the orders, in
-   whole units (:func:`share`); the rest of an order is cancelled. The warehouse's own order goes out;
-2. demand: Poisson at every shop, served from stock on the shelf. Unserved demand is lost, or waits (backlog);
-3. costs: holding of the stock left on shelves and in the warehouse, and a penalty a unit lost, or a unit waiting;
-4. receive: a shipment with lead time L, ordered in period t, is on the shelf for the demand of period t + L.
+1. order: shops' orders are shipped from the warehouse's stock. Short stock is shared in proportion
+   to the orders, in whole units (:func:`share`); the rest of an order is cancelled. The warehouse's
+   own order goes out;
+2. demand: Poisson at every shop, served from stock on the shelf. Unserved demand is lost, or waits
+   (backlog);
+3. costs: holding of the stock left on shelves and in the warehouse, and a penalty a unit lost, or a
+   unit waiting;
+4. receive: a shipment with lead time L, ordered in period t, is on the shelf for the demand of
+   period t + L.
 
-A shop holds 40 units and the warehouse 150; units without room are sent away. At most forty customers wait; further
-ones are lost, at the same penalty. Sensible policies never come near these limits.
+A shop holds 40 units and the warehouse 150; units without room are sent away. At most forty
+customers wait; further ones are lost, at the same penalty. Sensible policies never come near these
+limits.
 
-======================  ====================================================================================
-action                  one order a place, whole units: warehouse 0..60 (networks), then each shop 0..20
-observation             stock and shipments on the way, next to arrive first (warehouse: of 50 units; then each shop:
-                        of 10 units); then mean demand (of 10 units), holding cost,
-                        penalty (of 10) of each shop, and holding cost of the warehouse (networks)
+======================  ============================================================================
+action                  one order a place, whole units: warehouse 0..60 (networks), then each shop
+                        0..20
+observation             stock and shipments on the way, next to arrive first (warehouse: of 50
+                        units; then each shop: of 10 units); then mean demand (of 10 units), holding
+                        cost, penalty (of 10) of each shop, and holding cost of the warehouse
+                        (networks)
 reward                  minus the costs of the period, in units of money
 terminated              never; the task goes on, and an episode shows 100 periods
-success                 so far at least 90 % of demand served from the shelf, with no more than three periods' mean
-                        demand in stock on average over the periods
-start                   shops: 0..2 times their mean demand on the shelf, the mean demand on the way each period;
-                        warehouse: 0..4 times the mean demand of all in stock, that mean on the way each period
-context                 each shop's mean demand, 2.5..7.5 a period, train and test in alternating bands; holding cost
-                        0.7..1.3 and penalty 6.3..11.7 a unit and period; the warehouse's holding cost is 0.3
-difficulty              network (three shops, lead times 1, 2 and 3, warehouse 3, lost sales), network-backlog,
-                        shop (one, lead time 2, lost sales, unlimited supply), shop-backlog
-======================  ====================================================================================
+success                 so far at least 90 % of demand served from the shelf, with no more than
+                        three periods' mean demand in stock on average over the periods
+start                   shops: 0..2 times their mean demand on the shelf, the mean demand on the way
+                        each period; warehouse: 0..4 times the mean demand of all in stock, that
+                        mean on the way each period
+context                 each shop's mean demand, 2.5..7.5 a period, train and test in alternating
+                        bands; holding cost 0.7..1.3 and penalty 6.3..11.7 a unit and period; the
+                        warehouse's holding cost is 0.3
+difficulty              network (three shops, lead times 1, 2 and 3, warehouse 3, lost sales),
+                        network-backlog, shop (one, lead time 2, lost sales, unlimited supply),
+                        shop-backlog
+======================  ============================================================================
 
-Costs and ranges of the network follow Alvo et al. 2023, arXiv:2306.11246 (one warehouse, many stores, lost sales).
+Costs and ranges of the network follow Alvo et al. 2023, arXiv:2306.11246 (one warehouse, many
+stores, lost sales).
 """
 
 from __future__ import annotations
@@ -65,7 +77,9 @@ MEANS, HOLDING, PENALTY = (2.5, 7.5), (0.7, 1.3), (6.3, 11.7)
 WAREHOUSE_HOLDING = 0.3
 SERVED, PERIODS_IN_STOCK = 0.9, 3.0
 LARGEST_DEMAND = 28
-"""Largest demand of the inverse transform: a Poisson number of mean 7.5 is greater once in 10^9 times."""
+"""Largest demand of the inverse transform:
+a Poisson number of mean 7.5 is greater once in 10^9 times.
+"""
 MOST_DEMAND = 60.0
 """Largest mean demand: exp(-mean) of the inverse transform is far from the smallest float32."""
 LONGEST_LEAD = 12
@@ -162,11 +176,17 @@ class Inventory(Task[Params, State]):
         self._resize()
         leads, supplied = self.network.leads, self.network.warehouse_lead is not None
         orders = [self.shop_order + 1] * len(leads)
-        self.action_space = spaces.MultiDiscrete([self.warehouse_order + 1, *orders] if supplied else orders)
-        shop_bounds = [self._scaled(np.int32(quantity), SHOP_UNIT) for quantity in (self.shelf, self.shop_order)]
+        self.action_space = spaces.MultiDiscrete(
+            [self.warehouse_order + 1, *orders] if supplied else orders
+        )
+        shop_bounds = [
+            self._scaled(np.int32(quantity), SHOP_UNIT)
+            for quantity in (self.shelf, self.shop_order)
+        ]
         shops = [shop_bounds[min(i, 1)] for lead in leads for i in range(lead)]
         depot_bounds = [
-            self._scaled(np.int32(quantity), WAREHOUSE_UNIT) for quantity in (self.depot, self.warehouse_order)
+            self._scaled(np.int32(quantity), WAREHOUSE_UNIT)
+            for quantity in (self.depot, self.warehouse_order)
         ]
         warehouse = [depot_bounds[min(i, 1)] for i in range(self.network.warehouse_lead or 0)]
         high = np.array(warehouse + shops + [2.0] * (3 * len(leads) + supplied))
@@ -175,7 +195,10 @@ class Inventory(Task[Params, State]):
             low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -shop_bounds[0]
         self.observation_space = self.box(low, high)
         holding, penalty = self._dearest("holding"), self._dearest("penalty")
-        dearest = max(holding * self.shelf, penalty * (self.largest_demand + self.shelf * self.network.backlog))
+        dearest = max(
+            holding * self.shelf,
+            penalty * (self.largest_demand + self.shelf * self.network.backlog),
+        )
         depot_cost = self.own_constants.value("warehouse_holding") * self.depot if supplied else 0.0
         self.reward_space = self.box(-np.ceil(dearest * len(leads) + depot_cost), 0)
 
@@ -185,25 +208,30 @@ class Inventory(Task[Params, State]):
         for i, lead in enumerate(self.networks[int(self.difficulty or 0)].leads, 1):
             listed += [
                 Constant(
-                    f"shop_{i}_demand", "", *MEANS, "mean demand, units a period; room and largest orders grow with it",
+                    f"shop_{i}_demand", "", *MEANS,
+                    "mean demand, units a period; room and largest orders grow with it",
                     maximum=MOST_DEMAND, bands=20,
                 ),
                 Constant(f"shop_{i}_holding", "", *HOLDING, "money a unit left and period"),
-                Constant(f"shop_{i}_penalty", "", *PENALTY, "money a unit lost, or waiting a period", minimum=0.0),
                 Constant(
-                    f"shop_{i}_lead", "", lead, lead, "periods from order to shelf", LONGEST_LEAD, is_integer=True,
-                    may_vary=False,
+                    f"shop_{i}_penalty", "", *PENALTY, "money a unit lost, or waiting a period",
+                    minimum=0.0,
+                ),
+                Constant(
+                    f"shop_{i}_lead", "", lead, lead, "periods from order to shelf", LONGEST_LEAD,
+                    is_integer=True, may_vary=False,
                 ),
             ]  # fmt: skip
         if (depot_lead := self.networks[int(self.difficulty or 0)].warehouse_lead) is not None:
             cost, lead = WAREHOUSE_HOLDING, depot_lead
             listed += [
                 Constant(
-                    "warehouse_holding", "", cost, cost, "money a unit left and period", minimum=0.0, may_vary=False
+                    "warehouse_holding", "", cost, cost, "money a unit left and period",
+                    minimum=0.0, may_vary=False
                 ),
                 Constant(
-                    "warehouse_lead", "", lead, lead, "periods from order to warehouse", LONGEST_LEAD, is_integer=True,
-                    may_vary=False,
+                    "warehouse_lead", "", lead, lead, "periods from order to warehouse",
+                    LONGEST_LEAD, is_integer=True, may_vary=False,
                 ),
             ]  # fmt: skip
         return tuple(listed)
@@ -211,30 +239,41 @@ class Inventory(Task[Params, State]):
     def series(self) -> tuple[Series, ...]:
         """Return the demand of the shops."""
         shops = range(1, len(self.networks[int(self.difficulty or 0)].leads) + 1)
-        columns = tuple(Column(f"shop_{i}", "units", 0, MOST_RECORDED, f"demand of shop {i}") for i in shops)
+        columns = tuple(
+            Column(f"shop_{i}", "units", 0, MOST_RECORDED, f"demand of shop {i}") for i in shops
+        )
         words = "demand of each period, in place of Poisson demand"
-        return (Series("demand", words, columns, "periods", 1, 2 * self.card.horizon, is_integer=True),)
+        return (
+            Series("demand", words, columns, "periods", 1, 2 * self.card.horizon, is_integer=True),
+        )
 
     def _resize(self) -> None:
         """Fit network, room, largest orders, scales and the record of demand to the context."""
         network, shops = self.network, range(1, len(self.network.leads) + 1)
         leads = tuple(int(self.own_constants.value(f"shop_{i}_lead")) for i in shops)
         depot_lead: int | None = (
-            None if network.warehouse_lead is None else int(self.own_constants.value("warehouse_lead"))
+            None
+            if network.warehouse_lead is None
+            else int(self.own_constants.value("warehouse_lead"))
         )
         self.network = Network(leads, depot_lead, network.backlog)
         record = self.card.context.record("demand") if self.card.context else None
         self.record = None if record is None else record.values().astype(np.int32)
         if self.record is None:
             max_mean = self._dearest("demand")
-        elif demands := [f"shop_{i}_demand" for i in shops if f"shop_{i}_demand" in self.own_constants]:
-            raise ValueError(f"{self.card.id}: {demands[0]} follows from the record of demand; leave it out.")
+        elif demands := [
+            f"shop_{i}_demand" for i in shops if f"shop_{i}_demand" in self.own_constants
+        ]:
+            raise ValueError(
+                f"{self.card.id}: {demands[0]} follows from the record of demand; leave it out."
+            )
         else:
             max_mean = max(float(self.record.mean(0).max()), 0.25 * float(self.record.max()))
         self.size = size = max(1.0, max_mean / MEANS[1])
         """Room and orders by those of the shipped network"""
         self.shelf, self.depot = math.ceil(SHELF * size), math.ceil(DEPOT * size)
-        self.shop_order, self.warehouse_order = math.ceil(SHOP_ORDER * size), math.ceil(WAREHOUSE_ORDER * size)
+        self.shop_order = math.ceil(SHOP_ORDER * size)
+        self.warehouse_order = math.ceil(WAREHOUSE_ORDER * size)
         self.largest_demand = LARGEST_DEMAND
         if self.record is not None:
             self.largest_demand = int(self.record.max())
@@ -242,19 +281,29 @@ class Inventory(Task[Params, State]):
             self.largest_demand = math.ceil(max_mean + 7 * math.sqrt(max_mean) + 2)
         self.holding_scale = max(1.0, 0.51 * self._dearest("holding"))
         if depot_lead is not None:
-            self.holding_scale = max(self.holding_scale, 0.51 * self.own_constants.value("warehouse_holding"))
+            self.holding_scale = max(
+                self.holding_scale, 0.51 * self.own_constants.value("warehouse_holding")
+            )
         self.penalty_scale = max(1.0, 0.051 * self._dearest("penalty"))
 
     def _dearest(self, quantity: str) -> float:
         """Return the largest value of a quantity at any shop."""
-        return max(self.own_constants.range(f"shop_{i}_{quantity}")[1] for i in range(1, len(self.network.leads) + 1))
+        return max(
+            self.own_constants.range(f"shop_{i}_{quantity}")[1]
+            for i in range(1, len(self.network.leads) + 1)
+        )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw mean demands in the bands of the split, and costs alike for both splits."""
         u = self.uniform(key, 3 * len(self.network.leads))
         draw, start = self.own_constants.draw, None
         means: list[Scalar] = [
-            draw(f"shop_{i + 1}_demand", u[3 * i], split, alternating_bands(u[3 * i], split, *MEANS, bands=20))
+            draw(
+                f"shop_{i + 1}_demand",
+                u[3 * i],
+                split,
+                alternating_bands(u[3 * i], split, *MEANS, bands=20),
+            )
             for i in range(len(self.network.leads))
         ]
         if self.record is not None:
@@ -271,7 +320,9 @@ class Inventory(Task[Params, State]):
             for v, w in [(u[3 * i + 1], u[3 * i + 2])]
         )
         holding = (
-            WAREHOUSE_HOLDING if self.network.warehouse_lead is None else self.own_constants.value("warehouse_holding")
+            WAREHOUSE_HOLDING
+            if self.network.warehouse_lead is None
+            else self.own_constants.value("warehouse_holding")
         )
         return Params(shops, jnp.asarray(holding, self.dtype), start)
 
@@ -321,7 +372,15 @@ class Inventory(Task[Params, State]):
             stored = stored + leftover
             remains = jnp.maximum(balance, -self.shelf) if self.network.backlog else leftover
             shops.append(_receive(Site(remains, site.transit), shipped[i], self.shelf))
-        return State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
+        return State(
+            tuple(shops),
+            warehouse,
+            cost,
+            demanded,
+            served,
+            state.stored + stored,
+            state.periods + 1,
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return quantities, then costs; see the table."""
@@ -336,10 +395,16 @@ class Inventory(Task[Params, State]):
         costs = [
             value
             for s in params.shops
-            for value in (s.demand * (0.1 / self.size), s.holding * holding_factor, s.penalty * penalty_factor)
+            for value in (
+                s.demand * (0.1 / self.size),
+                s.holding * holding_factor,
+                s.penalty * penalty_factor,
+            )
         ]
         return self.stack(
-            *quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding * holding_factor])
+            *quantities,
+            *costs,
+            *([] if state.warehouse is None else [params.warehouse_holding * holding_factor]),
         )
 
     def _scaled(self, quantity: Scalar, unit: float) -> Scalar:
@@ -349,29 +414,43 @@ class Inventory(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         shops = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
-        shop_unit, depot_unit = f"{SHOP_UNIT * self.size:g} units", f"{WAREHOUSE_UNIT * self.size:g} units"
-        sites = [(name, lead, shop_unit) for name, lead in zip(shops, self.network.leads, strict=True)]
+        shop_unit = f"{SHOP_UNIT * self.size:g} units"
+        depot_unit = f"{WAREHOUSE_UNIT * self.size:g} units"
+        sites = [
+            (name, lead, shop_unit) for name, lead in zip(shops, self.network.leads, strict=True)
+        ]
         if self.network.warehouse_lead is not None:
             sites.insert(0, ("warehouse", self.network.warehouse_lead, depot_unit))
         waiting = "; below zero, customers who wait" if self.network.backlog else ""
         quantities = (
-            Component(f"{name}_arriving_{ahead}", f"units on the way that arrive in {ahead} period(s)", unit)
+            Component(
+                f"{name}_arriving_{ahead}",
+                f"units on the way that arrive in {ahead} period(s)",
+                unit,
+            )
             if ahead
             else Component(f"{name}_stock", f"units in stock{waiting}", unit)
             for name, lead, unit in sites
             for ahead in range(lead)
         )
-        holding_unit, penalty_unit = f"{self.holding_scale:g} money", f"{10 * self.penalty_scale:g} money"
+        holding_unit = f"{self.holding_scale:g} money"
+        penalty_unit = f"{10 * self.penalty_scale:g} money"
         costs = (
             component
             for name in shops
             for component in (
                 Component(f"{name}_demand", "mean demand of the shop a period", shop_unit),
-                Component(f"{name}_holding", "holding cost of the shop, a unit and period", holding_unit),
-                Component(f"{name}_penalty", "penalty of the shop, a unit not served", penalty_unit),
+                Component(
+                    f"{name}_holding", "holding cost of the shop, a unit and period", holding_unit
+                ),
+                Component(
+                    f"{name}_penalty", "penalty of the shop, a unit not served", penalty_unit
+                ),
             )
         )
-        holding = Component("warehouse_holding", "holding cost of the warehouse, a unit and period", holding_unit)
+        holding = Component(
+            "warehouse_holding", "holding cost of the warehouse, a unit and period", holding_unit
+        )
         return *quantities, *costs, *([] if self.network.warehouse_lead is None else [holding])
 
     def action_components(self) -> tuple[Component, ...]:
@@ -380,10 +459,13 @@ class Inventory(Task[Params, State]):
         if self.network.warehouse_lead is not None:
             orders.insert(0, "warehouse")
         return tuple(
-            Component(f"{name}_order", f"units that the {name.replace('_', ' ')} orders", "1 unit") for name in orders
+            Component(f"{name}_order", f"units that the {name.replace('_', ' ')} orders", "1 unit")
+            for name in orders
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return minus the costs of the period."""
         return -next_state.cost
 
@@ -393,8 +475,12 @@ class Inventory(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        fill_rate = state.served.astype(self.dtype) / jnp.maximum(state.demanded, 1).astype(self.dtype)
-        mean_stock = state.stored.astype(self.dtype) / jnp.maximum(state.periods, 1).astype(self.dtype)
+        fill_rate = state.served.astype(self.dtype) / jnp.maximum(state.demanded, 1).astype(
+            self.dtype
+        )
+        mean_stock = state.stored.astype(self.dtype) / jnp.maximum(state.periods, 1).astype(
+            self.dtype
+        )
         enough = PERIODS_IN_STOCK * _sum([shop.demand for shop in params.shops])
         return {
             "success": (fill_rate >= SERVED) & (mean_stock <= enough),
@@ -403,30 +489,43 @@ class Inventory(Task[Params, State]):
             "period_cost": state.cost,
         }
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         shops = len(self.network.leads)
         maximum = self.warehouse_order
-        first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {maximum}, then "
-        return f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to {self.shop_order}."
+        first = (
+            ""
+            if self.network.warehouse_lead is None
+            else f"the warehouse's order, 0 to {maximum}, then "
+        )
+        return (
+            f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to "
+            f"{self.shop_order}."
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Describe every place with its stock, its shipments and its costs."""
         lines = [f"Period {int(state.periods)}; the last one cost {float(state.cost):.1f}."]
         if state.warehouse is not None:
-            lines.append(f"Warehouse: {_words(state.warehouse)}, holding {float(params.warehouse_holding):.2f} a unit.")
+            lines.append(
+                f"Warehouse: {_words(state.warehouse)}, holding "
+                f"{float(params.warehouse_holding):.2f} a unit."
+            )
         unserved = "waiting" if self.network.backlog else "lost"
         for i, (site, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
             lines.append(
-                f"Shop {i + 1}: {_words(site)}; demand {float(shop.demand):.2f} a period on average, holding "
-                f"{float(shop.holding):.2f}, a unit {unserved} costs {float(shop.penalty):.2f}."
+                f"Shop {i + 1}: {_words(site)}; demand {float(shop.demand):.2f} a period on "
+                f"average, holding {float(shop.holding):.2f}, a unit {unserved} costs "
+                f"{float(shop.penalty):.2f}."
             )
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw a bar a place: stock (green; red below zero), shipments beside it (blue, next to arrive first)."""
+        """Draw a bar a place: stock (green; red below zero),
+        shipments beside it (blue, next to arrive first).
+        """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "white")
         canvas = ImageDraw.Draw(image)
@@ -442,7 +541,9 @@ class Inventory(Task[Params, State]):
                 top = ground - max(-50.0, min(150.0, 150 * int(quantity) / full))
                 fill = ("red" if int(quantity) < 0 else "green") if j == 0 else "cornflowerblue"
                 x = left + j * bar
-                canvas.rectangle((x, min(top, ground), x + bar - 3, max(top, ground)), fill=fill, outline="black")
+                canvas.rectangle(
+                    (x, min(top, ground), x + bar - 3, max(top, ground)), fill=fill, outline="black"
+                )
             canvas.text((left, height - 14), f"{name}: {int(site.stock)}", fill="black")
         return np.asarray(image)
 
@@ -450,8 +551,8 @@ class Inventory(Task[Params, State]):
 def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
     """Return the shipments: the orders, or all the stock in proportion to them.
 
-    Each shop's shipment is a difference of cumulated fractions rounded down. So the shipments are whole, add up to the
-    stock, and are each less than one unit from the exact proportion.
+    Each shop's shipment is a difference of cumulated fractions rounded down. So the shipments are
+    whole, add up to the stock, and are each less than one unit from the exact proportion.
     """
     total, shipped = _sum(orders), []
     divisor = jnp.maximum(total, 1)
@@ -466,7 +567,9 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
 
 
 def poisson(unit: Scalar, mean: Scalar, largest: int = LARGEST_DEMAND) -> Scalar:
-    """Draw a Poisson number by inverse transform: count the values of the distribution below a uniform number."""
+    """Draw a Poisson number by inverse transform:
+    count the values of the distribution below a uniform number.
+    """
     probability = jnp.exp(-mean)
     cumulated, number = probability, jnp.int32(0)
     for k in range(1, largest + 1):

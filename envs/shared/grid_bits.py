@@ -1,6 +1,7 @@
 """Sets of cells of a 32 x 32 grid as bits, so that growing and flooding work on whole rows.
 
-A set of cells is uint32 ``(32,)``: bit ``x`` of word ``y`` is cell (x, y). Shifts drop bits at the edge.
+A set of cells is uint32 ``(32,)``: bit ``x`` of word ``y`` is cell (x, y). Shifts drop bits at the
+edge.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ def flooded(seed: jax.Array, ground: jax.Array) -> jax.Array:
 
 
 def majority(rock: jax.Array) -> jax.Array:
-    """Make one step of the cellular automaton: a cell becomes rock if at least 5 of its 3 x 3 cells are rock.
+    """Make one step of the cellular automaton:
+    a cell becomes rock if at least 5 of its 3 x 3 cells are rock.
 
-    Source: Johnson, Yannakakis & Togelius 2010, Cellular automata for real-time generation of infinite cave levels.
-    Full adders over whole rows add the nine bits of every cell.
+    Source: Johnson, Yannakakis & Togelius 2010, Cellular automata for real-time generation of
+    infinite cave levels. Full adders over whole rows add the nine bits of every cell.
     """
     single, twos = plus(rock << 1, rock, rock >> 1)
     ones_place, carried = plus(below(single), single, above(single))
@@ -63,10 +65,14 @@ def plus(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def nth(cells: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return column and row of the n-th cell of a set, from 0, row by row from below, each from the left."""
+    """Return column and row of the n-th cell of a set,
+    from 0, row by row from below, each from the left.
+    """
     sizes = lax.population_count(cells).astype(jnp.int32)
     ends = jnp.cumsum(sizes)
     row = (ends <= n).sum()
     within = n - (ends[row] - sizes[row])
     bits = (cells[row] >> jnp.arange(SIDE, dtype=jnp.uint32)) & 1
-    return jnp.argmax(jnp.cumsum(bits.astype(jnp.int32)) > within).astype(jnp.int32), row.astype(jnp.int32)
+    return jnp.argmax(jnp.cumsum(bits.astype(jnp.int32)) > within).astype(jnp.int32), row.astype(
+        jnp.int32
+    )

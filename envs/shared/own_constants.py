@@ -20,23 +20,33 @@ BANDS = 20  # Number of bands of a range that keeps train and test apart in plac
 class OwnConstants:
     """Ranges of constants: those of the card's context where they differ from the shipped ones.
 
-    A range that the task marks (:attr:`~rlbench_suite.contexts.context.Constant.bands`) is cut into bands, which lie in
-    turn in train and test. If a context fixes all marked ones, its first other range does, or else the first shipped
-    one.
+    A range that the task marks (:attr:`~rlbench_suite.contexts.context.Constant.bands`) is cut into
+    bands, which lie in turn in train and test. If a context fixes all marked ones, its first other
+    range does, or else the first shipped one.
     """
 
     def __init__(self, card: TaskCard, constants: Sequence[Constant]) -> None:
         shipped = {constant.name: (constant.low, constant.high) for constant in constants}
-        context = {name: (low, high) for name, low, high in card.context.values} if card.context else {}
+        context = (
+            {name: (low, high) for name, low, high in card.context.values} if card.context else {}
+        )
         for name in context:
             if name not in shipped:
-                raise ValueError(f"{card.id} at this difficulty: {unknown('constant', name, shipped)}")
+                raise ValueError(
+                    f"{card.id} at this difficulty: {unknown('constant', name, shipped)}"
+                )
         #: Ranges of the context that differ from the shipped ones, by name.
         self.changed = {name: ends for name, ends in context.items() if ends != shipped[name]}
         self._ranges = shipped | self.changed
-        sampled = [constant for constant in constants if constant.may_vary and not self.is_fixed(constant.name)]
+        sampled = [
+            constant
+            for constant in constants
+            if constant.may_vary and not self.is_fixed(constant.name)
+        ]
         marked = [constant.name for constant in sampled if constant.bands]
-        unmarked = sorted((constant.name for constant in sampled), key=lambda name: name not in self.changed)
+        unmarked = sorted(
+            (constant.name for constant in sampled), key=lambda name: name not in self.changed
+        )
         self._banded = marked or unmarked[:1]
         self._substituted = not marked
         self._bands = {constant.name: constant.bands for constant in constants}
@@ -62,7 +72,8 @@ class OwnConstants:
         """Return constants with their present values."""
         ranges = [self.range(constant.name) for constant in constants]
         return tuple(
-            constant._replace(low=low, high=high) for constant, (low, high) in zip(constants, ranges, strict=True)
+            constant._replace(low=low, high=high)
+            for constant, (low, high) in zip(constants, ranges, strict=True)
         )
 
     def range(self, name: str) -> tuple[float, float]:
@@ -92,10 +103,13 @@ class OwnConstants:
             return alternating_bands(unit, split, low, high, self._bands[name] or BANDS)
         return low + (high - low) * unit
 
-    def draw(self, name: str, unit: jax.Array, split: jax.Array, shipped: Any, scale: float = 1.0) -> Any:
+    def draw(
+        self, name: str, unit: jax.Array, split: jax.Array, shipped: Any, scale: float = 1.0
+    ) -> Any:
         """Return ``shipped`` while a constant has its shipped range, else sample it.
 
-        For shipped values that come from another formula than :meth:`sample`'s, whose bits have to stay.
+        For shipped values that come from another formula than :meth:`sample`'s, whose bits have to
+        stay.
 
         Args:
             name: the constant.
@@ -105,11 +119,16 @@ class OwnConstants:
             scale: value of the constant's unit in the unit of ``shipped``.
         """
         stands_in = self._substituted and self.separates_splits(name)
-        return self.sample(name, unit, split, scale) if name in self.changed or stands_in else shipped
+        return (
+            self.sample(name, unit, split, scale) if name in self.changed or stands_in else shipped
+        )
 
 
-def begin_in_record(unit: jax.Array, split: jax.Array, rows: int, length: int, every: int = 1) -> Any:
-    """Return the row of a record at which an episode begins: in its first half in training, in its second in test.
+def begin_in_record(
+    unit: jax.Array, split: jax.Array, rows: int, length: int, every: int = 1
+) -> Any:
+    """Return the row of a record at which an episode begins:
+    in its first half in training, in its second in test.
 
     Args:
         unit: a uniform number in [0, 1).
@@ -120,4 +139,6 @@ def begin_in_record(unit: jax.Array, split: jax.Array, rows: int, length: int, e
     """
     half = rows // 2 // every
     starts = (half * every - length) // every + 1
-    return every * (split * half + jnp.minimum(jnp.floor(unit * starts).astype(jnp.int32), starts - 1))
+    return every * (
+        split * half + jnp.minimum(jnp.floor(unit * starts).astype(jnp.int32), starts - 1)
+    )

@@ -14,11 +14,13 @@ def rk4(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     """Return ``y`` one step later.
 
     Args:
-        derivative: ``dy/dt`` as a function of the fraction of the step that has passed (0, 0.5 or 1) and of ``y``.
+        derivative: ``dy/dt`` as a function of the fraction of the step that has passed (0, 0.5 or
+            1) and of ``y``.
         y: a pytree of arrays; its derivative has the same structure.
         step: length of the step, s.
 
-    Source: Kutta 1901; Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I, table II.1.2.
+    Source: Kutta 1901; Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I, table
+    II.1.2.
     """
 
     def ahead(slope: Y, time: Any) -> Y:

@@ -2,7 +2,10 @@
 
 from rlbench_suite.core.task_card import TaskCard
 
-MANY_WAYS = "One meaning has many programs, queries and searches, so that no list of calls is the right one."
+MANY_WAYS = (
+    "One meaning has many programs, queries and searches, so that no list of calls is the right "
+    "one."
+)
 LAST_CALL = "Only the last call changes anything, so that there is no progress to pay for."
 EACH_QUERY = "Each query pays for itself already."
 CHANCES = "Experts are right by chance, so that no list of calls is the right one."
@@ -11,7 +14,10 @@ CARDS = (
     TaskCard(
         id="rlsuite/OfficeApps-v0",
         family="tools",
-        summary="Carry out an instruction by API calls to a phone book, a calendar and a payment account.",
+        summary=(
+            "Carry out an instruction by API calls to a phone book, a calendar and a payment "
+            "account."
+        ),
         source="State-based judging after AppWorld: Trivedi et al. 2024, arXiv:2407.18901",
         entry_point="rlbench_suite.envs.tools.office.office_apps:OfficeApps",
         reference="rlbench_suite.envs.tools.office.players:Oracle",
@@ -25,13 +31,18 @@ CARDS = (
     TaskCard(
         id="rlsuite/OfficeAppsLarge-v0",
         family="tools",
-        summary="Carry out an instruction by calls of 131 APIs of nine apps, and change nothing else.",
+        summary=(
+            "Carry out an instruction by calls of 131 APIs of nine apps, and change nothing else."
+        ),
         source="State-based judging after AppWorld: Trivedi et al. 2024, arXiv:2407.18901",
         entry_point="rlbench_suite.envs.tools.office.office_apps_large:OfficeAppsLarge",
         reference="rlbench_suite.envs.tools.office.players:LargeOracle",
         yardsticks={"heuristic": "rlbench_suite.envs.tools.office.players:LargeHasty"},
         horizon=30,
-        choices={"reward": ("success", "thrifty", "matched", "dense"), "injection": ("none", "remarks")},
+        choices={
+            "reward": ("success", "thrifty", "matched", "dense"),
+            "injection": ("none", "remarks"),
+        },
         variant=True,
         difficulties={"easy": 1.0, "medium": 2.0, "hard": 3.0},
         host=True,
@@ -42,7 +53,10 @@ CARDS = (
     TaskCard(
         id="rlsuite/Routing-v0",
         family="tools",
-        summary="Send each query of a stream to one of several experts, or answer it yourself, within a budget.",
+        summary=(
+            "Send each query of a stream to one of several experts, or answer it yourself, within "
+            "a budget."
+        ),
         source="Zhang, Feng & You 2025, arXiv:2506.09033 (Router-R1: price against accuracy)",
         entry_point="rlbench_suite.envs.tools.routing.routing:Routing",
         reference="rlbench_suite.envs.tools.routing.routing:Planner",
@@ -57,7 +71,9 @@ CARDS = (
     TaskCard(
         id="rlsuite/SQL-v0",
         family="tools",
-        summary="Answer a question about a database with an SQL query that is right on other rows, too.",
+        summary=(
+            "Answer a question about a database with an SQL query that is right on other rows, too."
+        ),
         source="Yu et al. 2018, arXiv:1809.08887 ; Zhong, Yu & Klein 2020, arXiv:2010.02840",
         entry_point="rlbench_suite.envs.tools.sql.sql:SQL",
         reference="rlbench_suite.envs.tools.sql.sql:Expert",
@@ -90,8 +106,14 @@ CARDS = (
     TaskCard(
         id="rlsuite/Search-v0",
         family="tools",
-        summary="Answer a question of several look-ups from a corpus about fictional people, some of it outdated.",
-        source="Jin et al. 2025, arXiv:2503.09516 (Search-R1); Ho et al. 2020, arXiv:2011.01060 (several look-ups)",
+        summary=(
+            "Answer a question of several look-ups from a corpus about fictional people, some of "
+            "it outdated."
+        ),
+        source=(
+            "Jin et al. 2025, arXiv:2503.09516 (Search-R1); Ho et al. 2020, arXiv:2011.01060 "
+            "(several look-ups)"
+        ),
         entry_point="rlbench_suite.envs.tools.search.search:Search",
         reference="rlbench_suite.envs.tools.search.search:Reader",
         yardsticks={"heuristic": "rlbench_suite.envs.tools.search.search:FirstPages"},
@@ -105,15 +127,23 @@ CARDS = (
         variant=True,
         difficulties={"medium": 2.0, "easy": 1.0, "hard": 3.0},
         optimum=1.0,
-        generalization="other corpora, other names, and questions whose first look-up is never asked in "
-        "training; the rules and all distributions are equal",
+        generalization=(
+            "other corpora, other names, and questions whose first look-up is never asked in "
+            "training; the rules and all distributions are equal"
+        ),
         tags=("multi-discrete", "text", "tool-use"),
     ),
     TaskCard(
         id="rlsuite/ServiceDesk-v0",
         family="tools",
-        summary="Help a customer of a shop by its policy, with a database, and with a customer who can act.",
-        source="Yao et al. 2024, arXiv:2406.12045; Barres et al. 2025, arXiv:2506.07982 (customers who act)",
+        summary=(
+            "Help a customer of a shop by its policy, with a database, and with a customer who can "
+            "act."
+        ),
+        source=(
+            "Yao et al. 2024, arXiv:2406.12045; Barres et al. 2025, arXiv:2506.07982 (customers "
+            "who act)"
+        ),
         entry_point="rlbench_suite.envs.tools.service_desk.service_desk:ServiceDesk",
         reference="rlbench_suite.envs.tools.service_desk.clerk:Clerk",
         yardsticks={"heuristic": "rlbench_suite.envs.tools.service_desk.clerk:YesClerk"},
@@ -122,7 +152,10 @@ CARDS = (
         variant=True,
         difficulties={"medium": 2.0, "easy": 1.0},
         optimum=1.0,
-        generalization="other lists of orders and other PINs; wishes, policy and all other distributions are equal",
+        generalization=(
+            "other lists of orders and other PINs; wishes, policy and all other distributions are "
+            "equal"
+        ),
         tags=("discrete", "text", "tool-use", "partially-observed"),
     ),
 )

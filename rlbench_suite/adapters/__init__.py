@@ -1,1 +1,3 @@
-"""One contract, every API: single, batched, text, PettingZoo and multi-objective environments, fused rollouts."""
+"""One contract, every API: single, batched, text,
+PettingZoo and multi-objective environments, fused rollouts.
+"""

@@ -14,7 +14,9 @@ MAX_LOOPED = 8
 
 
 class ActionCheck:
-    """A check that refuses actions outside the space with a sentence, and returns the array the program expects."""
+    """A check that refuses actions outside the space with a sentence,
+    and returns the array the program expects.
+    """
 
     def __init__(self, space: spaces.Space[Any], batch: int | None = None) -> None:
         self.space = space
@@ -49,7 +51,12 @@ class ActionCheck:
         """
         if self.discrete and type(action) in INTEGERS and self.low <= action <= self.high:
             return np.int32(action)  # type: ignore[return-value]  # the common case, ten times as fast
-        if self.bounds and type(action) is np.ndarray and action.dtype == self.dtype and action.shape == self.shape:
+        if (
+            self.bounds
+            and type(action) is np.ndarray
+            and action.dtype == self.dtype
+            and action.shape == self.shape
+        ):
             low, high = self.bounds
             for number in action.tolist():
                 if not low <= number <= high:
@@ -58,9 +65,14 @@ class ActionCheck:
                 return action
         array = np.asarray(action)
         if array.dtype.kind not in ("iu" if self.dtype.kind == "i" else "fiu"):
-            raise TypeError(f"An action of {self.space} is of dtype {self.dtype}, got {array.dtype}: {action!r}.")
+            raise TypeError(
+                f"An action of {self.space} is of dtype {self.dtype}, got {array.dtype}: "
+                f"{action!r}."
+            )
         if array.shape != self.shape:
-            raise ValueError(f"An action has shape {self.shape} for {self.space}, got {array.shape}: {action!r}.")
+            raise ValueError(
+                f"An action has shape {self.shape} for {self.space}, got {array.shape}: {action!r}."
+            )
         inside = (array >= self.low) & (array <= self.high)  # NaN fails both comparisons
         if b"\0" in inside.tobytes():  # all() takes as long as the rest of the check
             fault = "not finite" if not np.isfinite(array).all() else "out of bounds"

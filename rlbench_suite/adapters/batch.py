@@ -1,4 +1,6 @@
-"""Many episodes at once as a ``gymnasium.vector.VectorEnv``: jit and vmap, both autoreset modes from the same code."""
+"""Many episodes at once as a ``gymnasium.vector.VectorEnv``:
+jit and vmap, both autoreset modes from the same code.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from rlbench_suite.core.component import Signals
 from rlbench_suite.core.contract import check_spaces
 from rlbench_suite.core.episode import (
     Array,
-    Draw,
+    ContextSource,
     Episode,
     Step,
     advance,
@@ -60,27 +62,29 @@ class BatchPrograms:
         self.advance = announce_first_call(self._jitted_advance, task.card.id)
         self.reset_where = jax.jit(self._reset_where)
 
-    def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
+    def _advance(
+        self, episodes: Episode, actions: jax.Array, limit: jax.Array
+    ) -> tuple[Episode, Step, jax.Array]:
         """Return all episodes one step further, the steps, and which episodes are over."""
         episodes, step = exact_vmap(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
         return episodes, step, step.terminated | step.truncated
 
     def _reset_where(
-        self, done: jax.Array, episodes: Episode, last: Step, draw: Draw
+        self, done: jax.Array, episodes: Episode, last: Step, source: ContextSource
     ) -> tuple[Episode, Step, jax.Array]:
-        episodes, step = reset_where(self.task, done, episodes, last, draw)
+        episodes, step = reset_where(self.task, done, episodes, last, source)
         return episodes, step, step.terminated | step.truncated
 
-    def begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
+    def begin(self, seeds: np.ndarray, source: ContextSource) -> tuple[Episode, Step, jax.Array]:
         """Begin the first episode of each seed, key data ``(n, 2)``.
 
         Raises:
             ContractError: a function of the task gives another shape or dtype than it should.
         """
         with compiling(self.task.card.id):
-            return self._begin(seeds, draw)
+            return self._begin(seeds, source)
 
-    def _begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
+    def _begin(self, seeds: np.ndarray, source: ContextSource) -> tuple[Episode, Step, jax.Array]:
         size = len(seeds)
         space = self.task.action_space
         zeros = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
@@ -90,15 +94,17 @@ class BatchPrograms:
         actions = np.zeros((size, *(space.shape or ())), ActionCheck(space).dtype)
         # Shows faults now; the first step need not trace again.
         self._jitted_advance.trace(no_episodes, actions, np.int32(0))
-        beginning: tuple[Episode, Step, jax.Array] = self.reset_where(np.ones(size, bool), no_episodes, no_step, draw)
+        beginning: tuple[Episode, Step, jax.Array] = self.reset_where(
+            np.ones(size, bool), no_episodes, no_step, source
+        )
         return beginning
 
     @cached_property
     def _shapes(self) -> tuple[Episode, Step]:
         """Shapes of an episode and its step, traced once instead of at every reset."""
-        draw = Draw(np.int32(0), np.int32(-1))
+        source = ContextSource(np.int32(0), np.int32(-1))
         shapes: tuple[Episode, Step] = jax.eval_shape(
-            lambda: begin(self.task, np.zeros(2, np.uint32), jnp.int32(0), draw)
+            lambda: begin(self.task, np.zeros(2, np.uint32), jnp.int32(0), source)
         )
         return shapes
 
@@ -146,18 +152,20 @@ class BatchState(NamedTuple):
 
 
 class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """A batch of episodes; entry ``i`` has the seed ``seed + i`` and equals the single env of that seed at every step.
+    """A batch of episodes; entry ``i`` has the seed ``seed + i``
+    and equals the single env of that seed at every step.
 
-    Rewards are ``(n,)``, or ``(n, k)`` for k objectives. ``reward_space`` is that of one entry, as in MO-Gymnasium:
-    ``()`` or ``(k,)``. It has zero in it if some steps only reset; ``single_reward_space`` is the single env's. With
-    ``backend="jax"`` observations, rewards, flags and infos stay on the device, and neither actions nor the need of a
-    reset is checked.
+    Rewards are ``(n,)``, or ``(n, k)`` for k objectives. ``reward_space`` is that of one entry, as
+    in MO-Gymnasium: ``()`` or ``(k,)``. It has zero in it if some steps only reset;
+    ``single_reward_space`` is the single env's. With ``backend="jax"`` observations, rewards, flags
+    and infos stay on the device, and neither actions nor the need of a reset is checked.
 
     Args:
         task_id: id of a card.
         num_envs: number of episodes side by side, at least 1.
         max_episode_steps: time limit; the card's horizon if None.
-        autoreset_mode: ``"NextStep"`` (Gymnasium's default), ``"SameStep"`` or ``"Disabled"``, or Gymnasium's enum.
+        autoreset_mode: ``"NextStep"`` (Gymnasium's default), ``"SameStep"`` or ``"Disabled"``, or
+            Gymnasium's enum.
         backend: ``"numpy"`` or ``"jax"``.
         split, difficulty, dtype, render_mode, weights: as for the single env.
 
@@ -180,7 +188,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         weights: Sequence[float] | None = None,
     ) -> None:
         self.task = task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
-        mode, limit = check_batch(task.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
+        mode, limit = check_batch(
+            task.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode
+        )
         check_spaces(task)
         self._one_thread = OneThread(task.card.id)
         self.num_envs = num_envs
@@ -197,7 +207,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.single_reward_space = shown_reward_space(task, self.weights)
         self.reward_space = with_resets(self.single_reward_space, mode)
         self._limit = np.int32(limit)
-        self._draw = Draw.parse(split, task)
+        self._draw = ContextSource.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
         self._episodes: Episode | None = None
         self._last: Step
@@ -213,30 +223,40 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self.task.signals
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes: with a seed, the first episode of each entry's seed; without, the next episode of each entry.
+        """Begin episodes: with a seed, the first episode of each entry's seed;
+        without, the next episode of each entry.
 
         Args:
-            seed: seed of the first entry (entry ``i`` has ``seed + i``), or a list with one seed for each entry.
-            options: ``{"reset_mask": mask}`` begins the episodes of those entries only, bool ``(n,)``; the others stay
-                as they are.
+            seed: seed of the first entry (entry ``i`` has ``seed + i``), or a list with one seed
+                for each entry.
+            options: ``{"reset_mask": mask}`` begins the episodes of those entries only, bool
+                ``(n,)``; the others stay as they are.
 
         Raises:
-            ValueError: a seed is negative or too large, a list or mask has another length, or there are other options.
+            ValueError: a seed is negative or too large, a list or mask has another length, or there
+                are other options.
             TypeError: the mask is no bool array.
-            RuntimeError: another thread is in these environments, or JAX would hang (:func:`refuse_after_fork`).
+            RuntimeError: another thread is in these environments, or JAX would hang
+                (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
         with self._one_thread:
             reset_mask = self._reset_mask(options)
             self._programs = programs(self.task)
-            # Check beforehand whether any episode needs a reset, unless that would wait for an accelerator.
+            # Check beforehand whether any episode needs a reset, unless that would wait for an
+            # accelerator.
             self._always_resets = self.backend == "jax" and jax.default_backend() != "cpu"
             with precision(self.task):
                 if self._episodes is None:
                     if not reset_mask.all():
-                        raise gymnasium.error.ResetNeeded("The first reset begins every episode; leave reset_mask out.")
+                        raise gymnasium.error.ResetNeeded(
+                            "The first reset begins every episode; leave reset_mask out."
+                        )
                     beginning = self._programs.begin(self._seeds(seed), self._draw)
                 else:
                     episodes = self._episodes
@@ -245,7 +265,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                             seed=np.where(reset_mask[:, None], self._seeds(seed), episodes.seed),
                             index=np.where(reset_mask, np.int32(-1), episodes.index),
                         )
-                    beginning = self._programs.reset_where(reset_mask, episodes, self._last, self._draw)
+                    beginning = self._programs.reset_where(
+                        reset_mask, episodes, self._last, self._draw
+                    )
                 self._episodes, self._last, self._over = beginning
             return self._out(self._last.observation), self._infos(self._last.info, reset_mask)
 
@@ -254,11 +276,15 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         unknown_options = dict(options or {})
         mask = unknown_options.pop("reset_mask", np.ones(self.num_envs, bool))
         if unknown_options:
-            raise ValueError(f"{self.card.id} takes no reset options but reset_mask, got {options!r}.")
+            raise ValueError(
+                f"{self.card.id} takes no reset options but reset_mask, got {options!r}."
+            )
         if not isinstance(mask, np.ndarray) or mask.dtype != bool:
             raise TypeError(f"reset_mask is a NumPy array of bools, got {mask!r}.")
         if mask.shape != (self.num_envs,) or not mask.any():
-            raise ValueError(f"reset_mask has {self.num_envs} entries, one of them true at least, got {mask!r}.")
+            raise ValueError(
+                f"reset_mask has {self.num_envs} entries, one of them true at least, got {mask!r}."
+            )
         return mask
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> np.ndarray:
@@ -267,7 +293,10 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             first = entropy if seed is None else seed
             return np.stack([seed_key(first + i) for i in range(self.num_envs)])
         if len(seed) != self.num_envs:
-            raise ValueError(f"A list of seeds has one for each of the {self.num_envs} episodes, got {len(seed)}.")
+            raise ValueError(
+                f"A list of seeds has one for each of the {self.num_envs} episodes, got "
+                f"{len(seed)}."
+            )
         return np.stack([seed_key(entropy + i if s is None else s) for i, s in enumerate(seed)])
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -275,8 +304,10 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
         Raises:
             ValueError, TypeError: an action is not in the action space (NumPy backend).
-            gymnasium.error.ResetNeeded: no episode was begun, or autoreset is disabled and one is over.
-            RuntimeError: another thread is in these environments, or JAX would hang (:func:`refuse_after_fork`).
+            gymnasium.error.ResetNeeded: no episode was begun, or autoreset is disabled and one is
+                over.
+            RuntimeError: another thread is in these environments, or JAX would hang
+                (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
         with self._one_thread:
@@ -294,16 +325,23 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             with precision(self.task):
                 episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
                 ended = over
-                # An episode that was over before this step took one step too many. Its reset undoes that step.
+                # An episode that was over before this step took one step too many. Its reset undoes
+                # that step.
                 to_reset = over if same_step else self._over
                 latest = step
                 if not disabled and (self._always_resets or np.asarray(to_reset).any()):
-                    episodes, latest, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
+                    episodes, latest, over = self._programs.reset_where(
+                        to_reset, episodes, step, self._draw
+                    )
                 self._episodes = episodes
                 self._last = latest
                 self._over = over
                 outcome = step if same_step else latest
-                reward = scalar_return(self.task, outcome.reward) if self.card.agents > 1 else outcome.reward
+                reward = (
+                    scalar_return(self.task, outcome.reward)
+                    if self.card.agents > 1
+                    else outcome.reward
+                )
                 info = latest.info
                 if self.weights is not None:
                     info = info | {"vector_reward": reward}
@@ -333,7 +371,8 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def state(self) -> BatchState:
-        """All running episodes as a value: save it, restore it, branch from it, as the single env's ``state``.
+        """All running episodes as a value: save it, restore it,
+        branch from it, as the single env's ``state``.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -346,9 +385,15 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
     def state(self, state: BatchState) -> None:
         refuse_after_fork()
         if not isinstance(state, BatchState):
-            raise TypeError(f"state takes a value that the state of a batch has returned, got {type(state).__name__}.")
+            raise TypeError(
+                f"state takes a value that the state of a batch has returned, got "
+                f"{type(state).__name__}."
+            )
         if len(self.episodes.t) != len(state.episodes.t):
-            raise ValueError(f"A state of {len(state.episodes.t)} episodes does not fit a batch of {self.num_envs}.")
+            raise ValueError(
+                f"A state of {len(state.episodes.t)} episodes does not fit a batch of "
+                f"{self.num_envs}."
+            )
         self._episodes, self._last, self._over = state
 
     @property
@@ -359,11 +404,14 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             gymnasium.error.ResetNeeded: no episode was begun.
         """
         if self._episodes is None:
-            raise gymnasium.error.ResetNeeded("Call reset() first: there are no running episodes yet.")
+            raise gymnasium.error.ResetNeeded(
+                "Call reset() first: there are no running episodes yet."
+            )
         return self._episodes
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return a picture (``rgb_array``) or a description (``ansi``) of each episode's current state.
+        """Return a picture (``rgb_array``) or a description (``ansi``)
+        of each episode's current state.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -372,7 +420,10 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             return None
         show = self.task.describe if self.render_mode == "ansi" else self.task.draw
         state, params = jax.tree.map(np.asarray, (self.episodes.state, self.episodes.params))
-        return tuple(show(*jax.tree.map(lambda leaf, i=i: leaf[i], (state, params))) for i in range(self.num_envs))
+        return tuple(
+            show(*jax.tree.map(lambda leaf, i=i: leaf[i], (state, params)))
+            for i in range(self.num_envs)
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to copy: arrays on the host. A copy looks up its compiled programs."""
@@ -403,17 +454,28 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
     def _infos(self, info: dict[str, Any], entries: np.ndarray | None = None) -> dict[str, Any]:
-        """Return Gymnasium's infos, each with a mask of the entries it describes: all, or ``entries``."""
+        """Return Gymnasium's infos, each with a mask
+        of the entries it describes: all, or ``entries``.
+        """
         infos = {}
         for name, value in self._out(info).items():
-            infos[name] = value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
+            infos[name] = (
+                value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
+            )
             infos[f"_{name}"] = np.ones(self.num_envs, bool) if entries is None else entries.copy()
         return infos
 
     def _final(self, step: Step, done: Any) -> dict[str, Any]:
-        """Return the last observation and info of episodes that just ended, as Gymnasium's SAME_STEP shows them."""
+        """Return the last observation and info of episodes that just ended,
+        as Gymnasium's SAME_STEP shows them.
+        """
         if self.backend == "jax":
-            return {"final_obs": step.observation, "_final_obs": done, "final_info": step.info, "_final_info": done}
+            return {
+                "final_obs": step.observation,
+                "_final_obs": done,
+                "final_info": step.info,
+                "_final_info": done,
+            }
         done = np.array(done)
         if not done.any():
             return {}
@@ -425,6 +487,13 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         for name, value in self._infos(step.info).items():
             done_column = done.reshape(done.shape + (1,) * (value.ndim - 1))
             final_info[name] = (
-                done.copy() if name.startswith("_") else np.where(done_column, value, value.dtype.type(0))
+                done.copy()
+                if name.startswith("_")
+                else np.where(done_column, value, value.dtype.type(0))
             )
-        return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}
+        return {
+            "final_obs": final_obs,
+            "_final_obs": done,
+            "final_info": final_info,
+            "_final_info": done.copy(),
+        }

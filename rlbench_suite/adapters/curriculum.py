@@ -1,4 +1,6 @@
-"""A curriculum over the tiers of a task: the next one begins when enough episodes of this one are solved."""
+"""A curriculum over the tiers of a task:
+the next one begins when enough episodes of this one are solved.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,14 @@ ORDER = ("easy", "medium", "hard")
 
 
 class Curriculum(gymnasium.Env[Any, Any]):
-    """An environment that begins at the easiest tier and moves on to harder ones. It never goes back.
+    """An environment that begins at the easiest tier and moves on to harder ones.
 
-    The next tier begins when the success rate of the last ``window`` episodes reaches ``threshold``, as SATURN raises
-    its difficulty (Liu et al. 2025, arXiv:2505.16368). ``info["tier"]`` names the tier of an episode. Tiers must have
-    equal spaces, as all have with ``view="text"``.
+    It never goes back.
+
+    The next tier begins when the success rate of the last ``window`` episodes reaches
+    ``threshold``, as SATURN raises its difficulty (Liu et al. 2025, arXiv:2505.16368).
+    ``info["tier"]`` names the tier of an episode. Tiers must have equal spaces, as all have with
+    ``view="text"``.
 
     Args:
         task_id: id of a task with tiers.
@@ -42,19 +47,27 @@ class Curriculum(gymnasium.Env[Any, Any]):
         **keywords: Any,
     ) -> None:
         card = find_card(task_id)
-        names = [name for name in ORDER if name in card.difficulties] if tiers is None else list(tiers)
+        names = (
+            [name for name in ORDER if name in card.difficulties] if tiers is None else list(tiers)
+        )
         for name in names:
             if name not in card.difficulties:
                 raise ValueError(unknown(f"tier of {card.id}", name, card.difficulties))
         if not names or not 0 < threshold <= 1 or window < 1:
             raise ValueError(
-                f"{card.id}: a curriculum needs a tier, a threshold in (0, 1] and a window of at least 1 episode, "
-                f"got {names}, {threshold} and {window}."
+                f"{card.id}: a curriculum needs a tier, a threshold in (0, 1] and a window of at "
+                f"least 1 episode, got {names}, {threshold} and {window}."
             )
         envs = [gymnasium.make(card.id, difficulty=name, **keywords) for name in names]
         for name, env in zip(names, envs, strict=True):
-            if (env.observation_space, env.action_space) != (envs[0].observation_space, envs[0].action_space):
-                raise ValueError(f"{card.id}: {name} has other spaces than {names[0]}; use view='text' or fewer tiers.")
+            if (env.observation_space, env.action_space) != (
+                envs[0].observation_space,
+                envs[0].action_space,
+            ):
+                raise ValueError(
+                    f"{card.id}: {name} has other spaces than {names[0]}; use view='text' or fewer "
+                    f"tiers."
+                )
         self.tiers = names
         self.threshold = threshold
         self.number = 0
@@ -72,11 +85,17 @@ class Curriculum(gymnasium.Env[Any, Any]):
         """Name of the current tier."""
         return self.tiers[self.number]
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, of the next tier if this one is mastered."""
         super().reset(seed=seed)
         full = len(self.recent) == self.recent.maxlen
-        if full and self.number + 1 < len(self.tiers) and sum(self.recent) >= self.threshold * len(self.recent):
+        if (
+            full
+            and self.number + 1 < len(self.tiers)
+            and sum(self.recent) >= self.threshold * len(self.recent)
+        ):
             self.number += 1
             self.recent.clear()
         observation, info = self._envs[self.number].reset(seed=seed, options=options)

@@ -1,4 +1,6 @@
-"""The entry points of every id for Gymnasium: :func:`make` for one episode at a time, :func:`make_vec` for many."""
+"""The entry points of every id for Gymnasium:
+:func:`make` for one episode at a time, :func:`make_vec` for many.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from rlbench_suite.contexts.unknown_names import UnknownKeyword, unexpected, unk
 from rlbench_suite.core.registry import card as find_card
 
 VIEWS: dict[str, type[TaskEnv]] = {"structured": TaskEnv, "text": TextEnv, "pixels": PixelEnv}
-HOST_VIEWS: dict[str, type[TaskEnv]] = {"structured": HostEnv, "text": HostTextEnv, "pixels": HostPixelEnv}
+HOST_VIEWS: dict[str, type[TaskEnv]] = {
+    "structured": HostEnv,
+    "text": HostTextEnv,
+    "pixels": HostPixelEnv,
+}
 
 
 def make(
@@ -39,10 +45,12 @@ def make(
         view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
         dtype: ``"float32"`` or ``"float64"``.
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
-        weights: one number for each objective of a multi-objective task: rewards are then the weighted sum, a float,
-            and ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
-        settings: settings of the card that differ from those of the id, such as ``control="finite"`` or ``supply="rc"``
-            of a drive; ``context``, a mapping or a file of constants (:mod:`rlbench_suite.contexts.context`).
+        weights: one number for each objective of a multi-objective task: rewards are then the
+            weighted sum, a float, and ``info["vector_reward"]`` has the vector. ``info["score"]``
+            stays that of the card's own weights.
+        settings: settings of the card that differ from those of the id, such as
+            ``control="finite"`` or ``supply="rc"`` of a drive; ``context``, a mapping or a file of
+            constants (:mod:`rlbench_suite.contexts.context`).
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
@@ -57,10 +65,14 @@ def make(
 make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymnasium.make knows to open a window for "human"
 
 
-def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Make a vector environment of an id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
+def make_vec(
+    task_id: str, num_envs: int = 1, **keywords: Any
+) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+    """Make a vector environment of an id: :class:`TaskVectorEnv`,
+    or its counterpart for host simulators.
 
-    ``keywords`` are those of that class, and the settings of the card as ``gymnasium.make`` takes them.
+    ``keywords`` are those of that class, and the settings of the card as ``gymnasium.make`` takes
+    them.
 
     Raises:
         ValueError: no such keyword, or a value that is unknown or out of range.
@@ -69,8 +81,9 @@ def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vect
     view = keywords.pop("view", "structured")
     if view != "structured":
         raise UnknownKeyword(
-            f"{card.id} in a batch has the structured view only, got view={view!r}. Make single environments with "
-            f"gymnasium.make, or put them side by side with make_vec(..., vectorization_mode='sync')."
+            f"{card.id} in a batch has the structured view only, got view={view!r}. Make single "
+            f"environments with gymnasium.make, or put them side by side with make_vec(..., "
+            f"vectorization_mode='sync')."
         )
     parameters = [*inspect.signature(TaskVectorEnv).parameters]
     settings = [*card.settings, "context"]

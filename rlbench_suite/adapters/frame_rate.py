@@ -1,4 +1,6 @@
-"""The pace at which pictures of a task are shown: its own time where a screen can follow, slow motion where not."""
+"""The pace at which pictures of a task are shown:
+its own time where a screen can follow, slow motion where not.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ TURN_FPS = 4
 def frame_rate(period: float) -> dict[str, Any]:
     """Return the entries of ``metadata`` that say how fast to show one picture a step.
 
-    ``render_fps`` is the number of pictures a second. ``time_scale`` is how many seconds of the task pass in a second
-    of such a video: 1 is real time, 0.006 slow motion, and None is for steps without a duration.
+    ``render_fps`` is the number of pictures a second. ``time_scale`` is how many seconds of the
+    task pass in a second of such a video: 1 is real time, 0.006 slow motion, and None is for steps
+    without a duration.
 
     Args:
         period: duration of a step in s; 0 where it has none.

@@ -1,8 +1,8 @@
 """Tasks with goals as Gymnasium-Robotics' ``GoalEnv`` shows them, for hindsight experience replay.
 
-Source: Andrychowicz et al. 2017, arXiv:1707.01495. An observation is a ``Dict`` of ``observation``, ``achieved_goal``
-and ``desired_goal``, and the reward is a function of the last two. So a replay buffer may put another goal in place of
-the desired one and compute what the step would have earned.
+Source: Andrychowicz et al. 2017, arXiv:1707.01495. An observation is a ``Dict`` of ``observation``,
+``achieved_goal`` and ``desired_goal``, and the reward is a function of the last two. So a replay
+buffer may put another goal in place of the desired one and compute what the step would have earned.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
 
 Compute = Callable[[Any, Any, Any], Any]
-"""Function of achieved goals ``(..., g)``, desired goals ``(..., g)`` and infos, which have no influence."""
+"""Function of achieved goals ``(..., g)``,
+desired goals ``(..., g)`` and infos, which have no influence.
+"""
 
 
 class WithGoals:
-    """The methods of a ``GoalEnv``; an environment without goals does not have them (``hasattr`` says so)."""
+    """The methods of a ``GoalEnv``; an environment
+    without goals does not have them (``hasattr`` says so).
+    """
 
     task: Any
 
     @property
     def compute_reward(self) -> Compute:
-        """Function ``(achieved_goal, desired_goal, info)`` that returns the rewards of steps that end there.
+        """Function ``(achieved_goal, desired_goal, info)``
+        that returns the rewards of steps that end there.
 
         Goals are ``(g,)``, which gives a float, or ``(..., g)``, which gives an array ``(...)``.
 
@@ -36,17 +41,22 @@ class WithGoals:
             AttributeError: the task has no goals.
         """
         self._refuse_without_goals("compute_reward")
-        return lambda achieved_goal, desired_goal, info: goal_rewards(self.task, achieved_goal, desired_goal)
+        return lambda achieved_goal, desired_goal, info: goal_rewards(
+            self.task, achieved_goal, desired_goal
+        )
 
     @property
     def compute_terminated(self) -> Compute:
-        """Function ``(achieved_goal, desired_goal, info)`` that returns whether the task is over there.
+        """Function ``(achieved_goal, desired_goal, info)``
+        that returns whether the task is over there.
 
         Raises:
             AttributeError: the task has no goals.
         """
         self._refuse_without_goals("compute_terminated")
-        return lambda achieved_goal, desired_goal, info: goal_ends(self.task, achieved_goal, desired_goal)
+        return lambda achieved_goal, desired_goal, info: goal_ends(
+            self.task, achieved_goal, desired_goal
+        )
 
     @property
     def compute_truncated(self) -> Compute:
@@ -56,12 +66,18 @@ class WithGoals:
             AttributeError: the task has no goals.
         """
         self._refuse_without_goals("compute_truncated")
-        return lambda achieved_goal, desired_goal, info: np.zeros(np.shape(achieved_goal)[:-1], bool)[()]
+        return lambda achieved_goal, desired_goal, info: np.zeros(
+            np.shape(achieved_goal)[:-1], bool
+        )[()]
 
     def _refuse_without_goals(self, name: str) -> None:
         if has_goals(self.task):
             return
-        advice = "make it with goal=True" if "goal" in self.task.card.choices else "its observations show no goals"
+        advice = (
+            "make it with goal=True"
+            if "goal" in self.task.card.choices
+            else "its observations show no goals"
+        )
         raise AttributeError(f"{self.task.card.id} has no {name}: {advice}.")
 
 
@@ -71,7 +87,8 @@ def has_goals(task: Any) -> bool:
 
 
 def goal_rewards(task: Task[Any, Any], achieved: Any, desired: Any) -> Any:
-    """Return the rewards of steps that end at achieved goals ``(..., g)`` when goals ``(..., g)`` are desired.
+    """Return the rewards of steps that end at achieved goals ``(..., g)``
+    when goals ``(..., g)`` are desired.
 
     Raises:
         ValueError: the shapes of the goals are not those of the task, or do not fit each other.
@@ -80,7 +97,8 @@ def goal_rewards(task: Task[Any, Any], achieved: Any, desired: Any) -> Any:
 
 
 def goal_ends(task: Task[Any, Any], achieved: Any, desired: Any) -> Any:
-    """Return whether the task is over at achieved goals ``(..., g)`` when goals ``(..., g)`` are desired.
+    """Return whether the task is over at achieved goals ``(..., g)``
+    when goals ``(..., g)`` are desired.
 
     Raises:
         ValueError: the shapes of the goals are not those of the task, or do not fit each other.
@@ -95,11 +113,15 @@ def _program(task: Task[Any, Any], name: str) -> Any:
 
 def _compute(task: Task[Any, Any], name: str, achieved: Any, desired: Any) -> Any:
     refuse_after_fork()
-    achieved, desired = np.broadcast_arrays(np.asarray(achieved, task.dtype), np.asarray(desired, task.dtype))
+    achieved, desired = np.broadcast_arrays(
+        np.asarray(achieved, task.dtype), np.asarray(desired, task.dtype)
+    )
     space: Any = task.observation_space
     size = space["achieved_goal"].shape
     if achieved.shape[-1:] != size:
-        raise ValueError(f"Goals of {task.card.id} have shape (..., {size[0]}), got {achieved.shape}.")
+        raise ValueError(
+            f"Goals of {task.card.id} have shape (..., {size[0]}), got {achieved.shape}."
+        )
     shape = achieved.shape[:-1]
     count = int(np.prod(shape, dtype=int))
     rows = max(2, 1 << (count - 1).bit_length())  # few programs, whatever the number of goals

@@ -1,4 +1,6 @@
-"""Simulators of the host with the interfaces of every id: single, as text or pixels, batched, played and replayed."""
+"""Simulators of the host with the interfaces of every id:
+single, as text or pixels, batched, played and replayed.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,12 @@ from rlbench_suite.numerics.process import precision, refuse_after_fork
 
 
 class HostEnv(TaskEnv):
-    """A simulator as a single environment. Trajectories are the simulator's own, bit for bit in float64.
+    """A simulator as a single environment.
 
-    Unless the task begins its episodes itself, seeds work as in Gymnasium: ``reset(seed=s)`` seeds the simulator, and a
-    reset without a seed goes on from there.
+    Trajectories are the simulator's own, bit for bit in float64.
+
+    Unless the task begins its episodes itself, seeds work as in Gymnasium: ``reset(seed=s)`` seeds
+    the simulator, and a reset without a seed goes on from there.
     """
 
     task: Any  # a HostTask; whatever TaskEnv does with the functions of a Task is overridden here
@@ -44,7 +48,9 @@ class HostEnv(TaskEnv):
         self._last: Any = None
         self._total = 0.0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: with a seed its first one, without the next one of the last seed.
 
         Raises:
@@ -53,7 +59,9 @@ class HostEnv(TaskEnv):
         """
         with self._one_thread:
             first = self._turn(seed, options)
-            observation, simulator_info = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
+            observation, simulator_info = self.task.begin(
+                self._simulator, first, self._seed, self._index, self._draw
+            )
             self._total = 0.0
             self._last = observation, 0.0, False, self._info(simulator_info, terminated=False)
             observation, *_, info = self._show()
@@ -70,10 +78,17 @@ class HostEnv(TaskEnv):
         with self._one_thread:
             if self._last is None or self._over:
                 raise self._reset_needed()
-            observation, reward, terminated, _, simulator_info = self._simulator.step(self._check_action(action))
+            observation, reward, terminated, _, simulator_info = self._simulator.step(
+                self._check_action(action)
+            )
             self.steps += 1
             self._total += float(reward)
-            self._last = observation, float(reward), bool(terminated), self._info(simulator_info, bool(terminated))
+            self._last = (
+                observation,
+                float(reward),
+                bool(terminated),
+                self._info(simulator_info, bool(terminated)),
+            )
             observation, reward, terminated, truncated, info = self._show()
             truncated = truncated or self.steps >= self._limit
             self._over = terminated or truncated
@@ -84,7 +99,9 @@ class HostEnv(TaskEnv):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to copy. A copy makes a new simulator and puts it into this state."""
         state = {name: value for name, value in self.__dict__.items() if name != "_simulator"}
-        running = None if self._last is None else (self.episode, self._simulator.unwrapped.np_random)
+        running = (
+            None if self._last is None else (self.episode, self._simulator.unwrapped.np_random)
+        )
         return state | {"_simulator": running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -114,8 +131,12 @@ class HostEnv(TaskEnv):
 
     @property
     def state(self) -> EnvState:
-        """The whole episode as a value, with the simulator's random numbers: see :attr:`TaskEnv.state`."""
-        return super().state._replace(random=self._simulator.unwrapped.np_random.bit_generator.state)
+        """The whole episode as a value, with the simulator's random numbers:
+        see :attr:`TaskEnv.state`.
+        """
+        return super().state._replace(
+            random=self._simulator.unwrapped.np_random.bit_generator.state
+        )
 
     @state.setter
     def state(self, state: EnvState) -> None:
@@ -126,16 +147,26 @@ class HostEnv(TaskEnv):
 
     @property
     def episode(self) -> Episode:
-        """The part of :attr:`state` without the simulator's random numbers: see :attr:`TaskEnv.episode`.
+        """The part of :attr:`state` without the simulator's random numbers:
+        see :attr:`TaskEnv.episode`.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
         if self._last is None:
-            raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
+            raise gymnasium.error.ResetNeeded(
+                "Call reset() first: there is no running episode yet."
+            )
         params = self.task.get_params(self._simulator)
         state = self.task.get_state(self._simulator)
-        return Episode(self._seed, np.int32(self._index), np.int32(self.steps), np.float64(self._total), params, state)
+        return Episode(
+            self._seed,
+            np.int32(self._index),
+            np.int32(self.steps),
+            np.float64(self._total),
+            params,
+            state,
+        )
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
@@ -188,7 +219,9 @@ class HostVectorEnv(SyncVectorEnv):
         self.task: Any = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
         self.card = self.task.card
         self.signals = self.task.signals
-        mode, limit = check_batch(self.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
+        mode, limit = check_batch(
+            self.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode
+        )
         self.backend = backend
         self.single_reward_space = self.task.reward_space
         self.reward_space = with_resets(self.single_reward_space, mode)
@@ -216,7 +249,8 @@ def _make_env(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
 
 
 Choose = Callable[[Any, Sequence[HostEnv], int], np.ndarray]
-"""Function from observations ``(n, ...)``, environments and the step number to actions ``(n, ...)`` of all episodes.
+"""Function from observations ``(n, ...)``,
+environments and the step number to actions ``(n, ...)`` of all episodes.
 """
 
 
@@ -238,8 +272,12 @@ def play(
     """
     horizon = task.card.horizon if limit is None else limit
     envs = [HostEnv(task, split) for _ in seeds]
-    observations = np.stack([env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=True)])
-    actions = np.zeros((len(envs), horizon, *(task.action_space.shape or ())), task.action_space.dtype)
+    observations = np.stack(
+        [env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=True)]
+    )
+    actions = np.zeros(
+        (len(envs), horizon, *(task.action_space.shape or ())), task.action_space.dtype
+    )
     length = np.zeros(len(envs), np.int32)
     terminated = np.zeros(len(envs), bool)
     infos: list[dict[str, Any]] = [{}] * len(envs)
@@ -255,7 +293,10 @@ def play(
     total = np.array([env.episode.total for env in envs])
     for env in envs:
         env.close()
-    info = {name: np.array([last_info[name] for last_info in infos]) for name in ("success", *task.measures)}
+    info = {
+        name: np.array([last_info[name] for last_info in infos])
+        for name in ("success", *task.measures)
+    }
     return Record(total, length, terminated, info, np.zeros(len(envs)), actions)
 
 
@@ -280,7 +321,9 @@ def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) 
     def choose(observations: Any, envs: Sequence[HostEnv], t: int) -> np.ndarray:
         nonlocal memory
         episodes = [env.episode for env in envs]
-        state, params = jax.tree.map(lambda *leaves: np.stack(leaves), *((e.state, e.params) for e in episodes))
+        state, params = jax.tree.map(
+            lambda *leaves: np.stack(leaves), *((e.state, e.params) for e in episodes)
+        )
         with precision(task):
             if t == 0:
                 memory = jax.vmap(policy.initial, axis_size=len(keys))(params)

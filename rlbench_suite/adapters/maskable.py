@@ -1,8 +1,8 @@
 """Action spaces of several choices whose ``sample`` takes the flat mask of ``info["action_mask"]``.
 
-The mask of a ``MultiDiscrete`` action is one vector, the parts one after another, as agents with masks read it.
-Gymnasium's own ``MultiDiscrete.sample`` takes a tuple with one mask for each part, and its batches take none. The
-spaces of this file are equal to Gymnasium's and take both forms.
+The mask of a ``MultiDiscrete`` action is one vector, the parts one after another, as agents with
+masks read it. Gymnasium's own ``MultiDiscrete.sample`` takes a tuple with one mask for each part,
+and its batches take none. The spaces of this file are equal to Gymnasium's and take both forms.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from rlbench_suite.core.task import Task
 
 
 class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no type in brackets here
-    """A ``MultiDiscrete`` space whose ``sample`` also takes a flat mask: all parts one after another."""
+    """A ``MultiDiscrete`` space whose ``sample`` also takes a flat mask:
+    all parts one after another.
+    """
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:
         """Sample an action.
 
         Args:
-            mask: legal choices, bool or int8 with one entry for each choice of each part (any shape), or Gymnasium's
-                tuple of masks.
+            mask: legal choices, bool or int8 with one entry for each choice of each part (any
+                shape), or Gymnasium's tuple of masks.
             probability: Gymnasium's tuple of probabilities.
 
         Raises:
@@ -37,7 +39,8 @@ class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no typ
         return super().sample(self.mask_of_parts(mask), probability)
 
     def mask_of_parts(self, mask: Any) -> tuple[Any, ...]:
-        """Return a flat mask in Gymnasium's form: nested tuples in the shape of the action, int8 masks inside.
+        """Return a flat mask in Gymnasium's form:
+        nested tuples in the shape of the action, int8 masks inside.
 
         Raises:
             ValueError: the mask has another number of entries.
@@ -45,7 +48,10 @@ class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no typ
         flat = np.asarray(mask).astype(np.int8).ravel()
         choices = int(self.nvec.sum())
         if flat.size != choices:
-            raise ValueError(f"A mask of {self} has {choices} entries, one for each choice; got {np.shape(mask)}.")
+            raise ValueError(
+                f"A mask of {self} has {choices} entries, one for each choice; got "
+                f"{np.shape(mask)}."
+            )
         ends = np.cumsum(self.nvec.ravel())[:-1]
         masks: tuple[Any, ...] = _nest(iter(np.split(flat, ends)), self.nvec)
         return masks
@@ -59,7 +65,8 @@ def _nest(masks: Iterator[np.ndarray], sizes: np.ndarray) -> Any:
 
 
 class MaskableBatch(spaces.Box):
-    """Actions of a batch of :class:`MaskableMultiDiscrete` spaces: Gymnasium's integer ``Box``, sampled with masks.
+    """Actions of a batch of :class:`MaskableMultiDiscrete` spaces:
+    Gymnasium's integer ``Box``, sampled with masks.
 
     Args:
         single: the space of one environment.
@@ -77,7 +84,8 @@ class MaskableBatch(spaces.Box):
         """Sample one action for each environment.
 
         Args:
-            mask: one mask for each environment, ``(count, choices)``; None if every action is legal.
+            mask: one mask for each environment, ``(count, choices)``; None if every action is
+                legal.
             probability: as for Gymnasium's ``Box``, which takes none.
 
         Raises:
@@ -86,8 +94,12 @@ class MaskableBatch(spaces.Box):
         if mask is None:
             return super().sample(None, probability)
         if len(mask) != self.shape[0]:
-            raise ValueError(f"sample takes one mask for each of {self.shape[0]} environments, got {len(mask)}.")
-        single = MaskableMultiDiscrete(self.single.nvec, self.single.dtype, self.np_random, self.single.start)
+            raise ValueError(
+                f"sample takes one mask for each of {self.shape[0]} environments, got {len(mask)}."
+            )
+        single = MaskableMultiDiscrete(
+            self.single.nvec, self.single.dtype, self.np_random, self.single.start
+        )
         return np.stack([single.sample(row) for row in mask])
 
 
@@ -117,6 +129,8 @@ def shown_action_space(task: Task[Any, Any]) -> spaces.Space[Any]:
 
 
 def batched_action_space(task: Task[Any, Any], count: int) -> spaces.Space[Any]:
-    """Return the space of the actions of a batch, which takes one mask for each environment if the task has masks."""
+    """Return the space of the actions of a batch,
+    which takes one mask for each environment if the task has masks.
+    """
     batched = batch_space(shown_action_space(task), count)
     return maskable(batched) if has_masks(task) else batched

@@ -1,7 +1,9 @@
-"""A lock that refuses a second thread instead of letting it wait: an environment belongs to one thread at a time.
+"""A lock that refuses a second thread instead of letting it wait:
+an environment belongs to one thread at a time.
 
-Two threads in one environment would read and write the same buffer, and some of their steps would be lost without a
-word. Waiting would hide this: the order of the steps would differ from run to run.
+Two threads in one environment would read and write the same buffer, and some of their steps would
+be lost without a word. Waiting would hide this: the order of the steps would differ from run to
+run.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class OneThread:
         """
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                f"Two threads use one environment of {self.name} at the same time: give each thread an environment of "
+                f"Two threads use one environment of {self.name} at the same time: give each "
+                f"thread an environment of "
                 "its own, or let them take turns with a threading.Lock."
             )
 

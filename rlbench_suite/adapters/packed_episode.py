@@ -1,6 +1,8 @@
-"""The fast form of a running episode: one buffer that compiled programs read and write, and readers of its bytes.
+"""The fast form of a running episode:
+one buffer that compiled programs read and write, and readers of its bytes.
 
-:class:`~rlbench_suite.adapters.task_env.TaskEnv` plays it. What it computes, without the speed, is in ``single.py``.
+:class:`~rlbench_suite.adapters.task_env.TaskEnv` plays it. What it computes, without the speed, is
+in ``single.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.core.episode import NO_LIMIT, Draw, Episode, Step, advance, begin
+from rlbench_suite.core.episode import NO_LIMIT, ContextSource, Episode, Step, advance, begin
 from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.bit_exact import compile_apart, exact_vmap, in_one_kernel
 from rlbench_suite.numerics.packing import Field, Layout
@@ -30,8 +32,9 @@ StepValues = tuple[Any, Any, bool, bool, dict[str, Any]]
 class Programs:
     """The two compiled programs of a single env. Both return buffers of an ``(Episode, Step)``.
 
-    ``begin`` returns two: the ordered episode and the one after it. ``advance`` returns the next step of an episode.
-    Both compute a batch of two, because a batch of one rounds differently (``bit_exact.py``).
+    ``begin`` returns two: the ordered episode and the one after it. ``advance`` returns the next
+    step of an episode. Both compute a batch of two, because a batch of one rounds differently
+    (``bit_exact.py``).
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than it should.
@@ -44,7 +47,9 @@ class Programs:
         with on_the_cpu(), precision(task):
             # One function gives the shapes and the program, so that it is traced once.
             self._begin_two = compile_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
-            pairs = jax.eval_shape(self._begin_two, seeds, indices, Draw(np.int32(0), np.int32(-1)))
+            pairs = jax.eval_shape(
+                self._begin_two, seeds, indices, ContextSource(np.int32(0), np.int32(-1))
+            )
         shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pairs)
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
         action_shape = task.action_space.shape or ()
@@ -54,7 +59,9 @@ class Programs:
         self.fields: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.fields)
         self.begin = program(self.traced_begin, task, np.zeros(5, np.uint32))
         """Takes an :func:`order`."""
-        self.advance = program(self.traced_advance, task, np.zeros(self.action.span.stop, self.layout.dtype))
+        self.advance = program(
+            self.traced_advance, task, np.zeros(self.action.span.stop, self.layout.dtype)
+        )
         """Takes the buffer of an episode and its step, with an action behind them."""
 
     @cached_property
@@ -65,10 +72,12 @@ class Programs:
     def traced_begin(self, order: jax.Array) -> jax.Array:
         """Return the buffers of the ordered episode and of the next one, ``(2, size)``; traced."""
         seed = order[:2]
-        index, *draw = order[2:].astype(np.int32)
+        index, *source = order[2:].astype(np.int32)
         seeds = jnp.stack([seed, seed])
         indices = jnp.stack([index, index + 1])
-        return in_one_kernel(self.layout.pack)(self._begin_two(seeds, indices, Draw(*draw)))
+        return in_one_kernel(self.layout.pack)(
+            self._begin_two(seeds, indices, ContextSource(*source))
+        )
 
     def traced_advance(self, memory: jax.Array) -> jax.Array:
         """Return the buffer after one step; traced."""
@@ -76,28 +85,40 @@ class Programs:
         return in_one_kernel(self.layout.pack_first)(exact_vmap(self._step, *arguments))
 
     def _unpack_twice(self, memory: jax.Array) -> tuple[Episode, jax.Array, jax.Array | None]:
-        """Unpack the arguments of a step, each twice: the episode, the action, and the mask that was shown."""
+        """Unpack the arguments of a step, each twice: the episode,
+        the action, and the mask that was shown.
+        """
         episode, last = self.layout.unpack(memory)
         action = self.layout.value(memory, self.action)
         arguments = episode, action, last.info.get("action_mask")
         return jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), arguments)
 
-    def _step(self, episode: Episode, action: jax.Array, mask: jax.Array | None) -> tuple[Episode, Step]:
+    def _step(
+        self, episode: Episode, action: jax.Array, mask: jax.Array | None
+    ) -> tuple[Episode, Step]:
         return advance(self.task, episode, action, NO_LIMIT, mask)
 
     def reader(self, buffer: np.ndarray) -> Callable[[], StepValues]:
-        """Return a function that reads the step in this buffer: Python's own scalars, and copies of arrays."""
+        """Return a function that reads the step in this buffer:
+        Python's own scalars, and copies of arrays.
+        """
 
         def copier(field: Field, dtype: Any = None) -> Callable[[], np.ndarray]:
             return self.layout.reader(buffer, field, dtype or field.dtype)
 
         observation, reward, terminated, truncated, info = self.fields[1]
         mask_dtypes = {"action_mask": np.int8}  # what Space.sample(mask) asks for
-        arrays = {name: copier(field, mask_dtypes.get(name)) for name, field in info.items() if field.shape}
+        arrays = {
+            name: copier(field, mask_dtypes.get(name))
+            for name, field in info.items()
+            if field.shape
+        }
         copy_rewards = copier(reward) if reward.shape else None
         copiers = jax.tree.map(copier, observation, is_leaf=lambda node: isinstance(node, Field))
         copy_observation = partial(copy_each, copiers) if isinstance(observation, dict) else copiers
-        scalar_names = sorted((name for name in info if name not in arrays), key=lambda name: info[name].span.start)
+        scalar_names = sorted(
+            (name for name in info if name not in arrays), key=lambda name: info[name].span.start
+        )
         # Three calls are faster than one whose result is then taken apart.
         read_scalars = self.layout.scalar_reader([info[name] for name in scalar_names])
         read_reward = self.layout.scalar_reader([] if copy_rewards else [reward])
@@ -118,16 +139,20 @@ def copy_each(copiers: dict[str, Callable[[], np.ndarray]]) -> dict[str, np.ndar
     return {name: copy() for name, copy in copiers.items()}
 
 
-def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
-    """Return the argument of :attr:`Programs.begin`, uint32 ``(5,)``: seed, number of the episode, split, context."""
-    return np.array([*seed, index, *draw], np.int64).astype(np.uint32)
+def order(seed: np.ndarray, index: int, source: ContextSource) -> np.ndarray:
+    """Return the argument of :attr:`Programs.begin`,
+    uint32 ``(5,)``: seed, number of the episode, split, context.
+    """
+    return np.array([*seed, index, *source], np.int64).astype(np.uint32)
 
 
 programs = lru_cache(CACHED_TASKS)(Programs)
 
 
 class PackedEpisode:
-    """A running episode and its last step in one buffer. A copy has a buffer of its own and continues with equal bits.
+    """A running episode and its last step in one buffer.
+
+    A copy has a buffer of its own and continues with equal bits.
 
     Args:
         task: the task.
@@ -167,16 +192,16 @@ class PackedEpisode:
         """Describe a copy by task and bytes. It looks up its programs and makes its own views."""
         return PackedEpisode, (self.task, self._memory.copy())
 
-    def begin(self, seed: np.ndarray, index: int, draw: Draw) -> None:
+    def begin(self, seed: np.ndarray, index: int, source: ContextSource) -> None:
         """Begin an episode, and compute the beginning of the next one with it."""
-        buffers = self._programs.begin(order(seed, index, draw))
+        buffers = self._programs.begin(order(seed, index, source))
         self._buffer[:], self._next_buffer = np.asarray(buffers)
         self._unpacked = None
 
-    def begin_next(self, seed: np.ndarray, index: int, draw: Draw) -> None:
+    def begin_next(self, seed: np.ndarray, index: int, source: ContextSource) -> None:
         """Begin the episode that follows the one begun last, whose number is ``index``."""
         if self._next_buffer is None:
-            self.begin(seed, index, draw)
+            self.begin(seed, index, source)
             return
         self._buffer[:] = self._next_buffer
         self._next_buffer = None
@@ -216,6 +241,8 @@ class PackedEpisode:
         self._unpacked = None
 
     def action_mask(self) -> np.ndarray | None:
-        """Return a copy of the mask of the next action, bool ``(n,)``; None if the task has no masks."""
+        """Return a copy of the mask of the next action,
+        bool ``(n,)``; None if the task has no masks.
+        """
         field = self._programs.fields[1].info.get("action_mask")
         return None if field is None else self._programs.layout.read(self._buffer, field).copy()

@@ -1,4 +1,6 @@
-"""A multi-agent task as a PettingZoo environment: one dict entry an agent, the same episode as the joint env."""
+"""A multi-agent task as a PettingZoo environment:
+one dict entry an agent, the same episode as the joint env.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,19 @@ from rlbench_suite.core.task import Task
 
 
 class TaskParallelEnv(ParallelEnv[str, Any, Any]):
-    """All agents act at once; agents are ``agent_0`` to ``agent_{n-1}``, all alive until the episode is over.
+    """All agents act at once; agents are ``agent_0`` to ``agent_{n-1}``,
+    all alive until the episode is over.
 
-    Observations, actions and rewards of agent ``i`` are row ``i`` of the task's. Where the task has action masks an
-    observation is ``{"observation": ..., "action_mask": int8}``. Infos carry what concerns all agents (``success``,
-    measures), and row ``i`` of what is measured per agent.
+    Observations, actions and rewards of agent ``i`` are row ``i`` of the task's. Where the task has
+    action masks an observation is ``{"observation": ..., "action_mask": int8}``. Infos carry what
+    concerns all agents (``success``, measures), and row ``i`` of what is measured per agent.
 
     Args:
         task: a task for more than one agent.
         split: as for the single env.
         render_mode: ``"rgb_array"`` or ``"ansi"``.
-        max_cycles: time limit in steps; none if None. ``pettingzoo.make`` passes the card's horizon.
+        max_cycles: time limit in steps; none if None. ``pettingzoo.make`` passes the card's
+            horizon.
 
     Raises:
         ValueError: the task is for one agent, or a value is unknown or out of range.
@@ -64,20 +68,27 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         self.max_cycles = max_cycles
         self.possible_agents = [f"agent_{i}" for i in range(task.card.agents)]
         self.agents: list[str] = []
-        self.observation_spaces = self._by_agent(agent_spaces(task.observation_space, task.card.agents))
+        self.observation_spaces = self._by_agent(
+            agent_spaces(task.observation_space, task.card.agents)
+        )
         self.action_spaces = self._by_agent(agent_spaces(task.action_space, task.card.agents))
         self._masked = type(task).action_mask is not Task.action_mask
         if self._masked:
-            self._mask_ends = np.cumsum([mask_length(space) for space in self.action_spaces.values()])[:-1]
+            self._mask_ends = np.cumsum(
+                [mask_length(space) for space in self.action_spaces.values()]
+            )[:-1]
             self.observation_spaces = {
                 agent: spaces.Dict(
-                    observation=space, action_mask=spaces.Box(0, 1, (mask_length(self.action_spaces[agent]),), np.int8)
+                    observation=space,
+                    action_mask=spaces.Box(
+                        0, 1, (mask_length(self.action_spaces[agent]),), np.int8
+                    ),
                 )
                 for agent, space in self.observation_spaces.items()
             }
         self._checks = {agent: ActionCheck(space) for agent, space in self.action_spaces.items()}
 
-    # -- PettingZoo's interface --------------------------------------------------------------------------------
+    # -- PettingZoo's interface --------------------------------------------------------------------
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of the agent's observations, the same object at each call."""
@@ -92,7 +103,8 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Begin an episode: with a seed its first one, without the next one of the last seed.
 
-        ``options`` have no meaning and are ignored: PettingZoo's own conformance tests pass arbitrary ones.
+        ``options`` have no meaning and are ignored: PettingZoo's own conformance tests pass
+        arbitrary ones.
 
         Raises:
             ValueError: the seed is negative or too large.
@@ -103,18 +115,27 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
     def step(
         self, actions: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    ) -> tuple[
+        dict[str, Any],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
         """Step all agents at once.
 
         Raises:
-            ValueError: an agent's action is missing, has a wrong shape, lies outside its space, or belongs to no agent.
+            ValueError: an agent's action is missing, has a wrong shape, lies outside its space, or
+                belongs to no agent.
             TypeError: an action is not numbers, or floats for a discrete space.
             gymnasium.error.ResetNeeded: no episode was begun, or it is over.
         """
         if not self.agents:
             raise gymnasium.error.ResetNeeded("No episode is running: call reset() before step().")
         if missing := [agent for agent in self.agents if agent not in actions]:
-            raise ValueError(f"step() needs an action of every agent; missing: {', '.join(missing)}.")
+            raise ValueError(
+                f"step() needs an action of every agent; missing: {', '.join(missing)}."
+            )
         if strangers := [agent for agent in actions if agent not in self._checks]:
             raise ValueError(unknown("agent", strangers[0], self.possible_agents))
         try:
@@ -144,7 +165,9 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
     @property
     def np_random(self) -> np.random.Generator:
-        """Random numbers for wrappers, such as SuperSuit's ``frame_skip_v0``; a reset with a seed seeds them."""
+        """Random numbers for wrappers, such as SuperSuit's ``frame_skip_v0``;
+        a reset with a seed seeds them.
+        """
         return self._joint.np_random
 
     def state(self) -> np.ndarray:
@@ -158,7 +181,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         leaves = jax.tree.leaves(self._joint.episode.state)
         return np.concatenate([np.ravel(leaf).astype(self.task.dtype) for leaf in leaves])
 
-    # -- what planning and curious people need -----------------------------------------------------------------
+    # -- what planning and curious people need -----------------------------------------------------
 
     @property
     def joint_state(self) -> EnvState:
@@ -186,7 +209,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         """Return the family's own player, which acts for all agents at once."""
         return self._joint.reference()
 
-    # -- from arrays of all agents to dicts by agent ---------------------------------------------------------------
+    # -- from arrays of all agents to dicts by agent -----------------------------------------------
 
     def _by_agent(self, values: Any) -> dict[str, Any]:
         return dict(zip(self.possible_agents, values, strict=True))
@@ -201,19 +224,25 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
     def _observations(self, stacked: Any, info: dict[str, Any]) -> dict[str, Any]:
         if isinstance(stacked, dict):
-            views = [{name: stack[i] for name, stack in stacked.items()} for i in range(self.card.agents)]
+            views = [
+                {name: stack[i] for name, stack in stacked.items()} for i in range(self.card.agents)
+            ]
         else:
             views = list(stacked)
         if self._masked:
             masks = np.split(info["action_mask"], self._mask_ends)
-            views = [{"observation": o, "action_mask": m} for o, m in zip(views, masks, strict=True)]
+            views = [
+                {"observation": o, "action_mask": m} for o, m in zip(views, masks, strict=True)
+            ]
         return self._by_agent(views)
 
     def _infos(self, info: dict[str, Any]) -> dict[str, dict[str, Any]]:
         info = {name: value for name, value in info.items() if name != "action_mask"}
         array_names = {name for name, value in info.items() if isinstance(value, np.ndarray)}
         return {
-            agent: {name: value[i] if name in array_names else value for name, value in info.items()}
+            agent: {
+                name: value[i] if name in array_names else value for name, value in info.items()
+            }
             for i, agent in enumerate(self.possible_agents)
         }
 
@@ -233,13 +262,19 @@ def agent_spaces(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]
     """Split a space of all agents, stacked on axis 0, into one space for each agent.
 
     Raises:
-        TypeError: the space is not made of ``Box``, ``Dict`` and ``MultiDiscrete`` with ``count`` rows.
+        TypeError: the space is not made of ``Box``, ``Dict`` and ``MultiDiscrete`` with ``count``
+            rows.
     """
     if isinstance(space, spaces.Dict):
         by_name = {name: agent_spaces(subspace, count) for name, subspace in space.items()}
-        return [spaces.Dict({name: rows[i] for name, rows in by_name.items()}) for i in range(count)]
+        return [
+            spaces.Dict({name: rows[i] for name, rows in by_name.items()}) for i in range(count)
+        ]
     if isinstance(space, spaces.Box) and space.shape[:1] == (count,):
-        return [spaces.Box(*bounds, dtype=space.dtype) for bounds in zip(space.low, space.high, strict=True)]
+        return [
+            spaces.Box(*bounds, dtype=space.dtype)
+            for bounds in zip(space.low, space.high, strict=True)
+        ]
     if isinstance(space, spaces.MultiDiscrete) and space.shape[:1] == (count,):
         return [MaskableMultiDiscrete(n) if n.ndim else spaces.Discrete(int(n)) for n in space.nvec]
     raise TypeError(f"{space} does not have one row for each of {count} agents")
@@ -263,12 +298,15 @@ def make(
     """Make an environment for PettingZoo's ``"parallel"`` registry; keywords as for the single env.
 
     Raises:
-        ValueError: the task is for one agent, or a value is unknown or has no meaning for this task.
+        ValueError: the task is for one agent, or a value is unknown or has no meaning for this
+            task.
     """
     task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
     return TaskParallelEnv(task, split, render_mode, max_cycles)
 
 
 def make_aec(task_id: str, **keywords: Any) -> AECEnv[str, Any, Any]:
-    """Make an environment for PettingZoo's ``"aec"`` registry, in which the same agents take turns."""
+    """Make an environment for PettingZoo's ``"aec"`` registry,
+    in which the same agents take turns.
+    """
     return parallel_to_aec(make(task_id, **keywords))

@@ -30,7 +30,9 @@ class EpisodeResults(NamedTuple):
     seeds: np.ndarray
     """Seed of each environment reset, ``(n,)``."""
     returns: np.ndarray
-    """Undiscounted sum of the rewards, float64 ``(n,)``, or ``(n, n_objectives)`` where rewards are vectors."""
+    """Undiscounted sum of the rewards, float64 ``(n,)``,
+    or ``(n, n_objectives)`` where rewards are vectors.
+    """
     lengths: np.ndarray
     """Steps, int ``(n,)``."""
     scores: np.ndarray
@@ -46,20 +48,21 @@ def play(
 ) -> EpisodeResults:
     """Play whole episodes with a player that every task has, and return what came of them.
 
-    Episode ``i`` is the first one of seed ``seed + i``, as in evaluations. Every step goes through the environment, so
-    wrappers that record or show episodes see them all.
+    Episode ``i`` is the first one of seed ``seed + i``, as in evaluations. Every step goes through
+    the environment, so wrappers that record or show episodes see them all.
 
     Args:
-        env: one environment of the suite in its structured view, in any wrappers that leave observations and actions
-            as they are.
-        player: ``"reference"``, the family's own player; ``"random"``, legal actions sampled uniformly; or ``"noop"``.
+        env: one environment of the suite in its structured view, in any wrappers that leave
+            observations and actions as they are.
+        player: ``"reference"``, the family's own player; ``"random"``, legal actions sampled
+            uniformly; or ``"noop"``.
         seed: seed of the first episode.
         episodes: number of episodes, at least one.
 
     Raises:
         TypeError: the environment is not one of the suite, or is a batch.
-        ValueError: no such player, no episode, the task has no such player, or observations or actions are not those of
-            the structured view.
+        ValueError: no such player, no episode, the task has no such player, or observations or
+            actions are not those of the structured view.
     """
     if player not in PLAYERS:
         raise ValueError(unknown("player", player, PLAYERS))
@@ -67,13 +70,17 @@ def play(
         raise ValueError(f"The number of episodes is at least 1, got {episodes!r}.")
     core = env.unwrapped
     if not isinstance(core, TaskEnv):
-        raise TypeError(f"play takes one environment of the suite, as rlbench_suite.make returns it, got {env!r}.")
+        raise TypeError(
+            f"play takes one environment of the suite, as rlbench_suite.make returns it, got "
+            f"{env!r}."
+        )
     task = core.task
     for kind in ("observation_space", "action_space"):
         if getattr(env, kind) != getattr(task, kind):
             raise ValueError(
-                f"play takes the structured view of {task.card.id}, in wrappers that leave its {kind} as it is; this "
-                f"one is {getattr(env, kind)}, and the task's is {getattr(task, kind)}."
+                f"play takes the structured view of {task.card.id}, in wrappers that leave its "
+                f"{kind} as it is; this one is {getattr(env, kind)}, and the task's is "
+                f"{getattr(task, kind)}."
             )
     compiled = _compiled_player(task, player)
     seeds = np.arange(seed, seed + episodes)
@@ -88,8 +95,12 @@ def play(
         over = False
         while not over:
             with on_the_cpu(), precision(task):
-                action, memory = compiled.act(memory, core.episode, observation, info.get("action_mask"))
-            observation, reward, terminated, truncated, info = env.step(np.asarray(action, task.action_space.dtype))
+                action, memory = compiled.act(
+                    memory, core.episode, observation, info.get("action_mask")
+                )
+            observation, reward, terminated, truncated, info = env.step(
+                np.asarray(action, task.action_space.dtype)
+            )
             total = total + np.asarray(reward, np.float64)
             over = terminated or truncated
         returns.append(total)
@@ -106,7 +117,8 @@ def play(
 
 
 class _CompiledPlayer:
-    """The two functions of a player, compiled for one episode, with the bits that they have in batches.
+    """The two functions of a player, compiled for one episode,
+    with the bits that they have in batches.
 
     Raises:
         ValueError: the task has no such player.
@@ -118,21 +130,31 @@ class _CompiledPlayer:
         policy: Any  # one with pure functions: none of these players runs on the host
         (policy,) = agent.train(task, seed=0, budget="smoke")
 
-        def act(memory: Any, episode: Episode, observation: Any, mask: Any) -> tuple[jax.Array, Any]:
+        def act(
+            memory: Any, episode: Episode, observation: Any, mask: Any
+        ) -> tuple[jax.Array, Any]:
             legal = None if mask is None else mask.astype(bool)
             view = View(observation, legal, episode.state, episode.params)
             key = draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
             action, next_memory = policy.act(memory, view, key)
-            return as_action(policy, action, task.action_space), keep_memory(policy, next_memory, memory)
+            return as_action(policy, action, task.action_space), keep_memory(
+                policy, next_memory, memory
+            )
 
-        self.initial = jax.jit(lambda episode: _as_in_a_batch(lambda episode: policy.initial(episode.params), episode))
+        self.initial = jax.jit(
+            lambda episode: _as_in_a_batch(lambda episode: policy.initial(episode.params), episode)
+        )
         """Function from an episode to the first memory."""
         self.act = jax.jit(partial(_as_in_a_batch, act))
-        """Function of memory, episode, observation and action mask (or None) that returns action and next memory."""
+        """Function of memory, episode, observation and action mask (or None)
+        that returns action and next memory.
+        """
 
 
 def _as_in_a_batch(function: Callable[..., Any], *args: Any) -> Any:
-    """Return the function of these arguments, computed for two equal episodes: one alone rounds differently."""
+    """Return the function of these arguments,
+    computed for two equal episodes: one alone rounds differently.
+    """
     pair = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), args)
     return jax.tree.map(lambda leaf: leaf[0], exact_vmap(function, *pair))
 

@@ -14,7 +14,9 @@ from rlbench_suite.core.task import Task
 
 
 def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) -> spaces.Box:
-    """Return the space of rewards as Gymnasium gets them: vectors for objectives without weights, else numbers."""
+    """Return the space of rewards as Gymnasium gets them:
+    vectors for objectives without weights, else numbers.
+    """
     space = task.reward_space
     if weights is not None:
         return weighted_space(space, weights, task.dtype)
@@ -24,25 +26,33 @@ def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) ->
 
 
 def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:
-    """Return the space with zero in it, if the autoreset mode has steps that only reset and so earn zero."""
+    """Return the space with zero in it,
+    if the autoreset mode has steps that only reset and so earn zero.
+    """
     if mode is not AutoresetMode.NEXT_STEP:
         return space
-    return spaces.Box(np.minimum(space.low, 0), np.maximum(space.high, 0), space.shape, space.dtype.type)
+    return spaces.Box(
+        np.minimum(space.low, 0), np.maximum(space.high, 0), space.shape, space.dtype.type
+    )
 
 
 class VectorReward(np.ndarray):
-    """A reward of several objectives, ``(k,)`` or ``(n, k)``: an array whose errors name ``weights=``.
+    """A reward of several objectives, ``(k,)`` or ``(n, k)``:
+    an array whose errors name ``weights=``.
 
-    Vector environments, wrappers and libraries that expect one number fail on it far from its cause. NumPy then says
-    which keyword makes the reward one number. Results of computations are plain arrays.
+    Vector environments, wrappers and libraries that expect one number fail on it far from its
+    cause. NumPy then says which keyword makes the reward one number. Results of computations are
+    plain arrays.
     """
 
     ADVICE = (
-        "This reward is a vector, one number for each objective. Where one number is expected, make the environment "
-        "with weights=, as in gymnasium.make(ID, weights=(0.5, 0.5))."
+        "This reward is a vector, one number for each objective. Where one number is expected, "
+        "make the environment with weights=, as in gymnasium.make(ID, weights=(0.5, 0.5))."
     )
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **keywords: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **keywords: Any
+    ) -> Any:
         """Compute as plain arrays do; an error about shapes says what to do."""
         if out:
             keywords["out"] = tuple(_plain(array) for array in out)

@@ -1,7 +1,9 @@
-"""The plain form of a single environment: what ``reset`` and ``step`` mean, without what makes them fast.
+"""The plain form of a single environment:
+what ``reset`` and ``step`` mean, without what makes them fast.
 
-``gymnasium.make`` gives :class:`~rlbench_suite.adapters.task_env.TaskEnv`, which shows the same values, bit for bit, in
-a fraction of the time. ``tests/adapters/test_plain_single.py`` compares the two at every step.
+``gymnasium.make`` gives :class:`~rlbench_suite.adapters.task_env.TaskEnv`, which shows the same
+values, bit for bit, in a fraction of the time. ``tests/adapters/test_plain_single.py`` compares the
+two at every step.
 """
 
 from __future__ import annotations
@@ -15,14 +17,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.core.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
+from rlbench_suite.core.episode import (
+    NO_LIMIT,
+    ContextSource,
+    Episode,
+    Step,
+    advance,
+    begin,
+    scalar_return,
+    seed_key,
+)
 from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import on_the_cpu, precision
 
 
 class SingleEnv(gymnasium.Env[Any, Any]):
-    """A task as a Gymnasium environment, by the engine's pure functions ``begin`` and ``advance`` (``episode.py``).
+    """A task as a Gymnasium environment,
+    by the engine's pure functions ``begin`` and ``advance`` (``episode.py``).
 
     Args:
         task: a task that JAX computes.
@@ -36,11 +48,15 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         self.episode: Episode
         self.last_step: Step
         self._check_action = ActionCheck(task.action_space)
-        draw = Draw.parse(split, task)
-        self._begin = compile_in_pairs(lambda seed, index: begin(task, seed, index, draw))
-        self._advance = compile_in_pairs(lambda episode, action, mask: advance(task, episode, action, NO_LIMIT, mask))
+        source = ContextSource.parse(split, task)
+        self._begin = compile_in_pairs(lambda seed, index: begin(task, seed, index, source))
+        self._advance = compile_in_pairs(
+            lambda episode, action, mask: advance(task, episode, action, NO_LIMIT, mask)
+        )
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: with a seed its first one, without the next one of the last seed."""
         super().reset(seed=seed)
         if seed is None:
@@ -54,15 +70,21 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         return self.last_step.observation, self._info()
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step once. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why."""
+        """Step once. An action the mask forbids leaves the state as it is;
+        ``info["invalid_reason"]`` says why.
+        """
         action = self._check_action(action)
         mask = self.last_step.info.get("action_mask")
         with on_the_cpu(), precision(self.task):
-            self.episode, self.last_step = jax.tree.map(np.asarray, self._advance(self.episode, action, mask))
+            self.episode, self.last_step = jax.tree.map(
+                np.asarray, self._advance(self.episode, action, mask)
+            )
         info = self._info()
         terminated = bool(self.last_step.terminated)
         if info.get("invalid_action"):
-            info["invalid_reason"] = self.task.why_illegal(action, self.episode.state, self.episode.params)
+            info["invalid_reason"] = self.task.why_illegal(
+                action, self.episode.state, self.episode.params
+            )
         if terminated:
             info["end_reason"] = self.task.why_over(self.episode.state, self.episode.params, info)
         reward = self.last_step.reward
@@ -75,7 +97,9 @@ class SingleEnv(gymnasium.Env[Any, Any]):
 
 
 def compile_in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of one episode as a batch of two, because a batch of one rounds otherwise."""
+    """Compile a function of one episode as a batch of two,
+    because a batch of one rounds otherwise.
+    """
 
     def compute_first_of_two(*arguments: Any) -> Any:
         pairs = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), arguments)

@@ -23,7 +23,15 @@ from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space
 from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Signals
 from rlbench_suite.core.contract import check_spaces
-from rlbench_suite.core.episode import NO_LIMIT, Draw, Episode, check_weights, scalar_return, seed_key, weighted_sum
+from rlbench_suite.core.episode import (
+    NO_LIMIT,
+    ContextSource,
+    Episode,
+    check_weights,
+    scalar_return,
+    seed_key,
+    weighted_sum,
+)
 from rlbench_suite.core.policy import Policy, reference_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -34,18 +42,22 @@ RENDER_MODES = ("rgb_array", "ansi")
 
 
 class EnvState(NamedTuple):
-    """Everything on which the rest of an episode depends: what ``env.unwrapped.state`` reads and restores.
+    """Everything on which the rest of an episode depends:
+    what ``env.unwrapped.state`` reads and restores.
 
-    It is a value of NumPy arrays and Python's own types, so it can be pickled and put into another environment of the
-    same id.
+    It is a value of NumPy arrays and Python's own types, so it can be pickled and put into another
+    environment of the same id.
     """
 
     episode: Episode
-    """Seed, number, steps, return and cost so far, context (``params``) and the task's own ``state``."""
+    """Seed, number, steps, return and cost so far,
+    context (``params``) and the task's own ``state``.
+    """
     over: bool
     """True if the episode has ended, so that only a reset may follow."""
     random: Any = None
-    """State of the random numbers of a simulator of the host; None for a task without a simulator."""
+    """State of the random numbers of a simulator of the host; None for a task without a simulator.
+    """
 
     def __getattr__(self, name: str) -> Any:
         """Raise an AttributeError that says where the fields of the task's own state are."""
@@ -58,9 +70,10 @@ class EnvState(NamedTuple):
 class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     """A task as a Gymnasium environment (structured view).
 
-    ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (the whole episode as a value: assign a
-    saved one to branch) and :meth:`reference`. Time limits are Gymnasium's ``TimeLimit`` wrapper, which
-    ``gymnasium.make`` adds. A restored state sets its count of steps too.
+    ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (the whole episode as a
+    value: assign a saved one to branch) and :meth:`reference`. Time limits are Gymnasium's
+    ``TimeLimit`` wrapper, which ``gymnasium.make`` adds. A restored state sets its count of steps
+    too.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), **frame_rate(0.0)}  # noqa: RUF012
@@ -89,7 +102,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             self.reward_dim = len(self.card.objectives)
         self._keeps_reward = not self.task.reward_space.shape
         """True if rewards are shown as the task returns them."""
-        self._draw = Draw.parse(split, task)
+        self._draw = ContextSource.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
         self._index = 0
@@ -111,17 +124,22 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
     @property
     def signals(self) -> Signals:
-        """Name, unit, scale, meaning and bounds of each quantity that an ``observation`` or ``action`` holds."""
+        """Name, unit, scale, meaning and bounds of each quantity
+        that an ``observation`` or ``action`` holds.
+        """
         return self.task.signals
 
-    # -- Gymnasium's interface ---------------------------------------------------------------------------------
+    # -- Gymnasium's interface ---------------------------------------------------------------------
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: with a seed its first one, without the next one of the last seed.
 
         Raises:
             ValueError: the seed is negative or too large, or options are given (there are none).
-            RuntimeError: another thread is in this environment, or JAX would hang (:func:`refuse_after_fork`).
+            RuntimeError: another thread is in this environment, or JAX would hang
+                (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
         with self._one_thread:
@@ -144,14 +162,18 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         return deepcopy(self)
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
-        """Go to the first episode of a new seed, which is returned, or to the next episode of the last seed."""
+        """Go to the first episode of a new seed, which is returned,
+        or to the next episode of the last seed.
+        """
         if options:
             raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
         self._trail = []
         self.steps = 0
         self._over = False
         self._time_limits = resetting_time_limits()
-        self._limit = min((limit._max_episode_steps for limit in self._time_limits), default=int(NO_LIMIT))
+        self._limit = min(
+            (limit._max_episode_steps for limit in self._time_limits), default=int(NO_LIMIT)
+        )
         if seed is None and self._seed is not None:
             self._index += 1
             return None
@@ -163,12 +185,14 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         return int(seed)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step once. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.
+        """Step once. An action the mask forbids leaves the state as it is;
+        ``info["invalid_reason"]`` says why.
 
         Raises:
             ValueError, TypeError: the action is not in the action space.
             gymnasium.error.ResetNeeded: no episode was begun, or it is over.
-            RuntimeError: another thread is in this environment, or JAX would hang (:func:`refuse_after_fork`).
+            RuntimeError: another thread is in this environment, or JAX would hang
+                (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
         with self._one_thread:
@@ -184,7 +208,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
                 self._over = True
             if info.get("invalid_action"):
                 episode = self._readable_episode()
-                info["invalid_reason"] = self.task.why_illegal(valid_action, episode.state, episode.params)
+                info["invalid_reason"] = self.task.why_illegal(
+                    valid_action, episode.state, episode.params
+                )
             if terminated:
                 episode = self._readable_episode()
                 info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
@@ -192,7 +218,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
     def _reset_needed(self) -> gymnasium.error.ResetNeeded:
         if self._over:
-            return gymnasium.error.ResetNeeded("The episode is over: call reset() before the next step().")
+            return gymnasium.error.ResetNeeded(
+                "The episode is over: call reset() before the next step()."
+            )
         return gymnasium.error.ResetNeeded("Call reset() before step().")
 
     def _show(self) -> StepValues:
@@ -206,7 +234,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         return observation, self._reward(reward), terminated, truncated, info
 
     def _reward(self, reward: Any) -> Any:
-        """Reduce a reward vector to one number: the mean over agents, or the weighted sum if there are weights."""
+        """Reduce a reward vector to one number: the mean over agents,
+        or the weighted sum if there are weights.
+        """
         if self.weights is not None:
             return float(weighted_sum(reward, self.weights, self.task.dtype))
         if self.card.objectives:
@@ -227,7 +257,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             return self.task.draw_next(self.episode.state, self.params, self._trail)
         return None
 
-    # -- what planning, masking agents and curious people need ---------------------------------------------------
+    # -- what planning, masking agents and curious people need -------------------------------------
 
     def _readable_episode(self) -> Episode:
         """Return the running episode, to be read by the task only."""
@@ -238,8 +268,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     def state(self) -> EnvState:
         """The whole episode as a value: save it, restore it, branch from it.
 
-        After a state is assigned, the same actions give the same observations, rewards, ends and infos as after it was
-        saved, to the bit, and a time limit comes at the same step. A reset without a seed goes on from there too.
+        After a state is assigned, the same actions give the same observations, rewards, ends and
+        infos as after it was saved, to the bit, and a time limit comes at the same step. A reset
+        without a seed goes on from there too.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -251,8 +282,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     def state(self, state: EnvState) -> None:
         if not isinstance(state, EnvState):
             raise TypeError(
-                f"state takes a value that env.unwrapped.state has returned, got {type(state).__name__}. To change the "
-                f"task's own state alone: env.unwrapped.episode = env.unwrapped.episode._replace(state=...)."
+                f"state takes a value that env.unwrapped.state has returned, got "
+                f"{type(state).__name__}. To change the task's own state alone: "
+                f"env.unwrapped.episode = env.unwrapped.episode._replace(state=...)."
             )
         self.episode = state.episode
         self._over = state.over
@@ -263,15 +295,19 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
     @property
     def episode(self) -> Episode:
-        """The part of :attr:`state` that the engine computes, with ``params`` and the task's own ``state``.
+        """The part of :attr:`state` that the engine computes,
+        with ``params`` and the task's own ``state``.
 
-        An assigned episode is one that goes on. So a position can be made by hand, with ``_replace``.
+        An assigned episode is one that goes on. So a position can be made by hand, with
+        ``_replace``.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
         if self._packed is None:
-            raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
+            raise gymnasium.error.ResetNeeded(
+                "Call reset() first: there is no running episode yet."
+            )
         return self._packed.unpack()
 
     @episode.setter
@@ -283,7 +319,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         self._packed.restore(episode)
 
     def _go_to(self, episode: Episode) -> None:
-        """Set what is counted outside the compiled programs: seed, number and steps, those of time limits too."""
+        """Set what is counted outside the compiled programs:
+        seed, number and steps, those of time limits too.
+        """
         self._seed = np.asarray(episode.seed, np.uint32)
         self._index = int(episode.index)
         self.steps = int(episode.t)
@@ -306,14 +344,17 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             gymnasium.error.ResetNeeded: no episode was begun.
         """
         if self._packed is None:
-            raise gymnasium.error.ResetNeeded("Call reset() first: the mask is that of a running episode.")
+            raise gymnasium.error.ResetNeeded(
+                "Call reset() first: the mask is that of a running episode."
+            )
         mask = self._packed.action_mask()
         if mask is None:
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
         return mask
 
     def pareto_front(self, gamma: float) -> list[np.ndarray]:
-        """Return the exact front of discounted returns, in the format of MO-Gymnasium's environments.
+        """Return the exact front of discounted returns,
+        in the format of MO-Gymnasium's environments.
 
         Raises:
             AttributeError: the task's front is not known.
@@ -329,11 +370,13 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
 
 def resetting_time_limits() -> list[TimeLimit]:
-    """Return the ``TimeLimit`` wrappers whose resets have called the reset of the environment that calls this.
+    """Return the ``TimeLimit`` wrappers whose resets have called the reset
+    of the environment that calls this.
 
-    An environment does not know its wrappers, and Gymnasium's ``make`` adds this one behind our back. Its count of
-    steps is part of what a state restores, and its limit is an end after which no step may follow. The wrappers are
-    found among the callers: each of them passes a reset on in a function that has "reset" in its name.
+    An environment does not know its wrappers, and Gymnasium's ``make`` adds this one behind our
+    back. Its count of steps is part of what a state restores, and its limit is an end after which
+    no step may follow. The wrappers are found among the callers: each of them passes a reset on in
+    a function that has "reset" in its name.
     """
     limits = []
     frame: FrameType | None = sys._getframe(2)  # the reset of the environment

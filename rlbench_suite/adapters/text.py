@@ -17,11 +17,16 @@ MAX_SPELLED = 8
 """Largest number of values of an action that a remark spells."""
 CHARACTERS = frozenset(string.printable)
 TAGS = (("<action>", "</action>"), ("<tool_call>", "</tool_call>"))
-"""Tags around an action in a longer reply. The second pair is that of models whose server reads no tool calls."""
+"""Tags around an action in a longer reply.
+
+The second pair is that of models whose server reads no tool calls.
+"""
 
 
 class PrintableText(spaces.Text):
-    """A ``Text`` space over printable ASCII; its samples are short, and the empty string is in it."""
+    """A ``Text`` space over printable ASCII;
+    its samples are short, and the empty string is in it.
+    """
 
     def __init__(self, max_length: int) -> None:
         super().__init__(max_length, min_length=0, charset=CHARACTERS)
@@ -30,9 +35,10 @@ class PrintableText(spaces.Text):
 def action_in(reply: str) -> str:
     """Return the part of a reply that is its action.
 
-    A language model may think and write freely first: everything up to the last ``</think>`` and behind a later
-    ``<think>`` is thought and does not count. Then the last ``<action>...</action>`` counts, or what follows an
-    ``<action>`` that is never closed. Without such tags, all that is not thought is the action.
+    A language model may think and write freely first: everything up to the last ``</think>`` and
+    behind a later ``<think>`` is thought and does not count. Then the last ``<action>...</action>``
+    counts, or what follows an ``<action>`` that is never closed. Without such tags, all that is not
+    thought is the action.
     """
     answer = reply.rpartition("</think>")[2].partition("<think>")[0]
     for opening, closing in TAGS:
@@ -51,22 +57,31 @@ SCALE = "0: the better of random play and doing nothing; 1: the reference player
 
 
 def why_over(info: dict[str, Any]) -> str:
-    """Return the line that says why an episode is over, its score where known, and whether it cost too much."""
+    """Return the line that says why an episode is over,
+    its score where known, and whether it cost too much.
+    """
     score = f" Score: {info['score']:.2f} ({SCALE})." if "score" in info else ""
-    cost = f" It violates the constraint: its cost is {info['cost_so_far']:.4g}." if info.get("violates") else ""
-    return f"The episode is over: {info.get('end_reason', 'the time limit is reached')}.{score}{cost}"
+    cost = (
+        f" It violates the constraint: its cost is {info['cost_so_far']:.4g}."
+        if info.get("violates")
+        else ""
+    )
+    return (
+        f"The episode is over: {info.get('end_reason', 'the time limit is reached')}.{score}{cost}"
+    )
 
 
 class TextEnv(TaskEnv):
     """A task with text observations and actions.
 
-    A reply is the action alone, or a longer text with the action in tags (:func:`action_in`). A reply that is no action
-    is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The episode is, to the bit,
-    that of the structured view with this action in its place. ``info["invalid_action"]`` is then true, and otherwise
-    false; ``info["invalid_reason"]`` and the observation say what was not understood.
+    A reply is the action alone, or a longer text with the action in tags (:func:`action_in`). A
+    reply that is no action is played as the task's ``noop_action``: time passes, costs accrue, the
+    world moves. The episode is, to the bit, that of the structured view with this action in its
+    place. ``info["invalid_action"]`` is then true, and otherwise false; ``info["invalid_reason"]``
+    and the observation say what was not understood.
 
-    With ``AsyncVectorEnv`` pass ``shared_memory=False``: Gymnasium 1.4 returns stale strings for ``Text`` spaces in
-    shared memory.
+    With ``AsyncVectorEnv`` pass ``shared_memory=False``: Gymnasium 1.4 returns stale strings for
+    ``Text`` spaces in shared memory.
 
     Attributes:
         remarks: lines that say what was wrong with the last reply; empty if nothing was.
@@ -87,7 +102,9 @@ class TextEnv(TaskEnv):
             RuntimeError: another thread is in this environment.
         """
         if not isinstance(action, str):
-            raise TypeError(f"The text view takes a string, got {type(action).__name__}: {action!r}.")
+            raise TypeError(
+                f"The text view takes a string, got {type(action).__name__}: {action!r}."
+            )
         with self._one_thread:
             refusal = None
             try:
@@ -112,9 +129,17 @@ class TextEnv(TaskEnv):
             elif "invalid_reason" in info:
                 self.remarks = [f"Not allowed: {info['invalid_reason']}"]
             last = why_over(info) if terminated or truncated else self.task.how_to_act()
-            return "\n".join((observation, *self.remarks, last)), reward, terminated, truncated, info
+            return (
+                "\n".join((observation, *self.remarks, last)),
+                reward,
+                terminated,
+                truncated,
+                info,
+            )
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see :meth:`TaskEnv.reset`."""
         observation, info = super().reset(seed=seed, options=options)
         info.setdefault("invalid_action", False)
@@ -136,7 +161,9 @@ class TextEnv(TaskEnv):
         """
         action = action_in(reply)
         if len(action) > MAX_ACTION_CHARACTERS:
-            raise ValueError(f"expected at most {MAX_ACTION_CHARACTERS} characters, got {len(action)}")
+            raise ValueError(
+                f"expected at most {MAX_ACTION_CHARACTERS} characters, got {len(action)}"
+            )
         if unprintable := sorted(set(action) - CHARACTERS):
             raise ValueError(f"expected printable ASCII characters, got {unprintable[0]!r}")
         episode = self._readable_episode()

@@ -1,7 +1,8 @@
-"""Checks of the whole contract of a :class:`Task`, as Gymnasium's ``check_env`` checks an environment.
+"""Checks of the whole contract of a :class:`Task`,
+as Gymnasium's ``check_env`` checks an environment.
 
-A third party's task need not be registered, an instance is enough. All checks share one environment with its compiled
-programs and two recorded plays. Every fault is reported, not the first one only.
+A third party's task need not be registered, an instance is enough. All checks share one environment
+with its compiled programs and two recorded plays. Every fault is reported, not the first one only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, MAX_OBSERVATION_CHARACTERS, TextEnv
 from rlbench_suite.checking.trial import SEEDS, STEPS, Bench, Moment, Play, random_action
 from rlbench_suite.core.contract import ContractError, as_action, keep_memory
-from rlbench_suite.core.episode import NO_LIMIT, Draw, Step, action_sizes, scalar_return, seed_key
+from rlbench_suite.core.episode import (
+    NO_LIMIT,
+    ContextSource,
+    Step,
+    action_sizes,
+    scalar_return,
+    seed_key,
+)
 from rlbench_suite.core.policy import View, as_declared, player_for
 from rlbench_suite.core.task import Described
 from rlbench_suite.numerics.process import precision, refuse_after_fork
@@ -39,10 +47,19 @@ CYCLES = 40
 """Steps of PettingZoo's own test."""
 NEVER_AN_ACTION = ("", "\x00\x07", "[[[", "1_0", "\N{ARABIC-INDIC DIGIT ONE}")
 WHY_UNLIKE = (
-    "A function of the task depends on more than its arguments (Python's state, global random numbers), or rounds "
-    "otherwise in a batch (reductions, linear algebra)."
+    "A function of the task depends on more than its arguments (Python's state, global random "
+    "numbers), or rounds otherwise in a batch (reductions, linear algebra)."
 )
-JUNK = (*NEVER_AN_ACTION, "7", "99999", "help", "NaN", "1" * (MAX_ACTION_CHARACTERS + 1), "résumé", "__import__('os')")
+JUNK = (
+    *NEVER_AN_ACTION,
+    "7",
+    "99999",
+    "help",
+    "NaN",
+    "1" * (MAX_ACTION_CHARACTERS + 1),
+    "résumé",
+    "__import__('os')",
+)
 
 
 class Finding(NamedTuple):
@@ -79,11 +96,14 @@ def _first_action(task: Described, player: Any, view: View) -> Any:
     return as_action(player, action, task.action_space), keep_memory(player, next_memory, memory)
 
 
-# -- the checks: each yields a sentence for every fault that it finds --------------------------------------------------
+# -- the checks: each yields a sentence for every fault that it finds ------------------------------
 
 
 def check_shapes(bench: Bench) -> Iterator[str]:
-    """Trace and compile the programs, including the player's. This compares all results with the declared shapes."""
+    """Trace and compile the programs, including the player's.
+
+    This compares all results with the declared shapes.
+    """
     env = bench.env
     task = bench.task
     _, info = env.reset(seed=0)
@@ -103,7 +123,8 @@ def check_shapes(bench: Bench) -> Iterator[str]:
 def check_gymnasium(bench: Bench) -> Iterator[str]:
     """Run Gymnasium's own ``check_env``."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it expects scalar rewards and dislikes boxes that are unbounded
+        # It expects scalar rewards and dislikes boxes that are unbounded.
+        warnings.simplefilter("ignore")
         check_env(bench.env, skip_render_check=True)
     yield from ()
 
@@ -130,7 +151,9 @@ def _faults(bench: Bench, moment: Moment) -> Iterator[str]:
             yield f"the observation is outside its space: {observation!r:.200}"
     if _has_nan(info):
         yield f"info holds NaN: {info!r:.200}"
-    if not (np.isfinite(moment.reward) & (space.low <= moment.reward) & (moment.reward <= space.high)).all():
+    if not (
+        np.isfinite(moment.reward) & (space.low <= moment.reward) & (moment.reward <= space.high)
+    ).all():
         yield f"the reward is {moment.reward!r}, outside {space}"
     if not space.shape and type(moment.reward) is not float:
         yield f"the reward is {moment.reward!r}, not a float"
@@ -147,7 +170,9 @@ def _faults(bench: Bench, moment: Moment) -> Iterator[str]:
 
 
 def check_repeats(bench: Bench) -> Iterator[str]:
-    """Play the same actions again in another environment: equal seeds, equal bits, over several episodes."""
+    """Play the same actions again in another environment:
+    equal seeds, equal bits, over several episodes.
+    """
     env = bench.make()
     env.reset(seed=3)  # what came before must not matter
     for play in bench.plays:
@@ -158,25 +183,35 @@ def check_repeats(bench: Bench) -> Iterator[str]:
 
 
 def check_batch(bench: Bench) -> Iterator[str]:
-    """Play the same actions in a batch. Every entry must equal the single environment of its seed to the bit."""
+    """Play the same actions in a batch.
+
+    Every entry must equal the single environment of its seed to the bit.
+    """
     task = bench.task
     plays = [bench.plays[entry] for entry in REPEATED]
     programs = batch.programs(task)
-    draw = Draw.parse("train", task)
+    source = ContextSource.parse("train", task)
     action_dtype = ActionCheck(task.action_space).dtype
     with precision(task):
-        episodes, last, _ = programs.begin(np.stack([seed_key(play.seed) for play in plays]), draw)
+        episodes, last, _ = programs.begin(
+            np.stack([seed_key(play.seed) for play in plays]), source
+        )
         first = [(play.observation, play.info) for play in plays]
-        faults = [f"{_at(plays[entry], 0)} {fault}." for entry, fault in _unequal_beginnings(first, last)]
+        faults = [
+            f"{_at(plays[entry], 0)} {fault}." for entry, fault in _unequal_beginnings(first, last)
+        ]
         for t in range(STEPS):
             moments = [play.moments[t] for play in plays]
             actions = np.stack([np.asarray(moment.action, action_dtype) for moment in moments])
             episodes, step, _ = programs.advance(episodes, actions, NO_LIMIT)
-            faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in _unequal_steps(task, moments, step)]
+            faults += [
+                f"{_at(plays[entry], t + 1)} {fault}."
+                for entry, fault in _unequal_steps(task, moments, step)
+            ]
             restarts = [moment.restart for moment in moments]
             if any(restarts):
                 over = np.array([restart is not None for restart in restarts])
-                episodes, last, _ = programs.reset_where(over, episodes, step, draw)
+                episodes, last, _ = programs.reset_where(over, episodes, step, source)
                 differences = _unequal_beginnings(restarts, last)
                 faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in differences]
             if faults:
@@ -188,22 +223,36 @@ def check_batch(bench: Bench) -> Iterator[str]:
 
 
 def _unequal_steps(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch whose step differs from the single environment's, and the difference."""
+    """Yield entries of a batch whose step differs
+    from the single environment's, and the difference.
+    """
     step = jax.tree.map(np.asarray, step)
     reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
-    by_name = {"observation": step.observation, "reward": reward, "terminated": step.terminated, "info": step.info}
+    by_name = {
+        "observation": step.observation,
+        "reward": reward,
+        "terminated": step.terminated,
+        "info": step.info,
+    }
     for entry, moment in enumerate(moments):
         for name, batched in by_name.items():
-            yield from ((entry, fault) for fault in _unequal_entries(name, getattr(moment, name), batched, entry))
+            yield from (
+                (entry, fault)
+                for fault in _unequal_entries(name, getattr(moment, name), batched, entry)
+            )
 
 
 def _unequal_beginnings(beginnings: list[Any], last: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch whose first observation differs from the single environment's, and the difference."""
+    """Yield entries of a batch whose first observation differs
+    from the single environment's, and the difference.
+    """
     last = jax.tree.map(np.asarray, last)
     for entry, beginning in enumerate(beginnings):
         if beginning is not None:
             observation, info = beginning
-            for fault in _unequal_entries("first observation", observation, last.observation, entry):
+            for fault in _unequal_entries(
+                "first observation", observation, last.observation, entry
+            ):
                 yield entry, fault
             for fault in _unequal_entries("first info", info, last.info, entry):
                 yield entry, fault
@@ -214,11 +263,16 @@ def _unequal_entries(name: str, single: Any, batched: Any, entry: int) -> Iterat
         for key, values in batched.items():
             yield from _unequal_entries(f"{name}[{key!r}]", single[key], values, entry)
     elif bits(np.asarray(single).astype(batched.dtype)) != bits(batched[entry]):
-        yield f"entry {entry} of a batch has the {name} {batched[entry]!r:.200}, the single env {single!r:.200}"
+        yield (
+            f"entry {entry} of a batch has the {name} {batched[entry]!r:.200}, the single env "
+            f"{single!r:.200}"
+        )
 
 
 def check_masks(bench: Bench) -> Iterator[str]:
-    """Check that info and method give one mask, some action is legal, and a forbidden one leaves the state alone."""
+    """Check that info and method give one mask, some action is legal,
+    and a forbidden one leaves the state alone.
+    """
     env = bench.env
     space = bench.task.action_space
     for play in bench.plays:
@@ -226,7 +280,9 @@ def check_masks(bench: Bench) -> Iterator[str]:
         for t, (info, over) in enumerate(infos):
             masks = np.split(info["action_mask"], np.cumsum(action_sizes(space))[:-1])
             if not over and not all(mask.any() for mask in masks):
-                yield f"{_at(play, t)} action_mask forbids every action, and the episode is not over."
+                yield (
+                    f"{_at(play, t)} action_mask forbids every action, and the episode is not over."
+                )
                 return
             if t and info["invalid_action"]:
                 yield f"{_at(play, t)} an action that action_mask allows is called invalid."
@@ -236,7 +292,10 @@ def check_masks(bench: Bench) -> Iterator[str]:
     for t in range(40):
         mask = info["action_mask"]
         if t < 2 and bits(mask.astype(bool)) != bits(env.action_masks()):
-            yield f"info['action_mask'] is {mask}, action_masks() gives {env.action_masks().astype(int)}."
+            yield (
+                f"info['action_mask'] is {mask}, action_masks() gives "
+                f"{env.action_masks().astype(int)}."
+            )
         if not mask.all():
             state = leaves(env.episode.state)
             action = illegal_action(rng, space, mask)
@@ -259,12 +318,17 @@ def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> An
     ends = np.cumsum(action_sizes(space))
     choice = int(np.searchsorted(ends, forbidden, side="right"))
     action = random_action(rng, space, mask)
-    action.ravel()[choice] = space.start.ravel()[choice] + forbidden - (ends[choice - 1] if choice else 0)
+    action.ravel()[choice] = (
+        space.start.ravel()[choice] + forbidden - (ends[choice - 1] if choice else 0)
+    )
     return action
 
 
 def check_hostile_actions(bench: Bench) -> Iterator[str]:
-    """Step with values that are not actions. Each must be refused with a sentence and change nothing."""
+    """Step with values that are not actions.
+
+    Each must be refused with a sentence and change nothing.
+    """
     env = bench.env
     space = bench.task.action_space
     env.reset(seed=0)
@@ -286,7 +350,10 @@ def check_hostile_actions(bench: Bench) -> Iterator[str]:
 
 
 def check_splits(bench: Bench) -> Iterator[str]:
-    """Sample contexts of both splits. None may be in both, and a numbered context must stay the same."""
+    """Sample contexts of both splits.
+
+    None may be in both, and a numbered context must stay the same.
+    """
 
     def contexts(split: str | int, count: int) -> set[bytes]:
         env = bench.make(split)
@@ -300,7 +367,9 @@ def check_splits(bench: Bench) -> Iterator[str]:
     train = contexts("train", CONTEXTS)
     test = contexts("test", CONTEXTS)
     if shared := train & test:
-        yield f"{len(shared)} of {len(train)} contexts of the train split are in the test split too."
+        yield (
+            f"{len(shared)} of {len(train)} contexts of the train split are in the test split too."
+        )
     if len(train) < CONTEXTS // 10:
         yield f"The card says that contexts are sampled; {CONTEXTS} episodes have {len(train)}."
     if len(contexts(3, 3)) > 1:
@@ -317,7 +386,10 @@ def check_time_limit(bench: Bench) -> Iterator[str]:
 
 
 def check_branches(bench: Bench) -> Iterator[str]:
-    """Save the state in mid-episode, continue and restore it. The same steps must follow to the bit, until the end."""
+    """Save the state in mid-episode, continue and restore it.
+
+    The same steps must follow to the bit, until the end.
+    """
     play = bench.plays[0]
     actions = play.first_actions(6)
     env = TimeLimit(bench.make(), len(actions))
@@ -337,19 +409,26 @@ def check_branches(bench: Bench) -> Iterator[str]:
 
 
 def check_copies(bench: Bench) -> Iterator[str]:
-    """Copy an environment in mid-episode. Both must continue alike, and neither may affect the other."""
+    """Copy an environment in mid-episode.
+
+    Both must continue alike, and neither may affect the other.
+    """
     env = bench.make()
     play = bench.plays[0]
     actions = play.first_actions(4)
     env.reset(seed=play.seed)
-    twin = copy.deepcopy(env, {id(bench.task): bench.task})  # tasks are immutable: only the environment is copied
+    # Tasks are immutable: only the environment is copied.
+    twin = copy.deepcopy(env, {id(bench.task): bench.task})
     observations = [bits(twin.step(action)[0]) for action in actions]
     if [bits(env.step(action)[0]) for action in actions] != observations:
         yield "A copy of the environment does not go on as the environment does."
 
 
 def check_text(bench: Bench) -> Iterator[str]:
-    """Play the text view. It must describe and explain, and play a reply that is no action as ``noop_action``."""
+    """Play the text view.
+
+    It must describe and explain, and play a reply that is no action as ``noop_action``.
+    """
     task = bench.task
     text = bench.make_text()
     plain = bench.env
@@ -357,7 +436,9 @@ def check_text(bench: Bench) -> Iterator[str]:
     if fault := _no_text(text, observation):
         yield fault
         return
-    if task.describe(text.episode.state, text.params) != task.describe(text.episode.state, text.params):
+    if task.describe(text.episode.state, text.params) != task.describe(
+        text.episode.state, text.params
+    ):
         yield "describe gives other words for the same state."
     if not task.how_to_act().strip():
         yield "how_to_act() says nothing."
@@ -371,7 +452,10 @@ def check_text(bench: Bench) -> Iterator[str]:
             read = None
         if read is not None:
             if reply in NEVER_AN_ACTION:
-                yield f"parse reads {reply!r} as the action {read!r}: a reply that is no action raises a ValueError."
+                yield (
+                    f"parse reads {reply!r} as the action {read!r}: a reply that is no action "
+                    f"raises a ValueError."
+                )
                 return
             if reply and np.asarray(read) not in task.action_space:
                 yield f"parse reads {reply!r:.40} as {read!r}, which is not in {task.action_space}."
@@ -384,8 +468,15 @@ def check_text(bench: Bench) -> Iterator[str]:
             return
         if not (info.get("invalid_action") and info["invalid_reason"]):
             yield f"The reply {reply!r:.40} is no action, and info does not say so with a reason."
-        if (bits(reward), terminated, leaves(text.episode)) != (bits(paid), over, leaves(plain.episode)):
-            yield f"The reply {reply!r:.40} is no action, and is not played as noop_action(), to the bit."
+        if (bits(reward), terminated, leaves(text.episode)) != (
+            bits(paid),
+            over,
+            leaves(plain.episode),
+        ):
+            yield (
+                f"The reply {reply!r:.40} is no action, and is not played as noop_action(), to the "
+                f"bit."
+            )
             return
 
 
@@ -404,7 +495,10 @@ def check_spelling(bench: Bench) -> Iterator[str]:
             return
         _, reward, terminated, _, info = text.step(reply)
         if "invalid_reason" in info and "invalid_reason" not in moment.info:
-            yield f"spell writes the action {action} as {reply!r:.60}, which is refused: {info['invalid_reason']}."
+            yield (
+                f"spell writes the action {action} as {reply!r:.60}, which is refused: "
+                f"{info['invalid_reason']}."
+            )
             return
         if (bits(reward), terminated) != (bits(moment.reward), moment.terminated):
             yield f"spell writes the action {action} as {reply!r:.60}, which plays another action."
@@ -418,8 +512,8 @@ def _no_text(text: TextEnv, observation: str) -> str:
     if observation in text.observation_space:
         return ""
     return (
-        f"describe gives no text of printable ASCII characters, {MAX_OBSERVATION_CHARACTERS} at most: "
-        f"{observation!r:.200}."
+        f"describe gives no text of printable ASCII characters, {MAX_OBSERVATION_CHARACTERS} at "
+        f"most: {observation!r:.200}."
     )
 
 
@@ -429,7 +523,11 @@ def check_picture(bench: Bench) -> Iterator[str]:
     task = bench.task
     env.reset(seed=0)
     picture = task.draw(env.episode.state, env.params)
-    if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape == task.picture_shape):
+    if not (
+        isinstance(picture, np.ndarray)
+        and picture.dtype == np.uint8
+        and picture.shape == task.picture_shape
+    ):
         dtype = getattr(picture, "dtype", type(picture).__name__)
         yield f"draw gives {dtype} {np.shape(picture)}, not uint8 {task.picture_shape}."
 
@@ -463,7 +561,10 @@ def advise_on_card(bench: Bench) -> Iterator[str]:
     except (ImportError, AttributeError, TypeError, ValueError):
         can_be_made = False
     if not can_be_made:
-        yield f"The card's entry_point {card.entry_point!r} makes no {type(task).__name__}: its id cannot make it."
+        yield (
+            f"The card's entry_point {card.entry_point!r} makes no {type(task).__name__}: its id "
+            f"cannot make it."
+        )
 
 
 class Check(NamedTuple):
@@ -480,14 +581,18 @@ CHECKS = {
     "single equals batch": Check(check_batch, lambda bench: not bench.host),
     "action masks": Check(check_masks, lambda bench: "action_mask" in bench.plays[0].info),
     "hostile actions": Check(check_hostile_actions),
-    "train and test apart": Check(check_splits, lambda bench: bench.task.card.contexts and not bench.host),
+    "train and test apart": Check(
+        check_splits, lambda bench: bench.task.card.contexts and not bench.host
+    ),
     "time limit truncates": Check(check_time_limit),
     "save, restore, branch": Check(check_branches),
     "copies": Check(check_copies),
     "text view": Check(check_text),
     "spelling of actions": Check(check_spelling),
     "picture": Check(check_picture),
-    "pettingzoo's parallel_api_test": Check(check_pettingzoo, lambda bench: bench.task.card.agents > 1),
+    "pettingzoo's parallel_api_test": Check(
+        check_pettingzoo, lambda bench: bench.task.card.agents > 1
+    ),
 }
 
 
@@ -498,7 +603,9 @@ def findings(task: Described) -> Iterator[Finding]:
     """
     refuse_after_fork()
     if not isinstance(task, Described):
-        raise TypeError(f"A task is checked, such as card.build() or env.unwrapped.task gives; got {task!r}.")
+        raise TypeError(
+            f"A task is checked, such as card.build() or env.unwrapped.task gives; got {task!r}."
+        )
     bench: Any = None
 
     def build(_: Any) -> Iterator[str]:
@@ -523,7 +630,11 @@ def _find(name: str, check: Callable[[Any], Iterator[str]], bench: Any) -> Findi
         faults += check(bench)
     except Exception as error:
         message = " ".join(str(error).split())
-        faults.append(message if isinstance(error, ContractError) else f"{type(error).__name__}: {message:.500}")
+        faults.append(
+            message
+            if isinstance(error, ContractError)
+            else f"{type(error).__name__}: {message:.500}"
+        )
     return Finding(name, time.perf_counter() - start, tuple(faults), ())
 
 
@@ -534,7 +645,8 @@ def check_task(task: Described) -> None:
         task: an instance, such as ``card.build()`` gives.
 
     Raises:
-        ContractError: there are faults. The message has a sentence for each, with the name of the check.
+        ContractError: there are faults. The message has a sentence for each, with the name of the
+            check.
     """
     faults = [f"{finding.check}: {fault}" for finding in findings(task) for fault in finding.faults]
     if faults:
@@ -548,7 +660,7 @@ def forget_programs() -> None:
     jax.clear_caches()
 
 
-# -- where and how two plays differ ------------------------------------------------------------------------------------
+# -- where and how two plays differ ----------------------------------------------------------------
 
 
 def _at(play: Play, t: int) -> str:
@@ -566,8 +678,12 @@ def _difference(play: Play, repeat: Play) -> str:
     """Say where two plays differ first; empty if they are equal to the bit."""
     if bits(play.observation) != bits(repeat.observation):
         return f"{_at(play, 0)} the first observation differs"
-    for t, (moment, repeated_moment) in enumerate(zip(play.moments, repeat.moments, strict=True), 1):
-        for name, value, repeated_value in zip(Moment._fields, moment, repeated_moment, strict=True):
+    for t, (moment, repeated_moment) in enumerate(
+        zip(play.moments, repeat.moments, strict=True), 1
+    ):
+        for name, value, repeated_value in zip(
+            Moment._fields, moment, repeated_moment, strict=True
+        ):
             if name == "restart":
                 pairs = list(zip(value or (), repeated_value or (), strict=True))
             else:

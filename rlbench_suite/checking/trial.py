@@ -1,4 +1,6 @@
-"""A task on trial: its environment and two recorded plays, which all checks share (``checks.py``)."""
+"""A task on trial: its environment and two recorded plays,
+which all checks share (``checks.py``).
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,15 @@ from rlbench_suite.core.host import HostTask
 SEEDS = (7, 2**40)
 STEPS = 160
 RESET_AFTER = 48
-"""Steps after which the first play resets an episode that has not ended, so that it holds several episodes. The other
-play goes on, because some faults come late."""
+"""Steps after which the first play resets an episode that has not ended, so that it holds several
+episodes. The other play goes on, because some faults come late.
+"""
 
 
 class Moment(NamedTuple):
-    """One step of a play; ``restart`` has the first observation and info of the next episode if this one is over."""
+    """One step of a play; ``restart`` has the first observation
+    and info of the next episode if this one is over.
+    """
 
     action: Any
     observation: Any
@@ -75,17 +80,29 @@ class Bench:
         return [self.play(self.env, seed) for seed in SEEDS]
 
     def play(self, env: TaskEnv, seed: int, actions: list[Any] | None = None) -> Play:
-        """Play several episodes by the given actions, or by random legal ones, half of them at the bounds of a Box."""
+        """Play several episodes by the given actions,
+        or by random legal ones, half of them at the bounds of a Box.
+        """
         rng = np.random.default_rng(seed)
         first = observation, info = env.reset(seed=seed)
         moments = []
         age = 0
         for t in range(STEPS):
-            action = random_action(rng, self.task.action_space, info.get("action_mask")) if not actions else actions[t]
+            action = (
+                random_action(rng, self.task.action_space, info.get("action_mask"))
+                if not actions
+                else actions[t]
+            )
             observation, reward, terminated, truncated, info = env.step(action)
             age += 1
-            restart = env.reset() if terminated or truncated or (age == RESET_AFTER and seed == SEEDS[0]) else None
-            moments.append(Moment(action, observation, reward, terminated, truncated, info, restart))
+            restart = (
+                env.reset()
+                if terminated or truncated or (age == RESET_AFTER and seed == SEEDS[0])
+                else None
+            )
+            moments.append(
+                Moment(action, observation, reward, terminated, truncated, info, restart)
+            )
             if restart:
                 age = 0
                 info = restart[1]
@@ -99,10 +116,16 @@ def random_action(rng: np.random.Generator, space: Any, mask: np.ndarray | None)
         high = np.minimum(space.high, 1e6)
         share = rng.random(space.shape)
         inside = np.where(rng.random() < 0.5, share, share > 0.5)
-        return np.clip(low + inside * (high.astype(float) - low), space.low, space.high).astype(space.dtype)
+        return np.clip(low + inside * (high.astype(float) - low), space.low, space.high).astype(
+            space.dtype
+        )
     sizes = action_sizes(space)
-    masks = [np.ones(size) for size in sizes] if mask is None else np.split(mask, np.cumsum(sizes)[:-1])
+    masks = (
+        [np.ones(size) for size in sizes] if mask is None else np.split(mask, np.cumsum(sizes)[:-1])
+    )
     allowed = [np.flatnonzero(mask_of_choice) for mask_of_choice in masks]
-    choices = np.array([rng.choice(legal) if legal.size else 0 for legal in allowed]).reshape(space.shape)
+    choices = np.array([rng.choice(legal) if legal.size else 0 for legal in allowed]).reshape(
+        space.shape
+    )
     action = space.start + choices
     return action.astype(space.dtype) if space.shape else int(action)

@@ -1,6 +1,7 @@
 """The command lines: ``rlsuite``, ``rlsuite-eval``, ``rlsuite-data`` and ``rlsuite-leaderboard``.
 
-Commands do their slow imports when they run, so that ``rlsuite list`` and ``--help`` answer at once.
+Commands do their slow imports when they run, so that ``rlsuite list`` and ``--help`` answer at
+once.
 """
 
 import math
@@ -64,8 +65,9 @@ def _naming_values() -> Iterator[None]:
 class App(typer.Typer):
     """A command-line program that prints errors a user can fix as one sentence on stderr.
 
-    The exit code is 2 for a wrong argument, and 1 where a file could not be written. Warnings of Gymnasium's logger are
-    plain lines on stderr, too. Without ``help``, the callback's docstring is the help text.
+    The exit code is 2 for a wrong argument, and 1 where a file could not be written. Warnings of
+    Gymnasium's logger are plain lines on stderr, too. Without ``help``, the callback's docstring is
+    the help text.
     """
 
     def __init__(self, help: str | None = None, commands: type[Commands] = Commands) -> None:
@@ -85,12 +87,16 @@ class App(typer.Typer):
                 return super().__call__(*args, **kwargs)
         except (ValueError, OSError, ImportError) as error:
             print(f"error: {_sentence(error)}", file=sys.stderr)
-            sys.exit(1 if isinstance(error, CannotWrite) or getattr(error, "errno", None) in DISK else 2)
+            sys.exit(
+                1 if isinstance(error, CannotWrite) or getattr(error, "errno", None) in DISK else 2
+            )
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Print warnings of Gymnasium's logger, which are coloured, as plain lines on stderr, and others as usual."""
+    """Print warnings of Gymnasium's logger, which are coloured,
+    as plain lines on stderr, and others as usual.
+    """
     show_as_usual = warnings.showwarning
 
     def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
@@ -105,8 +111,14 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the message of an error; that of the system without its number, but with the file that was asked for."""
-    if isinstance(error, OSError) and error.strerror and (file := error.filename2 or error.filename):
+    """Return the message of an error; that of the system without its number,
+    but with the file that was asked for.
+    """
+    if (
+        isinstance(error, OSError)
+        and error.strerror
+        and (file := error.filename2 or error.filename)
+    ):
         return f"{file}: {error.strerror}."
     return str(error)
 
@@ -162,13 +174,16 @@ def prepare_jax(pool: int | None = None) -> None:
 
 
 def _compilation_cache() -> Path | None:
-    """Return the folder in which JAX keeps compiled programs between commands, or None if it cannot be written.
+    """Return the folder in which JAX keeps compiled programs between commands,
+    or None if it cannot be written.
 
-    We limit its size ourselves. JAX's own limit needs another package, and it stops caching once a process is killed
-    during a write.
+    We limit its size ourselves. JAX's own limit needs another package, and it stops caching once a
+    process is killed during a write.
     """
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla")
+        folder = Path(
+            os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla"
+        )
         version_folder = folder / f"jaxlib-{version('jaxlib')}"
         version_folder.mkdir(parents=True, exist_ok=True)
         if not os.access(version_folder, os.W_OK | os.X_OK):

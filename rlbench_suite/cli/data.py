@@ -20,7 +20,10 @@ from rlbench_suite.evaluation.report.whole_table import Table
 app = App(help="List, build, download and verify offline datasets, in Minari's format and folder.")
 
 Names = Annotated[
-    str, typer.Argument(help="Datasets, separated by commas: `hover/medium`, `hover` (all of hover), `all`.")
+    str,
+    typer.Argument(
+        help="Datasets, separated by commas: `hover/medium`, `hover` (all of hover), `all`."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace installed datasets.")]
 
@@ -33,16 +36,23 @@ def list_datasets() -> None:
     """
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("dataset", "episodes", "steps", "score", "MB", "installed"):
-        table.add_column(column, no_wrap=True, justify="left" if column in ("dataset", "installed") else "right")
+        table.add_column(
+            column, no_wrap=True, justify="left" if column in ("dataset", "installed") else "right"
+        )
     for entry in registry.datasets().catalogue().values():
         numbers = ("", "", "")
         if fingerprint := entry.fingerprint:
-            numbers = (f"{fingerprint.steps:,}", f"{entry.score:.2f}", f"{fingerprint.megabytes:.0f}")
+            numbers = (
+                f"{fingerprint.steps:,}",
+                f"{entry.score:.2f}",
+                f"{fingerprint.megabytes:.0f}",
+            )
         installed = "yes" if (_root() / entry.id / "data").is_dir() else ""
         table.add_row(entry.id, str(entry.episodes), *numbers, installed)
     Console().print(table)
     print(
-        f"Folder: {_root()} (set by MINARI_DATASETS_PATH). Score: mean over episodes; 0 is the better of random play "
+        f"Folder: {_root()} (set by MINARI_DATASETS_PATH). Score: mean over episodes; 0 is the "
+        f"better of random play "
         "and doing nothing, 1 is the reference player."
     )
 
@@ -54,7 +64,9 @@ def _root() -> Path:
 
 @app.command()
 def show(
-    dataset: Annotated[str, typer.Argument(help="Id of a dataset; `rlsuite/` and the version may be left out.")],
+    dataset: Annotated[
+        str, typer.Argument(help="Id of a dataset; `rlsuite/` and the version may be left out.")
+    ],
 ) -> None:
     """Show a dataset: its recipe, and the measured size, return and content hashes.
 
@@ -67,8 +79,13 @@ def show(
         "task": f"{entry.card.id}: {entry.card.summary}",
         "difficulty": entry.difficulty or "",
         "player": entry.described(),
-        "episodes": f"{entry.episodes}, the first of each seed {entry.seeds[0]} to {entry.seeds[-1]} (train split)",
-        "reference scores": f"random {scores['random'].mean:g}, reference {scores['reference'].mean:g}",
+        "episodes": (
+            f"{entry.episodes}, the first of each seed {entry.seeds[0]} to {entry.seeds[-1]} "
+            f"(train split)"
+        ),
+        "reference scores": (
+            f"random {scores['random'].mean:g}, reference {scores['reference'].mean:g}"
+        ),
     }
     if fingerprint:
         facts |= {
@@ -103,8 +120,11 @@ def download(
     remote: Annotated[
         str | None,
         typer.Option(
-            help="Source: `https://HOST/PATH`, `file:///PATH` or `hf://ORGANISATION`. [default: the environment "
-            "variable RLSUITE_DATA_REMOTE, or `remote` in `[data]` of ~/.config/rlbench_suite/config.toml]",
+            help=(
+                "Source: `https://HOST/PATH`, `file:///PATH` or `hf://ORGANISATION`. [default: the "
+                "environment variable RLSUITE_DATA_REMOTE, or `remote` in `[data]` of "
+                "~/.config/rlbench_suite/config.toml]"
+            ),
             show_default=False,
         ),
     ] = None,
@@ -119,8 +139,8 @@ def download(
         remote = data.configured()
     if remote is None:
         print(
-            "No remote is configured (--remote, RLSUITE_DATA_REMOTE). Building from the recipe, which gives the same "
-            "dataset."
+            "No remote is configured (--remote, RLSUITE_DATA_REMOTE). Building from the recipe, "
+            "which gives the same dataset."
         )
         return build(names, force)
     _install(names, lambda entry, bar: data.download(entry, remote, force=force, show=bar), force)
@@ -167,7 +187,10 @@ def verify(names: Names) -> None:
         with _bar(entry.id) as bar:
             verdict = registry.datasets().verify(entry, show=bar)
         equal = "to the bit" if verdict.difference == 0 else f"within {verdict.difference:.2g}"
-        print(f"{entry.id} is verified: content known from {verdict.origin}, {verdict.steps:,} steps replayed {equal}.")
+        print(
+            f"{entry.id} is verified: content known from {verdict.origin}, {verdict.steps:,} steps "
+            f"replayed {equal}."
+        )
 
 
 @app.command()
@@ -201,7 +224,10 @@ def fingerprint(names: Names) -> None:
             _build(entry, True, bar)
         measured = registry.datasets().fingerprint(entry)
         score = entry.card.normalise(measured.mean_return, entry.difficulty)
-        print(f"{entry.id}: {measured.steps:,} steps, score {score:.4f}, {measured.megabytes:g} MB", flush=True)
+        print(
+            f"{entry.id}: {measured.steps:,} steps, score {score:.4f}, {measured.megabytes:g} MB",
+            flush=True,
+        )
 
 
 @contextmanager
@@ -215,7 +241,9 @@ def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
     )
     console = Console()
     try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as progress:
             task = progress.add_task(name, total=None)
             yield lambda what, completed, total: progress.update(
                 task, description=f"{what} {name}", completed=completed, total=total

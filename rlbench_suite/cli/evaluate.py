@@ -1,4 +1,6 @@
-"""``rlsuite-eval``: train agents, evaluate them on held-out episodes, and report scores with intervals."""
+"""``rlsuite-eval``: train agents, evaluate them on held-out episodes,
+and report scores with intervals.
+"""
 
 from typing import Any
 
@@ -11,7 +13,9 @@ class _RunUnlessNamed(Commands):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments, those of ``run`` if they begin with an option."""
-        is_option = bool(args) and args[0].startswith("-") and args[0] not in HELP["help_option_names"]
+        is_option = (
+            bool(args) and args[0].startswith("-") and args[0] not in HELP["help_option_names"]
+        )
         if not args or is_option:
             args = ["run", *args]
         return super().parse_args(ctx, args)

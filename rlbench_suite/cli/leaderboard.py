@@ -1,4 +1,6 @@
-"""``rlsuite-leaderboard``: pack runs into archives, verify them by replay, and build result pages."""
+"""``rlsuite-leaderboard``: pack runs into archives,
+verify them by replay, and build result pages.
+"""
 
 import os
 import sys
@@ -20,44 +22,60 @@ from rlbench_suite.evaluation.report.whole_table import Table
 if TYPE_CHECKING:
     from rlbench_suite.leaderboard.verify import Verdict
 
-app = App(help="Pack runs into archives that anyone can replay, verify them, and build pages of verified results.")
+app = App(
+    help=(
+        "Pack runs into archives that anyone can replay, verify them, and build pages of verified "
+        "results."
+    )
+)
 
 WING = "rlbench_suite.leaderboard"
-"""Package that is loaded by name, as families and agents are, because the kernel imports no wing."""
+"""Package that is loaded by name, as families and agents are, because the kernel imports no wing.
+"""
 
-Archives = Annotated[list[Path], typer.Argument(help="Archives that `pack` wrote.", show_default=False)]
+Archives = Annotated[
+    list[Path], typer.Argument(help="Archives that `pack` wrote.", show_default=False)
+]
 
 
 @app.command()
 def pack(
     run: Annotated[Path, typer.Argument(help="Directory of a finished run of `rlsuite-eval`.")],
     agent: Annotated[
-        str | None, typer.Option(help="Agent of the run. [default: its only one]", show_default=False)
+        str | None,
+        typer.Option(help="Agent of the run. [default: its only one]", show_default=False),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the entry. [default: the agent's]", show_default=False)
+        str | None,
+        typer.Option(help="Name of the entry. [default: the agent's]", show_default=False),
     ] = None,
     entry_version: Annotated[int, typer.Option(help="Version of the entry: 1, 2, ...")] = 1,
-    author: Annotated[list[str] | None, typer.Option(help="An author; may be repeated.", show_default=False)] = None,
+    author: Annotated[
+        list[str] | None, typer.Option(help="An author; may be repeated.", show_default=False)
+    ] = None,
     link: Annotated[
-        list[str] | None, typer.Option(help="Link to a paper or code; may be repeated.", show_default=False)
+        list[str] | None,
+        typer.Option(help="Link to a paper or code; may be repeated.", show_default=False),
     ] = None,
     description: Annotated[
         str, typer.Option(help="A few sentences on what is new in this entry.", show_default=False)
     ] = "",
     suites: options.SelectedTasks = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write. [default: NAME-vVERSION.zip]", show_default=False)
+        Path | None,
+        typer.Option(help="File to write. [default: NAME-vVERSION.zip]", show_default=False),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Verify the archive; delete it if it fails.")
     ] = True,
 ) -> None:
-    """Pack a run into an archive: every action of every evaluation episode, and the claimed results.
+    """Pack a run into an archive: every action of every evaluation episode,
+    and the claimed results.
 
     **Examples**
 
-    * `rlsuite-leaderboard pack runs/ppo-smoke-smoke --author "Ada Lovelace" --link https://example.org/paper`
+    * `rlsuite-leaderboard pack runs/ppo-smoke-smoke --author "Ada Lovelace" --link
+      https://example.org/paper`
 
     * `rlsuite-leaderboard pack runs/all --agent ppo --name ppo-wide --suite motor --out wide.zip`
     """
@@ -91,12 +109,15 @@ def pack(
             raise typer.Exit(1)
     size = to.stat().st_size
     print(
-        f"{to}: {entry.title}, {_count(len(submission.tasks), 'task')}, {_count(seeds, 'seed')}, {size / 1e6:.2f} MB, "
-        f"{_manner(verdict) if check else 'not verified'}."
+        f"{to}: {entry.title}, {_count(len(submission.tasks), 'task')}, {_count(seeds, 'seed')}, "
+        f"{size / 1e6:.2f} MB, {_manner(verdict) if check else 'not verified'}."
     )
     if not entry.authors:
         print(
-            "warning: no authors are named, so no later version can replace this one; add them with --author.",
+            (
+                "warning: no authors are named, so no later version can replace this one; add them "
+                "with --author."
+            ),
             file=sys.stderr,
         )
 
@@ -107,7 +128,8 @@ def verify(archives: Archives) -> None:
 
     Each archive is read in its own process, with limits on time, memory and output.
 
-    Exit codes: 0 all were accepted, 1 one was rejected (the reasons are on stderr), 2 a wrong argument.
+    Exit codes: 0 all were accepted, 1 one was rejected (the reasons are on stderr), 2 a wrong
+    argument.
 
     **Example**: `rlsuite-leaderboard verify ppo-v1.zip`
     """
@@ -131,23 +153,30 @@ def verify(archives: Archives) -> None:
 def submit(
     archive: Annotated[Path, typer.Argument(help="Archive that `pack` wrote.")],
     to: Annotated[
-        Path, typer.Argument(help="Directory of submissions, or a checkout of a repository that contains them.")
+        Path,
+        typer.Argument(
+            help="Directory of submissions, or a checkout of a repository that contains them."
+        ),
     ],
     confirm_authors: Annotated[
         bool,
         typer.Option(
             "--confirm-authors",
-            help="For the board's maintainer: confirm that the named authors sent it. A new version needs this.",
+            help=(
+                "For the board's maintainer: confirm that the named authors sent it. A new version "
+                "needs this."
+            ),
         ),
     ] = False,
 ) -> None:
     """Verify an archive, copy it to the submissions and record its arrival in `log.jsonl`.
 
-    A duplicate is refused: an archive in which most episodes repeat the actions of an earlier submission. In a git
-    checkout, both files are committed with your own git; you push them yourself.
+    A duplicate is refused: an archive in which most episodes repeat the actions of an earlier
+    submission. In a git checkout, both files are committed with your own git; you push them
+    yourself.
 
-    Anybody can type the names of authors. So a new version of an entry is refused until the maintainer of the board,
-    who knows its authors, submits it with `--confirm-authors`.
+    Anybody can type the names of authors. So a new version of an entry is refused until the
+    maintainer of the board, who knows its authors, submits it with `--confirm-authors`.
 
     **Examples**
 
@@ -170,8 +199,12 @@ def submit(
 @app.command()
 def build(
     submissions: Annotated[Path, typer.Argument(help="Directory of archives.")],
-    site: Annotated[Path, typer.Argument(help="Directory to write: new, empty, or an earlier site.")],
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replay every archive, even those verified before.")] = False,
+    site: Annotated[
+        Path, typer.Argument(help="Directory to write: new, empty, or an earlier site.")
+    ],
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Replay every archive, even those verified before.")
+    ] = False,
 ) -> None:
     """Verify all archives and write static pages: rankings, a page for each entry, `results.json`.
 
@@ -220,7 +253,8 @@ def _print_verdict(path: Path, verdict: "Verdict") -> None:
     console = output_console()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     columns = (
-        "task", "return", "score", "95 % interval", "success", "cost", "seeds", "episodes", "training steps", "time"
+        "task", "return", "score", "95 % interval", "success", "cost", "seeds", "episodes",
+        "training steps", "time"
     )  # fmt: skip
     for column in columns:
         table.add_column(column, justify="left" if column == "task" else "right", no_wrap=True)
@@ -257,7 +291,9 @@ def _cost(task: str, mean: float) -> str:
     constraint = registry.constraint(task)
     if constraint is None:
         return "-"
-    return f"{mean:.3g} of {constraint.limit:g}" + " [red]violates[/]" * bool(constraint.broken_by(mean))
+    return f"{mean:.3g} of {constraint.limit:g}" + " [red]violates[/]" * bool(
+        constraint.broken_by(mean)
+    )
 
 
 def _count(number: int, singular: str, plural: str = "") -> str:

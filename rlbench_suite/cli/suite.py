@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from rlbench_suite.core.task import Task
     from rlbench_suite.core.task_card import TaskCard
 
-app = App(help="List and show tasks, play and record them, serve them to language models, and measure their speed.")
+app = App(
+    help=(
+        "List and show tasks, play and record them, serve them to language models, and measure "
+        "their speed."
+    )
+)
 app.add_typer(puzzles.app, name="puzzles")
 app.add_typer(dev.app, name="dev")
 app.command()(serve.serve)
@@ -48,13 +53,18 @@ def list_tasks(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help="List only tasks whose id, summary or tags contain all these words, in any case.", show_default=False
+            help="List only tasks whose id, summary or tags contain all these words, in any case.",
+            show_default=False,
         ),
     ] = None,
-    family: Annotated[str | None, typer.Option(help="List only this family.", show_default=False)] = None,
+    family: Annotated[
+        str | None, typer.Option(help="List only this family.", show_default=False)
+    ] = None,
     tag: Annotated[
         list[str] | None,
-        typer.Option(help="List only tasks with this tag; repeat it to require several.", show_default=False),
+        typer.Option(
+            help="List only tasks with this tag; repeat it to require several.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -90,13 +100,23 @@ def list_tasks(
     for card in selected:
         table.add_row("" if card.family == family_above else card.family, card.name, card.summary)
         family_above = card.family
-    Console().print(table if selected else "No task passes every filter; `rlsuite list` shows all tasks.")
-    print(f"Suites: {', '.join(registry.suites())}. Agents: {', '.join(registry.agent_entry_points())}.")
+    Console().print(
+        table if selected else "No task passes every filter; `rlsuite list` shows all tasks."
+    )
+    print(
+        f"Suites: {', '.join(registry.suites())}. Agents: "
+        f"{', '.join(registry.agent_entry_points())}."
+    )
 
 
 def _facts(card: "TaskCard") -> dict[str, Any]:
-    """Return a card as plain data, with its measured scores by difficulty (``default`` if there is only one)."""
-    plain = "id family summary source horizon tags agents objectives weights difficulties contexts variant host optimum"
+    """Return a card as plain data, with its measured scores
+    by difficulty (``default`` if there is only one).
+    """
+    plain = (
+        "id family summary source horizon tags agents objectives weights difficulties contexts "
+        "variant host optimum"
+    )
     tiers = {tier or "default": card.scores(tier) for tier in card.difficulties or (None,)}
     return {
         **{name: getattr(card, name) for name in plain.split()},
@@ -112,15 +132,21 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
             for name, allowed in registry.allowed_settings(card).items()
         },
         "installed": card.installed,
-        "scores": {tier: {who: asdict(s) for who, s in players.items()} for tier, players in tiers.items() if players},
+        "scores": {
+            tier: {who: asdict(s) for who, s in players.items()}
+            for tier, players in tiers.items()
+            if players
+        },
     }
 
 
 @app.command()
 def show(task_id: TaskId, as_json: AsJson = False) -> None:
-    """Show a task: its card, key figures, observation and action components, measures and reference scores.
+    """Show a task: its card, key figures,
+    observation and action components, measures and reference scores.
 
-    Key figures are ranges and accuracies in physical units, such as the range of a drive's set points.
+    Key figures are ranges and accuracies in physical units, such as the range of a drive's set
+    points.
 
     **Examples**
 
@@ -133,7 +159,10 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     tables = component_tables(task)
     optimum = getattr(task, "optimum", card.optimum)
     if as_json:
-        spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
+        spaces = {
+            name: str(getattr(task, f"{name}_space"))
+            for name in ("observation", "action", "reward")
+        }
         components: dict[str, Any] = {
             f"{name}_components": [_as_json(row) for row in rows] for name, rows in tables.items()
         }
@@ -156,13 +185,20 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "source": card.source,
         "family": card.family,
         "horizon": f"{card.horizon} steps{f' of {task.period:.6g} s' if task.period else ''}",
-        "difficulties": ", ".join(f"{tier} ({number:g})" for tier, number in card.difficulties.items()) or "one",
+        "difficulties": ", ".join(
+            f"{tier} ({number:g})" for tier, number in card.difficulties.items()
+        )
+        or "one",
         "as a question": f"difficulty is {load(card.puzzle).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test differ" if card.contexts else "one",
         "agents": str(card.agents),
-        "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),
+        "objectives": ", ".join(
+            f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)
+        ),
         "optimum": "" if optimum is None else f"{optimum:g}",
-        "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
+        "ceiling without memory": ""
+        if task.memoryless_ceiling is None
+        else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
         "success": task.success_meaning,
         "no-op action": action_in_words(task, task.noop_action()),
@@ -176,7 +212,9 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "reward": _space(task.reward_space),
         "tags": ", ".join(card.tags),
     }
-    table = Table(title=f"{card.id}: {card.summary}", title_justify="left", show_header=False, box=None)
+    table = Table(
+        title=f"{card.id}: {card.summary}", title_justify="left", show_header=False, box=None
+    )
     for name, value in facts.items():
         if value:
             table.add_row(f"[bold]{name}", value)
@@ -189,7 +227,9 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     if figures := task.key_figures():
         console.print(_key_figures(figures))
     for title, rows in tables.items():
-        console.print(_components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", rows))
+        console.print(
+            _components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", rows)
+        )
     scores = Table(title="Measured returns on the test split", title_justify="left")
     for column in ("difficulty", "player", "mean", "95 % interval", "episodes", "success", "cost"):
         scores.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
@@ -197,16 +237,27 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         for player, s in card.scores(tier).items():
             measured = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
             interval = f"[{s.low:.4g}, {s.high:.4g}]"
-            scores.add_row(tier or "-", player, f"{s.mean:.4g}", interval, str(s.episodes), *measured)
-    none = f"No measured returns yet; run: {card.measuring_command}" if card.reference else "No reference player."
+            scores.add_row(
+                tier or "-", player, f"{s.mean:.4g}", interval, str(s.episodes), *measured
+            )
+    none = (
+        f"No measured returns yet; run: {card.measuring_command}"
+        if card.reference
+        else "No reference player."
+    )
     console.print(scores if scores.rows else none)
     if card.puzzle:
         console.print(_one_shot_scores(card))
 
 
 def _as_json(row: "Row | Signal | KeyFigure") -> dict[str, Any]:
-    """Return a row, signal or key figure as plain data, with None for the infinities that JSON lacks."""
-    return {name: None if value in (math.inf, -math.inf) else value for name, value in row._asdict().items()}
+    """Return a row, signal or key figure as plain data,
+    with None for the infinities that JSON lacks.
+    """
+    return {
+        name: None if value in (math.inf, -math.inf) else value
+        for name, value in row._asdict().items()
+    }
 
 
 def _settings(card: "TaskCard") -> Table:
@@ -225,7 +276,9 @@ def _key_figures(figures: "tuple[KeyFigure, ...]") -> Table:
     for column in ("name", "meaning", "value", "unit"):
         table.add_column(column, justify="right" if column == "value" else "left")
     for figure in figures:
-        table.add_row(*(escape(text) for text in (figure.name, figure.meaning, figure.value, figure.unit)))
+        table.add_row(
+            *(escape(text) for text in (figure.name, figure.meaning, figure.value, figure.unit))
+        )
     return table
 
 
@@ -236,7 +289,9 @@ def _components(title: str, rows: "list[Row]") -> Table:
         table.add_column(column, justify="right" if column in ("low", "high") else "left")
     for row in rows:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
-        table.add_row(*(escape(text) for text in (row.entries, row.name, row.meaning, row.unit, *bounds)))
+        table.add_row(
+            *(escape(text) for text in (row.entries, row.name, row.meaning, row.unit, *bounds))
+        )
     return table
 
 
@@ -244,7 +299,9 @@ def _one_shot_scores(card: "TaskCard") -> Table:
     """Score trivial answers and the exact solver's."""
     from rlbench_suite.evaluation.analysis.one_shot import NO_SKILL, skill
 
-    table = Table(title="Measured scores of one-shot answers on the test split", title_justify="left")
+    table = Table(
+        title="Measured scores of one-shot answers on the test split", title_justify="left"
+    )
     for column in ("difficulty", "player", "score", "95 % interval", "skill"):
         table.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
     for tier in card.difficulties:
@@ -260,7 +317,10 @@ def _space(space: Any) -> str:
     if hasattr(space, "spaces"):
         return "; ".join(f"{name}: {_space(subspace)}" for name, subspace in space.spaces.items())
     if hasattr(space, "low"):
-        return f"Box of shape {space.shape}, {space.dtype}, from {space.low.min():g} to {space.high.max():g}"
+        return (
+            f"Box of shape {space.shape}, {space.dtype}, from {space.low.min():g} to "
+            f"{space.high.max():g}"
+        )
     return str(space)
 
 
@@ -268,8 +328,8 @@ def _space(space: Any) -> str:
 def context(task_id: TaskId) -> None:
     """Print the constants of a task as a YAML file, to be filled in with those of your own machine.
 
-    The file is then part of an id, `PMSMSpeed-v0?context=my_motor.yaml`, wherever a command takes an id. Calibrate it
-    first, so that scores have a floor and a reference.
+    The file is then part of an id, `PMSMSpeed-v0?context=my_motor.yaml`, wherever a command takes
+    an id. Calibrate it first, so that scores have a floor and a reference.
 
     **Examples**
 
@@ -285,20 +345,29 @@ def context(task_id: TaskId) -> None:
     constants = task.constants()
     if not constants:
         raise ValueError(f"{task.card.id} takes no context: its constants cannot be set.")
-    print(template(task.card.id, constants, task.series(), task.card.source, task.card.context), end="")
+    print(
+        template(task.card.id, constants, task.series(), task.card.source, task.card.context),
+        end="",
+    )
 
 
 @app.command()
 def play(
     task_id: video.OptionalTask = None,
-    reference: Annotated[bool, typer.Option("--reference", help="Watch the family's reference player.")] = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Watch the family's reference player.")
+    ] = False,
     run: video.RunCell = None,
-    window: Annotated[bool, typer.Option("--window", help="Also show the task in a window; needs pygame-ce.")] = False,
+    window: Annotated[
+        bool, typer.Option("--window", help="Also show the task in a window; needs pygame-ce.")
+    ] = False,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the first episode. [default: random]", show_default=False)
+        int | None,
+        typer.Option(help="Seed of the first episode. [default: random]", show_default=False),
     ] = None,
     difficulty: Annotated[
-        str | None, typer.Option(help="Difficulty tier. [default: the task's own]", show_default=False)
+        str | None,
+        typer.Option(help="Difficulty tier. [default: the task's own]", show_default=False),
     ] = None,
 ) -> None:
     """Play a task by typing actions, or watch its reference player or a trained policy.
@@ -319,7 +388,9 @@ def play(
         raise ValueError("Name one player: --reference, or --run RUN CELL.")
     card = video.card_of(task_id, run)
     if window and not find_spec("pygame"):
-        raise ImportError("A window needs pygame-ce; install it with: pip install 'rlbench-suite[render]'")
+        raise ImportError(
+            "A window needs pygame-ce; install it with: pip install 'rlbench-suite[render]'"
+        )
     prepare_jax()
     import gymnasium
     import numpy as np
@@ -339,7 +410,10 @@ def play(
     choose = _watch(core) if reference else _ask(core.task)
     if run:
         choose = _replay(core.task, run, seed)
-    print(f"{card.summary}\n{core.task.how_to_act()}{'' if watched else ' Type q to quit, r for a new episode.'}")
+    print(
+        f"{card.summary}\n{core.task.how_to_act()}"
+        f"{'' if watched else ' Type q to quit, r for a new episode.'}"
+    )
     while True:
         print(f"\n{core.task.describe(core.episode.state, core.params)}")
         action = choose(core.episode, observation, info)
@@ -368,7 +442,9 @@ def play(
 
 
 def _numbers(reward: Any) -> str:
-    """Return a reward or a return with six digits, without the noise of float32; several numbers in brackets."""
+    """Return a reward or a return with six digits,
+    without the noise of float32; several numbers in brackets.
+    """
     if getattr(reward, "shape", ()) == ():
         return f"{float(reward):g}"
     return f"[{', '.join(f'{number:g}' for number in reward.tolist())}]"
@@ -423,7 +499,9 @@ def _watch(env: Any) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
     @jax.jit
     def act(memory: Any, episode: "Episode", observation: Any, mask: Any) -> Any:
         view = View(observation, mask, episode.state, episode.params)
-        return player.act(memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY))
+        return player.act(
+            memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
+        )
 
     def choose(episode: "Episode", observation: Any, info: dict[str, Any]) -> Any:
         nonlocal memory
@@ -441,15 +519,20 @@ def _watch(env: Any) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
 @app.command()
 def bench(
     suite: Suite = "smoke",
-    envs: Annotated[int, typer.Option(help="Number of environments in the batched and fused runs.")] = 4096,
-    seconds: Annotated[float, typer.Option(help="Seconds for each measurement, compilation excluded.")] = 1.0,
+    envs: Annotated[
+        int, typer.Option(help="Number of environments in the batched and fused runs.")
+    ] = 4096,
+    seconds: Annotated[
+        float, typer.Option(help="Seconds for each measurement, compilation excluded.")
+    ] = 1.0,
 ) -> None:
     """Measure steps per second with random actions on this device, resets included.
 
-    Single: `gymnasium.make`. Batched: the vector environment with NumPy arrays in and out. Fused: one compiled program
-    that acts, steps and resets, as in training. It draws random actions at every step; the other two get theirs
-    beforehand. Simulators on the host are not fused; their batch steps 8 in turn. Numbers are measured one after
-    another: beside other work, run the command several times before you compare them.
+    Single: `gymnasium.make`. Batched: the vector environment with NumPy arrays in and out. Fused:
+    one compiled program that acts, steps and resets, as in training. It draws random actions at
+    every step; the other two get theirs beforehand. Simulators on the host are not fused; their
+    batch steps 8 in turn. Numbers are measured one after another: beside other work, run the
+    command several times before you compare them.
 
     **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
     """
@@ -463,11 +546,17 @@ def bench(
 
     width = max(len(card.name) for card in cards)
     print(f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs")
-    print(f"{'task':<{width}}" + "".join(f"{column:>16}" for column in ("single", "batched", "fused")))
+    print(
+        f"{'task':<{width}}" + "".join(f"{column:>16}" for column in ("single", "batched", "fused"))
+    )
     for card in cards:
-        # Every number is shown as soon as it is measured, in a pipe too: each may take a minute to compile.
+        # Every number is shown as soon as it is measured, in a pipe too: each may take a minute to
+        # compile.
         print(f"{card.name:<{width}}", end="", flush=True)
-        measures = [partial(single, card, seconds), partial(batched, card, 8 if card.host else envs, seconds)]
+        measures = [
+            partial(single, card, seconds),
+            partial(batched, card, 8 if card.host else envs, seconds),
+        ]
         if not card.host:
             measures.append(partial(fused, card, envs, seconds))
         for measure in measures:

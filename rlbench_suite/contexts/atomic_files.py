@@ -1,4 +1,6 @@
-"""Write files whole or not at all, so that neither a full disk nor a killed program leaves half of one."""
+"""Write files whole or not at all,
+so that neither a full disk nor a killed program leaves half of one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
-"""Error numbers of a disk that is full, broken or read-only. All others point to a wrong argument."""
+"""Error numbers of a disk that is full, broken or read-only. All others point to a wrong argument.
+"""
 
 PREFIX = ".rlsuite-"
 """Prefix of the hidden folders that hold unfinished files."""
@@ -39,14 +42,19 @@ def writing(what: str | Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in DISK:
             raise
-        raise CannotWrite(f"Cannot write {what}: {os.strerror(error.errno)}. Nothing of it was kept.") from error
+        raise CannotWrite(
+            f"Cannot write {what}: {os.strerror(error.errno)}. Nothing of it was kept."
+        ) from error
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file to write, then let it replace ``path``. Readers see the old file or the new one.
+    """Yield a temporary file to write, then let it replace ``path``.
 
-    The folder of ``path`` is made if it does not exist. After a failure no folder stays that was made here.
+    Readers see the old file or the new one.
+
+    The folder of ``path`` is made if it does not exist. After a failure no folder stays that was
+    made here.
 
     Raises:
         OSError: no file can be written at ``path``.
@@ -67,7 +75,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_file(path: Path | None) -> None:
-    """Refuse a path at which no file can be written, before the work on its contents. None stands for no file.
+    """Refuse a path at which no file can be written, before the work on its contents.
+
+    None stands for no file.
 
     Raises:
         OSError: it is a folder, or lies below a file.
@@ -75,16 +85,19 @@ def check_file(path: Path | None) -> None:
     if path is None:
         return
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file to write, such as {path / 'results'}.")
+        raise IsADirectoryError(
+            f"{path} is a folder; name a file to write, such as {path / 'results'}."
+        )
     if not (above := next(folder for folder in path.parents if folder.exists())).is_dir():
         raise NotADirectoryError(f"{path} cannot be written, because {above} is a file.")
 
 
 def publish(unfinished: Path, path: Path) -> None:
-    """Rename a finished file or folder to ``path``, so that a power cut at any time leaves all of it or none.
+    """Rename a finished file or folder to ``path``,
+    so that a power cut at any time leaves all of it or none.
 
-    The system may write a new name to the disk before the contents that it names. So the contents are flushed first,
-    then the names in the folder, and the new name last.
+    The system may write a new name to the disk before the contents that it names. So the contents
+    are flushed first, then the names in the folder, and the new name last.
 
     Raises:
         OSError: the system refused; among others, ``path`` is a folder with files.
@@ -111,7 +124,10 @@ def make_folder(folder: Path) -> None:
 
 
 def flush_names(folder: Path) -> None:
-    """Flush the names of the files in a folder, so that new ones survive a power cut. Windows cannot and need not."""
+    """Flush the names of the files in a folder, so that new ones survive a power cut.
+
+    Windows cannot and need not.
+    """
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -129,7 +145,9 @@ def staging(folder: Path) -> Iterator[Path]:
     Raises:
         OSError: ``folder`` cannot be written.
     """
-    with locked(folder):  # otherwise another program could remove the new folder before it is locked
+    with locked(
+        folder
+    ):  # otherwise another program could remove the new folder before it is locked
         clear_abandoned(folder)
         aside = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
         lock = _lock(aside, wait=False)
@@ -143,7 +161,9 @@ def staging(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Wait until no other program has locked ``folder``, then lock it. The system unlocks it when a program ends.
+    """Wait until no other program has locked ``folder``, then lock it.
+
+    The system unlocks it when a program ends.
 
     Where folders cannot be locked (outside POSIX, on some network drives) this does nothing.
     """
@@ -169,7 +189,8 @@ def clear_abandoned(folder: Path) -> None:
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder and return the open file that holds the lock, or None where folders cannot be locked.
+    """Lock a folder and return the open file that holds the lock,
+    or None where folders cannot be locked.
 
     Raises:
         BlockingIOError: another program has locked it, and ``wait`` is false.

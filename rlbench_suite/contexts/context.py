@@ -1,23 +1,25 @@
-"""Contexts of one's own: constants of a data sheet, from a mapping or a file, in place of those that a task ships with.
+"""Contexts of one's own: constants of a data sheet,
+from a mapping or a file, in place of those that a task ships with.
 
-A task names its constants (:meth:`~rlbench_suite.core.task.Described.constants`). A context gives some of them other
-values: a number is fixed, a range ``[low, high]`` is drawn anew for each episode. The others stay as shipped. In YAML
-or JSON::
+A task names its constants (:meth:`~rlbench_suite.core.task.Described.constants`). A context gives
+some of them other values: a number is fixed, a range ``[low, high]`` is drawn anew for each
+episode. The others stay as shipped. In YAML or JSON::
 
     resistance: [0.14, 0.18]   # Ohm
     magnet_flux: 0.0098 V s
     pole_pairs: 4
 
-A context may also set the weights of the terms of a reward, and give records of the conditions over time in place of
-those that a task draws (:mod:`rlbench_suite.contexts.time_series`), or documents
+A context may also set the weights of the terms of a reward, and give records of the conditions over
+time in place of those that a task draws (:mod:`rlbench_suite.contexts.time_series`), or documents
 (:mod:`rlbench_suite.contexts.document`)::
 
     reward: {heat: 0.5}
     weather: my_weather.csv
 
-The task of a context has an id of its own, ``rlsuite/Name-v0?context=my_motor-0f3a51c29d7b``: the file's name, and a
-hash of the values. A copy is kept in the cache, so that this id can be used instead of the file. Such a task is in no
-list or suite, and its measured scores lie beside the file.
+The task of a context has an id of its own, ``rlsuite/Name-v0?context=my_motor-0f3a51c29d7b``: the
+file's name, and a hash of the values. A copy is kept in the cache, so that this id can be used
+instead of the file. Such a task is in no list or suite, and its measured scores lie beside the
+file.
 """
 
 from __future__ import annotations
@@ -39,7 +41,13 @@ from rlbench_suite.contexts.cache_folder import cache_folder
 from rlbench_suite.contexts.document import Document, read_document
 from rlbench_suite.contexts.numerals import read_real
 from rlbench_suite.contexts.plain_yaml import fault, read_plain_yaml, read_small_file
-from rlbench_suite.contexts.time_series import Record, Series, read_record, refuse_other_steps, sha256_of
+from rlbench_suite.contexts.time_series import (
+    Record,
+    Series,
+    read_record,
+    refuse_other_steps,
+    sha256_of,
+)
 from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -71,7 +79,9 @@ class Constant(NamedTuple):
     minimum: float | None = None
     """Lowest value that makes sense; None if any value above zero does"""
     bands: int = 0
-    """Number of bands of its range that lie in turn in train and test; 0 if both splits sample from the whole range"""
+    """Number of bands of its range that lie in turn in train and test;
+    0 if both splits sample from the whole range
+    """
 
 
 class _Settable(NamedTuple):
@@ -83,15 +93,28 @@ class _Settable(NamedTuple):
 
 
 REWARD = "reward."
-"""Prefix of the names of constants that are weights of a reward's terms; a file has them below ``reward``."""
+"""Prefix of the names of constants that are weights of a reward's terms;
+a file has them below ``reward``.
+"""
 LARGEST_WEIGHT = 1e6
 """Largest weight of a term; products of much larger ones leave float32."""
 
 
 def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
-    """Return weights of a reward's terms as constants, from the shipped weight and the meaning of each term."""
+    """Return weights of a reward's terms as constants,
+    from the shipped weight and the meaning of each term.
+    """
     return tuple(
-        Constant(f"{REWARD}{name}", "", weight, weight, meaning, LARGEST_WEIGHT, may_vary=False, minimum=0.0)
+        Constant(
+            f"{REWARD}{name}",
+            "",
+            weight,
+            weight,
+            meaning,
+            LARGEST_WEIGHT,
+            may_vary=False,
+            minimum=0.0,
+        )
         for name, (weight, meaning) in terms.items()
     )
 
@@ -210,11 +233,18 @@ def template(
 ) -> str:
     """Return a file of the constants' present values, with units and meanings as comments.
 
-    What follows from others is commented out, unless ``context`` sets it. Records have no file to name.
+    What follows from others is commented out, unless ``context`` sets it. Records have no file to
+    name.
     """
     lines = [
-        f"# Constants of {task_id}. A number is fixed; of a range [low, high] each episode draws a value.",
-        "# Constants that are left out stay as shipped, or follow from the others (those that are commented out).",
+        (
+            f"# Constants of {task_id}. A number is fixed; of a range [low, high] each episode "
+            f"draws a value."
+        ),
+        (
+            "# Constants that are left out stay as shipped, or follow from the others (those that "
+            "are commented out)."
+        ),
     ]
     if source:
         lines.append(f"# Source of the shipped values: {source}")
@@ -231,7 +261,9 @@ def template(
         lines += [f"  {_template_line(term)}" for term in terms]
     for source_of_data in series:
         if context and context.record(source_of_data.name):
-            lines.append(f"# {source_of_data.name}: the context has a record of it; name its file here")
+            lines.append(
+                f"# {source_of_data.name}: the context has a record of it; name its file here"
+            )
         if isinstance(source_of_data, Document):
             lines.append(_document_line(source_of_data))
         else:
@@ -240,11 +272,17 @@ def template(
 
 
 def _template_line(constant: Constant) -> str:
-    low, high = (str(int(value)) if constant.is_integer else repr(value) for value in (constant.low, constant.high))
+    low, high = (
+        str(int(value)) if constant.is_integer else repr(value)
+        for value in (constant.low, constant.high)
+    )
     value = low if constant.low == constant.high else f"[{low}, {high}]"
     has_bands = constant.bands and constant.low < constant.high
     splits = "train and test draw from bands in turn" if has_bands else ""
-    return f"{constant.name}: {value}  # {'; '.join(filter(None, (constant.unit, constant.meaning, splits)))}"
+    return (
+        f"{constant.name}: {value}  # "
+        f"{'; '.join(filter(None, (constant.unit, constant.meaning, splits)))}"
+    )
 
 
 def _document_line(document: Document) -> str:
@@ -252,19 +290,24 @@ def _document_line(document: Document) -> str:
 
 
 def _series_line(series: Series) -> str:
-    columns = ", ".join(f"{c.name} ({c.unit}, {c.minimum:g} to {c.maximum:g})" for c in series.columns)
+    columns = ", ".join(
+        f"{c.name} ({c.unit}, {c.minimum:g} to {c.maximum:g})" for c in series.columns
+    )
     other_files = "".join(f"; or a {suffix} file" for suffix in series.readers)
     return (
-        f"# {series.name}: my_{series.name}.csv  # {series.meaning}; columns time ({series.time_unit}), {columns}"
-        f"{other_files}"
+        f"# {series.name}: my_{series.name}.csv  # {series.meaning}; columns time "
+        f"({series.time_unit}), {columns}{other_files}"
     )
 
 
-def _from_mapping(mapping: Mapping[Any, Any], settable: _Settable, *, name: str, file: str = "") -> Context:
+def _from_mapping(
+    mapping: Mapping[Any, Any], settable: _Settable, *, name: str, file: str = ""
+) -> Context:
     """Return the context of a mapping of names to values.
 
     Args:
-        mapping: values by the names of constants; paths, mappings or records by the names of series and documents.
+        mapping: values by the names of constants; paths, mappings or records by the names of series
+            and documents.
         settable: what the task lets a context set.
         name: name of the context.
         file: path of the file that the mapping was read from.
@@ -283,7 +326,11 @@ def _from_mapping(mapping: Mapping[Any, Any], settable: _Settable, *, name: str,
     if not values and not conditions:
         raise ValueError("it sets no constant")
     context = Context(name, tuple(sorted(values)), file)
-    if values and settable.series_for and any(_follows_constants(series[key]) for key in conditions):
+    if (
+        values
+        and settable.series_for
+        and any(_follows_constants(series[key]) for key in conditions)
+    ):
         series = {source.name: source for source in settable.series_for(context)}
     folder = Path(file).parent if file else Path()
     records = (_record(value, series[key], folder) for key, value in conditions.items())
@@ -294,7 +341,9 @@ def _from_file(path: Path, settable: _Settable) -> Context:
     """Return the context of a YAML or JSON file. It has the name of the file."""
     name = path.stem.replace("-", "_")
     if not _NAME.fullmatch(name):
-        raise ValueError("its name must begin with a letter or digit and have only letters, digits, _ . and -")
+        raise ValueError(
+            "its name must begin with a letter or digit and have only letters, digits, _ . and -"
+        )
     mapping = read_plain_yaml(read_small_file(path, "a context"))
     if not isinstance(mapping, dict):
         raise ValueError("it is not a mapping of constants to values")
@@ -311,16 +360,23 @@ def _from_label(label: str, settable: _Settable) -> Context:
         earlier = _CONTEXTS[label]
         return _from_mapping(earlier.mapping(), settable, name=earlier.name, file=earlier.file)
     if not _LABEL.fullmatch(label) or not _cached_file(label).is_file():
-        raise ValueError(f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by this name")
+        raise ValueError(
+            f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by "
+            f"this name"
+        )
     cached = read_plain_yaml(read_small_file(_cached_file(label), "a context"))
     try:
         mapping = _numbers_and_ranges(cached["values"])
         for name, columns, sha256, *step in cached.get("records", []):
-            mapping[name] = Record(name, tuple(columns), sha256, _cached_record(sha256).read_bytes(), *step)
+            mapping[name] = Record(
+                name, tuple(columns), sha256, _cached_record(sha256).read_bytes(), *step
+            )
         context = _from_mapping(mapping, settable, name=cached["name"], file=cached["file"])
     except (TypeError, KeyError, OSError) as error:
         raise ValueError(f"its copy in the cache is damaged ({error})") from None
-    if context.label != label or any(record.sha256 != sha256_of(record.data) for record in context.records):
+    if context.label != label or any(
+        record.sha256 != sha256_of(record.data) for record in context.records
+    ):
         raise ValueError("its copy in the cache was changed")
     _CONTEXTS[label] = context
     return context
@@ -336,7 +392,11 @@ def _record(data: Any, source: Series | Document, folder: Path) -> Record:
         if isinstance(source, Series):
             refuse_other_steps(data, source)
         return data
-    return read_document(data, source, folder) if isinstance(source, Document) else read_record(data, source, folder)
+    return (
+        read_document(data, source, folder)
+        if isinstance(source, Document)
+        else read_record(data, source, folder)
+    )
 
 
 def _flat(mapping: Mapping[Any, Any], constants: Mapping[str, Constant]) -> dict[Any, Any]:
@@ -346,7 +406,9 @@ def _flat(mapping: Mapping[Any, Any], constants: Mapping[str, Constant]) -> dict
     if key in flat and any(name.startswith(REWARD) for name in constants):
         terms = flat.pop(key)
         if not isinstance(terms, Mapping):
-            raise ValueError(f"{key} is a mapping of terms to weights, got {str(terms)[:LONGEST_GIVEN]!r}")
+            raise ValueError(
+                f"{key} is a mapping of terms to weights, got {str(terms)[:LONGEST_GIVEN]!r}"
+            )
         flat |= {f"{REWARD}{name}": weight for name, weight in terms.items()}
     return flat
 
@@ -374,7 +436,9 @@ def _number(constant: Constant, value: Any) -> float:
         try:
             number = read_real(match[1] if match else value)
         except ValueError:
-            raise ValueError(f"{constant.name}: expected a number, got {value[:LONGEST_GIVEN]!r}") from None
+            raise ValueError(
+                f"{constant.name}: expected a number, got {value[:LONGEST_GIVEN]!r}"
+            ) from None
         if match and match[2] and match[2] != unit:
             raise ValueError(f"{constant.name} is in {unit or 'no unit'}, got {match[2]!r}")
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -395,8 +459,12 @@ def _number(constant: Constant, value: Any) -> float:
 def keep(context: Context) -> None:
     """Remember a context in this process and, where the cache can be written, for later ones."""
     _CONTEXTS[context.label] = context
-    records = [(record.name, record.columns, record.sha256, record.step) for record in context.records]
-    text = json.dumps({"name": context.name, "file": context.file, "values": context.values, "records": records})
+    records = [
+        (record.name, record.columns, record.sha256, record.step) for record in context.records
+    ]
+    text = json.dumps(
+        {"name": context.name, "file": context.file, "values": context.values, "records": records}
+    )
     with suppress(OSError):
         for record in context.records:
             _keep(_cached_record(record.sha256), record.data)

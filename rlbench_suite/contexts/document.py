@@ -1,11 +1,13 @@
 """Documents of one's own: data with a structure, such as the roads of a town, as JSON.
 
-A task names the documents that it takes beside its series (:meth:`~rlbench_suite.core.task.Described.series`). A
-context gives one by its name, as the path of a JSON file or as a mapping::
+A task names the documents that it takes beside its series
+(:meth:`~rlbench_suite.core.task.Described.series`). A context gives one by its name, as the path of
+a JSON file or as a mapping::
 
     scenario: my_town.json
 
-The task's own reader checks it. It becomes part of the id by the hash of what it says, whatever its layout.
+The task's own reader checks it. It becomes part of the id by the hash of what it says, whatever its
+layout.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Document(NamedTuple):
     name: str
     meaning: str
     check: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    """Function that returns the document with its defaults, or raises a ValueError: a part of a sentence."""
+    """Function that returns the document with its defaults,
+    or raises a ValueError: a part of a sentence.
+    """
 
 
 def read_document(source: Any, document: Document, folder: Path) -> Record:
@@ -44,8 +48,14 @@ def read_document(source: Any, document: Document, folder: Path) -> Record:
         ValueError: it is no such document. The message is a part of a sentence.
     """
     if not isinstance(source, Mapping | str | Path):
-        raise ValueError(f"{document.name} is a JSON file or a mapping, got {str(source)[:LONGEST_GIVEN]!r}")
-    where = document.name if isinstance(source, Mapping) else f"{document.name} {str(source)[:LONGEST_GIVEN]!r}"
+        raise ValueError(
+            f"{document.name} is a JSON file or a mapping, got {str(source)[:LONGEST_GIVEN]!r}"
+        )
+    where = (
+        document.name
+        if isinstance(source, Mapping)
+        else f"{document.name} {str(source)[:LONGEST_GIVEN]!r}"
+    )
     try:
         checked = document.check(source if isinstance(source, Mapping) else _read(folder / source))
         data = json.dumps(checked, sort_keys=True, allow_nan=False, separators=(",", ":")).encode()
@@ -78,7 +88,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)[:LONGEST_GIVEN]!r} twice")
+        raise ValueError(
+            f"it has {next(name for name in names if names.count(name) > 1)[:LONGEST_GIVEN]!r} "
+            f"twice"
+        )
     return read
 
 

@@ -1,6 +1,7 @@
 """Strict readers of numbers in text that players write.
 
-Python's own ``int`` and ``float`` also take digits of other scripts, underscores, ``inf`` and ``nan``.
+Python's own ``int`` and ``float`` also take digits of other scripts, underscores, ``inf`` and
+``nan``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def read_integer(text: str) -> int:
 
 
 def read_real(text: str) -> float:
-    """Read a number from a text in decimal notation with ASCII digits, such as ``-0.25`` or ``2.5e-3``.
+    """Read a number from a text in decimal notation with ASCII digits,
+    such as ``-0.25`` or ``2.5e-3``.
 
     Raises:
         ValueError: anything else, or a number too large for ``float``.

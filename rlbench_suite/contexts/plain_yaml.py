@@ -1,4 +1,6 @@
-"""Read small YAML files as plain data. Tags, anchors, aliases, merges, repeated keys and large files are refused.
+"""Read small YAML files as plain data.
+
+Tags, anchors, aliases, merges, repeated keys and large files are refused.
 
 JSON is YAML, so JSON files are read as well.
 """
@@ -33,7 +35,9 @@ def read_small_file(path: Path, what: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        raise OSError(f"Cannot read the {what.partition(' ')[2]} {path}: {error.strerror}.") from None
+        raise OSError(
+            f"Cannot read the {what.partition(' ')[2]} {path}: {error.strerror}."
+        ) from None
     if len(data) > LARGEST:
         raise ValueError(f"{path} is not {what}: it is larger than {LARGEST:,} bytes.")
     return data
@@ -54,7 +58,9 @@ def read_plain_yaml(data: bytes) -> Any:
             raise ValueError(f"it has an anchor or alias in line {line}")
         if getattr(event, "tag", None):
             raise ValueError(f"it has a tag in line {line}")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+            event, yaml.CollectionEndEvent
+        )
         if depth > _DEEPEST:
             raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {line}")
     try:
@@ -84,5 +90,10 @@ class _UniqueKeys(yaml.SafeLoader):
         counts = Counter(keys)
         for key in keys:
             if key == "<<" or counts[key] > 1:
-                raise ValueError(f"it has the key {key!r} twice" if key != "<<" else "it merges mappings")
-        return {key: self.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
+                raise ValueError(
+                    f"it has the key {key!r} twice" if key != "<<" else "it merges mappings"
+                )
+        return {
+            key: self.construct_object(value, deep=True)
+            for key, (_, value) in zip(keys, node.value, strict=True)
+        }

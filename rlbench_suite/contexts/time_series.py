@@ -1,13 +1,16 @@
-"""Records of one's own: conditions over time, such as weather, prices or demand, as columns of a CSV or Parquet file.
+"""Records of one's own: conditions over time, such as weather,
+prices or demand, as columns of a CSV or Parquet file.
 
-A task names the series that it takes (:meth:`~rlbench_suite.core.task.Described.series`). A context gives a record by
-the name of the series, as the path of a file or, in Python, as a mapping of columns::
+A task names the series that it takes (:meth:`~rlbench_suite.core.task.Described.series`). A context
+gives a record by the name of the series, as the path of a file or, in Python, as a mapping of
+columns::
 
     weather: my_weather.csv
 
-The first row of a CSV file names the columns: ``time``, and those of the series. Other columns are ignored. Time
-increases from row to row. Where a series allows it, values between two rows are interpolated linearly. Values
-such as the price of an hour hold until the next row, and a step has the mean of its duration.
+The first row of a CSV file names the columns: ``time``, and those of the series. Other columns are
+ignored. Time increases from row to row. Where a series allows it, values between two rows are
+interpolated linearly. Values such as the price of an hour hold until the next row, and a step has
+the mean of its duration.
 """
 
 from __future__ import annotations
@@ -37,11 +40,14 @@ LONGEST_REASON = 200
 LONGEST = 200_000
 """Largest number of rows of a file, and of steps of a record."""
 LARGEST_FRACTION = 1.5
-"""Largest value of a column in % that is taken for one of fractions, with some over 1 by errors of an instrument."""
+"""Largest value of a column in % that is taken for one of fractions,
+with some over 1 by errors of an instrument.
+"""
 
 
 _NUMBER = re.compile(
-    r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*|[-+]?(?:nan|inf|infinity)", re.IGNORECASE
+    r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*|[-+]?(?:nan|inf|infinity)",
+    re.IGNORECASE,
 )
 
 
@@ -58,7 +64,10 @@ class Column(NamedTuple):
     optional: bool = False
     """True if a record may leave it out; the task then samples it as shipped"""
     holds: bool = False
-    """True if a value holds until the next row, as the price of an hour does. A step has the mean of its duration"""
+    """True if a value holds until the next row, as the price of an hour does.
+
+    A step has the mean of its duration
+    """
     longest_gap: float = math.inf
     """Longest time between two rows of a record with this column"""
 
@@ -82,9 +91,11 @@ class Series(NamedTuple):
     """The first time is a multiple of this, such as of a day; 0 for any"""
     follows_constants: bool = False
     """True if its step and the ranges of its columns follow from the constants of a context"""
-    readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = MappingProxyType({})
-    """Readers of other kinds of files, by suffix: each returns columns of the series, or raises a ValueError with part
-    of a sentence
+    readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = (
+        MappingProxyType({})
+    )
+    """Readers of other kinds of files, by suffix: each returns columns of the series,
+    or raises a ValueError with part of a sentence
     """
 
     @property
@@ -103,7 +114,9 @@ class Record(NamedTuple):
     data: bytes
     """float64, little-endian, row by row; of a document JSON"""
     step: float | None = None
-    """Time between two rows, in the unit of the series; None of a document, and of records that older versions kept"""
+    """Time between two rows, in the unit of the series;
+    None of a document, and of records that older versions kept
+    """
 
     def values(self) -> np.ndarray:
         """Return the record, float64 ``(steps, columns)``."""
@@ -119,8 +132,8 @@ def read_record(source: Any, series: Series, folder: Path) -> Record:
     """Return the record that a file or a mapping of columns describes.
 
     Args:
-        source: path of a CSV or Parquet file, or of another that the series has a reader for; or columns by name, each
-            a sequence of numbers.
+        source: path of a CSV or Parquet file, or of another that the series has a reader for; or
+            columns by name, each a sequence of numbers.
         series: the series.
         folder: folder from which a relative path starts.
 
@@ -128,8 +141,15 @@ def read_record(source: Any, series: Series, folder: Path) -> Record:
         ValueError: it is no record of the series. The message is a part of a sentence.
     """
     if not isinstance(source, Mapping | str | Path):
-        raise ValueError(f"{series.name} is a file ({', '.join(series.suffixes)}), got {str(source)[:LONGEST_GIVEN]!r}")
-    where = series.name if isinstance(source, Mapping) else f"{series.name} {str(source)[:LONGEST_GIVEN]!r}"
+        raise ValueError(
+            f"{series.name} is a file ({', '.join(series.suffixes)}), got "
+            f"{str(source)[:LONGEST_GIVEN]!r}"
+        )
+    where = (
+        series.name
+        if isinstance(source, Mapping)
+        else f"{series.name} {str(source)[:LONGEST_GIVEN]!r}"
+    )
     try:
         if isinstance(source, Mapping):
             names, columns = _read_mapping(source, series)
@@ -154,8 +174,8 @@ def refuse_other_steps(record: Record, series: Series) -> None:
         raise ValueError(f"{series.name}: {error}") from None
     if record.step and not math.isclose(record.step, series.step, rel_tol=1e-9):
         raise ValueError(
-            f"{series.name} was read at steps of {record.step:g} {series.time_unit}, and a step is now {series.step:g} "
-            f"{series.time_unit}: give its file again"
+            f"{series.name} was read at steps of {record.step:g} {series.time_unit}, and a step is "
+            f"now {series.step:g} {series.time_unit}: give its file again"
         )
 
 
@@ -181,18 +201,21 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
     longest = min(series.longest_gap, *(quantities[name].longest_gap for name in names[1:]))
     if gaps.max() > longest:
         raise ValueError(
-            f"time must go up by at most {longest:g} {series.time_unit} from row to row, and goes up by "
-            f"{gaps.max():g} in row {int(np.argmax(gaps)) + 2}"
+            f"time must go up by at most {longest:g} {series.time_unit} from row to row, and goes "
+            f"up by {gaps.max():g} in row {int(np.argmax(gaps)) + 2}"
         )
     if series.begins_at and time[0] % series.begins_at:
         raise ValueError(
-            f"time must begin at a midnight, a multiple of {series.begins_at:g} {series.time_unit}, got {time[0]:g}"
+            f"time must begin at a midnight, a multiple of {series.begins_at:g} "
+            f"{series.time_unit}, got {time[0]:g}"
         )
     for name, column in zip(names[1:], values, strict=True):
         _refuse_implausible(quantities[name], column)
     if series.is_integer:
         if not (np.diff(time) == series.step).all():
-            raise ValueError(f"time must go up by {series.step:g} {series.time_unit} from row to row")
+            raise ValueError(
+                f"time must go up by {series.step:g} {series.time_unit} from row to row"
+            )
         table = np.stack(values, 1)
         if (table != np.round(table)).any():
             raise ValueError("its values must be whole numbers")
@@ -200,33 +223,42 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         table = _at_steps(time, values, [quantities[name].holds for name in names[1:]], series)
     if len(table) < series.min_steps:
         raise ValueError(
-            f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least {series.min_steps} are "
-            f"needed, so that episodes of train and test lie apart in it"
+            f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least "
+            f"{series.min_steps} are needed, so that episodes of train and test lie apart in it"
         )
     return table
 
 
 def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
-    """Raise a ValueError if a value is out of range, or if all are fractions where per cent is meant."""
+    """Raise a ValueError if a value is out of range,
+    or if all are fractions where per cent is meant.
+    """
     outside = (values < quantity.minimum) | (values > quantity.maximum)
     if outside.any():
         row = int(np.argmax(outside))
         unit = f" {quantity.unit}" if quantity.unit else ""
         raise ValueError(
-            f"{quantity.name} must be from {quantity.minimum:g} to {quantity.maximum:g}{unit}, got {values[row]:g} "
-            f"in row {row + 1}"
+            f"{quantity.name} must be from {quantity.minimum:g} to {quantity.maximum:g}{unit}, got "
+            f"{values[row]:g} in row {row + 1}"
         )
     if quantity.unit == "%" and values.max() <= LARGEST_FRACTION:
         raise ValueError(
-            f"{quantity.name} must be in %, and its largest value is {values.max():g}: multiply fractions by 100"
+            f"{quantity.name} must be in %, and its largest value is {values.max():g}: multiply "
+            f"fractions by 100"
         )
 
 
-def _at_steps(time: np.ndarray, values: Sequence[np.ndarray], hold: Sequence[bool], series: Series) -> np.ndarray:
-    """Return columns at the steps of the task: interpolated, or the mean of each step where values hold."""
+def _at_steps(
+    time: np.ndarray, values: Sequence[np.ndarray], hold: Sequence[bool], series: Series
+) -> np.ndarray:
+    """Return columns at the steps of the task: interpolated,
+    or the mean of each step where values hold.
+    """
     steps = (time[-1] - time[0]) / series.step
     if not steps < LONGEST:
-        raise ValueError(f"it has more than {LONGEST:,} steps of {series.step:g} {series.time_unit}")
+        raise ValueError(
+            f"it has more than {LONGEST:,} steps of {series.step:g} {series.time_unit}"
+        )
     at = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
     return np.stack(
         [
@@ -259,18 +291,25 @@ def _present(columns: Collection[str], series: Series) -> list[str]:
             raise ValueError(f"it has the column {name!r} more than once")
     present = [column.name for column in series.columns if column.name in columns]
     if not present:
-        raise ValueError(f"it has none of the columns {', '.join(column.name for column in series.columns)}")
+        raise ValueError(
+            f"it has none of the columns {', '.join(column.name for column in series.columns)}"
+        )
     return ["time", *present]
 
 
-def _read_mapping(columns_by_name: Mapping[Any, Any], series: Series) -> tuple[list[str], list[np.ndarray]]:
+def _read_mapping(
+    columns_by_name: Mapping[Any, Any], series: Series
+) -> tuple[list[str], list[np.ndarray]]:
     """Return names and columns of a mapping."""
     names = _present(columns_by_name, series)
     try:
         columns = [np.asarray(columns_by_name[name], np.float64) for name in names]
     except (TypeError, ValueError):
         raise ValueError("its columns must be sequences of numbers") from None
-    if any(column.ndim != 1 or len(column) != len(columns[0]) or len(column) > LONGEST for column in columns):
+    if any(
+        column.ndim != 1 or len(column) != len(columns[0]) or len(column) > LONGEST
+        for column in columns
+    ):
         raise ValueError(f"its columns must be of equal length, at most {LONGEST:,}")
     return names, columns
 
@@ -288,7 +327,10 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it is larger than {LARGEST:,} bytes")
         if kind in series.readers:
-            return _read_mapping(series.readers[kind](path, {column.name: column for column in series.columns}), series)
+            return _read_mapping(
+                series.readers[kind](path, {column.name: column for column in series.columns}),
+                series,
+            )
         table = (_read_csv if kind == ".csv" else _read_parquet)(path, series)
         return table.column_names, [np.asarray(column, np.float64) for column in table.columns]
     except (pa.ArrowException, OSError) as error:
@@ -316,7 +358,9 @@ def _read_csv(path: Path, series: Series) -> pa.Table:
 
 
 def _refuse_rows(path: Path, names: Sequence[str]) -> None:
-    """Raise a ValueError that names the row, if one is too short or too long or has a value that is no number."""
+    """Raise a ValueError that names the row,
+    if one is too short or too long or has a value that is no number.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
@@ -331,14 +375,17 @@ def _refuse_rows(path: Path, names: Sequence[str]) -> None:
             path,
             read_options=csv.ReadOptions(use_threads=False),  # otherwise rows have no number
             parse_options=csv.ParseOptions(invalid_row_handler=refuse),
-            convert_options=csv.ConvertOptions(column_types=kinds, include_columns=names, null_values=[]),
+            convert_options=csv.ConvertOptions(
+                column_types=kinds, include_columns=names, null_values=[]
+            ),
         )
     except pa.ArrowInvalid:
         if not odd_rows or odd_rows[0].number is None:
             raise
         row = odd_rows[0]
         raise ValueError(
-            f"row {row.number - 1} has {row.actual_columns} columns, and the header {row.expected_columns}"
+            f"row {row.number - 1} has {row.actual_columns} columns, and the header "
+            f"{row.expected_columns}"
         ) from None
     for name in table.column_names:
         for row, text in enumerate(table[name].to_pylist(), start=1):
@@ -357,7 +404,10 @@ def _read_parquet(path: Path, series: Series) -> pa.Table:
         schema = file.schema_arrow
         names = _present(schema.names, series)
         for name in names:
-            if not (types.is_floating(schema.field(name).type) or types.is_integer(schema.field(name).type)):
+            if not (
+                types.is_floating(schema.field(name).type)
+                or types.is_integer(schema.field(name).type)
+            ):
                 raise ValueError(f"the column {name!r} is not of numbers")
         table = file.read(columns=names)
     return table.select(names).cast(pa.schema([(name, pa.float64()) for name in names]))

@@ -1,4 +1,6 @@
-"""Sentences that refuse an unknown name: what was given, the nearest valid name, and the names that are allowed."""
+"""Sentences that refuse an unknown name: what was given,
+the nearest valid name, and the names that are allowed.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ LONGEST_GIVEN = 80
 class UnknownKeyword(TypeError, ValueError):
     """A keyword that an id does not take.
 
-    It is a ``TypeError`` like Python's own, which tells callers of ``gymnasium.make`` that they may leave a keyword out
-    (TorchRL leaves out its ``frameskip``). It is also a ``ValueError`` like that for any unknown setting.
+    It is a ``TypeError`` like Python's own, which tells callers of ``gymnasium.make`` that they may
+    leave a keyword out (TorchRL leaves out its ``frameskip``). It is also a ``ValueError`` like
+    that for any unknown setting.
     """
 
 
@@ -29,7 +32,9 @@ def unexpected(task_id: str, name: str, valid_names: Iterable[str]) -> UnknownKe
 
 
 def unknown(kind: str, value: object, valid_names: Iterable[str]) -> str:
-    """Return a sentence with the value, the nearest valid name, and the valid names (if many, the nearest)."""
+    """Return a sentence with the value, the nearest valid name,
+    and the valid names (if many, the nearest).
+    """
     names = sorted(valid_names)
     text = value if isinstance(value, str) else repr(value)
     if len(text) > LONGEST_GIVEN:
@@ -60,5 +65,8 @@ def one_of(kind: str, value: object, allowed: Iterable[Any]) -> Any:
 
 
 def _fold(name: str) -> str:
-    """Return a name in lower case without namespace. People get these two parts wrong most often."""
+    """Return a name in lower case without namespace.
+
+    People get these two parts wrong most often.
+    """
     return name.lower().removeprefix("rlsuite/")

@@ -1,7 +1,7 @@
 """The contract of an agent, which trains on a task and gives a policy.
 
-The registry finds agents by name. ``train`` is a generator, so that the runner can show progress, notice hangs and stop
-it between updates, without callbacks.
+The registry finds agents by name. ``train`` is a generator, so that the runner can show progress,
+notice hangs and stop it between updates, without callbacks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Progress(NamedTuple):
     """Training time so far, compilation excluded."""
     compile_seconds: float
     episode_return: float
-    """Mean undiscounted scalar return of the training episodes that ended since the last report; NaN if none."""
+    """Mean undiscounted scalar return of the training episodes
+    that ended since the last report; NaN if none.
+    """
 
 
 class HostPolicy(Protocol):
@@ -46,13 +48,15 @@ class HostPolicy(Protocol):
 class Agent(Protocol):
     """A named way to get a policy for a task.
 
-    Two more attributes are optional. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved
-    policies can be judged; ``budget`` chooses the hyperparameters where the file has none. ``step_unit`` is
-    ``"gradient"`` where training steps are gradient steps on a dataset, not steps of the environment.
+    Two more attributes are optional. ``load(path, task, *, budget)`` reads what ``save`` wrote, so
+    that saved policies can be judged; ``budget`` chooses the hyperparameters where the file has
+    none. ``step_unit`` is ``"gradient"`` where training steps are gradient steps on a dataset, not
+    steps of the environment.
     """
 
     name: str
-    #: Whether a result depends on the training seed. Players that learn nothing are still run once for each seed.
+    #: Whether a result depends on the training seed. Players that learn nothing are still run once
+    # for each seed.
     learns: bool
 
     def check(self, task: Task[Any, Any]) -> None:
@@ -60,19 +64,31 @@ class Agent(Protocol):
         ...
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return all hyperparameters as plain data, for the manifest. ``budget`` is smoke, quick or full."""
+        """Return all hyperparameters as plain data, for the manifest.
+
+        ``budget`` is smoke, quick or full.
+        """
         ...
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Progress | Policy | HostPolicy]:
-        """Train on the train split; yield ``Progress`` after each chunk of work and, last, the policy.
+        """Train on the train split; yield ``Progress``
+        after each chunk of work and, last, the policy.
 
-        ``hyperparameters`` are all that the agent uses: what :meth:`hyperparameters` returned when the run was planned,
-        read back from JSON, so that tuples are lists. None means what it returns now.
+        ``hyperparameters`` are all that the agent uses: what :meth:`hyperparameters` returned when
+        the run was planned, read back from JSON, so that tuples are lists. None means what it
+        returns now.
         """
         ...
 
     def save(self, policy: Any, path: str) -> None:
-        """Write the policy's weights to ``path`` as safetensors (nothing for players without weights)."""
+        """Write the policy's weights to ``path``
+        as safetensors (nothing for players without weights).
+        """
         ...

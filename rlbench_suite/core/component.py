@@ -1,8 +1,9 @@
 """The meaning of each entry of a space, for people who look at a task before they train on it.
 
-A task names the components of its observations and actions in the order of its spaces. ``rlsuite show`` and the pages
-of the documentation print them beside the bounds, which only the space knows. :func:`signals` gives the same facts to
-programs: recordings and exported controllers convert entries to physical quantities with them.
+A task names the components of its observations and actions in the order of its spaces. ``rlsuite
+show`` and the pages of the documentation print them beside the bounds, which only the space knows.
+:func:`signals` gives the same facts to programs: recordings and exported controllers convert
+entries to physical quantities with them.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class Component:
     Attributes:
         name: name in the task's code and its docstring.
         meaning: meaning of the entries and their values, and their order.
-        unit: quantity that the value 1 stands for: ``m/s``, or ``400 A`` if the entry is scaled; ``1`` if it has no
-            unit.
+        unit: quantity that the value 1 stands for: ``m/s``, or ``400 A`` if the entry is scaled;
+            ``1`` if it has no unit.
         shape: shape of the run, flattened in row-major order; ``()`` is a single entry.
         scale: number in ``unit`` with all its digits; None where ``unit`` has them.
     """
@@ -47,8 +48,8 @@ class Component:
 Components = tuple[Component, ...] | Mapping[str, tuple[Component, ...]]
 """Components in the order of a space; for a ``Dict``, the components of each part by its name.
 
-The entries of a ``Discrete`` space are its values, those of a ``MultiDiscrete`` its parts. In a task of several agents
-the components are those of one agent.
+The entries of a ``Discrete`` space are its values, those of a ``MultiDiscrete`` its parts. In a
+task of several agents the components are those of one agent.
 """
 
 
@@ -69,12 +70,17 @@ class NamesComponents(Protocol):
 
 
 def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
-    """Make single components without a unit, such as the values of a discrete action, from names and meanings."""
+    """Make single components without a unit,
+    such as the values of a discrete action, from names and meanings.
+    """
     return tuple(Component(name, meaning) for name, meaning in meanings.items())
 
 
 def scaled(name: str, meaning: str, scale: float, unit: str) -> Component:
-    """Make a single component whose value 1 stands for ``scale`` units. Four digits of it are printed."""
+    """Make a single component whose value 1 stands for ``scale`` units.
+
+    Four digits of it are printed.
+    """
     return Component(name, meaning, f"{scale:.4g} {unit}", scale=scale)
 
 
@@ -101,7 +107,9 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
         subspaces = space.spaces if isinstance(space, spaces.Dict) else {}
         groups = components if isinstance(components, Mapping) else {}
         if subspaces.keys() != groups.keys():
-            raise ValueError(f"components are of the parts {[*groups]}, the space has {[*subspaces]}")
+            raise ValueError(
+                f"components are of the parts {[*groups]}, the space has {[*subspaces]}"
+            )
         return [
             row._replace(entries=f"{name}[{row.entries}]")
             for name in subspaces
@@ -122,8 +130,14 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
         if component.shape == space.shape and len(component.shape) > 1:
             indices = "all"
         shape = f" {component.shape}" if len(component.shape) > 1 else ""
-        low, high = (float(bounds[0][start:end].min()), float(bounds[1][start:end].max())) if bounds else (None, None)
-        table.append(Row(indices, component.name + shape, component.meaning, component.unit, low, high))
+        low, high = (
+            (float(bounds[0][start:end].min()), float(bounds[1][start:end].max()))
+            if bounds
+            else (None, None)
+        )
+        table.append(
+            Row(indices, component.name + shape, component.meaning, component.unit, low, high)
+        )
         start = end
     return table
 
@@ -131,8 +145,8 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
 def named(components: Components, observation: Any) -> dict[str, Any]:
     """Return the entries of an observation by name: scalars, or arrays of the components' shapes.
 
-    Observations of several agents or environments have their axes before the entries, and so have the results. Of an
-    observation with parts the result has parts, too.
+    Observations of several agents or environments have their axes before the entries, and so have
+    the results. Of an observation with parts the result has parts, too.
     """
     if isinstance(components, Mapping):
         return {key: named(components[key], observation[key]) for key in components}
@@ -158,33 +172,47 @@ def component_tables(task: NamesComponents) -> dict[str, list[Row]]:
 
 
 def action_in_words(task: NamesComponents, action: np.ndarray) -> str:
-    """Return an action of a task by the names of its components: ``sink (0)``, or ``pedal 0, steering 0.5``.
+    """Return an action of a task by the names of its components:
+    ``sink (0)``, or ``pedal 0, steering 0.5``.
 
-    That of several agents is one agent's, if all of them do the same. A task that names no components has numbers only.
+    That of several agents is one agent's, if all of them do the same. A task that names no
+    components has numbers only.
     """
     numbers = np.asarray(action)
     declared = task.action_components()
     components = () if isinstance(declared, Mapping) else declared
     if isinstance(task.action_space, spaces.Discrete):
         index = int(numbers) - int(task.action_space.start)
-        return f"{_name_of_value(components, index)} ({int(numbers)})" if components else str(int(numbers))
+        return (
+            f"{_name_of_value(components, index)} ({int(numbers)})"
+            if components
+            else str(int(numbers))
+        )
     size = sum(component.size for component in components)
-    agents = numbers.reshape(-1, size) if size and numbers.size % size == 0 else numbers.reshape(1, -1)
+    agents = (
+        numbers.reshape(-1, size) if size and numbers.size % size == 0 else numbers.reshape(1, -1)
+    )
     if not components or (agents != agents[0]).any():
         return _numbers_in_words(numbers.ravel())
     phrases = []
     start = 0
     for component in components:
-        phrases.append(f"{component.name} {_numbers_in_words(agents[0, start : start + component.size])}")
+        phrases.append(
+            f"{component.name} {_numbers_in_words(agents[0, start : start + component.size])}"
+        )
         start += component.size
     return ", ".join(phrases) + (", each agent" if len(agents) > 1 else "")
 
 
 def _name_of_value(components: tuple[Component, ...], index: int) -> str:
-    """Return the name of a value of a ``Discrete`` space; one in a run has its index there: ``fill[0, 0, 3]``."""
+    """Return the name of a value of a ``Discrete`` space;
+    one in a run has its index there: ``fill[0, 0, 3]``.
+    """
     for component in components:
         if index < component.size:
-            position = ", ".join(str(int(axis)) for axis in np.unravel_index(index, component.shape or (1,)))
+            position = ", ".join(
+                str(int(axis)) for axis in np.unravel_index(index, component.shape or (1,))
+            )
             return f"{component.name}[{position}]" if component.shape else component.name
         index -= component.size
     raise ValueError(f"components cover too few values: {index + 1} are missing")
@@ -197,7 +225,9 @@ def _numbers_in_words(numbers: np.ndarray) -> str:
 
 
 class Signal(NamedTuple):
-    """A physical quantity in an observation or action: one entry, or a run of entries that share a meaning."""
+    """A physical quantity in an observation or action:
+    one entry, or a run of entries that share a meaning.
+    """
 
     name: str
     unit: str
@@ -239,26 +269,35 @@ _UNIT = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)(?: (.+))?")
 _SYMBOL = r"(?:%|ppm|degC|rad|nats|EUR|kWh|kg|km|mm|Hz|Wb|g|m|s|h|l|A|V|N|W|J|K|T)(?:\^?[23])?"
 _OF_MEASURE = re.compile(rf"(?:.*, )?({_SYMBOL}(?:[ /]{_SYMBOL})*)", re.DOTALL)
 _SI = {
-    "degrees": (math.pi / 180, "rad"), "km": (1e3, "m"), "mm/s": (1e-3, "m/s"), "mg/(m2 s)": (1e-6, "kg/(m2 s)"),
-    "m/s^2": (1.0, "m/s2"), "%": (1e-2, "1"), "ppm": (1e-6, "1"),
+    "degrees": (math.pi / 180, "rad"), "km": (1e3, "m"), "mm/s": (1e-3, "m/s"),
+    "mg/(m2 s)": (1e-6, "kg/(m2 s)"), "m/s^2": (1.0, "m/s2"), "%": (1e-2, "1"), "ppm": (1e-6, "1"),
 }  # fmt: skip
 """Factor and SI unit of other units that components have."""
 
 
 def unit_of_measure(words: str) -> str:
-    """Return the unit with which a measure's description ends, such as ``of the shaft, N m``; ``1`` if with none."""
+    """Return the unit with which a measure's description ends,
+    such as ``of the shaft, N m``; ``1`` if with none.
+    """
     match = _OF_MEASURE.fullmatch(words)
     return match[1].replace("^", "") if match else "1"
 
 
 def signals(task: NamesComponents) -> Signals:
-    """Return the signals of a task, if it names its components. Those of several agents are one agent's."""
+    """Return the signals of a task, if it names its components.
+
+    Those of several agents are one agent's.
+    """
     by_side: Signals = {}
     for side, table in component_tables(task).items():
         components = getattr(task, f"{side}_components")()
         if isinstance(components, Mapping):
             names = [*getattr(task, f"{side}_space").spaces]
-            entries = [(f"{name}.{component.name}", component) for name in names for component in components[name]]
+            entries = [
+                (f"{name}.{component.name}", component)
+                for name in names
+                for component in components[name]
+            ]
         else:
             entries = [(component.name, component) for component in components]
         pairs = zip(entries, table, strict=True)
@@ -276,7 +315,9 @@ def _signal(name: str, component: Component, row: Row) -> Signal:
 
 
 def _entries(space: Any, agents: int) -> tuple[int, tuple[np.ndarray, np.ndarray] | None]:
-    """Return the number of entries that the components must cover, and the least and largest value of each entry."""
+    """Return the number of entries that the components must cover,
+    and the least and largest value of each entry.
+    """
     if isinstance(space, spaces.Discrete):
         return int(space.n), None
     if isinstance(space, spaces.MultiDiscrete):

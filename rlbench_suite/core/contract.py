@@ -1,8 +1,9 @@
 """The contract of a task, checked while its functions are traced.
 
-A function that returns another shape or dtype than promised corrupts whatever is built on it: the single env reads its
-state from one packed buffer, a reset casts, a comparison promotes. So the engine (:mod:`rlbench_suite.core.episode`)
-passes every result through this file. It compares abstract values only, so compiled programs do not get slower.
+A function that returns another shape or dtype than promised corrupts whatever is built on it: the
+single env reads its state from one packed buffer, a reset casts, a comparison promotes. So the
+engine (:mod:`rlbench_suite.core.episode`) passes every result through this file. It compares
+abstract values only, so compiled programs do not get slower.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from rlbench_suite.core.task import Described
 DType = np.dtype[Any]
 Result = TypeVar("Result")
 KERNEL = (
-    "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost", "cost_so_far",
-    "violates",
+    "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost",
+    "cost_so_far", "violates",
 )  # fmt: skip
 """Names of ``info`` that the kernel fills in."""
 
@@ -32,10 +33,13 @@ class ContractError(TypeError):
 
 
 def check_spaces(task: Described) -> None:
-    """Check a task's three spaces, the number of its rewards, and that a cost has a limit. Run no JAX.
+    """Check a task's three spaces, the number of its rewards, and that a cost has a limit.
+
+    Run no JAX.
 
     Raises:
-        ContractError: a space is missing or of a kind that no adapter takes, or task and card disagree.
+        ContractError: a space is missing or of a kind that no adapter takes, or task and card
+            disagree.
     """
     name = type(task).__name__
     card = task.card
@@ -43,14 +47,27 @@ def check_spaces(task: Described) -> None:
         if not isinstance(getattr(task, attribute, None), spaces.Space):
             raise ContractError(f"{name} sets no {attribute} in its __init__.")
     if not isinstance(task.action_space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete):
-        raise ContractError(f"{name}.action_space is {task.action_space}: only Box, Discrete and MultiDiscrete work.")
+        raise ContractError(
+            f"{name}.action_space is {task.action_space}: only Box, Discrete and MultiDiscrete "
+            f"work."
+        )
     count = card.agents if card.agents > 1 else len(card.objectives)
     shape = (count,) if count else ()
     if not isinstance(task.reward_space, spaces.Box) or task.reward_space.shape != shape:
-        why = f"{card.agents} agents" if card.agents > 1 else f"{count} objectives" if count else "a scalar reward"
-        raise ContractError(f"{name}.reward_space is {task.reward_space}: the card says {why}, so a Box of {shape}.")
+        why = (
+            f"{card.agents} agents"
+            if card.agents > 1
+            else f"{count} objectives"
+            if count
+            else "a scalar reward"
+        )
+        raise ContractError(
+            f"{name}.reward_space is {task.reward_space}: the card says {why}, so a Box of {shape}."
+        )
     if task.has_cost and card.constraint is None:
-        raise ContractError(f"{name} has a cost, and its card no constraint: say what it counts and its limit.")
+        raise ContractError(
+            f"{name} has a cost, and its card no constraint: say what it counts and its limit."
+        )
     if card.constraint is not None and not task.has_cost:
         raise ContractError(f"The card of {card.id} has a constraint, and {name} no cost.")
 
@@ -61,11 +78,17 @@ def keep_shapes(task: Described, function: str, result: Result, earlier: Any) ->
     Raises:
         ContractError: a leaf differs.
     """
-    return _compare(f"{type(task).__name__}.{function}", result, earlier, "initial gave", operator.eq)
+    return _compare(
+        f"{type(task).__name__}.{function}", result, earlier, "initial gave", operator.eq
+    )
 
 
-def as_declared(task: Described, function: str, result: Result, space: Any, source: str = "its space says") -> Result:
-    """Return a function's result if it has the declared shapes and dtypes. Signed integers may have any width.
+def as_declared(
+    task: Described, function: str, result: Result, space: Any, source: str = "its space says"
+) -> Result:
+    """Return a function's result if it has the declared shapes and dtypes.
+
+    Signed integers may have any width.
 
     Args:
         task: the task.
@@ -77,7 +100,9 @@ def as_declared(task: Described, function: str, result: Result, space: Any, sour
     Raises:
         ContractError: a leaf differs.
     """
-    return _compare(f"{type(task).__name__}.{function}", result, _declared(space), source, _same_kind)
+    return _compare(
+        f"{type(task).__name__}.{function}", result, _declared(space), source, _same_kind
+    )
 
 
 def as_flag(task: Described, function: str, result: Result) -> Result:
@@ -90,7 +115,8 @@ def as_flag(task: Described, function: str, result: Result) -> Result:
 
 
 def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of ``info`` if it has ``success`` and the declared measures: numbers, or one for each agent.
+    """Return the result of ``info`` if it has ``success`` and the declared measures:
+    numbers, or one for each agent.
 
     Raises:
         ContractError: one is missing, not declared, or of another shape.
@@ -110,7 +136,9 @@ def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     for measure in sorted(measures):
         shape = jnp.shape(info[measure])
         if shape not in shapes:
-            raise ContractError(f"{name} gives {measure!r} of shape {shape}; a measure is one number.")
+            raise ContractError(
+                f"{name} gives {measure!r} of shape {shape}; a measure is one number."
+            )
     return info
 
 
@@ -120,7 +148,9 @@ def as_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
     Raises:
         ContractError: it is not.
     """
-    return _compare(f"{_class_of(player)}.act", action, _declared(space), "the action space says", _same_kind)
+    return _compare(
+        f"{_class_of(player)}.act", action, _declared(space), "the action space says", _same_kind
+    )
 
 
 def keep_memory(player: Any, next_memory: Result, memory: Any) -> Result:
@@ -163,7 +193,10 @@ def _compare(
     for leaf in [*expected_leaves, *leaves]:
         fault = f"{name} returns {leaf}".removesuffix(" ")
         if leaf not in leaves:
-            raise ContractError(f"{name} returns no {leaf or 'array'}, but {source} {_spell(expected_leaves[leaf])}.")
+            raise ContractError(
+                f"{name} returns no {leaf or 'array'}, but {source} "
+                f"{_spell(expected_leaves[leaf])}."
+            )
         if leaf not in expected_leaves:
             names = ", ".join(filter(None, expected_leaves)) or "what it may return"
             raise ContractError(f"{fault}, which is none of {names}.")
@@ -171,7 +204,9 @@ def _compare(
         expected_shape, expected_dtype = expected_leaves[leaf]
         if shape != expected_shape or not same_dtype(dtype, expected_dtype):
             fault += " as" if leaf else ""
-            raise ContractError(f"{fault} {_spell(leaves[leaf])}, {source} {_spell(expected_leaves[leaf])}.")
+            raise ContractError(
+                f"{fault} {_spell(leaves[leaf])}, {source} {_spell(expected_leaves[leaf])}."
+            )
     structure = str(jax.tree.structure(result))
     expected_structure = str(jax.tree.structure(expected))
     if structure != expected_structure:
@@ -180,10 +215,15 @@ def _compare(
 
 
 def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
-    """Return shape and dtype of each leaf by its name; a tree that is one array has one leaf without a name."""
+    """Return shape and dtype of each leaf by its name;
+    a tree that is one array has one leaf without a name.
+    """
     paths_and_leaves = jax.tree_util.tree_leaves_with_path(tree)
     spell = jax.tree_util.keystr
-    return {spell(path, simple=True, separator="."): (jnp.shape(leaf), _dtype(leaf)) for path, leaf in paths_and_leaves}
+    return {
+        spell(path, simple=True, separator="."): (jnp.shape(leaf), _dtype(leaf))
+        for path, leaf in paths_and_leaves
+    }
 
 
 def _dtype(leaf: Any) -> DType:

@@ -1,7 +1,9 @@
-"""The one engine of an episode, shared by every adapter: single, batched and fused runs are equal by construction.
+"""The one engine of an episode, shared by every adapter:
+single, batched and fused runs are equal by construction.
 
-Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(key(s), e)``; each of its samples has
-``fold_in(episode_key, t * 8 + role)``. Nothing is carried, any step can be replayed alone.
+Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(key(s), e)``; each of
+its samples has ``fold_in(episode_key, t * 8 + role)``. Nothing is carried, any step can be replayed
+alone.
 """
 
 from __future__ import annotations
@@ -28,12 +30,14 @@ from rlbench_suite.numerics.bitset import BitSet
 from rlbench_suite.numerics.keys import fold_in
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
-"""Largest number of steps of an episode: the eight keys of each step must have distinct 32-bit numbers."""
+"""Largest number of steps of an episode:
+the eight keys of each step must have distinct 32-bit numbers.
+"""
 
 VECTORS = ("action_mask", "privileged")
 """Entries of ``info`` that are vectors."""
 _FREE = -1
-"""Number of the context in a :class:`Draw` of new contexts."""
+"""Number of the context in a :class:`ContextSource` of new contexts."""
 
 Array = Any
 """A JAX array in compiled programs, a NumPy array or scalar on the host."""
@@ -57,16 +61,19 @@ class Role(IntEnum):
     POLICY = 6
 
 
-class Draw(NamedTuple):
-    """The source of contexts: a split, and the number of one fixed context, or -1 for a new one in each episode."""
+class ContextSource(NamedTuple):
+    """The source of contexts: a split, and the number of one fixed context,
+    or -1 for a new one in each episode.
+    """
 
     split: Int
     """A :class:`Split`."""
     context: Int
 
     @classmethod
-    def parse(cls, split: str | int, task: Task[Any, Any]) -> Draw:
-        """Read the ``split`` keyword: ``"train"``, ``"test"`` or the number of one training context.
+    def parse(cls, split: str | int, task: Task[Any, Any]) -> ContextSource:
+        """Read the ``split`` keyword: ``"train"``,
+        ``"test"`` or the number of one training context.
 
         Raises:
             ValueError: not one of those, or a context number for a task that has only one context.
@@ -75,10 +82,18 @@ class Draw(NamedTuple):
             if split not in SPLITS:
                 raise ValueError(unknown("split", split, SPLITS) + " Or a context number >= 0.")
             return cls(np.int32(Split[split.upper()]), np.int32(_FREE))
-        if isinstance(split, bool) or not isinstance(split, (int, np.integer)) or not 0 <= split < 2**31:
-            raise ValueError(f"split is 'train', 'test' or a context number in [0, 2**31), got {split!r}.")
+        if (
+            isinstance(split, bool)
+            or not isinstance(split, (int, np.integer))
+            or not 0 <= split < 2**31
+        ):
+            raise ValueError(
+                f"split is 'train', 'test' or a context number in [0, 2**31), got {split!r}."
+            )
         if not task.card.contexts:
-            raise ValueError(f"{task.card.id} has a single context; split={split} has no meaning here.")
+            raise ValueError(
+                f"{task.card.id} has a single context; split={split} has no meaning here."
+            )
         return cls(np.int32(Split.TRAIN), np.int32(split))
 
 
@@ -102,7 +117,10 @@ class Episode(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The result of one step. ``info`` has scalars by name, and the vectors of :data:`VECTORS` that the task has."""
+    """The result of one step.
+
+    ``info`` has scalars by name, and the vectors of :data:`VECTORS` that the task has.
+    """
 
     observation: Observation
     reward: Reward
@@ -112,7 +130,8 @@ class Step(NamedTuple):
 
 
 def seed_key(seed: int) -> np.ndarray:
-    """Return the key data of a seed, equal to that of ``jax.random.key(seed)``, without calling JAX.
+    """Return the key data of a seed, equal to that
+    of ``jax.random.key(seed)``, without calling JAX.
 
     Raises:
         ValueError: not an integer in [0, 2**64).
@@ -127,8 +146,11 @@ def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax
     return jax.random.wrap_key_data(fold_in(fold_in(seed, index), t * 8 + role))
 
 
-def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Episode, Step]:
-    """Begin episode number ``index`` of a seed; return it and its first observation (reward zero, nothing over).
+def begin(
+    task: Task[Any, Any], seed: Any, index: Any, source: ContextSource
+) -> tuple[Episode, Step]:
+    """Begin episode number ``index`` of a seed;
+    return it and its first observation (reward zero, nothing over).
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its spaces say.
@@ -137,27 +159,40 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     t = jnp.int32(0)
     index = jnp.asarray(index, jnp.int32)
     episode_key = fold_in(seed, index)
-    is_fixed = draw.context >= 0
-    params_key = fold_in(jnp.where(is_fixed, seed_key(0), episode_key), jnp.where(is_fixed, draw.context, Role.PARAMS))
-    # A random number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted,
-    # and differently in a batch than alone.
-    params = compile_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
-    state = compile_apart(task.initial)(jax.random.wrap_key_data(fold_in(episode_key, Role.INITIAL)), params)
+    is_fixed = source.context >= 0
+    params_key = fold_in(
+        jnp.where(is_fixed, seed_key(0), episode_key),
+        jnp.where(is_fixed, source.context, Role.PARAMS),
+    )
+    # A random number that is compiled apart is rounded once. If it were fused with its uses, it
+    # might be contracted, and differently in a batch than alone.
+    params = compile_apart(task.sample_params)(jax.random.wrap_key_data(params_key), source.split)
+    state = compile_apart(task.initial)(
+        jax.random.wrap_key_data(fold_in(episode_key, Role.INITIAL)), params
+    )
     no_reward = jnp.zeros(task.reward_space.shape, task.dtype)
     zero = jnp.zeros((), task.dtype)
     episode = Episode(seed, index, t, no_reward, params, state, zero if task.has_cost else None)
     step = Step(
-        observation=_observation(task, state, jax.random.wrap_key_data(fold_in(episode_key, Role.OBSERVATION)), params),
+        observation=_observation(
+            task, state, jax.random.wrap_key_data(fold_in(episode_key, Role.OBSERVATION)), params
+        ),
         reward=no_reward,
         terminated=jnp.bool_(False),
         truncated=jnp.bool_(False),
-        info=_info(task, episode, jnp.bool_(True), zero if task.has_cost else None, jnp.bool_(False)),
+        info=_info(
+            task, episode, jnp.bool_(True), zero if task.has_cost else None, jnp.bool_(False)
+        ),
     )
     return episode, step
 
 
 def advance(
-    task: Task[Any, Any], episode: Episode, action: jax.Array, limit: Any, mask: jax.Array | None = None
+    task: Task[Any, Any],
+    episode: Episode,
+    action: jax.Array,
+    limit: Any,
+    mask: jax.Array | None = None,
 ) -> tuple[Episode, Step]:
     """Make one step of an episode.
 
@@ -165,12 +200,14 @@ def advance(
         task: the task.
         episode: the running episode.
         action: an action of the action space.
-        limit: time limit in steps. An episode that reaches it is truncated, whether or not the task is over at that
-            step, as in Gymnasium's ``TimeLimit``.
-        mask: the ``action_mask`` that the last step has shown, so that it need not be computed again.
+        limit: time limit in steps. An episode that reaches it is truncated, whether or not the task
+            is over at that step, as in Gymnasium's ``TimeLimit``.
+        mask: the ``action_mask`` that the last step has shown, so that it need not be computed
+            again.
 
     Raises:
-        ContractError: a function of the task gives another shape or dtype than its first state or its spaces say.
+        ContractError: a function of the task gives another shape or dtype than its first state or
+            its spaces say.
     """
     seed, index, t, total, params, state, total_cost = episode
     t = t + 1
@@ -188,11 +225,15 @@ def advance(
     cost = None
     if task.has_cost:
         cost_shape = jax.ShapeDtypeStruct((), task.dtype)
-        cost = as_declared(task, "cost", task.cost(state, action, next_state, params), cost_shape, "a cost is")
+        cost = as_declared(
+            task, "cost", task.cost(state, action, next_state, params), cost_shape, "a cost is"
+        )
         total_cost = total_cost + cost
     episode = Episode(seed, index, t, total + reward, params, next_state, total_cost)
     step = Step(
-        observation=_observation(task, next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
+        observation=_observation(
+            task, next_state, draw_key(seed, index, t, Role.OBSERVATION), params
+        ),
         reward=reward,
         terminated=terminated,
         truncated=t >= limit,
@@ -202,7 +243,9 @@ def advance(
 
 
 def _observation(task: Task[Any, Any], state: Any, key: jax.Array, params: Any) -> Any:
-    return as_declared(task, "observation", task.observation(state, key, params), task.observation_space)
+    return as_declared(
+        task, "observation", task.observation(state, key, params), task.observation_space
+    )
 
 
 def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | None:
@@ -214,22 +257,27 @@ def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | N
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
-    """Reduce a reward or return ``(..., *reward shape)`` to one number: weight objectives, average agents.
+    """Reduce a reward or return ``(..., *reward shape)`` to one number:
+    weight objectives, average agents.
 
-    Works for NumPy and JAX. The terms are added in a fixed order, which gives the same bits everywhere.
+    Works for NumPy and JAX. The terms are added in a fixed order, which gives the same bits
+    everywhere.
     """
     if not task.reward_space.shape:
         return total
     if task.card.objectives:
         return weighted_sum(total, task.card.weights, task.dtype)
     count = task.reward_space.shape[0]
-    # This is not a division, because XLA turns a division by a constant into this product and NumPy does not.
+    # This is not a division, because XLA turns a division by a constant into this product and NumPy
+    # does not.
     return weighted_sum(total, (1.0,) * count, task.dtype) * np.asarray(1 / count, task.dtype)
 
 
 def weighted_sum(total: Any, weights: Sequence[float], dtype: np.dtype[Any]) -> Any:
     """Return the weighted sum over the last axis, NumPy or JAX, adding the terms in their order."""
-    return functools.reduce(operator.add, [total[..., i] * np.asarray(w, dtype) for i, w in enumerate(weights)])
+    return functools.reduce(
+        operator.add, [total[..., i] * np.asarray(w, dtype) for i, w in enumerate(weights)]
+    )
 
 
 def weighted_space(space: spaces.Box, weights: Sequence[float], dtype: np.dtype[Any]) -> spaces.Box:
@@ -253,7 +301,9 @@ def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[flo
         return None
     names = task.card.objectives
     if not names:
-        raise ValueError(f"{task.card.id} has one objective; leave weights out (given: {weights!r}).")
+        raise ValueError(
+            f"{task.card.id} has one objective; leave weights out (given: {weights!r})."
+        )
     try:
         array = np.asarray(weights)
         with np.errstate(over="ignore"):
@@ -262,8 +312,8 @@ def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[flo
         finite = False
     if not finite or array.shape != (len(names),):
         raise ValueError(
-            f"weights of {task.card.id} are {len(names)} finite numbers, one for each of {', '.join(names)}; "
-            f"got {weights!r}."
+            f"weights of {task.card.id} are {len(names)} finite numbers, one for each of "
+            f"{', '.join(names)}; got {weights!r}."
         )
     return tuple(array.tolist())
 
@@ -276,7 +326,9 @@ def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) ->
 
 
 def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
-    """Return the offset to add to each part of a (multi-)discrete action to get its index in the flat mask."""
+    """Return the offset to add to each part of a (multi-)discrete action
+    to get its index in the flat mask.
+    """
     sizes = action_sizes(space)
     offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32).reshape(space.shape or ())
     numbered: Any = space  # from its start on, which both kinds have
@@ -297,9 +349,15 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 
 def _info(
-    task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None, terminated: jax.Array
+    task: Task[Any, Any],
+    episode: Episode,
+    legal: jax.Array,
+    cost: jax.Array | None,
+    terminated: jax.Array,
 ) -> dict[str, Any]:
-    """Return the task's measures and the kernel's additions: ``score`` and cost so far, mask, privileged."""
+    """Return the task's measures and the kernel's additions:
+    ``score`` and cost so far, mask, privileged.
+    """
     info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
     if task.ends_in_failure:
         info["success"] = info["success"] & ~terminated
@@ -319,12 +377,12 @@ def _info(
 
 
 def reset_where(
-    task: Task[Any, Any], done: jax.Array, episodes: Episode, last: Step, draw: Draw
+    task: Task[Any, Any], done: jax.Array, episodes: Episode, last: Step, source: ContextSource
 ) -> tuple[Episode, Step]:
     """Begin the next episode of every batch entry where ``done``; the others stay as they are.
 
-    The cost follows the number of resets, not the size of the batch: the entries to reset are gathered into a
-    block, begun together and scattered back, block after block until none is left.
+    The cost follows the number of resets, not the size of the batch: the entries to reset are
+    gathered into a block, begun together and scattered back, block after block until none is left.
     """
     block = max(2, math.ceil(done.shape[0] / 64))  # never one: see bit_exact.py
     over = BitSet.from_mask(done)
@@ -334,16 +392,22 @@ def reset_where(
         num_reset, episodes, last = carry
         rank = num_reset + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
-        entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.select)(rank), done.shape[0]))(rank)
+        entries = computed_once(
+            lambda rank: jnp.where(rank < count, jax.vmap(over.select)(rank), done.shape[0])
+        )(rank)
         beginnings = exact_vmap(
-            lambda seed, index: begin(task, seed, index, draw),
+            lambda seed, index: begin(task, seed, index, source),
             episodes.seed[entries],
             episodes.index[entries] + 1,
         )
         episodes, last = jax.tree.map(
-            lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), beginnings
+            lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"),
+            (episodes, last),
+            beginnings,
         )
         return num_reset + block, episodes, last
 
     # The action mask and other info of `last` have begin's structure, so one loop carries both.
-    return jax.lax.while_loop(lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last))[1:]
+    return jax.lax.while_loop(
+        lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last)
+    )[1:]

@@ -1,7 +1,9 @@
-"""The contract of a task that a simulator of the host computes, where pure functions are out of reach (MuJoCo).
+"""The contract of a task that a simulator of the host computes,
+where pure functions are out of reach (MuJoCo).
 
-Such a task makes ordinary Gymnasium environments. Like every task of the suite, it has a card, spaces, text and
-pictures, and a state that is a value. ``adapters/host.py`` gives it the same interfaces as all others.
+Such a task makes ordinary Gymnasium environments. Like every task of the suite, it has a card,
+spaces, text and pictures, and a state that is a value. ``adapters/host.py`` gives it the same
+interfaces as all others.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import gymnasium
 import numpy as np
 
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.task import Described
 
 State = TypeVar("State")
@@ -21,20 +23,26 @@ State = TypeVar("State")
 class HostTask(Described, Generic[State]):
     """A task computed on the host.
 
-    By default episodes are Gymnasium's own: their context is ``()``, and the simulator's seed makes them differ. A task
-    with contexts overrides ``begin`` and ``get_params``.
+    By default episodes are Gymnasium's own: their context is ``()``, and the simulator's seed makes
+    them differ. A task with contexts overrides ``begin`` and ``get_params``.
     """
 
     @abc.abstractmethod
     def simulator(self) -> gymnasium.Env[Any, Any]:
-        """Make a simulator without any wrapper: scalar reward, no time limit, seeded by ``reset(seed=...)``.
+        """Make a simulator without any wrapper: scalar reward,
+        no time limit, seeded by ``reset(seed=...)``.
 
         Raises:
             ImportError: the simulator's package is not installed; the message names the extra.
         """
 
     def begin(
-        self, simulator: gymnasium.Env[Any, Any], seed: int | None, key: np.ndarray, index: int, draw: Draw
+        self,
+        simulator: gymnasium.Env[Any, Any],
+        seed: int | None,
+        key: np.ndarray,
+        index: int,
+        source: ContextSource,
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode.
 
@@ -51,8 +59,12 @@ class HostTask(Described, Generic[State]):
         return simulator.reset(seed=seed)
 
     @abc.abstractmethod
-    def info(self, simulator: gymnasium.Env[Any, Any], simulator_info: dict[str, Any]) -> dict[str, Any]:
-        """Return ``success`` (bool) and the task's measures (Python numbers), from the simulator's last info."""
+    def info(
+        self, simulator: gymnasium.Env[Any, Any], simulator_info: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return ``success`` (bool) and the task's measures (Python numbers),
+        from the simulator's last info.
+        """
 
     @abc.abstractmethod
     def get_state(self, simulator: gymnasium.Env[Any, Any]) -> State:

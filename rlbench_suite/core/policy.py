@@ -1,7 +1,7 @@
 """The contract of a player: a pytree with two pure functions.
 
-Learned policies carry their weights as leaves; classical controllers, solvers and scripted players carry gains or
-nothing. All run inside the same compiled episode loop (``adapters/rollout.py``).
+Learned policies carry their weights as leaves; classical controllers, solvers and scripted players
+carry gains or nothing. All run inside the same compiled episode loop (``adapters/rollout.py``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ class UndeclaredAccess(TypeError):
 class View(NamedTuple):
     """The input of a policy at a step of one episode.
 
-    Learned agents use ``observation`` and ``action_mask`` only. Evaluations hide ``state`` and ``params`` from every
-    policy that is not declared privileged (:func:`privileged_player`), and mark every score of one that is. A family's
-    own reference player may be privileged, as far as a practitioner would know state and params: a controller knows its
-    plant, but the player of a word game must not read the hidden word.
+    Learned agents use ``observation`` and ``action_mask`` only. Evaluations hide ``state`` and
+    ``params`` from every policy that is not declared privileged (:func:`privileged_player`), and
+    mark every score of one that is. A family's own reference player may be privileged, as far as a
+    practitioner would know state and params: a controller knows its plant, but the player of a word
+    game must not read the hidden word.
     """
 
     observation: Any
@@ -44,7 +45,8 @@ Player = TypeVar("Player", bound=type)
 
 
 def privileged_player(player: Player) -> Player:
-    """Declare that the policies of a class read state or params, and return the class; to be used as a decorator.
+    """Declare that the policies of a class read state or params,
+    and return the class; to be used as a decorator.
 
     Classes derived from it are privileged, too. ``privileged = True`` in the class says the same.
     """
@@ -58,13 +60,16 @@ def is_privileged(policy: Any) -> bool:
 
 
 class Hidden:
-    """Stands for state or params where a policy may not read them. Every use raises :class:`UndeclaredAccess`."""
+    """Stands for state or params where a policy may not read them.
+
+    Every use raises :class:`UndeclaredAccess`.
+    """
 
     def _refuse(self, *_: Any) -> Any:
         raise UndeclaredAccess(
-            "The policy reads the state or params of the task, which agents do not see: use view.observation and "
-            "view.action_mask only. A policy that has to read them declares it by the attribute privileged = True, and "
-            "tables then mark its scores."
+            "The policy reads the state or params of the task, which agents do not see: use "
+            "view.observation and view.action_mask only. A policy that has to read them declares "
+            "it by the attribute privileged = True, and tables then mark its scores."
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -90,17 +95,31 @@ class Unprivileged(NamedTuple):
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the policy's action for what it may see."""
-        action, next_memory = self.policy.act(memory, view._replace(state=HIDDEN, params=HIDDEN), key)
+        action, next_memory = self.policy.act(
+            memory, view._replace(state=HIDDEN, params=HIDDEN), key
+        )
         return action, next_memory
 
 
 def as_declared(policy: Any) -> Any:
-    """Return the policy if it is declared privileged, else one that acts alike and cannot read state and params."""
+    """Return the policy if it is declared privileged,
+    else one that acts alike and cannot read state and params.
+    """
     return policy if is_privileged(policy) else Unprivileged(policy)
 
 
+def no_memory(self: Any, params: Any) -> tuple[()]:
+    """Return an empty memory: the method ``initial`` of players that remember nothing.
+
+    A class has it by ``initial = no_memory``.
+    """
+    return ()
+
+
 def reference_player(task: Task[Any, Any]) -> Policy:
-    """Return the family's own player of a task. The method ``for_task`` of the class that its card names makes it.
+    """Return the family's own player of a task.
+
+    The method ``for_task`` of the class that its card names makes it.
 
     Raises:
         ValueError: the task has none.
@@ -111,7 +130,8 @@ def reference_player(task: Task[Any, Any]) -> Policy:
 
 
 def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
-    """Return the player that the method ``for_task`` of the class ``module:Class`` makes for a task.
+    """Return the player that the method ``for_task``
+    of the class ``module:Class`` makes for a task.
 
     Raises:
         ValueError: there is no such class, or it lacks that method.
@@ -119,7 +139,8 @@ def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
     player_class = load(entry_point)
     if not hasattr(player_class, "for_task"):
         raise ValueError(
-            f"The player {entry_point} of {task.card.id} lacks the class method for_task(task), which makes it."
+            f"The player {entry_point} of {task.card.id} lacks the class method for_task(task), "
+            f"which makes it."
         )
     player: Policy = player_class.for_task(task)
     return player
@@ -127,9 +148,11 @@ def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
 
 @runtime_checkable
 class Policy(Protocol):
-    """A pytree (NamedTuple or ``equinox.Module``) with these two methods; ``memory`` is a pytree of arrays.
+    """A pytree (NamedTuple or ``equinox.Module``) with these two methods;
+    ``memory`` is a pytree of arrays.
 
-    An optional attribute ``privileged`` is True if it reads ``params``, or the state or params of a view.
+    An optional attribute ``privileged`` is True if it reads ``params``, or the state or params of a
+    view.
     """
 
     def initial(self, params: Any) -> Any:
@@ -142,33 +165,44 @@ class Policy(Protocol):
 
 
 class ActingParameters(NamedTuple):
-    """Parameters of a policy that is a multilayer perceptron, as ``policy.acting_parameters()`` may give them.
+    """Parameters of a policy that is a multilayer perceptron,
+    as ``policy.acting_parameters()`` may give them.
 
-    Exporters read them (``evaluation/deploy/network.py``). A layer is an object with ``weight`` ``(n, m)`` and ``bias``
-    ``(m,)``.
+    Exporters read them (``evaluation/deploy/network.py``). A layer is an object with ``weight``
+    ``(n, m)`` and ``bias`` ``(m,)``.
     """
 
     moments: Any
-    """Object with ``mean`` and ``scale``, the variance that normalises each feature; both ``(features,)``."""
+    """Object with ``mean`` and ``scale``,
+    the variance that normalises each feature; both ``(features,)``.
+    """
     layers: Sequence[Any]
     """Layers from the normalised observation, and what the memory adds to it, to the outputs."""
     activation: Literal["tanh", "relu"]
     """Activation between the layers."""
     choices: tuple[int, ...] = ()
-    """Number of values of each discrete choice, whose logits are the outputs; empty for a continuous action."""
+    """Number of values of each discrete choice,
+    whose logits are the outputs; empty for a continuous action.
+    """
     bounds: tuple[Any, Any] | None = None
-    """Lowest and highest continuous action. Outputs of -1 and 1 stand for them, and all are clipped to them."""
+    """Lowest and highest continuous action.
+
+    Outputs of -1 and 1 stand for them, and all are clipped to them.
+    """
     squashed: bool = False
     """True if a tanh of the outputs comes before the bounds."""
     sampled: bool = False
     """True if the policy samples its action, where an export takes the most likely one."""
     memory: str = "none"
-    """Recurrent unit in front of the layers, which appends its reading to the observation: gru, lstm or mingru."""
+    """Recurrent unit in front of the layers,
+    which appends its reading to the observation: gru, lstm or mingru.
+    """
     memory_layers: Sequence[Any] = ()
     """Layers of that unit: of its inputs and, but for mingru, of its recurrence."""
     action_features: Any = None
-    """Features of each action, ``(actions, F)``, if the outputs are F numbers and logits are their products with these
-    features; None otherwise."""
+    """Features of each action, ``(actions, F)``, if the outputs are F numbers and logits are their
+    products with these features; None otherwise.
+    """
     direct: Any = None
     """Weights ``(features, F)`` of a linear path from the observation to those F numbers."""
     action_bias: Any = None

@@ -1,8 +1,9 @@
 """One table of families and agents for Gymnasium, PettingZoo, the suites and the command line.
 
-A family is a folder of ``rlbench_suite.envs``; the ``CARDS`` of every ``cards.py`` below it are found without being
-listed. Built-in agents are named here as strings. Third parties add theirs through the entry-point groups
-``rlbench_suite.families`` (a module with ``CARDS``) and ``rlbench_suite.agents`` (an agent factory).
+A family is a folder of ``rlbench_suite.envs``; the ``CARDS`` of every ``cards.py`` below it are
+found without being listed. Built-in agents are named here as strings. Third parties add theirs
+through the entry-point groups ``rlbench_suite.families`` (a module with ``CARDS``) and
+``rlbench_suite.agents`` (an agent factory).
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def _folder() -> Path:
 @cache
 def families() -> tuple[str, ...]:
     """Name the built-in families, in alphabetical order."""
-    return tuple(dict.fromkeys(module.removeprefix(f"{ENVS}.").split(".")[0] for module in _card_modules()))
+    return tuple(
+        dict.fromkeys(module.removeprefix(f"{ENVS}.").split(".")[0] for module in _card_modules())
+    )
 
 
 @cache
@@ -105,15 +108,16 @@ def cards() -> dict[str, TaskCard]:
 def card(task_id: str, **settings: Any) -> TaskCard:
     """Return the card of an id, or of the task that differs from it by these settings only.
 
-    ``rlsuite/`` may be left out. An id without its version is that of the latest one, with Gymnasium's warning. An id
-    may also name settings, each once, as in ``Name-v0?setting=value&other=value``; ``settings`` override them. One may
-    be ``difficulty``, a tier's name, which becomes the default of the card. Another may be ``context``, a mapping or a
+    ``rlsuite/`` may be left out. An id without its version is that of the latest one, with
+    Gymnasium's warning. An id may also name settings, each once, as in
+    ``Name-v0?setting=value&other=value``; ``settings`` override them. One may be ``difficulty``, a
+    tier's name, which becomes the default of the card. Another may be ``context``, a mapping or a
     file of constants (:mod:`rlbench_suite.contexts.context`).
 
     Raises:
         OSError: the file of a context cannot be read.
-        ValueError: no such task, no such setting, a setting that the id names twice, no task with these settings, or a
-            context that is not for it.
+        ValueError: no such task, no such setting, a setting that the id names twice, no task with
+            these settings, or a context that is not for it.
     """
     name, _, query = task_id.partition("?")
     full = _full_id(name, all_cards())
@@ -151,7 +155,9 @@ def _with_context(shipped: TaskCard, source: Any) -> TaskCard:
         return shipped.with_context(context).build().series()
 
     task = shipped.build()
-    return shipped.with_context(read_context(source, shipped.id, task.constants(), task.series(), series_for))
+    return shipped.with_context(
+        read_context(source, shipped.id, task.constants(), task.series(), series_for)
+    )
 
 
 def _settings_of_query(query: str, full: str) -> dict[str, Any]:
@@ -164,24 +170,32 @@ def _settings_of_query(query: str, full: str) -> dict[str, Any]:
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
             values = ", ".join(repr(value) for name, value in pairs if name == key)
-            raise ValueError(f"{full} names {key} {count} times ({values}): give each setting once.")
+            raise ValueError(
+                f"{full} names {key} {count} times ({values}): give each setting once."
+            )
     return dict(pairs)
 
 
 def constraint(task_id: str) -> Constraint | None:
-    """Return the constraint of an id, whatever its settings, difficulty and context; None for an unknown id too."""
+    """Return the constraint of an id, whatever its settings,
+    difficulty and context; None for an unknown id too.
+    """
     task_card = all_cards().get(task_id.partition("?")[0])
     return task_card.constraint if task_card else None
 
 
 def _siblings(card: TaskCard) -> list[TaskCard]:
-    """Return the cards of a family that have the same fixed settings as this one, whatever their values."""
+    """Return the cards of a family that have the same fixed settings
+    as this one, whatever their values.
+    """
     family = (member for member in all_cards().values() if member.family == card.family)
     return [member for member in family if member.fixed.keys() == card.fixed.keys()]
 
 
 def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
-    """Return the values that each setting of a card may take while the others stay; its default or own value first."""
+    """Return the values that each setting of a card may take while the others stay;
+    its default or own value first.
+    """
     allowed: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in card.fixed.items()}
     for sibling in _siblings(card):
         differing = [name for name, value in card.fixed.items() if sibling.fixed[name] != value]
@@ -191,7 +205,8 @@ def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
 
 
 def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
-    """Return the full id of a name that may lack its namespace or its version (the latest is taken), or None.
+    """Return the full id of a name that may lack its namespace
+    or its version (the latest is taken), or None.
 
     Raises:
         ValueError: there is no such version of it.
@@ -199,29 +214,44 @@ def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
     full = task_id if "/" in task_id else f"rlsuite/{task_id}"
     if full in table:
         return full
-    name, _, version = full.rpartition("-v") if full.rpartition("-v")[2].isdecimal() else (full, "", "")
+    name, _, version = (
+        full.rpartition("-v") if full.rpartition("-v")[2].isdecimal() else (full, "", "")
+    )
     names_and_versions = (known_id.rpartition("-v") for known_id in table)
-    versions = sorted(int(number) for known_name, _, number in names_and_versions if known_name == name)
+    versions = sorted(
+        int(number) for known_name, _, number in names_and_versions if known_name == name
+    )
     if not versions:
         return None
     if version:
-        raise ValueError(f"{name} has no version v{version}. Known: {', '.join(f'v{number}' for number in versions)}.")
+        raise ValueError(
+            f"{name} has no version v{version}. Known: "
+            f"{', '.join(f'v{number}' for number in versions)}."
+        )
     latest = f"{name}-v{versions[-1]}"
     gymnasium.logger.warn(f"Using the latest version, {latest}, of {task_id}.")
     return latest
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Return the ids of each suite: ``smoke``, ``all`` (without variants), and one for each family (with them).
+    """Return the ids of each suite: ``smoke``, ``all`` (without variants),
+    and one for each family (with them).
 
-    The suite :data:`GENERALISATION` has the ids of ``all`` whose contexts are sampled, so that those of training and
-    test differ. Agents are then evaluated on both.
+    The suite :data:`GENERALISATION` has the ids of ``all`` whose contexts are sampled, so that
+    those of training and test differ. Agents are then evaluated on both.
     """
     families = dict.fromkeys(c.family for c in cards().values())
-    by_family = {family: tuple(c.id for c in cards().values() if c.family == family) for family in families}
+    by_family = {
+        family: tuple(c.id for c in cards().values() if c.family == family) for family in families
+    }
     tasks = [c for c in cards().values() if not c.variant]
     with_splits = tuple(c.id for c in tasks if c.contexts and not c.trained_on)
-    return {"smoke": SMOKE, "all": tuple(c.id for c in tasks), GENERALISATION: with_splits, **by_family}
+    return {
+        "smoke": SMOKE,
+        "all": tuple(c.id for c in tasks),
+        GENERALISATION: with_splits,
+        **by_family,
+    }
 
 
 def resolve_suite(names: str) -> tuple[TaskCard, ...]:
@@ -238,9 +268,13 @@ def resolve_suite(names: str) -> tuple[TaskCard, ...]:
             task_card = card(name)
             selected[task_card.id] = task_card
         else:
-            raise ValueError(_not_of_the_suite(name) or unknown("suite or task", name, [*suites(), *cards()]))
+            raise ValueError(
+                _not_of_the_suite(name) or unknown("suite or task", name, [*suites(), *cards()])
+            )
     if not selected:
-        raise ValueError(f"No suite or task named in {names!r}. Known suites: {', '.join(suites())}.")
+        raise ValueError(
+            f"No suite or task named in {names!r}. Known suites: {', '.join(suites())}."
+        )
     return tuple(selected.values())
 
 
@@ -250,8 +284,10 @@ def _not_of_the_suite(name: str) -> str:
     if name not in registered:
         return ""
     return (
-        f"{name} is an environment of Gymnasium, and only tasks of the suite are trained and evaluated: they have the "
-        f"scores of a random and a reference player. `rlsuite list` names them. How a task of your own becomes one, "
+        f"{name} is an environment of Gymnasium, and only tasks of the suite are trained and "
+        f"evaluated: they have the "
+        f"scores of a random and a reference player. `rlsuite list` names them. How a task of your "
+        f"own becomes one, "
         f'in a package of your own too, is in CONTRIBUTING.md, "Add a task".'
     )
 
@@ -259,7 +295,9 @@ def _not_of_the_suite(name: str) -> str:
 @cache
 def agent_entry_points() -> dict[str, str]:
     """Return ``module:factory`` of each agent by name."""
-    return AGENTS | {point.name: point.value for point in entry_points(group="rlbench_suite.agents")}
+    return AGENTS | {
+        point.name: point.value for point in entry_points(group="rlbench_suite.agents")
+    }
 
 
 def agent(name: str) -> Agent:
@@ -276,40 +314,49 @@ def agent(name: str) -> Agent:
 
 
 def datasets() -> Any:
-    """Import and return the functions of offline datasets, for the command line and for agents that learn from them."""
+    """Import and return the functions of offline datasets,
+    for the command line and for agents that learn from them.
+    """
     return importlib.import_module(DATASETS)
 
 
 def tasks() -> tuple[str, ...]:
-    """Return the ids of all tasks, variants included; ``suites()["all"]`` has those that are no variants."""
+    """Return the ids of all tasks, variants included;
+    ``suites()["all"]`` has those that are no variants.
+    """
     return tuple(cards())
 
 
 def make(task_id: str, **keywords: Any) -> gymnasium.Env[Any, Any]:
-    """Make an environment of a task: ``gymnasium.make`` with its keywords, for names as :func:`card` reads them.
+    """Make an environment of a task: ``gymnasium.make`` with its keywords,
+    for names as :func:`card` reads them.
 
     Args:
-        task_id: id of a task; ``rlsuite/`` may be left out, and settings may follow: ``PMSMSpeed-v0?noise=0.01``.
-        keywords: ``split``, ``difficulty``, ``view``, ``dtype``, ``render_mode``, ``weights`` and settings of the task
-            (:func:`rlbench_suite.adapters.entry_points.make`), and Gymnasium's own, such as ``max_episode_steps``.
+        task_id: id of a task; ``rlsuite/`` may be left out, and settings may follow:
+            ``PMSMSpeed-v0?noise=0.01``.
+        keywords: ``split``, ``difficulty``, ``view``, ``dtype``, ``render_mode``, ``weights`` and
+            settings of the task (:func:`rlbench_suite.adapters.entry_points.make`), and Gymnasium's
+            own, such as ``max_episode_steps``.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
     """
-    spec = EnvSpec(
-        **_registration(card(task_id))
-    )  # not its id, because Gymnasium knows neither settings nor unlisted ids
+    # Not its id, because Gymnasium knows neither settings nor unlisted ids.
+    spec = EnvSpec(**_registration(card(task_id)))
     return gymnasium.make(spec, **keywords)
 
 
-def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Make a batch of environments: ``gymnasium.make_vec`` with its keywords, for names as :func:`card` reads them.
+def make_vec(
+    task_id: str, num_envs: int = 1, **keywords: Any
+) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+    """Make a batch of environments: ``gymnasium.make_vec`` with its keywords,
+    for names as :func:`card` reads them.
 
     Args:
         task_id: id of a task, as in :func:`make`.
         num_envs: number of episodes that run side by side.
-        keywords: those of :class:`rlbench_suite.adapters.batch.TaskVectorEnv`, settings of the task, and Gymnasium's
-            own, such as ``vectorization_mode``.
+        keywords: those of :class:`rlbench_suite.adapters.batch.TaskVectorEnv`, settings of the
+            task, and Gymnasium's own, such as ``vectorization_mode``.
 
     Raises:
         ValueError: a value is unknown, out of range, or has no meaning for this task.
@@ -326,7 +373,8 @@ def _registration(card: TaskCard) -> dict[str, Any]:
         "vector_entry_point": "rlbench_suite.adapters.entry_points:make_vec",
         "max_episode_steps": card.horizon,
         "kwargs": {"task_id": card.id},
-        # The environment itself does the work of both wrappers. They would cost a tenth of the time of a step.
+        # The environment itself does the work of both wrappers. They would cost a tenth of the time
+        # of a step.
         "order_enforce": False,
         "disable_env_checker": True,
     }
@@ -338,7 +386,8 @@ def register() -> None:
 
     for card in cards().values():
         if card.id not in gymnasium.registry:
-            gymnasium.registry[card.id] = EnvSpec(**_registration(card))  # register() compares it with all others
+            # register() compares it with all others.
+            gymnasium.registry[card.id] = EnvSpec(**_registration(card))
         if card.agents == 1:
             continue
         for kind, factory, table in (

@@ -1,6 +1,7 @@
 """The scale of scores: 0 is the better of random play and doing nothing, 1 is the reference player.
 
-Both ends are measured means, so they are estimates. Their errors are known, and a score carries them.
+Both ends are measured means, so they are estimates. Their errors are known, and a score carries
+them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ NORMAL_QUANTILE = 1.959964
 """Standard errors on each side of a mean that make a 95 % interval, for a normal distribution."""
 
 ZERO_PLAYERS = {"random": "random play", "noop": "doing nothing"}
-"""Players without skill, the better of which is the zero of the scale, with their names in sentences."""
+"""Players without skill, the better of which is the zero of the scale,
+with their names in sentences.
+"""
 
 
 MAX_CHANCE_SUCCESS = 0.05
@@ -30,7 +33,9 @@ ANCHORS = (*ZERO_PLAYERS, "reference")
 
 @dataclass(frozen=True)
 class Score:
-    """A measured mean return with its 95 % interval, over ``episodes`` episodes of the test split."""
+    """A measured mean return with its 95 % interval,
+    over ``episodes`` episodes of the test split.
+    """
 
     mean: float
     low: float
@@ -73,7 +78,9 @@ class Scale:
 
     @classmethod
     def of(cls, scores: Mapping[str, Score]) -> Scale | None:
-        """Return the scale of measured players, or None if random play or the reference was not measured."""
+        """Return the scale of measured players,
+        or None if random play or the reference was not measured.
+        """
         if not {"random", "reference"} <= scores.keys():
             return None
         measured = [player for player in ZERO_PLAYERS if player in scores]
@@ -105,5 +112,7 @@ class Scale:
         return (returns - self.zero.mean) / self.span
 
     def standard_error(self, score: float) -> float:
-        """Return the standard error of a score that comes from the errors of both ends alone (first order)."""
+        """Return the standard error of a score that comes
+        from the errors of both ends alone (first order).
+        """
         return math.hypot((1 - score) * self.zero_error, score * self.reference_error)

@@ -1,10 +1,12 @@
 """The contract: a task is a bundle of pure functions over an immutable state.
 
-A task is written once, in JAX, for one episode of one instance. Everything else (Gymnasium, vector, PettingZoo
-and multi-objective environments, training, evaluation) is made from these functions by the kernel.
+A task is written once, in JAX, for one episode of one instance. Everything else (Gymnasium, vector,
+PettingZoo and multi-objective environments, training, evaluation) is made from these functions by
+the kernel.
 
-State and params are ``NamedTuple`` s of scalars and, where needed, arrays. Write the equations component by
-component on scalar fields, because ``vmap`` then turns each field into one contiguous array.
+State and params are ``NamedTuple`` s of scalars and, where needed, arrays. Write the equations
+component by component on scalar fields, because ``vmap`` then turns each field into one contiguous
+array.
 """
 
 from __future__ import annotations
@@ -45,25 +47,33 @@ class Split(IntEnum):
     TEST = 1
 
 
-_SUCCESS_ROW = re.compile(r"^(?:\| )?success(?:, (\w+))?(?: {2,}| \| )(.+(?:\n {6,}.+)*)", re.MULTILINE)
-"""A row of the table in the docstring of a task's file; there may be one for each kind of reward, after a comma."""
+_SUCCESS_ROW = re.compile(
+    r"^(?:\| )?success(?:, (\w+))?(?: {2,}| \| )(.+(?:\n {6,}.+)*)", re.MULTILINE
+)
+"""A row of the table in the docstring of a task's file;
+there may be one for each kind of reward, after a comma.
+"""
 _SUCCESS_MEASURED = re.compile(r"``success``: (.+?)\.?$", re.MULTILINE)
-"""The words in the first line of a docstring of :meth:`Task.info`."""
+"""The words in a docstring of :meth:`Task.info`, in the first paragraph that has them."""
+_LINE_BREAK = re.compile(r"(?<=\S)\n[ \t]*(?=\S)")
+"""A line break within a paragraph."""
 
 
 class Described(abc.ABC):
-    """The part of a task that pure functions and simulators share: card, spaces, text and pictures for people.
+    """The part of a task that pure functions and simulators share:
+    card, spaces, text and pictures for people.
 
-    Subclasses set the three spaces in ``__init__``. Making a task touches no JAX computation (constants are NumPy), so
-    that it is safe before a fork.
+    Subclasses set the three spaces in ``__init__``. Making a task touches no JAX computation
+    (constants are NumPy), so that it is safe before a fork.
     """
 
-    #: Measures of each step besides ``success``: name to description. That of a measure with a unit ends with the unit,
-    #: after a comma unless it is all of it: ``of the shaft, N m``. Recordings take the unit from there.
+    #: Measures of each step besides ``success``: name to description. That of a measure with a unit
+    # ends with the unit, : after a comma unless it is all of it: ``of the shaft, N m``. Recordings
+    # take the unit from there.
     measures: ClassVar[dict[str, str]] = {}
 
-    #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``. With them a policy can
-    #: score actions that it has rarely tried.
+    #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``.
+    # With them a policy can : score actions that it has rarely tried.
     action_features: np.ndarray | None = None
 
     #: Seconds of one step; 0 where a step has no duration.
@@ -72,10 +82,12 @@ class Described(abc.ABC):
     #: Names of observed signals that are errors: a perfect player keeps them at zero.
     errors: ClassVar[tuple[str, ...]] = ()
 
-    #: True if an episode that is over before its time limit has failed: a crash, a fall. It then has no success.
+    #: True if an episode that is over before its time limit has failed: a crash, a fall. It then
+    # has no success.
     ends_in_failure: ClassVar[bool] = False
 
-    #: Best expected return of a policy that sees only the present observation; None where it is not known.
+    #: Best expected return of a policy that sees only the present observation; None where it is not
+    # known.
     memoryless_ceiling: float | None = None
 
     #: True if :meth:`describe_turn` says itself how many turns are left.
@@ -85,9 +97,11 @@ class Described(abc.ABC):
     action_space: spaces.Space[Any]
     #: Height, width and channels of :meth:`draw`.
     picture_shape: ClassVar[tuple[int, int, int]] = (300, 300, 3)
-    #: Space of :meth:`Task.privileged`, shape ``(n,)`` or ``(agents, n)``; None where a task has no such information.
+    #: Space of :meth:`Task.privileged`, shape ``(n,)`` or ``(agents, n)``; None where a task has no
+    # such information.
     privileged_space: spaces.Box | None = None
-    #: Bounds of the reward: shape ``()``, ``(k,)`` for k objectives, ``(n,)`` for n agents. Always set.
+    #: Bounds of the reward: shape ``()``, ``(k,)`` for k objectives, ``(n,)`` for n agents. Always
+    # set.
     reward_space: spaces.Box
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -102,19 +116,23 @@ class Described(abc.ABC):
 
     @property
     def has_cost(self) -> bool:
-        """True if the task has a constraint cost, :meth:`Task.cost`. Its card then has the limit."""
+        """True if the task has a constraint cost, :meth:`Task.cost`.
+
+        Its card then has the limit.
+        """
         return getattr(type(self), "cost", Task.cost) is not Task.cost
 
     @property
     def success_meaning(self) -> str:
         """The sentence that says what ``success`` means; empty if no docstring does.
 
-        It is the row ``success`` of the table in the docstring of the task's file, or that of a base class. A file
-        without such a row says it in the docstring of ``info``.
+        It is the row ``success`` of the table in the docstring of the task's file, or that of a
+        base class. A file without such a row says it in the docstring of ``info``.
         """
         for kind in type(self).__mro__:
             rows = _SUCCESS_ROW.findall(sys.modules[kind.__module__].__doc__ or "")
-            measured = _SUCCESS_MEASURED.search(getattr(kind.__dict__.get("info"), "__doc__", None) or "")
+            doc = getattr(kind.__dict__.get("info"), "__doc__", None) or ""
+            measured = _SUCCESS_MEASURED.search(_LINE_BREAK.sub(" ", doc))
             texts = [f"{which}: {text}" if which else text for which, text in rows]
             if not texts and measured:
                 texts = [measured[1]]
@@ -124,11 +142,17 @@ class Described(abc.ABC):
         return ""
 
     def observation_components(self) -> Components:
-        """Return the meaning of each entry of an observation. Every task of this suite defines it."""
+        """Return the meaning of each entry of an observation.
+
+        Every task of this suite defines it.
+        """
         return ()
 
     def action_components(self) -> Components:
-        """Return the meaning of each entry or discrete value of an action. Every task of this suite defines it."""
+        """Return the meaning of each entry or discrete value of an action.
+
+        Every task of this suite defines it.
+        """
         return ()
 
     def named(self, observation: Any) -> dict[str, Any]:
@@ -139,36 +163,47 @@ class Described(abc.ABC):
         """Return the energy that an episode took from its supply, J; None where it is not known.
 
         Args:
-            quantities: columns of a recording (``evaluation/trajectory.py``) by name without unit, each ``(steps,)``.
+            quantities: columns of a recording (``evaluation/trajectory.py``) by name without unit,
+                each ``(steps,)``.
         """
         return None
 
     @property
     def signals(self) -> Signals:
-        """Name, unit, scale, meaning and bounds of each quantity that an ``observation`` or ``action`` holds."""
+        """Name, unit, scale, meaning and bounds of each quantity
+        that an ``observation`` or ``action`` holds.
+        """
         return signals(self)
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
-        """Return ranges and accuracies in physical units that no space shows, such as of set points; by default none.
+        """Return ranges and accuracies in physical units that no space shows,
+        such as of set points; by default none.
 
         They are those of the task as it is built, with a context of one's own too.
         """
         return ()
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants that a context of one's own may set (``card.context``); by default none."""
+        """Return the constants that a context
+        of one's own may set (``card.context``); by default none.
+        """
         return ()
 
     def series(self) -> tuple[Series | Document, ...]:
-        """Return the series of conditions and the documents that a context of one's own may give; by default none."""
+        """Return the series of conditions and the documents
+        that a context of one's own may give; by default none.
+        """
         return ()
 
     @abc.abstractmethod
     def describe(self, state: Any, params: Any) -> str:
-        """Describe in words everything that the observation shows, for a language model or a terminal."""
+        """Describe in words everything that the observation shows,
+        for a language model or a terminal.
+        """
 
     def rules(self) -> str:
-        """Return what a player must know of every episode: goal, rules, meaning of marks; said once in a conversation.
+        """Return what a player must know of every episode:
+        goal, rules, meaning of marks; said once in a conversation.
 
         By default the name and the summary of the card, since :meth:`describe` explains itself.
         """
@@ -177,12 +212,12 @@ class Described(abc.ABC):
     def describe_turn(self, known_state: Any | None, state: Any, params: Any) -> str:
         """Describe a state to a player who has read :meth:`rules` and the turns before.
 
-        By default the text of :meth:`describe` without the paragraphs at its beginning that have not changed.
-        Paragraphs are parted by empty lines.
+        By default the text of :meth:`describe` without the paragraphs at its beginning that have
+        not changed. Paragraphs are parted by empty lines.
 
         Args:
-            known_state: the state that the player was told of last; None if the player knows nothing of this episode,
-                and everything is to be said.
+            known_state: the state that the player was told of last; None if the player knows
+                nothing of this episode, and everything is to be said.
             state: as for :meth:`describe`.
             params: as for :meth:`describe`.
         """
@@ -197,7 +232,8 @@ class Described(abc.ABC):
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools that are the actions, as OpenAI's JSON schemas; by default none.
 
-        :meth:`parse` of a task with tools reads calls of them, ``{"name": ..., "arguments": {...}}``.
+        :meth:`parse` of a task with tools reads calls of them, ``{"name": ..., "arguments":
+        {...}}``.
         """
         return []
 
@@ -206,17 +242,20 @@ class Described(abc.ABC):
         """Draw the state, uint8 of ``picture_shape``."""
 
     def draw_next(self, state: Any, params: Any, trail: list[Any]) -> np.ndarray:
-        """Draw the state as the next picture of an episode; by default a picture of the state alone.
+        """Draw the state as the next picture of an episode;
+        by default a picture of the state alone.
 
         Args:
             state: as for :meth:`draw`.
             params: as for :meth:`draw`.
-            trail: notes from earlier pictures of the episode, to which this one adds; empty at first.
+            trail: notes from earlier pictures of the episode, to which this one adds; empty at
+                first.
         """
         return self.draw(state, params)
 
     def parse(self, text: str, state: Any, params: Any) -> np.ndarray:
-        """Read an action from text: by default numbers separated by spaces or commas, integers for a discrete space.
+        """Read an action from text: by default numbers separated by spaces or commas,
+        integers for a discrete space.
 
         Raises:
             ValueError: the text is no action; the message says what was expected.
@@ -224,22 +263,33 @@ class Described(abc.ABC):
         space: Any = self.action_space
         read = read_real if space.dtype.kind == "f" else read_integer
         try:
-            with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused below
-                action = np.array([read(word) for word in text.replace(",", " ").split()], space.dtype)
+            with np.errstate(
+                over="ignore"
+            ):  # numbers beyond float32 become infinite and are refused below
+                action = np.array(
+                    [read(word) for word in text.replace(",", " ").split()], space.dtype
+                )
             action = action.reshape(space.shape)
         except ValueError:
-            raise ValueError(f"expected {int(np.prod(space.shape))} number(s) of {space}, got {text!r}") from None
+            raise ValueError(
+                f"expected {int(np.prod(space.shape))} number(s) of {space}, got {text!r}"
+            ) from None
         if not (np.isfinite(action).all() and space.contains(action)):
             raise ValueError(f"expected an action in {space}, got {text!r}")
         return action
 
     def spell(self, action: np.ndarray, state: Any, params: Any) -> str:
-        """Return the reply that plays an action: the inverse of :meth:`parse`. By default its numbers.
+        """Return the reply that plays an action: the inverse of :meth:`parse`.
+
+        By default its numbers.
 
         Two replies may play equal moves: of two equal numbers on the table, either may be meant.
         """
         digits = np.finfo(action.dtype).precision + 3 if action.dtype.kind == "f" else 0
-        return " ".join(f"{number:.{digits}g}" if digits else str(number) for number in np.ravel(action).tolist())
+        return " ".join(
+            f"{number:.{digits}g}" if digits else str(number)
+            for number in np.ravel(action).tolist()
+        )
 
     def how_to_act(self) -> str:
         """Return one line that tells a text player what an action looks like."""
@@ -257,10 +307,12 @@ class Described(abc.ABC):
         return "the task is over"
 
     def noop_action(self) -> np.ndarray:
-        """Return the constant action of the ``noop`` player: zero, or the allowed action nearest to zero.
+        """Return the constant action of the ``noop`` player:
+        zero, or the allowed action nearest to zero.
 
-        In the text view a reply that is no action is played as this one, whether the mask allows it or not. A player
-        who never gives an action therefore plays the same episodes as ``noop``, and scores the same.
+        In the text view a reply that is no action is played as this one, whether the mask allows it
+        or not. A player who never gives an action therefore plays the same episodes as ``noop``,
+        and scores the same.
         """
         space: Any = self.action_space
         if isinstance(space, spaces.Box):
@@ -268,11 +320,15 @@ class Described(abc.ABC):
         return np.zeros(space.shape, space.dtype)
 
     def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
-        """Return a ``Box`` of this task's dtype; the bounds are broadcast to ``shape``, or to each other."""
+        """Return a ``Box`` of this task's dtype;
+        the bounds are broadcast to ``shape``, or to each other.
+        """
         low = np.asarray(low, self.dtype)
         high = np.asarray(high, self.dtype)
         shape = np.broadcast_shapes(low.shape, high.shape) if shape is None else shape
-        return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type)
+        return spaces.Box(
+            np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type
+        )
 
 
 def _build(card: TaskCard, difficulty: float | None, dtype: str) -> Described:
@@ -282,19 +338,23 @@ def _build(card: TaskCard, difficulty: float | None, dtype: str) -> Described:
 class Task(Described, Generic[Params, State]):
     """A task made of the pure functions below.
 
-    Keys are ``jax.random`` keys. The kernel gives each function a key of its own, which depends only on the episode and
-    the step and is never used twice.
+    Keys are ``jax.random`` keys. The kernel gives each function a key of its own, which depends
+    only on the episode and the step and is never used twice.
     """
 
-    #: True if observations are a ``Dict`` of ``observation``, ``achieved_goal`` and ``desired_goal``, and the reward is
-    #: a function of both goals (:meth:`goal_reward`), for hindsight experience replay.
+    #: True if observations are a ``Dict`` of ``observation``, ``achieved_goal`` and
+    # ``desired_goal``, and the reward is : a function of both goals (:meth:`goal_reward`), for
+    # hindsight experience replay.
     has_goals: bool = False
 
-    # -- the functions of an episode, in the order of use ------------------------------------------------------
+    # -- the functions of an episode, in the order of use ------------------------------------------
 
     @abc.abstractmethod
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Sample the context of an episode: physical constants, layout, instance. ``split`` is a :class:`Split`."""
+        """Sample the context of an episode: physical constants, layout, instance.
+
+        ``split`` is a :class:`Split`.
+        """
 
     @abc.abstractmethod
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -302,15 +362,24 @@ class Task(Described, Generic[Params, State]):
 
     @abc.abstractmethod
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Return the next state. The result for an action that is masked (see :meth:`action_mask`) is discarded."""
+        """Return the next state.
+
+        The result for an action that is masked (see :meth:`action_mask`) is discarded.
+        """
 
     @abc.abstractmethod
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
-        """Return the observation, inside ``observation_space``; those of several agents are stacked on axis 0."""
+        """Return the observation, inside ``observation_space``;
+        those of several agents are stacked on axis 0.
+        """
 
     @abc.abstractmethod
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the reward, shape ``reward_space.shape``; after an illegal action ``next_state`` equals ``state``."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return the reward, shape ``reward_space.shape``;
+        after an illegal action ``next_state`` equals ``state``.
+        """
 
     @abc.abstractmethod
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -318,24 +387,30 @@ class Task(Described, Generic[Params, State]):
 
     @abc.abstractmethod
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """Return ``success`` (bool: whether an episode that ended here would be solved) and the task's measures."""
+        """Return ``success`` (bool: whether an episode that ended here would be solved)
+        and the task's measures.
+        """
 
     def action_mask(self, state: State, params: Params) -> jax.Array | None:
-        """Return which actions are legal, bool ``(n,)`` (multi-discrete: the parts one after another); None if all are.
+        """Return which actions are legal,
+        bool ``(n,)`` (multi-discrete: the parts one after another); None if all are.
 
         The kernel refuses an illegal action: the state stays, time passes, and ``info`` says why.
         """
         return None
 
     def privileged(self, state: State, params: Params) -> jax.Array | None:
-        """Return what a critic may see in training besides the observation, such as the true state and the context.
+        """Return what a critic may see in training besides the observation,
+        such as the true state and the context.
 
-        It has the shape of ``privileged_space``, or is None if there is no such space. ``info["privileged"]`` shows it.
-        A policy in evaluation never sees it.
+        It has the shape of ``privileged_space``, or is None if there is no such space.
+        ``info["privileged"]`` shows it. A policy in evaluation never sees it.
         """
         return None
 
-    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array | None:
+    def cost(
+        self, state: State, action: jax.Array, next_state: State, params: Params
+    ) -> jax.Array | None:
         """Return the constraint cost of the step (safe RL), or None if the task has no constraint.
 
         The card says what it counts and what an episode may cost on average (``constraint``).
@@ -343,24 +418,29 @@ class Task(Described, Generic[Params, State]):
         return None
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at an achieved goal ``(g,)`` when another ``(g,)`` is desired.
+        """Return the reward of a step that ends at an achieved goal ``(g,)``
+        when another ``(g,)`` is desired.
 
         Only for a task that :attr:`has_goals`; :meth:`reward` then returns the same.
         """
         raise NotImplementedError
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return whether the task is over at an achieved goal when another is desired, as :meth:`terminal` does."""
+        """Return whether the task is over at an achieved goal
+        when another is desired, as :meth:`terminal` does.
+        """
         raise NotImplementedError
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say in words why :meth:`action_mask` forbids ``action`` here."""
         return f"action {action} is masked in this state"
 
-    # -- small conveniences ------------------------------------------------------------------------------------
+    # -- small conveniences ------------------------------------------------------------------------
 
     def uniform(self, key: jax.Array, count: int) -> jax.Array:
-        """Sample ``count`` uniform numbers in [0, 1) from one key, shape ``(count,)``, of this task's dtype."""
+        """Sample ``count`` uniform numbers in [0, 1) from one key,
+        shape ``(count,)``, of this task's dtype.
+        """
         if self.dtype == np.float64:
             return jax.random.uniform(key, (count,), self.dtype)
         return keys.uniform(jax.random.key_data(key), count)
@@ -370,7 +450,9 @@ class Task(Described, Generic[Params, State]):
         return keys.bits(jax.random.key_data(key), count)
 
     def normal(self, key: jax.Array, count: int) -> jax.Array:
-        """Sample ``count`` standard normal numbers from one key, shape ``(count,)``, of this task's dtype."""
+        """Sample ``count`` standard normal numbers from one key,
+        shape ``(count,)``, of this task's dtype.
+        """
         return keys.standard_normal(key, count, self.dtype)
 
     def stack(self, *values: jax.Array | float) -> jax.Array:

@@ -1,7 +1,7 @@
 """The task card: all that is known about a task before it is built.
 
-A card is plain data. Reading every card of the suite imports neither JAX nor a task's own file, so listing,
-registering and validating names is free.
+A card is plain data. Reading every card of the suite imports neither JAX nor a task's own file, so
+listing, registering and validating names is free.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, one_of, unexpected, unknown
-from rlbench_suite.core.scale import MAX_CHANCE_SUCCESS, MAX_FAILURE_SHARE, ZERO_PLAYERS, Scale, Score, Zero
+from rlbench_suite.core.scale import (
+    MAX_CHANCE_SUCCESS,
+    MAX_FAILURE_SHARE,
+    ZERO_PLAYERS,
+    Scale,
+    Score,
+    Zero,
+)
 
 if TYPE_CHECKING:
     from rlbench_suite.contexts.context import Context
@@ -34,17 +41,23 @@ KEYWORDS = ("split", "difficulty", "context", "view", "dtype", "render_mode", "w
 """Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Any] = {}
-"""Built tasks, the last used one last. Equal descriptions share one immutable object, so that its compiled programs are
-found again.
+"""Built tasks, the last used one last.
+
+Equal descriptions share one immutable object, so that its compiled programs are found again.
 """
 _BUILDING = RLock()
 MOST_BUILT = 128
-"""Number of built tasks that are remembered: a difficulty may be any number, and each makes a task of its own."""
+"""Number of built tasks that are remembered:
+a difficulty may be any number, and each makes a task of its own.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint:
-    """Limit on the cost of an episode, apart from the reward. It is set on the mean over episodes, as in safe RL."""
+    """Limit on the cost of an episode, apart from the reward.
+
+    It is set on the mean over episodes, as in safe RL.
+    """
 
     counts: str
     """Meaning of the cost of a step, with its unit."""
@@ -54,18 +67,28 @@ class Constraint:
     """Why the limit lies there."""
 
     def __str__(self) -> str:
-        return f"an episode costs at most {self.limit:g} on average; cost: {self.counts}. Limit: {self.reason}"
+        return (
+            f"an episode costs at most {self.limit:g} on average; cost: {self.counts}. Limit: "
+            f"{self.reason}"
+        )
 
     def broken_by(self, cost: Any) -> Any:
-        """Return whether a cost does not keep the limit; also for arrays. A cost that is not a number does not."""
+        """Return whether a cost does not keep the limit; also for arrays.
+
+        A cost that is not a number does not.
+        """
         return (cost <= self.limit) ^ True
 
     def broken_by_seeds(self, *mean_costs: float) -> bool:
-        """Return whether the mean cost over seeds, whose episodes cost this much on average, breaks the constraint."""
+        """Return whether the mean cost over seeds,
+        whose episodes cost this much on average, breaks the constraint.
+        """
         return bool(self.broken_by(math.fsum(mean_costs) / len(mean_costs)))
 
     def constrained(self, score: float, mean_cost: float) -> float:
-        """Return a normalised score where the constraint holds, else 0, or the score itself if that is less."""
+        """Return a normalised score where the constraint holds,
+        else 0, or the score itself if that is less.
+        """
         return min(score, 0.0) if self.broken_by(mean_cost) else score
 
 
@@ -80,53 +103,67 @@ class TaskCard:
         source: paper or book that the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.core.task.Task`, or
             ``module:function`` of one that makes it.
-        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.core.policy.Policy` with a
-            class method ``for_task(task)`` that makes it; empty for a task without one.
-        yardsticks: other known players that are measured beside it, such as ``memoryless`` or ``heuristic``, by name;
-            each is named as ``reference`` is.
-        puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.puzzle.Puzzle`; empty where it
-            has none.
-        solvable: ``module:Class`` of the one-shot form that poses only instances with a solution; empty where every
-            instance has one, or where ``puzzle`` asks for a proof if there is none. The setting ``answers="solvable"``
-            chooses it.
+        reference: ``module:Class`` of the family's own player, a
+            :class:`~rlbench_suite.core.policy.Policy` with a class method ``for_task(task)`` that
+            makes it; empty for a task without one.
+        yardsticks: other known players that are measured beside it, such as ``memoryless`` or
+            ``heuristic``, by name; each is named as ``reference`` is.
+        puzzle: ``module:Class`` of its one-shot form, a
+            :class:`~rlbench_suite.puzzle.puzzle.Puzzle`; empty where it has none.
+        solvable: ``module:Class`` of the one-shot form that poses only instances with a solution;
+            empty where every instance has one, or where ``puzzle`` asks for a proof if there is
+            none. The setting ``answers="solvable"`` chooses it.
         horizon: time limit in steps.
-        settings: every keyword by which the task may vary, with its value: plain data that the task reads. Another
-            value gives another task, by two rules. A setting in ``choices`` may be changed by itself. Any other setting
-            leads to another card of the family, which must have the same ones.
-        choices: settings that may be changed by themselves, with the values they may take, the default first; the card
-            fills the defaults into ``settings``. Another value gives an id of its own,
-            ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and has no measured scores.
-        meaningless: values that other cards of the family have and this one has not, as ``setting=value``, with the
-            reason that the error gives.
+        settings: every keyword by which the task may vary, with its value: plain data that the task
+            reads. Another value gives another task, by two rules. A setting in ``choices`` may be
+            changed by itself. Any other setting leads to another card of the family, which must
+            have the same ones.
+        choices: settings that may be changed by themselves, with the values they may take, the
+            default first; the card fills the defaults into ``settings``. Another value gives an id
+            of its own, ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and
+            has no measured scores.
+        meaningless: values that other cards of the family have and this one has not, as
+            ``setting=value``, with the reason that the error gives.
         context: constants of the user's own in place of the shipped ones; None for a shipped task.
-        listed: True if lists and suites have the card. Otherwise it is found only by its id or its settings.
-        variant: True if its family's suite has it but the suite ``all`` does not. Such a task differs from an id of
-            ``all`` only by its settings or simulator, is one of the many puzzles, or is a published problem that blind
-            play solves.
-        difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
-        contexts: True if episodes differ by a sampled context (parameters), so that train and test splits exist.
+        listed: True if lists and suites have the card. Otherwise it is found only by its id or its
+            settings.
+        variant: True if its family's suite has it but the suite ``all`` does not. Such a task
+            differs from an id of ``all`` only by its settings or simulator, is one of the many
+            puzzles, or is a published problem that blind play solves.
+        difficulties: tier name to the number that defines it; empty where the task has one
+            difficulty only.
+        contexts: True if episodes differ by a sampled context (parameters), so that train and test
+            splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
-        weights: weights of the linear scalarisation that scores a vector reward; same length as ``objectives``.
+        weights: weights of the linear scalarisation that scores a vector reward; same length as
+            ``objectives``.
         hypervolume_reference: point below every return, from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
-        host: True if a simulator of the host computes it (:mod:`rlbench_suite.core.host`) instead of pure functions.
-        requires: module that computes it and that may be missing. Tests and pages then leave the task out.
-        trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
-            task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
-        partially_observed: True if an agent needs a memory, because one observation does not show all that matters.
-        optimum: best achievable expected return where it is known in closed form or by enumeration; None for a card
-            with other choices.
-        optima: the same by difficulty, where it differs; a difficulty that is not listed has none that is known.
-        replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
-            what ``benchmarks/audits/across_processors.py`` finds.
+        host: True if a simulator of the host computes it (:mod:`rlbench_suite.core.host`) instead
+            of pure functions.
+        requires: module that computes it and that may be missing. Tests and pages then leave the
+            task out.
+        trained_on: id of the task on which agents train before they are judged on this one; empty
+            where that is the task itself. Observation and action spaces are equal. A report says
+            how much of a score the transfer loses.
+        partially_observed: True if an agent needs a memory, because one observation does not show
+            all that matters.
+        optimum: best achievable expected return where it is known in closed form or by enumeration;
+            None for a card with other choices.
+        optima: the same by difficulty, where it differs; a difficulty that is not listed has none
+            that is known.
+        replay_tolerance: allowed difference of a return that a processor with other rounding
+            replays, about four times what ``benchmarks/audits/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
-        chance: why random play or doing nothing succeeds in more than 5 % of episodes at some difficulty; empty where
-            neither does.
-        hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it
+        chance: why random play or doing nothing succeeds in more than 5 % of episodes at some
+            difficulty; empty where neither does.
+        hard_for_reference: why the reference fails in more than 20 % of episodes at some
+            difficulty; empty where it does not.
+        open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it
             does not.
-        open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it does not.
-        generalization: what the test split asks of an agent that has met the train split alone, and what the reference
-            knows that such an agent cannot; empty where both splits draw from interleaved bands of one distribution.
+        generalization: what the test split asks of an agent that has met the train split alone, and
+            what the reference knows that such an agent cannot; empty where both splits draw from
+            interleaved bands of one distribution.
         tags: free words for filtering.
     """
 
@@ -169,7 +206,9 @@ class TaskCard:
     def __post_init__(self) -> None:
         if self.solvable:
             object.__setattr__(self, "choices", {**self.choices, "answers": ("any", "solvable")})
-        defaults = {name: allowed[0] for name, allowed in self.choices.items() if name not in self.settings}
+        defaults = {
+            name: allowed[0] for name, allowed in self.choices.items() if name not in self.settings
+        }
         object.__setattr__(self, "settings", {**self.settings, **defaults})
         if self.optima:
             object.__setattr__(self, "optimum", self.optima.get(str(self.default_difficulty)))
@@ -191,7 +230,9 @@ class TaskCard:
 
     @property
     def registered_id(self) -> str:
-        """The id that Gymnasium knows: this one without chosen settings and without a difficulty."""
+        """The id that Gymnasium knows:
+        this one without chosen settings and without a difficulty.
+        """
         return self.id.partition("?")[0]
 
     @property
@@ -203,7 +244,8 @@ class TaskCard:
     def cost_tolerance(self) -> float:
         """Allowed difference of an episode's cost that a processor with other rounding replays.
 
-        A cost may be a sum over thousands of steps, far larger than a return. So a thousandth of the limit is allowed.
+        A cost may be a sum over thousands of steps, far larger than a return. So a thousandth of
+        the limit is allowed.
         """
         return max(self.replay_tolerance, 1e-3 * self.constraint.limit if self.constraint else 0.0)
 
@@ -223,7 +265,9 @@ class TaskCard:
             if name not in self.choices:
                 raise unexpected(self.id, name, [*KEYWORDS, *self.settings])
             if reason := self.meaningless.get(f"{name}={value}"):
-                raise ValueError(f"{unknown(f'{name} of {self.id}', value, self.choices[name])} {reason}")
+                raise ValueError(
+                    f"{unknown(f'{name} of {self.id}', value, self.choices[name])} {reason}"
+                )
             settings[name] = one_of(f"{name} of {self.id}", value, self.choices[name])
         if settings == self.settings:
             return self
@@ -235,11 +279,15 @@ class TaskCard:
 
     @property
     def measured_id(self) -> str:
-        """The id under which files of measured scores have the task: this one without a difficulty."""
+        """The id under which files of measured scores have the task:
+        this one without a difficulty.
+        """
         return re.sub(r"[?&]difficulty=[^&]*$", "", self.id)
 
     def with_difficulty(self, tier: object) -> TaskCard:
-        """Return the card with this tier as its default, or this card if it is. The id then names the tier.
+        """Return the card with this tier as its default, or this card if it is.
+
+        The id then names the tier.
 
         Raises:
             ValueError: no such tier, or the task has one difficulty only.
@@ -261,7 +309,13 @@ class TaskCard:
     def with_context(self, context: Context) -> TaskCard:
         """Return the card with these constants. The id then names them."""
         joint = "&" if "?" in self.id else "?"
-        return replace(self, id=f"{self.id}{joint}context={context.label}", context=context, optimum=None, optima={})
+        return replace(
+            self,
+            id=f"{self.id}{joint}context={context.label}",
+            context=context,
+            optimum=None,
+            optima={},
+        )
 
     @property
     def default_difficulty(self) -> str | None:
@@ -270,7 +324,10 @@ class TaskCard:
 
     @property
     def one_shot_difficulties(self) -> Sequence[float]:
-        """Numbers that ``difficulty`` may be in the one-shot form; empty without one. Imports the puzzle's file."""
+        """Numbers that ``difficulty`` may be in the one-shot form; empty without one.
+
+        Imports the puzzle's file.
+        """
         tiers: Sequence[float] = load(self.puzzle).tiers if self.puzzle else ()
         return tiers
 
@@ -285,15 +342,23 @@ class TaskCard:
         if difficulty is None:
             return None
         if not self.difficulties:
-            raise ValueError(f"{self.id} has one difficulty only; leave difficulty out (given: {difficulty!r}).")
+            raise ValueError(
+                f"{self.id} has one difficulty only; leave difficulty out (given: {difficulty!r})."
+            )
         if isinstance(difficulty, str):
             if difficulty not in self.difficulties:
-                raise ValueError(unknown(f"difficulty for {self.id}", difficulty, self.difficulties))
+                raise ValueError(
+                    unknown(f"difficulty for {self.id}", difficulty, self.difficulties)
+                )
             return self.difficulties[difficulty]
-        if isinstance(difficulty, bool) or not isinstance(difficulty, Real) or not abs(difficulty) < math.inf:
+        if (
+            isinstance(difficulty, bool)
+            or not isinstance(difficulty, Real)
+            or not abs(difficulty) < math.inf
+        ):
             raise ValueError(
-                f"A difficulty of {self.id} is one of {', '.join(self.difficulties)}, or a finite number; "
-                f"got {str(difficulty)[:LONGEST_GIVEN]}."
+                f"A difficulty of {self.id} is one of {', '.join(self.difficulties)}, or a finite "
+                f"number; got {str(difficulty)[:LONGEST_GIVEN]}."
             )
         return difficulty
 
@@ -318,22 +383,31 @@ class TaskCard:
         return task
 
     def scores_path(self, file: str) -> Path:
-        """Return the path of a file of measured scores, which lies in the package of the task or beside its context."""
+        """Return the path of a file of measured scores,
+        which lies in the package of the task or beside its context.
+        """
         if self.context:
             return self.context.scores_path
-        spec = importlib.util.find_spec(self.entry_point.split(":")[0])  # does not import the task's own file
+        # Does not import the task's own file.
+        spec = importlib.util.find_spec(self.entry_point.split(":")[0])
         return Path(spec.origin if spec and spec.origin else "").parent / file
 
     def _tier(self, difficulty: str | float | None) -> str:
         """Return the name of a difficulty in files of scores."""
         if difficulty is None:
             difficulty = self.default_difficulty or "default"
-        return next((name for name, number in self.difficulties.items() if number == difficulty), str(difficulty))
+        return next(
+            (name for name, number in self.difficulties.items() if number == difficulty),
+            str(difficulty),
+        )
 
     def _scores(self, file: str) -> dict[str, dict[str, Score]]:
         path = self.scores_path(file)
         measured = json.loads(path.read_text()).get(self.measured_id, {}) if path.exists() else {}
-        return {tier: {player: Score(**s) for player, s in players.items()} for tier, players in measured.items()}
+        return {
+            tier: {player: Score(**s) for player, s in players.items()}
+            for tier, players in measured.items()
+        }
 
     @cached_property
     def _measured(self) -> dict[str, dict[str, Score]]:
@@ -353,31 +427,40 @@ class TaskCard:
         return self._measured.get(self._tier(difficulty), {})
 
     def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.analysis.one_shot`).
+        """Return measured scores of one-shot answers by player
+        (:mod:`rlbench_suite.evaluation.analysis.one_shot`).
 
-        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite dev calibrate`` writes them; they are
-        empty if there is no one-shot form.
+        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite dev calibrate``
+        writes them; they are empty if there is no one-shot form.
         """
         return self._one_shot.get(self._tier(difficulty), {})
 
     def scale(self, difficulty: str | float | None = None) -> Scale:
-        """Return the scale of scores: 0 is the better of random play and doing nothing, 1 is the reference.
+        """Return the scale of scores: 0 is the better
+        of random play and doing nothing, 1 is the reference.
 
         Raises:
-            ValueError: this difficulty was never calibrated, or the reference is no better than the zero.
+            ValueError: this difficulty was never calibrated, or the reference is no better than the
+                zero.
         """
         scale = Scale.of(self.scores(difficulty))
         if scale is None:
-            raise ValueError(f"{self.id} has no measured scores at this difficulty; run: {self.measuring_command}")
+            raise ValueError(
+                f"{self.id} has no measured scores at this difficulty; run: "
+                f"{self.measuring_command}"
+            )
         if scale.span <= 0:
             raise ValueError(
-                f"{self.id}: the reference returns {scale.reference.mean} and {scale.zero_name} {scale.zero.mean}; "
+                f"{self.id}: the reference returns {scale.reference.mean} and {scale.zero_name} "
+                f"{scale.zero.mean}; "
                 "it cannot be normalised."
             )
         return scale
 
     def zero_player(self) -> str:
-        """Return which player scores 0, in words, by difficulty where it differs; empty if nothing was measured."""
+        """Return which player scores 0, in words,
+        by difficulty where it differs; empty if nothing was measured.
+        """
         scales = {tier: Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
         names = {tier: scale.zero_name for tier, scale in scales.items() if scale}
         if len(set(names.values())) <= 1:
@@ -385,8 +468,12 @@ class TaskCard:
         return ", ".join(f"{name} ({tier})" for tier, name in names.items())
 
     def zeros(self) -> dict[str, Zero]:
-        """Return the zero of the scale by difficulty (``default`` if there is only one), where it was measured."""
-        scales = {tier or "default": Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
+        """Return the zero of the scale by difficulty (``default`` if there is only one),
+        where it was measured.
+        """
+        scales = {
+            tier or "default": Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)
+        }
         return {
             tier: Zero(scale.zero_player, scale.zero.mean, scale.zero.success)
             for tier, scale in scales.items()
@@ -394,15 +481,22 @@ class TaskCard:
         }
 
     def zero_in_words(self) -> str:
-        """Return which player scores 0, its return and its success, by difficulty; empty if nothing was measured."""
+        """Return which player scores 0, its return and its success,
+        by difficulty; empty if nothing was measured.
+        """
         return "; ".join(
-            f"{ZERO_PLAYERS[zero.player]}{f' ({tier})' if self.difficulties else ''}, return {zero.mean_return:.4g}"
+            (
+                f"{ZERO_PLAYERS[zero.player]}{f' ({tier})' if self.difficulties else ''}, return "
+                f"{zero.mean_return:.4g}"
+            )
             + ("" if zero.success is None else f", success {zero.success:.3g}")
             for tier, zero in self.zeros().items()
         )
 
     def successes_by_chance(self) -> dict[str, dict[str, float]]:
-        """Return how often players without skill succeed, by player and difficulty, where that is above 5 %."""
+        """Return how often players without skill succeed,
+        by player and difficulty, where that is above 5 %.
+        """
         rates: dict[str, dict[str, float]] = {}
         for tier in self.difficulties or (None,):
             for player, score in self.scores(tier).items():
@@ -411,7 +505,9 @@ class TaskCard:
         return rates
 
     def chance_in_words(self) -> str:
-        """Return which players without skill succeed, how often at which difficulty, and why; empty if none does."""
+        """Return which players without skill succeed,
+        how often at which difficulty, and why; empty if none does.
+        """
         rates = [
             f"{ZERO_PLAYERS[player]} {self._rates_in_words(by_tier)}"
             for player, by_tier in self.successes_by_chance().items()
@@ -419,18 +515,25 @@ class TaskCard:
         return ": ".join(filter(None, ["; ".join(rates), self.chance]))
 
     def failures_in_words(self) -> str:
-        """Return how often the reference fails at which difficulty, and why, where it is above 20 %; else empty."""
+        """Return how often the reference fails at which difficulty,
+        and why, where it is above 20 %; else empty.
+        """
         rates: dict[str, float] = {}
         for tier in self.difficulties or (None,):
             reference = self.scores(tier).get("reference")
-            if reference and reference.success is not None and 1 - reference.success > MAX_FAILURE_SHARE:
+            if (
+                reference
+                and reference.success is not None
+                and 1 - reference.success > MAX_FAILURE_SHARE
+            ):
                 rates[tier or "default"] = 1 - reference.success
         return ": ".join(filter(None, [self._rates_in_words(rates), self.hard_for_reference]))
 
     def _rates_in_words(self, by_tier: Mapping[str, float]) -> str:
         """Return rates in per cent, each with its difficulty if the task has several."""
         return ", ".join(
-            f"{100 * rate:.0f} %{f' ({tier})' if self.difficulties else ''}" for tier, rate in by_tier.items()
+            f"{100 * rate:.0f} %{f' ({tier})' if self.difficulties else ''}"
+            for tier, rate in by_tier.items()
         )
 
     def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
@@ -438,11 +541,15 @@ class TaskCard:
         return float(self.scale(difficulty).score(episode_return))
 
     def violates(self, *mean_costs: float) -> bool:
-        """Return whether seeds of these mean costs break the task's constraint; False without one."""
+        """Return whether seeds of these mean costs break the task's constraint;
+        False without one.
+        """
         return self.constraint is not None and self.constraint.broken_by_seeds(*mean_costs)
 
     def constrained(self, score: float, mean_cost: float) -> float:
-        """Return the constrained score, see :meth:`Constraint.constrained`; the score itself without a constraint."""
+        """Return the constrained score, see :meth:`Constraint.constrained`;
+        the score itself without a constraint.
+        """
         return self.constraint.constrained(score, mean_cost) if self.constraint else score
 
 
@@ -461,5 +568,7 @@ def load(entry_point: str) -> Any:
     module, name = entry_point.split(":")
     imported = importlib.import_module(module)
     if not hasattr(imported, name):
-        raise ValueError(f"{module} has no {name!r}, which a card or an entry point names as {entry_point!r}.")
+        raise ValueError(
+            f"{module} has no {name!r}, which a card or an entry point names as {entry_point!r}."
+        )
     return getattr(imported, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Cell(NamedTuple):
@@ -19,7 +19,10 @@ class Cell(NamedTuple):
 
 
 class CellSpec(NamedTuple):
-    """A cell with all of its settings. Whoever runs it reads them here, and not from a file that may have changed."""
+    """A cell with all of its settings.
+
+    Whoever runs it reads them here, and not from a file that may have changed.
+    """
 
     agent: str
     task: str
@@ -28,7 +31,8 @@ class CellSpec(NamedTuple):
     budget: str
     """Name of the number of evaluation episodes; see ``protocol.EPISODES``."""
     hyperparameters: Mapping[str, Any]
-    """Hyperparameters of the agent, as its ``hyperparameters`` returned them or as JSON holds them."""
+    """Hyperparameters of the agent, as its ``hyperparameters`` returned them or as JSON holds them.
+    """
     on_train: bool = False
     """True if the policy is also evaluated on the train split."""
 
@@ -49,3 +53,15 @@ class FailedCell(NamedTuple):
 
     def __str__(self) -> str:
         return str(Cell(self.agent, self.task, self.seed))
+
+
+class Event(NamedTuple):
+    """Event in the life of a cell.
+
+    ``value`` is None for ``started``, a ``Progress`` or ``Episodes``, the ``CellResult`` of a
+    ``finished`` cell, and one sentence for ``retried`` and ``failed``.
+    """
+
+    kind: Literal["started", "progress", "finished", "retried", "failed"]
+    cell: Cell
+    value: Any = None

@@ -23,10 +23,16 @@ class FlatRows:
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task_id, self.agents, self.space = task.card.id, task.card.agents, task.action_space
         space = task.observation_space
-        boxes: list[Any] = [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+        boxes: list[Any] = (
+            [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+        )
         for box in boxes:
-            if not isinstance(box, spaces.Box) or (self.agents > 1 and box.shape[:1] != (self.agents,)):
-                raise CannotPlay(f"onnx reads a Box or a Dict of Boxes with one row for each agent, not {box}.")
+            if not isinstance(box, spaces.Box) or (
+                self.agents > 1 and box.shape[:1] != (self.agents,)
+            ):
+                raise CannotPlay(
+                    f"onnx reads a Box or a Dict of Boxes with one row for each agent, not {box}."
+                )
         self._names = sorted(space) if isinstance(space, spaces.Dict) else None
         self._shapes = [box.shape for box in boxes]
         self.features = sum(math.prod(box.shape) for box in boxes) // self.agents
@@ -39,12 +45,16 @@ class FlatRows:
             case spaces.Box():
                 sizes = []
             case unplayable:
-                raise CannotPlay(f"onnx plays Box and zero-based Discrete and MultiDiscrete actions, not {unplayable}.")
+                raise CannotPlay(
+                    f"onnx plays Box and zero-based Discrete and MultiDiscrete actions, not "
+                    f"{unplayable}."
+                )
         if sizes:
             by_agent = np.reshape(sizes, (self.agents, -1))
             if not (by_agent == by_agent[0]).all():
                 raise CannotPlay(
-                    f"With onnx all agents share one policy, so they need equal actions, not {self.space}."
+                    f"With onnx all agents share one policy, so they need equal actions, not "
+                    f"{self.space}."
                 )
             self.choices = tuple(by_agent[0].tolist())
         self.numbers = len(self.choices) or math.prod(self.space.shape or ()) // self.agents
@@ -60,10 +70,13 @@ class FlatRows:
 
     def observe(self, observations: Any) -> np.ndarray:
         """Return observations as a table, float32."""
-        parts_of_observation = [observations] if self._names is None else [observations[name] for name in self._names]
+        parts_of_observation = (
+            [observations] if self._names is None else [observations[name] for name in self._names]
+        )
         count = len(parts_of_observation[0]) * self.agents
         return np.concatenate(
-            [np.asarray(values, np.float32).reshape(count, -1) for values in parts_of_observation], -1
+            [np.asarray(values, np.float32).reshape(count, -1) for values in parts_of_observation],
+            -1,
         )
 
     def mask(self, masks: np.ndarray | None) -> np.ndarray | None:
@@ -83,7 +96,8 @@ class FlatRows:
 
 
 def entry_scales(task: Task[Any, Any], side: str, count: int) -> np.ndarray:
-    """Return the quantity that the value 1 of each entry stands for, ``(count,)``: ones where the task names none.
+    """Return the quantity that the value 1 of each entry stands for,
+    ``(count,)``: ones where the task names none.
 
     Args:
         task: the task.
@@ -96,7 +110,9 @@ def entry_scales(task: Task[Any, Any], side: str, count: int) -> np.ndarray:
 
 
 def observed_signals(task: Task[Any, Any]) -> tuple[Signal, ...]:
-    """Return the signals of an observation in the order of its row: those of a ``Dict`` by the names of its spaces."""
+    """Return the signals of an observation in the order of its row:
+    those of a ``Dict`` by the names of its spaces.
+    """
     signals: tuple[Signal, ...] = task.signals.get("observation", ())
     if isinstance(task.observation_space, spaces.Dict):
         return tuple(sorted(signals, key=lambda signal: signal.name.split(".", 1)[0]))

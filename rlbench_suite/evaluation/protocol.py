@@ -1,15 +1,17 @@
-"""Evaluation protocol: the seeds for training and evaluation, the number of episodes, and how a cell runs.
+"""Evaluation protocol: the seeds for training and evaluation,
+the number of episodes, and how a cell runs.
 
-A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed. If the card names
-another task to train on (another simulator of the same problem), it trains there. It is evaluated on episodes of the
-task's test split, from environment seeds that no training run uses. Each task and each seed has its own block of
-evaluation episodes, so that runs are independent and an interval over seeds includes the variance of evaluation as well
-as that of training. If tasks shared the blocks, those that sample the same contexts would share their luck too, and
-intervals over several tasks would be too narrow. The blocks are the same for every agent, so that agents compare on the
-same episodes.
+A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed. If
+the card names another task to train on (another simulator of the same problem), it trains there. It
+is evaluated on episodes of the task's test split, from environment seeds that no training run uses.
+Each task and each seed has its own block of evaluation episodes, so that runs are independent and
+an interval over seeds includes the variance of evaluation as well as that of training. If tasks
+shared the blocks, those that sample the same contexts would share their luck too, and intervals
+over several tasks would be too narrow. The blocks are the same for every agent, so that agents
+compare on the same episodes.
 
-Cells of the suite ``generalisation`` are also evaluated on the train split, with the same environment seeds. Those
-episodes have contexts of the kind on which the agent trained.
+Cells of the suite ``generalisation`` are also evaluated on the train split, with the same
+environment seeds. Those episodes have contexts of the kind on which the agent trained.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import CellSpec
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
-"""Evaluation episodes of a cell by budget. The training steps of a budget are a hyperparameter of the agent."""
+"""Evaluation episodes of a cell by budget.
+
+The training steps of a budget are a hyperparameter of the agent.
+"""
 
 TRAINING_SEEDS = 2**31
 """Upper bound of training seeds. The seeds of environments in training are below 2**32."""
@@ -42,7 +47,10 @@ TRAINING_SEEDS = 2**31
 _EVALUATION_BLOCK = 2**16
 """Environment seeds of the evaluation of one training seed on one task."""
 _EVALUATION = range(2**62, 2**63 - TRAINING_SEEDS * _EVALUATION_BLOCK)
-"""First evaluation seeds that tasks may have. Their blocks end below 2**63, so that tables store them as int64."""
+"""First evaluation seeds that tasks may have.
+
+Their blocks end below 2**63, so that tables store them as int64.
+"""
 _CALIBRATION = 2**63
 
 
@@ -50,7 +58,10 @@ class Outcome(NamedTuple):
     """Result of running a cell."""
 
     seeds: Sequence[int]
-    """Environment seed of each evaluation episode. An agent that plays itself may play an episode several times."""
+    """Environment seed of each evaluation episode.
+
+    An agent that plays itself may play an episode several times.
+    """
     record: Record
     curve: list[Progress]
     policy: Policy | HostPolicy | None
@@ -62,7 +73,9 @@ class Outcome(NamedTuple):
     """Episodes of the same seeds on the train split, if they were asked for."""
 
 
-def resolve_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False) -> CellSpec:
+def resolve_cell(
+    agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False
+) -> CellSpec:
     """Return a cell with the hyperparameters that the agent has for the task now.
 
     Raises:
@@ -73,11 +86,14 @@ def resolve_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, 
 
 
 def evaluation_seeds(card: TaskCard, seed: int, budget: str) -> range:
-    """Return the environment seeds of the evaluation of a training seed. A larger budget adds seeds to a smaller one.
+    """Return the environment seeds of the evaluation of a training seed.
+
+    A larger budget adds seeds to a smaller one.
 
     Args:
-        card: the task. Every id has its own seeds, and so has every difficulty and setting. A task that is
-            trained on another one has the seeds of that one, so that a transfer compares the same episodes.
+        card: the task. Every id has its own seeds, and so has every difficulty and setting. A task
+            that is trained on another one has the seeds of that one, so that a transfer compares
+            the same episodes.
         seed: training seed.
         budget: ``smoke``, ``quick`` or ``full``.
 
@@ -93,18 +109,23 @@ def evaluation_seeds(card: TaskCard, seed: int, budget: str) -> range:
 
 
 def calibration_seeds(episodes: int) -> range:
-    """Return the environment seeds for measuring reference scores. No cell trains or is evaluated on them.
+    """Return the environment seeds for measuring reference scores.
 
-    All tasks share them. Tasks that sample the same contexts thus share some of the errors of their anchors, which are
-    a hundredth of the errors of most cells.
+    No cell trains or is evaluated on them.
+
+    All tasks share them. Tasks that sample the same contexts thus share some of the errors of their
+    anchors, which are a hundredth of the errors of most cells.
     """
     return range(_CALIBRATION, _CALIBRATION + episodes)
 
 
 def _first_seed(task_id: str) -> int:
-    """Return the first evaluation seed of a task. The hash of its id without the version chooses it.
+    """Return the first evaluation seed of a task.
 
-    There are 2**46 blocks, so names of a thousand tasks meet with a probability below one in a million.
+    The hash of its id without the version chooses it.
+
+    There are 2**46 blocks, so names of a thousand tasks meet with a probability below one in a
+    million.
     """
     name = re.sub(r"-v\d+", "", task_id, count=1)
     digest = int.from_bytes(hashlib.sha256(name.encode()).digest())
@@ -113,7 +134,8 @@ def _first_seed(task_id: str) -> int:
 
 
 def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
-    """Return the task to train on for an evaluation on ``task``: itself, or what its card names, in the same context.
+    """Return the task to train on for an evaluation on ``task``:
+    itself, or what its card names, in the same context.
 
     Raises:
         ValueError: there is no such task, or its observation or action space differs.
@@ -121,13 +143,16 @@ def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
     if not task.card.trained_on:
         return task
     card = find_card(task.card.trained_on)
-    trained = (card.with_context(task.card.context) if task.card.context else card).build(dtype=task.dtype.name)
+    trained = (card.with_context(task.card.context) if task.card.context else card).build(
+        dtype=task.dtype.name
+    )
     for name in ("observation_space", "action_space"):
         space, trained_space = getattr(task, name), getattr(trained, name)
         if space != trained_space:
             what = name.replace("_", " ")
             raise ValueError(
-                f"{task.card.id} has the {what} {space}, and {trained.card.id} to train on has {trained_space}."
+                f"{task.card.id} has the {what} {space}, and {trained.card.id} to train on has "
+                f"{trained_space}."
             )
     return trained
 
@@ -141,11 +166,15 @@ def run_cell(agent: Agent, task: Task[Any, Any], spec: CellSpec) -> Iterator[Pro
         spec: the cell and its settings.
 
     Raises:
-        ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy.
+        ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no
+            policy.
     """
     seeds = evaluation_seeds(task.card, spec.seed, spec.budget)
     training = agent.train(
-        training_task(task), seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
+        training_task(task),
+        seed=spec.seed,
+        budget=spec.budget,
+        hyperparameters=spec.hyperparameters,
     )
     policy: Policy | HostPolicy | None = None
     curve: list[Progress] = []
@@ -162,16 +191,20 @@ def run_cell(agent: Agent, task: Task[Any, Any], spec: CellSpec) -> Iterator[Pro
     trained = time.perf_counter()
     record = evaluate(task, policy, seeds)
     train_record = evaluate(task, policy, seeds, split="train") if spec.on_train else None
-    yield Outcome(seeds, record, curve, policy, trained - started, time.perf_counter() - trained, train_record)
+    yield Outcome(
+        seeds, record, curve, policy, trained - started, time.perf_counter() - trained, train_record
+    )
 
 
-def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range, *, split: str = "test") -> Record:
+def evaluate(
+    task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range, *, split: str = "test"
+) -> Record:
     """Play the first episode of each seed on a split and return the record.
 
     A policy that is not declared privileged does not see state and params.
 
-    A policy outside JAX chooses its actions on the batched environment. They are then replayed, so that every record
-    comes from one program. Simulators outside JAX record while they play.
+    A policy outside JAX chooses its actions on the batched environment. They are then replayed, so
+    that every record comes from one program. Simulators outside JAX record while they play.
     """
     if not isinstance(policy, Policy) and (reset := getattr(policy, "reset", None)):
         reset()
@@ -192,11 +225,16 @@ class FiniteResults(NamedTuple):
     costs: np.ndarray
     """Constraint cost, shape ``(n_episodes,)``."""
     diverged: np.ndarray
-    """True for episodes whose return is not finite, shape ``(n_episodes,)``. Their return is the floor."""
+    """True for episodes whose return is not finite, shape ``(n_episodes,)``.
+
+    Their return is the floor.
+    """
 
 
 def finite_results(record: Record, task: Task[Any, Any], floor: float) -> FiniteResults:
-    """Return the results of episodes. A return that is not finite is the floor, and such a cost exceeds the limit.
+    """Return the results of episodes.
+
+    A return that is not finite is the floor, and such a cost exceeds the limit.
 
     Args:
         record: the episodes.
@@ -208,13 +246,20 @@ def finite_results(record: Record, task: Task[Any, Any], floor: float) -> Finite
     diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(len(totals), -1)).all(axis=1))
     returns[diverged] = totals[diverged] = floor
     costs = record.cost.astype(np.float64)
-    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0  # keeps no limit
+    # Keeps no limit.
+    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0
     return FiniteResults(totals, returns, costs, diverged)
 
 
-def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range, split: str) -> np.ndarray:
-    """Return the actions ``(n, horizon, *action shape)`` of the first episode of each seed; zeros after its end."""
-    env = TaskVectorEnv(task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name)
+def _choose_on_host(
+    task: Task[Any, Any], policy: HostPolicy, seeds: range, split: str
+) -> np.ndarray:
+    """Return the actions ``(n, horizon, *action shape)``
+    of the first episode of each seed; zeros after its end.
+    """
+    env = TaskVectorEnv(
+        task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name
+    )
     space, horizon = env.single_action_space, task.card.horizon
     actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
     observations, infos = env.reset(seed=list(seeds))
@@ -223,7 +268,8 @@ def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range, spli
         chosen_actions = np.asarray(policy.act(observations, infos.get("action_mask")))
         actions[~over, t] = chosen_actions[~over]
         observations, _, terminated, truncated, infos = env.step(chosen_actions)
-        over |= terminated | truncated  # an env whose episode is over begins the next one, which is ignored
+        # An env whose episode is over begins the next one, which is ignored.
+        over |= terminated | truncated
         if over.all():
             break
     return actions

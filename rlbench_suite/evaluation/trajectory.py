@@ -1,4 +1,6 @@
-"""Episodes step by step: what a policy saw and did, as entries of the spaces and as physical quantities."""
+"""Episodes step by step: what a policy saw and did,
+as entries of the spaces and as physical quantities.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ WIDEST = 256
 
 
 class Trajectory(NamedTuple):
-    """One episode of ``T`` steps. Arrays have an axis for the agents behind the steps, of length 1 for one agent."""
+    """One episode of ``T`` steps.
+
+    Arrays have an axis for the agents behind the steps, of length 1 for one agent.
+    """
 
     seed: int
     observations: np.ndarray
@@ -46,11 +51,14 @@ def play(
 ) -> list[Trajectory]:
     """Play the first episode of each seed and return what happened at every step.
 
-    The episodes are played as in an evaluation. Their actions then step the vector env, which shows the observations.
+    The episodes are played as in an evaluation. Their actions then step the vector env, which shows
+    the observations.
     """
     seeds = np.asarray(seeds)  # type: ignore[assignment]
     record, rows = evaluate(task, policy, seeds, split=split), FlatRows(task)  # type: ignore[arg-type]
-    env: Any = make_vec(task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name)
+    env: Any = make_vec(
+        task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name
+    )
     observations, infos = env.reset(seed=[int(seed) for seed in seeds])
     agents, longest, idle = rows.agents, int(record.length.max()), task.noop_action()
     shape = (longest, len(seeds))
@@ -94,8 +102,9 @@ def play(
 def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[str, np.ndarray]:
     """Return the steps of an episode as physical quantities, by ``name [unit]``.
 
-    Time is that before the step. Observations are what the agent saw then; actions, rewards, costs and measures
-    (``measure.NAME [unit]``) are those of the step. Signals with more than :data:`WIDEST` entries are left out.
+    Time is that before the step. Observations are what the agent saw then; actions, rewards, costs
+    and measures (``measure.NAME [unit]``) are those of the step. Signals with more than
+    :data:`WIDEST` entries are left out.
     """
     steps = len(episode.actions)
     table: dict[str, np.ndarray] = {"step": np.arange(steps)}
@@ -105,16 +114,25 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     for signal in observed_signals(task):
         names = signal.columns()
         if len(names) <= WIDEST:
-            values = episode.observations[:, agent, start : start + len(names)].astype(np.float64) * signal.scale
+            values = (
+                episode.observations[:, agent, start : start + len(names)].astype(np.float64)
+                * signal.scale
+            )
             table |= {f"{name} [{signal.unit}]": values[:, i] for i, name in enumerate(names)}
         start += len(names)
     actions = episode.actions[:, agent]
     if isinstance(task.action_space, spaces.Discrete):
         table["action [1]"] = actions[:, 0]
     else:
-        signals = [(name, signal) for signal in task.signals.get("action", ()) for name in signal.columns()]
+        signals = [
+            (name, signal) for signal in task.signals.get("action", ()) for name in signal.columns()
+        ]
         for i, (name, signal) in enumerate(signals):
-            scaled = actions[:, i] if signal.scale == 1 else actions[:, i].astype(np.float64) * signal.scale
+            scaled = (
+                actions[:, i]
+                if signal.scale == 1
+                else actions[:, i].astype(np.float64) * signal.scale
+            )
             table[f"action.{name} [{signal.unit}]"] = scaled
     if episode.rewards.ndim == 1:
         table["reward [1]"] = episode.rewards
@@ -124,4 +142,6 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     if episode.costs is not None:
         table["cost [1]"] = episode.costs
     units = {name: unit_of_measure(words) for name, words in task.measures.items()}
-    return table | {f"measure.{name} [{units[name]}]": values for name, values in episode.measures.items()}
+    return table | {
+        f"measure.{name} [{units[name]}]": values for name, values in episode.measures.items()
+    }

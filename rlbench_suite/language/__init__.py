@@ -1,4 +1,6 @@
-"""Tasks as language models meet them: rows that score replies, conversations, and bridges to trainers."""
+"""Tasks as language models meet them: rows that score replies,
+conversations, and bridges to trainers.
+"""
 
 from importlib import import_module
 from typing import Any

@@ -1,8 +1,8 @@
 """An asynchronous client of any OpenAI-compatible endpoint for chat completions.
 
-A request that the network or a busy server lost is sent again, after a pause that grows. A request that the server
-refuses is not. Everything that a server sends is untrusted: its size is limited, and a field of the wrong type counts
-as absent.
+A request that the network or a busy server lost is sent again, after a pause that grows. A request
+that the server refuses is not. Everything that a server sends is untrusted: its size is limited,
+and a field of the wrong type counts as absent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ OPENAI = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
 
 LONGEST_REPLY = 200_000
-"""Most characters of a reply, about 50,000 tokens. A longer reply loses its beginning, because answers come last."""
+"""Most characters of a reply, about 50,000 tokens.
+
+A longer reply loses its beginning, because answers come last.
+"""
 
 LARGEST_BODY = 16 * 2**20
 """Most bytes of a response. A longer one is dropped and counts as an empty reply."""
@@ -40,7 +43,10 @@ SHORTEST_KEY = 12
 
 ATTEMPTS = 8
 FIRST_PAUSE = 0.5
-"""Seconds before the second attempt. Each pause is twice as long as the one before, give or take half."""
+"""Seconds before the second attempt.
+
+Each pause is twice as long as the one before, give or take half.
+"""
 LONGEST_PAUSE = 30.0
 """Seconds of a pause, at most."""
 
@@ -52,15 +58,22 @@ CHARACTERS_PER_TOKEN = 4
 
 _BUSY = {408, 409, 425, 429}
 _HOPELESS = {"context_length_exceeded", "content_filter", "content_policy_violation"}
-_TOO_LONG = re.compile(r"context[ _](length|window|size)|maximum context|prompt is too long|too many tokens", re.I)
+_TOO_LONG = re.compile(
+    r"context[ _](length|window|size)|maximum context|prompt is too long|too many tokens", re.I
+)
 
 
 class ChatError(OSError):
-    """An endpoint cannot be used: it cannot be reached, refuses our requests, or stays busy. The message says why."""
+    """An endpoint cannot be used: it cannot be reached, refuses our requests, or stays busy.
+
+    The message says why.
+    """
 
 
 class NoReply(ChatError):
-    """The server refuses this one conversation: it is too long for the model, or breaks the server's policy."""
+    """The server refuses this one conversation:
+    it is too long for the model, or breaks the server's policy.
+    """
 
 
 class _Lost(Exception):
@@ -77,17 +90,22 @@ class Usage(NamedTuple):
     input_tokens: int
     output_tokens: int
     estimated: bool
-    """True if the server did not count, so that the numbers are estimates from the lengths of the texts."""
+    """True if the server did not count,
+    so that the numbers are estimates from the lengths of the texts.
+    """
 
 
 class Reply(NamedTuple):
     """Reply of a model."""
 
     message: Message
-    """The reply as the next request repeats it: ``role``, ``content``, and ``tool_calls`` where there are any."""
+    """The reply as the next request repeats it: ``role``,
+    ``content``, and ``tool_calls`` where there are any.
+    """
     usage: Usage
     finish_reason: str
-    """Reason why the model stopped, as the server says it; ``too large`` where we stopped reading."""
+    """Reason why the model stopped, as the server says it; ``too large`` where we stopped reading.
+    """
 
     @property
     def text(self) -> str:
@@ -131,9 +149,14 @@ class Endpoint:
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"A base URL is like http://localhost:8000/v1, got {self.base_url!r}.")
         if url.username or url.password or url.query:
-            raise ValueError(f"A key belongs into an environment variable, not into the base URL of {url.hostname}.")
+            raise ValueError(
+                f"A key belongs into an environment variable, not into the base URL of "
+                f"{url.hostname}."
+            )
         if self.api_key_env != KEY_VARIABLE and not os.environ.get(self.api_key_env):
-            raise ValueError(f"There is no API key: the environment variable {self.api_key_env} is not set.")
+            raise ValueError(
+                f"There is no API key: the environment variable {self.api_key_env} is not set."
+            )
         for name in ("temperature", "input_price", "output_price"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
@@ -163,7 +186,8 @@ class ChatClient:
             import httpx
         except ImportError:
             raise ImportError(
-                "Language models are asked with httpx, which is not installed: pip install 'rlbench-suite[llm]'"
+                "Language models are asked with httpx, which is not installed: pip install "
+                "'rlbench-suite[llm]'"
             ) from None
         self.endpoint = endpoint
         self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
@@ -171,8 +195,11 @@ class ChatClient:
         self._slots = asyncio.Semaphore(endpoint.concurrency)
         self._reached = False
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        limits = httpx.Limits(max_connections=endpoint.concurrency, max_keepalive_connections=endpoint.concurrency)
-        # The time limit holds for a whole request. That of httpx holds for each part of one, which may never end.
+        limits = httpx.Limits(
+            max_connections=endpoint.concurrency, max_keepalive_connections=endpoint.concurrency
+        )
+        # The time limit holds for a whole request. That of httpx holds for each part of one, which
+        # may never end.
         self._http = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
 
     async def __aenter__(self) -> Self:
@@ -183,7 +210,9 @@ class ChatClient:
         """Close all connections."""
         await self._http.aclose()
 
-    async def ask(self, messages: list[Message], tools: list[dict[str, Any]] | None = None) -> Reply:
+    async def ask(
+        self, messages: list[Message], tools: list[dict[str, Any]] | None = None
+    ) -> Reply:
         """Return the model's reply to a conversation.
 
         Args:
@@ -192,7 +221,8 @@ class ChatClient:
 
         Raises:
             NoReply: the server refuses this conversation.
-            ChatError: the server cannot be reached, refuses the request, or was busy for :data:`ATTEMPTS` attempts.
+            ChatError: the server cannot be reached, refuses the request, or was busy for
+                :data:`ATTEMPTS` attempts.
         """
         request: dict[str, Any] = {"model": self.endpoint.model, "messages": messages}
         request |= {"tools": tools} if tools else {}
@@ -206,8 +236,11 @@ class ChatClient:
                     return await self._attempt(request)
                 except _Lost as lost:
                     if attempt == ATTEMPTS:
-                        raise ChatError(f"{self._url} gave no reply in {ATTEMPTS} attempts: {lost}.") from None
-                    # Without jitter, all requests that a busy server refused would come back at the same moment.
+                        raise ChatError(
+                            f"{self._url} gave no reply in {ATTEMPTS} attempts: {lost}."
+                        ) from None
+                    # Without jitter, all requests that a busy server refused would come back at the
+                    # same moment.
                     await asyncio.sleep(lost.pause + pause * random.uniform(0.5, 1.5))
                     pause = min(2 * pause, LONGEST_PAUSE)
         raise AssertionError("the last attempt returns or raises")
@@ -234,9 +267,14 @@ class ChatClient:
             raise _Lost(f"the connection was lost ({error or type(error).__name__})") from None
         self._reached = True
         if body is None:
-            return Reply({"role": "assistant", "content": ""}, _estimate(request, "x" * LARGEST_BODY), "too large")
+            return Reply(
+                {"role": "assistant", "content": ""},
+                _estimate(request, "x" * LARGEST_BODY),
+                "too large",
+            )
         if len(self._key) >= SHORTEST_KEY:  # a shorter one is a placeholder and may be a word
-            body = body.replace(self._key.encode(), b"***")  # some servers repeat it, and replies are stored
+            # Some servers repeat it, and replies are stored.
+            body = body.replace(self._key.encode(), b"***")
         if status == 200:
             return _read(body, request)
         raise self._refusal(status, headers, body)
@@ -251,13 +289,21 @@ class ChatClient:
             if wish > LONGEST_WAIT:
                 return ChatError(f"{self._url} asks to come back in {wish:.0f} s, {reason}")
             return _Lost(reason, wish)
-        if status in (400, 413) and (_code(body) in _HOPELESS or _TOO_LONG.search(_error_message(body))):
+        if status in (400, 413) and (
+            _code(body) in _HOPELESS or _TOO_LONG.search(_error_message(body))
+        ):
             return NoReply(f"{self._url} refuses this conversation, {reason}")
         advice = ""
         if status in (401, 403) and not self._key:
-            advice = f" No key was sent, because the environment variable {self.endpoint.api_key_env} is not set."
+            advice = (
+                f" No key was sent, because the environment variable {self.endpoint.api_key_env} "
+                f"is not set."
+            )
         elif status == 404:
-            advice = f" Check the model {self.endpoint.model!r} and the base URL, which usually ends in /v1."
+            advice = (
+                f" Check the model {self.endpoint.model!r} and the base URL, which usually ends in "
+                f"/v1."
+            )
         return ChatError(f"{self._url} refused, {reason.rstrip('.')}.{advice}")
 
     async def _send(self, request: dict[str, Any]) -> tuple[int, httpx.Headers, bytes | None]:
@@ -291,20 +337,30 @@ def _read(body: bytes, request: dict[str, Any]) -> Reply:
     completion = choice.get("message")
     if not isinstance(completion, dict):
         raise _Lost(f"the response is no chat completion ({body[:100].decode(errors='replace')!r})")
-    message: Message = {"role": "assistant", "content": _clean(_joined(completion.get("content")))[-LONGEST_REPLY:]}
+    message: Message = {
+        "role": "assistant",
+        "content": _clean(_joined(completion.get("content")))[-LONGEST_REPLY:],
+    }
     if calls := _tool_calls(completion.get("tool_calls")):
         message["tool_calls"] = calls
     usage = _dictionary(parsed.get("usage"))
-    counts = []
+    counts: list[int] = []
     for name in ("prompt_tokens", "completion_tokens"):
         count = usage.get(name)
-        counts.append(count if isinstance(count, int) and 0 <= count < 2**53 else None)
-    counted = Usage(counts[0], counts[1], False) if None not in counts else _estimate(request, json.dumps(completion))  # type: ignore[arg-type]
+        if isinstance(count, int) and 0 <= count < 2**53:
+            counts.append(count)
+    if len(counts) == 2:
+        counted = Usage(counts[0], counts[1], False)
+    else:
+        counted = _estimate(request, json.dumps(completion))
     return Reply(message, counted, _clean(str(choice.get("finish_reason")))[:100])
 
 
 def _tool_calls(entries: Any) -> list[dict[str, Any]]:
-    """Return the well-formed tool calls of a reply. Their arguments are still text that a model wrote."""
+    """Return the well-formed tool calls of a reply.
+
+    Their arguments are still text that a model wrote.
+    """
     calls = []
     for number, entry in enumerate(entries[:MOST_CALLS] if isinstance(entries, list) else ()):
         call = _dictionary(entry)
@@ -317,9 +373,16 @@ def _tool_calls(entries: Any) -> list[dict[str, Any]]:
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments)
         calls.append({
-            "id": _clean(call_id)[:200] if isinstance(call_id, str) and call_id else f"call_{number}",
+            "id": (
+                _clean(call_id)[:200]
+                if isinstance(call_id, str) and call_id
+                else f"call_{number}"
+            ),
             "type": "function",
-            "function": {"name": _clean(name)[:200], "arguments": _clean(arguments)[:LONGEST_REPLY]},
+            "function": {
+                "name": _clean(name)[:200],
+                "arguments": _clean(arguments)[:LONGEST_REPLY],
+            },
         })  # fmt: skip
     return calls
 
@@ -327,7 +390,9 @@ def _tool_calls(entries: Any) -> list[dict[str, Any]]:
 def _joined(content: Any) -> str:
     """Return content as one text. Some servers send a list of parts."""
     if isinstance(content, list):
-        content = "".join(text for entry in content if isinstance(text := _dictionary(entry).get("text"), str))
+        content = "".join(
+            text for entry in content if isinstance(text := _dictionary(entry).get("text"), str)
+        )
     return content if isinstance(content, str) else ""
 
 
@@ -353,7 +418,9 @@ def _code(body: bytes) -> Any:
 
 
 def _retry_after(header: str) -> float:
-    """Return the pause in seconds that a header asks for, as a number or a date; 0 if it asks for none."""
+    """Return the pause in seconds that a header asks for,
+    as a number or a date; 0 if it asks for none.
+    """
     try:
         return max(0.0, float(header)) if math.isfinite(float(header)) else 0.0
     except ValueError:
@@ -366,4 +433,6 @@ def _retry_after(header: str) -> float:
 
 def _estimate(request: dict[str, Any], reply: str) -> Usage:
     sent = sum(len(str(message.get("content") or "")) for message in request["messages"])
-    return Usage(math.ceil(sent / CHARACTERS_PER_TOKEN), math.ceil(len(reply) / CHARACTERS_PER_TOKEN), True)
+    return Usage(
+        math.ceil(sent / CHARACTERS_PER_TOKEN), math.ceil(len(reply) / CHARACTERS_PER_TOKEN), True
+    )

@@ -28,14 +28,19 @@ Difficulty = str | float
 REPEATS = 0.05
 """Share of rows that may repeat others before a dataset warns."""
 _PATIENCE = 20
-"""A search for a new instance ends after this many times as many attempts as instances were found, and 1,000 more.
+"""A search for a new instance ends after this many times
+as many attempts as instances were found, and 1,000 more.
 
-If one of n equally likely instances is missing, n seeds miss it with a probability of 37 %, and 20 n with one of 2e-9.
+If one of n equally likely instances is missing, n seeds miss it with a probability of 37 %, and 20
+n with one of 2e-9.
 """
 
 
 class Dataset(Sequence[Row], abc.ABC):
-    """Rows that are made on request. Each is a function of its number, and :meth:`stream` goes on without end."""
+    """Rows that are made on request.
+
+    Each is a function of its number, and :meth:`stream` goes on without end.
+    """
 
     size: int
 
@@ -82,7 +87,8 @@ class Dataset(Sequence[Row], abc.ABC):
         return rows.score(entry, answer)
 
     def to_hugging_face(self) -> datasets.Dataset:
-        """Return the rows as a dataset of Hugging Face, with a column ``prompt`` of chat messages for trainers.
+        """Return the rows as a dataset of Hugging Face,
+        with a column ``prompt`` of chat messages for trainers.
 
         Raises:
             ImportError: the package ``datasets`` is not installed.
@@ -90,31 +96,42 @@ class Dataset(Sequence[Row], abc.ABC):
         try:
             from datasets import Dataset as HuggingFaceDataset
         except ImportError as error:
-            raise ImportError("Hugging Face datasets are missing: pip install 'rlbench-suite[huggingface]'") from error
+            raise ImportError(
+                "Hugging Face datasets are missing: pip install 'rlbench-suite[huggingface]'"
+            ) from error
         return HuggingFaceDataset.from_list([with_prompt(row) for row in self])
 
-    def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
+    def export(
+        self,
+        path: Path,
+        progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
+    ) -> None:
         """Write all rows to a ``.jsonl`` or ``.parquet`` file, see :func:`.export.write`."""
         write(self, path, progress)
 
 
 class PuzzleDataset(Dataset):
-    """Instances of one puzzle as questions; row ``i`` is the instance of seed ``seed + i``, made on request.
+    """Instances of one puzzle as questions;
+    row ``i`` is the instance of seed ``seed + i``, made on request.
 
-    Rows have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata`` (:mod:`.rows`). Unlike there, train
-    and test never overlap, whatever the seeds, because a hash of the instance decides its split.
+    Rows have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata`` (:mod:`.rows`).
+    Unlike there, train and test never overlap, whatever the seeds, because a hash of the instance
+    decides its split.
 
     Args:
         task_id: id of a puzzle.
         split: ``train`` or ``test``.
         size: number of rows.
         seed: seed of the first.
-        difficulty: a tier's name, or the number that defines it; or several of them, which rows take in turn.
-        unique: True to leave out instances that are equivalent to earlier ones. Seeds go on, so that a row's seed may
-            lie beyond ``seed + i``. Without it, a dataset in which many rows repeat others warns.
+        difficulty: a tier's name, or the number that defines it; or several of them, which rows
+            take in turn.
+        unique: True to leave out instances that are equivalent to earlier ones. Seeds go on, so
+            that a row's seed may lie beyond ``seed + i``. Without it, a dataset in which many rows
+            repeat others warns.
 
     Raises:
-        ValueError: a wrong argument, a task without one-shot form, or fewer different instances than ``size``.
+        ValueError: a wrong argument, a task without one-shot form, or fewer different instances
+            than ``size``.
     """
 
     def __init__(
@@ -129,10 +146,17 @@ class PuzzleDataset(Dataset):
     ) -> None:
         if size < 1 or seed < 0:
             raise ValueError(f"size is at least 1 and seed at least 0, got {size} and {seed}.")
-        single = difficulty is None or isinstance(difficulty, str) or not isinstance(difficulty, Iterable)
+        single = (
+            difficulty is None
+            or isinstance(difficulty, str)
+            or not isinstance(difficulty, Iterable)
+        )
         difficulties: list[Any] = [difficulty] if single else list(difficulty)  # type: ignore[arg-type]
         if not difficulties:
-            raise ValueError("difficulty is a tier's name, a number, or a sequence of at least one of them; got none.")
+            raise ValueError(
+                "difficulty is a tier's name, a number, or a sequence of at least one of them; got "
+                "none."
+            )
         self.id = find_card(task_id).id
         self.puzzles = [puzzle_of(task_id, tier) for tier in difficulties]
         self.split = split
@@ -168,15 +192,20 @@ class PuzzleDataset(Dataset):
             lane = len(self._seeds) % len(self.puzzles)
             puzzle = self.puzzles[lane]
             attempts = _PATIENCE * len(self._hashes) + 1000
-            for seed in range(self._next[lane], self._next[lane] + attempts * len(self.puzzles), len(self.puzzles)):
+            for seed in range(
+                self._next[lane], self._next[lane] + attempts * len(self.puzzles), len(self.puzzles)
+            ):
                 digest = canonical_hash(puzzle, puzzle.generate(seed, self.split))
                 if digest not in self._hashes:
                     break
             else:
                 raise ValueError(
-                    f"{self.id} has too few different {self.split} instances at difficulty {puzzle.tier:g}: "
-                    f"{len(self._seeds)} rows were found, and {attempts} more seeds gave no other (puzzle.space, the "
-                    f"estimate for both splits, is {puzzle.space:g}). Ask for a smaller size, for more difficulties, "
+                    f"{self.id} has too few different {self.split} instances at difficulty "
+                    f"{puzzle.tier:g}: "
+                    f"{len(self._seeds)} rows were found, and {attempts} more seeds gave no other "
+                    f"(puzzle.space, the "
+                    f"estimate for both splits, is {puzzle.space:g}). Ask for a smaller size, for "
+                    f"more difficulties, "
                     "or for repeated instances with unique=False."
                 )
             self._hashes.add(digest)
@@ -190,30 +219,36 @@ class PuzzleDataset(Dataset):
         different = sum(expected_different(puzzle.space / 2, each) for puzzle in self.puzzles)
         if self.size - different > max(REPEATS * self.size, 1):
             warnings.warn(
-                f"{self.id} has few different instances at this difficulty: of {self.size} rows of one split, about "
-                f"{different:.0f} differ. Pass unique=True to leave out repeated ones.",
+                f"{self.id} has few different instances at this difficulty: of {self.size} rows "
+                f"of one split, about {different:.0f} differ. Pass unique=True to leave out "
+                f"repeated ones.",
                 stacklevel=3,
             )
 
 
 def expected_different(instances: float, rows: float) -> float:
-    """Return the expected number of different instances among rows sampled uniformly from so many instances."""
+    """Return the expected number of different instances among rows sampled uniformly
+    from so many instances.
+    """
     return rows if math.isinf(instances) else -instances * math.expm1(-rows / instances)
 
 
 class CompositeDataset(Dataset):
     """Rows of several datasets, sampled by weights.
 
-    The choice depends on ``seed`` alone. Each row of a dataset comes in its order, so that none is skipped or repeated.
+    The choice depends on ``seed`` alone. Each row of a dataset comes in its order, so that none is
+    skipped or repeated.
 
     Args:
         parts: ids of puzzles with their weights, or pairs of a dataset and its weight.
         size: number of rows.
         seed: seed of the choice; for ids also that of the first row of each.
-        keywords: for ids only: other arguments of :class:`PuzzleDataset` (``split``, ``difficulty``, ``unique``).
+        keywords: for ids only: other arguments of :class:`PuzzleDataset` (``split``,
+            ``difficulty``, ``unique``).
 
     Raises:
-        ValueError: no sources, a weight that is not a positive number, or a wrong argument of a dataset.
+        ValueError: no sources, a weight that is not a positive number, or a wrong argument of a
+            dataset.
         TypeError: sources of another type, or keywords beside datasets.
     """
 
@@ -232,7 +267,9 @@ class CompositeDataset(Dataset):
             raise ValueError(f"size is at least 1 and seed in [0, 2**64), got {size} and {seed}.")
         for source, weight in pairs:
             if not isinstance(source, str if isinstance(sources, Mapping) else Dataset):
-                raise TypeError(f"Sources are {{id: weight}} or a list of (dataset, weight); got {source!r}.")
+                raise TypeError(
+                    f"Sources are {{id: weight}} or a list of (dataset, weight); got {source!r}."
+                )
             if not 0 < weight < math.inf:
                 name = source if isinstance(source, str) else "a dataset"
                 raise ValueError(f"The weight of {name} is {weight!r}, not > 0.")
@@ -257,7 +294,9 @@ class CompositeDataset(Dataset):
     def row(self, number: int) -> Row:
         """Return the row of a number from 0, which may lie beyond the size."""
         while len(self._choices) <= number:
-            choice = min(bisect_right(self._limits, self._dice.word() / 2**64), len(self.datasets) - 1)
+            choice = min(
+                bisect_right(self._limits, self._dice.word() / 2**64), len(self.datasets) - 1
+            )
             self._choices.append(choice)
             self._rows.append(self._used[choice])
             self._used[choice] += 1

@@ -1,4 +1,6 @@
-"""Datasets of puzzles as files: JSON lines, Parquet, and a folder as the Hugging Face hub takes it."""
+"""Datasets of puzzles as files: JSON lines, Parquet,
+and a folder as the Hugging Face hub takes it.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,13 @@ from rlbench_suite.language.rows import METADATA, Row
 Progress = Callable[[Iterable[int]], Iterable[int]]
 """Function that wraps the numbers of the rows, to show progress."""
 
-CANARY = "rlbench-suite canary 6f0d2d0c-8a55-4c0e-9d1b-5f2f9f6e3c1a: benchmark data must not appear in training corpora"
-"""Text that every card carries, so that a corpus that holds test data can be found by searching for it."""
+CANARY = (
+    "rlbench-suite canary 6f0d2d0c-8a55-4c0e-9d1b-5f2f9f6e3c1a: benchmark data must not appear in "
+    "training corpora"
+)
+"""Text that every card carries, so that a corpus
+that holds test data can be found by searching for it.
+"""
 SUFFIXES = (".jsonl", ".parquet")
 SHARD = "data/{split}-00000-of-00001.parquet"
 _MAX_REPEATED = 80
@@ -40,7 +47,9 @@ SCHEMA = pa.schema(
         "metadata": pa.struct([(name, _TYPES.get(name, pa.string())) for name in METADATA]),
     }
 )
-"""Columns of Parquet files: those of rows, and ``prompt``, the question as chat messages, which trainers read."""
+"""Columns of Parquet files: those of rows, and ``prompt``,
+the question as chat messages, which trainers read.
+"""
 
 
 def with_prompt(row: Row) -> Row:
@@ -71,14 +80,17 @@ def read(path: Path) -> list[Row]:
     """Return the rows of a file of :func:`write`, or of one that Hugging Face's ``datasets`` wrote.
 
     Raises:
-        ValueError: another suffix, or a line that is no row; the message names the file and the line.
+        ValueError: another suffix, or a line that is no row; the message names the file and the
+            line.
         OSError: the file cannot be read.
     """
     if path.suffix == ".parquet":
         try:
             rows: list[Row] = pq.read_table(path).to_pylist()
         except pa.ArrowInvalid as error:
-            raise ValueError(f"{path} is no Parquet file of rows: {str(error).splitlines()[0]}") from None
+            raise ValueError(
+                f"{path} is no Parquet file of rows: {str(error).splitlines()[0]}"
+            ) from None
         return rows
     if path.suffix != ".jsonl":
         raise ValueError(unknown("suffix of a file of rows", path.suffix, SUFFIXES))
@@ -97,9 +109,13 @@ def _row(line: bytes, path: Path, number: int) -> Row:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}, line {number}, is no JSON ({error}): {line[:_MAX_REPEATED]!r}") from None
+        raise ValueError(
+            f"{path}, line {number}, is no JSON ({error}): {line[:_MAX_REPEATED]!r}"
+        ) from None
     if not isinstance(row, dict):
-        raise ValueError(f"{path}, line {number}, is no row but {type(row).__name__}: {line[:_MAX_REPEATED]!r}")
+        raise ValueError(
+            f"{path}, line {number}, is no row but {type(row).__name__}: {line[:_MAX_REPEATED]!r}"
+        )
     return row
 
 
@@ -124,8 +140,12 @@ def write_folder(
         unfinished.write_text(card(folder, list(splits)), encoding="utf-8")
 
 
-def push_to_hub(splits: Mapping[str, Sequence[Row]], repository: str, *, private: bool = True) -> str:
-    """Upload datasets to the Hugging Face hub, and return the address. ``hf auth login`` stores your token.
+def push_to_hub(
+    splits: Mapping[str, Sequence[Row]], repository: str, *, private: bool = True
+) -> str:
+    """Upload datasets to the Hugging Face hub, and return the address.
+
+    ``hf auth login`` stores your token.
 
     Args:
         splits: names of splits, such as ``train`` and ``test``, with their rows.
@@ -139,7 +159,9 @@ def push_to_hub(splits: Mapping[str, Sequence[Row]], repository: str, *, private
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
-        raise ImportError("huggingface_hub is missing: pip install 'rlbench-suite[huggingface]'") from error
+        raise ImportError(
+            "huggingface_hub is missing: pip install 'rlbench-suite[huggingface]'"
+        ) from error
     user, _, name = repository.partition("/")
     if not user or not name or "/" in name:
         raise ValueError(f"A repository is written user/name, got {repository!r}.")
@@ -155,17 +177,31 @@ def card(folder: Path, splits: list[str]) -> str:
     """Return the card of a folder of :func:`write_folder`, as Markdown that begins with YAML."""
     paths = {split: SHARD.format(split=split) for split in splits}
     tables = {split: read(folder / path) for split, path in paths.items()}
-    files = "".join(f"      - split: {split}\n        path: {path}\n" for split, path in paths.items())
+    files = "".join(
+        f"      - split: {split}\n        path: {path}\n" for split, path in paths.items()
+    )
     digests = "".join(
-        f"| {split} | {len(tables[split]):,} | {len({row['metadata']['canonical'] for row in tables[split]}):,} "
-        f"| `{hashlib.sha256((folder / path).read_bytes()).hexdigest()}` |\n"
+        f"| {split} | {len(tables[split]):,} | "
+        f"{len({row['metadata']['canonical'] for row in tables[split]}):,} | "
+        f"`{hashlib.sha256((folder / path).read_bytes()).hexdigest()}` |\n"
         for split, path in paths.items()
     )
     counts = Counter(
-        (row["metadata"]["id"], row["metadata"]["tier"], split) for split in splits for row in tables[split]
+        (row["metadata"]["id"], row["metadata"]["tier"], split)
+        for split in splits
+        for row in tables[split]
     )
-    contents = "".join(f"| {task_id} | {tier:g} | {split} | {n:,} |\n" for (task_id, tier, split), n in counts.items())
-    return CARD.format(files=files, digests=digests, contents=contents, canary=CANARY, version=version("rlbench-suite"))
+    contents = "".join(
+        f"| {task_id} | {tier:g} | {split} | {n:,} |\n"
+        for (task_id, tier, split), n in counts.items()
+    )
+    return CARD.format(
+        files=files,
+        digests=digests,
+        contents=contents,
+        canary=CANARY,
+        version=version("rlbench-suite"),
+    )
 
 
 CARD = """\
@@ -186,8 +222,10 @@ configs:
 
 # Puzzles with verifiable answers
 
-Made by rlbench-suite {version}. Each row has a `question`, one right `answer`, `metadata`, and `prompt`, which is the
-question as chat messages. Any answer that keeps the rules is right: score replies with the package, not by comparing
+Made by rlbench-suite {version}. Each row has a `question`, one right `answer`, `metadata`, \
+and `prompt`, which is the
+question as chat messages. Any answer that keeps the rules is right: \
+score replies with the package, not by comparing
 text.
 
 ```python
@@ -206,9 +244,11 @@ score(row, f"<answer>{{row['answer']}}</answer>")  # 1.0
 {contents}
 ## Contamination
 
-The instance itself decides its split, so no choice of seeds makes `train` and `test` overlap: renamed, rotated and
+The instance itself decides its split, so no choice of seeds makes `train` and `test` overlap: \
+renamed, rotated and
 reflected instances count as one. To check that training data of your own hold no test instance,
-compare `metadata["canonical"]`: two rows with the same hash ask equivalent questions. Rows can be made again from their
+compare `metadata["canonical"]`: two rows with the same hash ask equivalent questions. \
+Rows can be made again from their
 `id`, `tier`, `split` and `seed`, so a fresh test set takes only seeds that nobody published.
 
 Please keep this text in every copy, so that corpora that hold these data can be found:

@@ -1,8 +1,10 @@
-"""Checks that stand before a server of episodes: who may send it requests, and how long a request may take.
+"""Checks that stand before a server of episodes:
+who may send it requests, and how long a request may take.
 
-A page in a browser can send requests to a server on the same machine. So without a token a server answers only requests
-whose ``Host`` is a name of the machine itself, and it never answers pages of another host. Beyond the machine a server
-has a token, which stands before each path (``/TOKEN/ws``) or in the header ``Authorization: Bearer TOKEN``.
+A page in a browser can send requests to a server on the same machine. So without a token a server
+answers only requests whose ``Host`` is a name of the machine itself, and it never answers pages of
+another host. Beyond the machine a server has a token, which stands before each path (``/TOKEN/ws``)
+or in the header ``Authorization: Bearer TOKEN``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 REQUEST_SECONDS = 20.0
-"""Seconds in which a client must have sent a whole HTTP request, and for which an idle HTTP connection stays open."""
+"""Seconds in which a client must have sent a whole HTTP request,
+and for which an idle HTTP connection stays open.
+"""
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 """Form of a token, which stands in addresses."""
 UNAUTHORIZED = 401
@@ -45,7 +49,9 @@ def checked_token(token: str | None) -> str | None:
         ValueError: it is too short, or has characters that an address may not have.
     """
     if token is not None and not TOKEN.fullmatch(token):
-        raise ValueError(f"A token has 16 to 200 letters, digits, '-' and '_'; got {len(token)} characters.")
+        raise ValueError(
+            f"A token has 16 to 200 letters, digits, '-' and '_'; got {len(token)} characters."
+        )
     return token
 
 
@@ -54,7 +60,8 @@ class Guard:
 
     Args:
         app: the application.
-        token: token that each request must have; None on a server that only its own machine can reach.
+        token: token that each request must have; None on a server that only its own machine can
+            reach.
 
     Raises:
         ValueError: the token is too short, or has characters that an address may not have.
@@ -87,10 +94,15 @@ class Guard:
         else:
             presented = headers.get(b"authorization", "").removeprefix("Bearer ")
             tokens = (presented, _first_segment(scope["path"]))
-            if not any(hmac.compare_digest(token.encode(), self.token.encode()) for token in tokens):
+            if not any(
+                hmac.compare_digest(token.encode(), self.token.encode()) for token in tokens
+            ):
                 return (
                     UNAUTHORIZED,
-                    "This server needs its token: /TOKEN/ws, or the header Authorization: Bearer TOKEN.",
+                    (
+                        "This server needs its token: /TOKEN/ws, or the header Authorization: "
+                        "Bearer TOKEN."
+                    ),
                 )
         origin = headers.get(b"origin")
         if origin is not None:
@@ -126,7 +138,10 @@ async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
             await send({"type": "websocket.close", "code": 1008, "reason": reason})
             return
     text = reason.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(text)).encode())]
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(text)).encode()),
+    ]
     await send({"type": f"{kind}.start", "status": status, "headers": headers})
     await send({"type": f"{kind}.body", "body": text})
 

@@ -31,7 +31,9 @@ _LONGEST_START = 120.0
 
 
 NO_VERDICT = "this row cannot be judged: "
-"""Beginning of the reason of a verdict on a reply whose row is none, or has an instance that no generator has made."""
+"""Beginning of the reason of a verdict on a reply whose row is none,
+or has an instance that no generator has made.
+"""
 
 _LOST = Verdict(valid=False, solved=False, optimal=False, score=0.0, reason="")
 
@@ -43,7 +45,10 @@ class _Worker:
         self.process = process
         self.pipe = pipe
         self.ready = False
-        """Whether it has started and has loaded the puzzles of its replies. Loading has a limit of its own."""
+        """Whether it has started and has loaded the puzzles of its replies.
+
+        Loading has a limit of its own.
+        """
         self.since = time.monotonic()
         """Time of the last sign of life."""
         self.tasks: deque[Task] = deque()
@@ -90,8 +95,12 @@ def _work(pipe: Connection, judge: Callable[..., Verdict], reading: Mapping[str,
             pipe.send(error)
 
 
-def _judged(judge: Callable[..., Verdict], row: Row, reply: Completion, reading: Mapping[str, Any]) -> Verdict:
-    """Judge a reply. A forged row has a verdict of its own, so that it refuses no other reply of its batch.
+def _judged(
+    judge: Callable[..., Verdict], row: Row, reply: Completion, reading: Mapping[str, Any]
+) -> Verdict:
+    """Judge a reply.
+
+    A forged row has a verdict of its own, so that it refuses no other reply of its batch.
 
     Raises:
         TypeError: a completion of a wrong type, or an unknown keyword.
@@ -105,9 +114,10 @@ def _judged(judge: Callable[..., Verdict], row: Row, reply: Completion, reading:
 class Judge:
     """Workers that judge replies. Use it as a context manager, or :meth:`close` it.
 
-    Workers are spawned, so a script that makes one needs ``if __name__ == "__main__":``. A reply that takes longer than
-    the limit, or ends its worker, is invalid and scores 0; its worker is replaced. A reply to a row that cannot be
-    judged is invalid too, and a warning tells how many there are.
+    Workers are spawned, so a script that makes one needs ``if __name__ == "__main__":``. A reply
+    that takes longer than the limit, or ends its worker, is invalid and scores 0; its worker is
+    replaced. A reply to a row that cannot be judged is invalid too, and a warning tells how many
+    there are.
 
     Args:
         processes: number of workers.
@@ -122,16 +132,24 @@ class Judge:
 
     def __init__(self, processes: int = 2, *, seconds: float = 5.0, **reading: Any) -> None:
         if processes < 1 or not seconds > 0:
-            raise ValueError(f"A judge needs at least 1 process and more than 0 seconds, got {processes}, {seconds}.")
-        find_answer("", **{name: value for name, value in reading.items() if name != "partial"})  # refuses wrong tags
+            raise ValueError(
+                f"A judge needs at least 1 process and more than 0 seconds, got {processes}, "
+                f"{seconds}."
+            )
+        # Refuses wrong tags.
+        find_answer("", **{name: value for name, value in reading.items() if name != "partial"})
         self.seconds = seconds
         self._reading = reading
         self._turn = threading.Lock()
-        """Lock of the thread whose replies are judged: the answers of a worker do not say whose they are."""
+        """Lock of the thread whose replies are judged:
+        the answers of a worker do not say whose they are.
+        """
         self._workers = [self._start() for _ in range(processes)]
 
     def verdicts(self, rows: Iterable[Row], completions: Iterable[Completion]) -> list[Verdict]:
-        """Judge each reply to its row; see :func:`.rows.verdict`. Verdicts are in the order of the replies.
+        """Judge each reply to its row; see :func:`.rows.verdict`.
+
+        Verdicts are in the order of the replies.
 
         Threads that share a judge take turns.
 
@@ -142,21 +160,28 @@ class Judge:
         """
         if not self._workers:
             raise ValueError("This judge is closed; make another.")
-        tasks = [(number, row, reply) for number, (row, reply) in enumerate(zip(rows, completions, strict=True))]
+        tasks = [
+            (number, row, reply)
+            for number, (row, reply) in enumerate(zip(rows, completions, strict=True))
+        ]
         chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
         verdicts: list[Verdict] = [_LOST] * len(tasks)
         with self._turn:
             try:
                 self._judge_all(chunks, verdicts)
-            except BaseException:  # verdicts on these replies must not be taken for those on later ones
-                self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
+            except (
+                BaseException
+            ):  # verdicts on these replies must not be taken for those on later ones
+                self._workers = [
+                    self._renewed(worker) if worker.tasks else worker for worker in self._workers
+                ]
                 raise
         reasons = [judged.reason for judged in verdicts if judged.reason.startswith(NO_VERDICT)]
         if reasons:
             first = reasons[0].removeprefix(NO_VERDICT)
             warnings.warn(
-                f"{len(reasons)} of {len(verdicts)} rows cannot be judged, and replies to them score 0. "
-                f"The first: {first}",
+                f"{len(reasons)} of {len(verdicts)} rows cannot be judged, and replies to them "
+                f"score 0. The first: {first}",
                 stacklevel=2,
             )
         return verdicts
@@ -180,7 +205,9 @@ class Judge:
                 try:
                     error = self._take(worker, verdicts) or error
                     late = time.monotonic() > worker.deadline(self.seconds)
-                    reason = f"judging this answer took longer than {self.seconds:g} s" if late else ""
+                    reason = (
+                        f"judging this answer took longer than {self.seconds:g} s" if late else ""
+                    )
                 except (EOFError, OSError):
                     reason = "judging this answer ended its process"
                 if reason:
@@ -202,7 +229,10 @@ class Judge:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -222,8 +252,12 @@ class Judge:
                 verdicts[worker.tasks.popleft()[0]] = sent
         return None
 
-    def _replace(self, worker: _Worker, reason: str, verdicts: list[Verdict], chunks: deque[list[Task]]) -> None:
-        """Replace a worker that hangs or has ended. The reply that it judged scores 0; others are judged again.
+    def _replace(
+        self, worker: _Worker, reason: str, verdicts: list[Verdict], chunks: deque[list[Task]]
+    ) -> None:
+        """Replace a worker that hangs or has ended.
+
+        The reply that it judged scores 0; others are judged again.
 
         Raises:
             RuntimeError: it had not even started.
@@ -249,7 +283,9 @@ class Judge:
         """Start a worker."""
         context = multiprocessing.get_context("spawn")
         our_end, worker_end = context.Pipe()
-        process = context.Process(target=_work, args=(worker_end, type(self)._judge, self._reading), daemon=True)
+        process = context.Process(
+            target=_work, args=(worker_end, type(self)._judge, self._reading), daemon=True
+        )
         process.start()
         worker_end.close()
         return _Worker(process, our_end)

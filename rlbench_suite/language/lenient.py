@@ -1,18 +1,20 @@
 r"""Replies to puzzles as language models write them: which part is the answer, and what it says.
 
-One rule says which answer counts, strict or lenient: **the last complete answer of the reply**. It alone is judged, so
-a reply that lists several answers gains nothing.
+One rule says which answer counts, strict or lenient: **the last complete answer of the reply**. It
+alone is judged, so a reply that lists several answers gains nothing.
 
-1. *Find the answer.* It is the text in the last pair of tags ``<answer>`` and ``</answer>``. The words of the prompt,
-   "between <answer> and </answer>", are no answer. A lenient reader also skips empty tags and ``...``, takes the inner
-   ones of nested tags, and reads the last ``\boxed{}`` of a reply in which no tags hold an answer.
-2. *Read it.* A strict reader takes it as it stands. If the puzzle calls it malformed, a lenient reader reads it once
-   more: :func:`plain` removes what surrounds it (code fences, bold, quotes, ``Answer:``). If that is malformed too,
-   :meth:`rlbench_suite.puzzle.puzzle.Puzzle.mend` gives it the separators and the case that the prompt asks for.
+1. *Find the answer.* It is the text in the last pair of tags ``<answer>`` and ``</answer>``. The
+   words of the prompt, "between <answer> and </answer>", are no answer. A lenient reader also skips
+   empty tags and ``...``, takes the inner ones of nested tags, and reads the last ``\boxed{}`` of a
+   reply in which no tags hold an answer.
+2. *Read it.* A strict reader takes it as it stands. If the puzzle calls it malformed, a lenient
+   reader reads it once more: :func:`plain` removes what surrounds it (code fences, bold, quotes,
+   ``Answer:``). If that is malformed too, :meth:`rlbench_suite.puzzle.puzzle.Puzzle.mend` gives it
+   the separators and the case that the prompt asks for.
 
-The first well-formed reading is judged, right or wrong, and no other. So a lenient reader gives the verdict of a strict
-one wherever that can read the answer, and trying cannot turn a wrong answer into a right one. Time is linear in the
-length of the reply.
+The first well-formed reading is judged, right or wrong, and no other. So a lenient reader gives the
+verdict of a strict one wherever that can read the answer, and trying cannot turn a wrong answer
+into a right one. Time is linear in the length of the reply.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rlbench_suite.puzzle.puzzle import CLOSING, LONGEST_ANSWER, MOST_ECHOES, OPENING, Puzzle, Verdict
+from rlbench_suite.puzzle.puzzle import (
+    CLOSING,
+    LONGEST_ANSWER,
+    MOST_ECHOES,
+    OPENING,
+    Puzzle,
+    Verdict,
+)
 
 Tags = tuple[str, str]
 """An opening and a closing tag."""
@@ -38,21 +47,40 @@ _BOX = r"\boxed{"
 
 _SPACES = dict.fromkeys((0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")
 _DASHES = dict.fromkeys((*range(0x2010, 0x2016), 0x2212), "-")
-_QUOTES = dict.fromkeys(range(0x2018, 0x201C), "'") | dict.fromkeys((*range(0x201C, 0x2020), 0xAB, 0xBB), '"')
+_QUOTES = dict.fromkeys(range(0x2018, 0x201C), "'") | dict.fromkeys(
+    (*range(0x201C, 0x2020), 0xAB, 0xBB), '"'
+)
 _FULL_WIDTH = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3001: ",", 0x3002: "."}
 _ASCII = str.maketrans(_SPACES | _DASHES | _QUOTES | _FULL_WIDTH | {0x2192: "->"})
 
 _NAME = "(?:(?:the|my) )?(?:(?:final|correct) )?answer"
 _LABEL = re.compile(
-    rf"(?:(\*\*|__){_NAME}(?: is)?(?: ?: ?\1|\1 ?:)|{_NAME}(?: is)? ?:|{_NAME} is )\s*", re.IGNORECASE | re.ASCII
+    rf"(?:(\*\*|__){_NAME}(?: is)?(?: ?: ?\1|\1 ?:)|{_NAME}(?: is)? ?:|{_NAME} is )\s*",
+    re.IGNORECASE | re.ASCII,
 )
 """A label before an answer, such as ``**Final answer:**`` or ``The answer is``."""
-_LANGUAGES = {"", "text", "txt", "plain", "plaintext", "markdown", "md", "json", "python", "latex", "tex", "prolog"}
+_LANGUAGES = {
+    "",
+    "text",
+    "txt",
+    "plain",
+    "plaintext",
+    "markdown",
+    "md",
+    "json",
+    "python",
+    "latex",
+    "tex",
+    "prolog",
+}
 """Words that may follow the opening of a code fence. Any other word could be part of an answer."""
 _LAYERS = (
     [(mark, mark) for mark in ("**", "__", "$", '"', "'")]
     + [(r"\(", r"\)"), (r"\[", r"\]")]
-    + [(rf"\{command}{{", "}") for command in ("boxed", "text", "textbf", "mathbf", "mathrm", "texttt", "mathtt")]
+    + [
+        (rf"\{command}{{", "}")
+        for command in ("boxed", "text", "textbf", "mathbf", "mathrm", "texttt", "mathtt")
+    ]
 )
 """Marks around a whole answer."""
 _OPENINGS = {"`"} | {opening[0] for opening, _ in _LAYERS}
@@ -83,19 +111,30 @@ def judge_reply(
         ValueError: tags that are empty or equal.
     """
     if reply is not None:
-        reply = find_answer(reply, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts)
+        reply = find_answer(
+            reply, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts
+        )
     return judge_answer(puzzle, instance, reply, lenient=lenient)
 
 
-def judge_answer(puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False) -> Verdict:
+def judge_answer(
+    puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False
+) -> Verdict:
     """Judge an answer without its tags, such as the argument of a tool, whatever the text."""
     return read_answer(puzzle, instance, answer, lenient=lenient)[0]
 
 
 def read_answer(
-    puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False, bare: str | None = None
+    puzzle: Puzzle[Any],
+    instance: Any,
+    answer: str | None,
+    *,
+    lenient: bool = False,
+    bare: str | None = None,
 ) -> tuple[Verdict, str | None]:
-    """Judge an answer as :func:`judge_answer` does. Return the verdict, and the reading that it is about.
+    """Judge an answer as :func:`judge_answer` does.
+
+    Return the verdict, and the reading that it is about.
 
     ``bare`` is :func:`plain` of the answer, where it is known already.
     """
@@ -109,7 +148,7 @@ def read_answer(
     return puzzle.verify(instance, mended), mended
 
 
-# -- which part of a reply is the answer ------------------------------------------------------------------------------
+# -- which part of a reply is the answer -----------------------------------------------------------
 
 
 def find_answer(
@@ -138,8 +177,8 @@ def find_answer(
 def without_thoughts(reply: str, thoughts: Tags = THOUGHTS) -> str:
     """Return a reply without its thoughts.
 
-    A thought ends at the next closing tag, or at the end of the reply. All text before a closing tag that was never
-    opened is a thought: many prompts end with the opening tag.
+    A thought ends at the next closing tag, or at the end of the reply. All text before a closing
+    tag that was never opened is a thought: many prompts end with the opening tag.
     """
     opening, closing = thoughts
     *closed, last = reply.split(closing)
@@ -153,7 +192,9 @@ def without_thoughts(reply: str, thoughts: Tags = THOUGHTS) -> str:
 
 
 def _last_tagged(reply: str, tags: Tags) -> str | None:
-    """Return the text in the last tags, the inner ones if they are nested, that hold more than a placeholder."""
+    """Return the text in the last tags, the inner ones if they are nested,
+    that hold more than a placeholder.
+    """
     opening, closing = tags
     limit = reply.rfind(closing) + len(closing)
     for _ in range(MOST_ECHOES):
@@ -168,7 +209,9 @@ def _last_tagged(reply: str, tags: Tags) -> str | None:
 
 
 def _last_boxed(reply: str) -> str | None:
-    r"""Return the text in the last ``\boxed{}`` that is closed and holds more than a placeholder."""
+    r"""Return the text in the last ``\boxed{}``
+    that is closed and holds more than a placeholder.
+    """
     limit = len(reply)
     for _ in range(_MOST_BOXES):
         start = reply.rfind(_BOX, 0, limit)
@@ -176,7 +219,9 @@ def _last_boxed(reply: str) -> str | None:
             return None
         begin = end = start + len(_BOX)
         depth = 1
-        for passage in reply[begin : begin + LONGEST_ANSWER].split("}")[:-1]:  # each ends at a closing brace
+        for passage in reply[begin : begin + LONGEST_ANSWER].split("}")[
+            :-1
+        ]:  # each ends at a closing brace
             depth += passage.count("{") - 1
             end += len(passage)
             if not depth:
@@ -192,11 +237,13 @@ def _is_placeholder(text: str) -> bool:
     return len(text) < 20 and text.strip(_AROUND).lower() in _PLACEHOLDERS
 
 
-# -- what an answer says ----------------------------------------------------------------------------------------------
+# -- what an answer says ---------------------------------------------------------------------------
 
 
 def plain(answer: str) -> str:
-    """Return an answer without the marks around it, with ASCII's spaces, digits, letters, dashes and quotes."""
+    """Return an answer without the marks around it,
+    with ASCII's spaces, digits, letters, dashes and quotes.
+    """
     text = answer.translate(_ASCII).replace("\r\n", "\n").replace("\r", "\n").strip()
     for _ in range(_MOST_LAYERS):
         label = _LABEL.match(text)
@@ -222,6 +269,10 @@ def _inside(text: str) -> str | None:
     if len(text) > 1 and text[0] == text[-1] == "`":
         return text[1:-1]
     for opening, closing in _LAYERS:
-        if text.startswith(opening) and text.endswith(closing) and len(text) >= len(opening) + len(closing):
+        if (
+            text.startswith(opening)
+            and text.endswith(closing)
+            and len(text) >= len(opening) + len(closing)
+        ):
             return text[len(opening) : -len(closing)]
     return None

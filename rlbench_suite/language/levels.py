@@ -1,4 +1,5 @@
-"""A level scheduler: each puzzle gets harder when enough replies are right, and easier when too few are.
+"""A level scheduler: each puzzle gets harder when enough replies are right,
+and easier when too few are.
 
 It raises the difficulty as SATURN does (Liu et al. 2025, arXiv:2505.16368), and also lowers it.
 
@@ -21,14 +22,15 @@ from rlbench_suite.language.rows import Row, kept_puzzle, make_row, puzzle_of
 class Levels:
     """A stream of rows whose difficulty follows the success of a learner. Puzzles take turns.
 
-    Each puzzle has a ladder of difficulties and begins at its first level. The window holds the last replies to rows of
-    the current level. When it is full, the puzzle goes one level up if their mean success is at least ``up``, and one
-    level down if it is at most ``down``. Then the window begins anew, so that a puzzle stays at a level for at least a
-    window of replies. Everything depends on the arguments and the reports alone.
+    Each puzzle has a ladder of difficulties and begins at its first level. The window holds the
+    last replies to rows of the current level. When it is full, the puzzle goes one level up if
+    their mean success is at least ``up``, and one level down if it is at most ``down``. Then the
+    window begins anew, so that a puzzle stays at a level for at least a window of replies.
+    Everything depends on the arguments and the reports alone.
 
     Args:
-        ladders: ids of puzzles with their difficulties, the easiest first; or ids alone, whose ladders are all
-            difficulties up to ``hard``.
+        ladders: ids of puzzles with their difficulties, the easiest first; or ids alone, whose
+            ladders are all difficulties up to ``hard``.
         split: ``train`` or ``test``.
         seed: seed of the first row of each puzzle; each row has the next one.
         up: mean success at which a puzzle goes up, in (0, 1].
@@ -53,7 +55,8 @@ class Levels:
             raise ValueError(unknown("split", split, SPLITS))
         if not (0 <= down < up <= 1 and window >= 1 and seed >= 0):
             raise ValueError(
-                "Levels need 0 <= down < up <= 1, a window of at least 1 reply and a seed of at least 0; "
+                "Levels need 0 <= down < up <= 1, a window of at least 1 reply and a seed of at "
+                "least 0; "
                 f"got down {down}, up {up}, window {window} and seed {seed}."
             )
         self.split = split
@@ -93,10 +96,17 @@ class Levels:
         task_id = list(self.ladders)[self._turn % len(self.ladders)]
         self._turn += 1
         self._next[task_id] += 1
-        return make_row(task_id, kept_puzzle(task_id, self.difficulty(task_id)), self._next[task_id] - 1, self.split)
+        return make_row(
+            task_id,
+            kept_puzzle(task_id, self.difficulty(task_id)),
+            self._next[task_id] - 1,
+            self.split,
+        )
 
     def report(self, row_id: str, success: float) -> None:
-        """Take in the success of one reply. Replies to rows of another level than the current one do not count.
+        """Take in the success of one reply.
+
+        Replies to rows of another level than the current one do not count.
 
         Args:
             row_id: ``row["metadata"]["row"]``.
@@ -127,7 +137,12 @@ class Levels:
     def state(self) -> dict[str, Any]:
         """Return all that changes, as plain data for JSON."""
         recent = {task_id: list(values) for task_id, values in self.recent.items()}
-        return {"level": dict(self.level), "recent": recent, "next": dict(self._next), "turn": self._turn}
+        return {
+            "level": dict(self.level),
+            "recent": recent,
+            "next": dict(self._next),
+            "turn": self._turn,
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a :meth:`state` of levels with the same ladders.
@@ -137,11 +152,15 @@ class Levels:
         """
         if state["level"].keys() != self.ladders.keys():
             raise ValueError(
-                f"These levels are of {', '.join(self.ladders)}; the state is of {', '.join(state['level'])}."
+                f"These levels are of {', '.join(self.ladders)}; the state is of "
+                f"{', '.join(state['level'])}."
             )
         for task_id, level in state["level"].items():
             if not 0 <= level < len(self.ladders[task_id]):
-                raise ValueError(f"{task_id} has {len(self.ladders[task_id])} levels, the state is at number {level}.")
+                raise ValueError(
+                    f"{task_id} has {len(self.ladders[task_id])} levels, the state is at number "
+                    f"{level}."
+                )
         self.level = dict(state["level"])
         self._next = dict(state["next"])
         self._turn = state["turn"]

@@ -1,8 +1,10 @@
-"""A server of one episode by the Model Context Protocol: the tools of the episode, and the task as a prompt.
+"""A server of one episode by the Model Context Protocol:
+the tools of the episode, and the task as a prompt.
 
-A client reads the task from the server's instructions or from the prompt ``task``, and calls tools until the episode is
-over. A call that cannot be read is an error that the model may read, and costs a turn as in any other conversation.
-Rewards and scores stand in the metadata of results, which hosts do not show to models.
+A client reads the task from the server's instructions or from the prompt ``task``, and calls tools
+until the episode is over. A call that cannot be read is an error that the model may read, and costs
+a turn as in any other conversation. Rewards and scores stand in the metadata of results, which
+hosts do not show to models.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Transport = Literal["stdio", "http"]
 
 
 def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
-    """Make a server that plays an episode; the caller keeps the session, and reads the score from it.
+    """Make a server that plays an episode;
+    the caller keeps the session, and reads the score from it.
 
     Raises:
         ImportError: the package ``mcp`` is missing, or older than 2.0.
@@ -33,7 +36,9 @@ def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
         import mcp_types as types
         from mcp.server.lowlevel import Server
     except ImportError as error:
-        raise ImportError("MCP servers need mcp 2.0 or newer: pip install 'rlbench-suite[mcp]'") from error
+        raise ImportError(
+            "MCP servers need mcp 2.0 or newer: pip install 'rlbench-suite[mcp]'"
+        ) from error
     task = session.briefing
     tools = [types.Tool(**tool) for tool in listed(session.tools)]
     one_at_a_time = asyncio.Lock()
@@ -47,7 +52,9 @@ def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
 
     def call(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         if session.done:
-            refusal = types.TextContent(type="text", text="The episode is over; no more calls are made.")
+            refusal = types.TextContent(
+                type="text", text="The episode is over; no more calls are made."
+            )
             return types.CallToolResult(content=[refusal], is_error=True)
         turn = session.call(name, arguments)
         return types.CallToolResult(
@@ -57,12 +64,16 @@ def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
         )
 
     async def list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[types.Prompt(name="task", description="The task of the episode.")])
+        return types.ListPromptsResult(
+            prompts=[types.Prompt(name="task", description="The task of the episode.")]
+        )
 
     async def get_prompt(_: Any, request: types.GetPromptRequestParams) -> types.GetPromptResult:
         if request.name != "task":
             raise ValueError(f"The only prompt is 'task', got {request.name!r}.")
-        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=task))
+        message = types.PromptMessage(
+            role="user", content=types.TextContent(type="text", text=task)
+        )
         return types.GetPromptResult(messages=[message])
 
     return Server(
@@ -82,7 +93,12 @@ def standing(session: Session, reward: float) -> dict[str, Any]:
 
 
 def run(
-    session: Session, transport: Transport, *, host: str = "127.0.0.1", port: int = 8000, token: str | None = None
+    session: Session,
+    transport: Transport,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
 ) -> None:
     """Serve an episode until interrupted or, by ``stdio``, until the client leaves.
 

@@ -1,22 +1,27 @@
-"""A server of episodes over WebSocket that speaks OpenEnv's protocol. It needs none of OpenEnv's packages.
+"""A server of episodes over WebSocket that speaks OpenEnv's protocol.
 
-Each connection to ``/ws`` plays one episode at a time, and shares nothing with other connections. A frame is a JSON
-object with ``type`` and ``data``:
+It needs none of OpenEnv's packages.
 
-=========  =======================================================  ==================================================
+Each connection to ``/ws`` plays one episode at a time, and shares nothing with other connections. A
+frame is a JSON object with ``type`` and ``data``:
+
+=========  =======================================================  ================================
 ``type``   ``data``                                                 answer
-=========  =======================================================  ==================================================
-``reset``  ``seed``, ``split``, ``difficulty``, ``episode_id``;     observation: ``system``, ``text``
+=========  =======================================================  ================================
+``reset``  ``seed``, ``split``, ``difficulty``, ``episode_id``;     observation: ``system``,
+                                                                    ``text``
            each may be left out
 ``step``   ``{"text": reply}``, or                                  observation, reward, done
            ``{"type": "call_tool", "tool_name", "arguments"}``
 ``step``   ``{"type": "list_tools"}``, which is no turn             observation: ``tools``
-``state``                                                           id and settings of the episode, number of turns
+``state``                                                           id and settings of the episode,
+                                                                    number of turns
 ``close``                                                           the end of the connection
-=========  =======================================================  ==================================================
+=========  =======================================================  ================================
 
-The last observation has ``score`` and ``success``, see :class:`Session`. A wrong frame is answered by ``{"type":
-"error", "data": {"code", "message"}}``. It changes nothing, and the connection stays open.
+The last observation has ``score`` and ``success``, see :class:`Session`. A wrong frame is answered
+by ``{"type": "error", "data": {"code", "message"}}``. It changes nothing, and the connection stays
+open.
 """
 
 from __future__ import annotations
@@ -46,9 +51,15 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 LONGEST_FRAME = 4 * 2**20
-"""Characters of the longest frame that is read: a long reply counts as a reply. Longer ones get an error."""
+"""Characters of the longest frame that is read: a long reply counts as a reply.
+
+Longer ones get an error.
+"""
 LONGEST_MESSAGE = 4 * LONGEST_FRAME
-"""Bytes of the longest message. The WebSocket is closed with code 1009 on longer ones, before they are read."""
+"""Bytes of the longest message.
+
+The WebSocket is closed with code 1009 on longer ones, before they are read.
+"""
 LARGEST_SEED = 2**31
 """Seeds that the server draws are below this."""
 IDLE_SECONDS = 900.0
@@ -64,7 +75,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Refused(Exception):
-    """A frame that cannot be answered; ``code`` is one of OpenEnv's codes of errors, or ``FRAME_TOO_LARGE``."""
+    """A frame that cannot be answered; ``code`` is one
+    of OpenEnv's codes of errors, or ``FRAME_TOO_LARGE``.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -80,10 +93,18 @@ class Data(BaseModel):
 class Reset(Data):
     """Beginning of an episode."""
 
-    seed: int | None = Field(default=None, ge=0, description="Seed of the instance; drawn by the server if left out.")
-    split: Literal["train", "test"] | None = Field(default=None, description="Split of the instance.")
-    difficulty: str | float | None = Field(default=None, description="A tier's name, or the number that defines it.")
-    episode_id: str | None = Field(default=None, max_length=255, description="Name of the episode in the state.")
+    seed: int | None = Field(
+        default=None, ge=0, description="Seed of the instance; drawn by the server if left out."
+    )
+    split: Literal["train", "test"] | None = Field(
+        default=None, description="Split of the instance."
+    )
+    difficulty: str | float | None = Field(
+        default=None, description="A tier's name, or the number that defines it."
+    )
+    episode_id: str | None = Field(
+        default=None, max_length=255, description="Name of the episode in the state."
+    )
 
 
 class Say(Data):
@@ -122,7 +143,9 @@ class Observation(BaseModel):
     system: str = Field(default="", description="Rules and format of replies; after a reset only.")
     text: str = Field(description="The instance, or what the last turn changed.")
     score: float | None = Field(default=None, description="Score of the episode, once it is over.")
-    success: bool | None = Field(default=None, description="Whether the episode is solved, once it is over.")
+    success: bool | None = Field(
+        default=None, description="Whether the episode is solved, once it is over."
+    )
 
 
 class EpisodeState(BaseModel):
@@ -144,7 +167,8 @@ class Offer:
 
     Attributes:
         task_id: id of a task.
-        split: ``train``, ``test``, or ``any`` if clients may choose; they then get ``train`` by default.
+        split: ``train``, ``test``, or ``any`` if clients may choose; they then get ``train`` by
+            default.
         difficulty: difficulty of episodes for which a client asks for none.
         one_shot: see :func:`begin`.
     """
@@ -163,20 +187,32 @@ class Offer:
         """Splits that a client may ask for; the first is the default."""
         return SPLITS if self.split == "any" else (self.split,)
 
-    def begin(self, seed: int, split: str | None = None, difficulty: str | float | None = None) -> Session:
+    def begin(
+        self, seed: int, split: str | None = None, difficulty: str | float | None = None
+    ) -> Session:
         """Begin an episode.
 
         Raises:
             ValueError: a split that is not offered, or a wrong seed or difficulty.
         """
         if split is not None and split not in self.splits:
-            raise ValueError(f"This server offers the split {self.split} only; start it with --split any.")
+            raise ValueError(
+                f"This server offers the split {self.split} only; start it with --split any."
+            )
         tier = self.difficulty if difficulty is None else difficulty
         split = split or self.splits[0]
-        return begin(self.task_id, seed=seed, split=split, difficulty=tier, one_shot=self.one_shot, keep_messages=False)
+        return begin(
+            self.task_id,
+            seed=seed,
+            split=split,
+            difficulty=tier,
+            one_shot=self.one_shot,
+            keep_messages=False,
+        )
 
     def try_out(self) -> Session:
-        """Play a turn of each split, so that the first client waits for no compilation; return the last episode.
+        """Play a turn of each split, so that the first client waits
+        for no compilation; return the last episode.
 
         Raises:
             ValueError: a wrong id or difficulty.
@@ -193,8 +229,8 @@ class Connection:
     Args:
         offer: episodes that the client may play.
         tools: tools of these episodes (:func:`listed`).
-        seats: one for each session that the server has room for. The first reset takes one; :meth:`leave` gives it
-            back.
+        seats: one for each session that the server has room for. The first reset takes one;
+            :meth:`leave` gives it back.
     """
 
     def __init__(self, offer: Offer, tools: list[dict[str, Any]], seats: Semaphore) -> None:
@@ -213,13 +249,19 @@ class Connection:
                 return None
             if kind == "state":
                 return {"type": "state", "data": self.state.model_dump()}
-            return {"type": "observation", "data": self._reset(data) if kind == "reset" else self._step(data)}
+            return {
+                "type": "observation",
+                "data": self._reset(data) if kind == "reset" else self._step(data),
+            }
         except Refused as refused:
             return _error(refused.code, str(refused))
         except Exception:
             logging.getLogger(__name__).exception("an episode of %s failed", self.offer.task_id)
             self.session = None
-            return _error("EXECUTION_ERROR", "The episode failed; the server's log says why. Reset to begin another.")
+            return _error(
+                "EXECUTION_ERROR",
+                "The episode failed; the server's log says why. Reset to begin another.",
+            )
 
     def leave(self) -> None:
         """Make room for another client."""
@@ -231,7 +273,10 @@ class Connection:
     def _reset(self, data: dict[str, Any]) -> dict[str, Any]:
         request = _checked(Reset, data)
         if not self._seated and not self._seats.acquire(blocking=False):
-            raise Refused("CAPACITY_REACHED", "All sessions of this server are taken; close one, or try again later.")
+            raise Refused(
+                "CAPACITY_REACHED",
+                "All sessions of this server are taken; close one, or try again later.",
+            )
         self._seated = True
         seed = secrets.randbelow(LARGEST_SEED) if request.seed is None else request.seed
         try:
@@ -245,12 +290,17 @@ class Connection:
             difficulty=self.offer.difficulty if request.difficulty is None else request.difficulty,
             seed=seed,
         )
-        return _observation_frame(Observation(system=self.session.system, text=self.session.opening).model_dump())
+        return _observation_frame(
+            Observation(system=self.session.system, text=self.session.opening).model_dump()
+        )
 
     def _step(self, data: dict[str, Any]) -> dict[str, Any]:
         kind = data.get("type")
         if not (kind is None or (isinstance(kind, str) and kind in ACTIONS)):
-            raise Refused("VALIDATION_ERROR", unknown("type of action", kind, [name for name in ACTIONS if name]))
+            raise Refused(
+                "VALIDATION_ERROR",
+                unknown("type of action", kind, [name for name in ACTIONS if name]),
+            )
         action = _checked(ACTIONS[kind], data)
         if isinstance(action, ListTools):
             return _observation_frame({"tools": self.tools})
@@ -265,7 +315,10 @@ class Connection:
         observation = Observation(text=turn.text).model_dump()
         if turn.done:
             score = self.session.score
-            observation |= {"score": score if math.isfinite(score) else None, "success": self.session.success}
+            observation |= {
+                "score": score if math.isfinite(score) else None,
+                "success": self.session.success,
+            }
         if isinstance(action, CallTool):  # the fields that OpenEnv's client of tools reads
             observation |= {"tool_name": action.tool_name, "result": turn.text, "error": None}
         self.state.step_count += 1
@@ -281,7 +334,10 @@ def _read(frame: str) -> tuple[str, dict[str, Any]]:
         Refused: it is no frame of the protocol.
     """
     if len(frame) > LONGEST_FRAME:
-        raise Refused("FRAME_TOO_LARGE", f"A frame has at most {LONGEST_FRAME:,} characters, got {len(frame):,}.")
+        raise Refused(
+            "FRAME_TOO_LARGE",
+            f"A frame has at most {LONGEST_FRAME:,} characters, got {len(frame):,}.",
+        )
     try:
         read = json.loads(frame)
     except (ValueError, RecursionError) as error:
@@ -290,14 +346,20 @@ def _read(frame: str) -> tuple[str, dict[str, Any]]:
         raise Refused("INVALID_JSON", f"A frame is one JSON object, got {type(read).__name__}.")
     kind = read.pop("type", None)
     if kind not in ("reset", "step", "state", "close"):
-        raise Refused("UNKNOWN_TYPE", unknown("type of frame", kind, ("reset", "step", "state", "close")))
+        raise Refused(
+            "UNKNOWN_TYPE", unknown("type of frame", kind, ("reset", "step", "state", "close"))
+        )
     if kind == "step" and "data" not in read:
         raise Refused("VALIDATION_ERROR", "A step needs data: {'text': 'the reply'}.")
     data = read.pop("data", {})
     if read:
-        raise Refused("VALIDATION_ERROR", unknown("field of a frame", next(iter(read)), ("type", "data")))
+        raise Refused(
+            "VALIDATION_ERROR", unknown("field of a frame", next(iter(read)), ("type", "data"))
+        )
     if not isinstance(data, dict):
-        raise Refused("VALIDATION_ERROR", f"The data of a frame are a JSON object, got {type(data).__name__}.")
+        raise Refused(
+            "VALIDATION_ERROR", f"The data of a frame are a JSON object, got {type(data).__name__}."
+        )
     return kind, data
 
 
@@ -308,11 +370,16 @@ def _checked(model: type[Model], data: dict[str, Any]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors(include_url=False)]
+        faults = [
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            for fault in error.errors(include_url=False)
+        ]
         raise Refused("VALIDATION_ERROR", "; ".join(faults) + ".") from None
 
 
-def _observation_frame(observation: dict[str, Any], reward: float | None = None, done: bool = False) -> dict[str, Any]:
+def _observation_frame(
+    observation: dict[str, Any], reward: float | None = None, done: bool = False
+) -> dict[str, Any]:
     return {"observation": observation, "reward": reward, "done": done}
 
 
@@ -324,7 +391,11 @@ def listed(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return tools in the form of OpenEnv and MCP: ``name``, ``description``, ``input_schema``."""
     functions = [tool["function"] for tool in tools]
     return [
-        {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
+        {
+            "name": function["name"],
+            "description": function["description"],
+            "input_schema": function["parameters"],
+        }
         for function in functions
     ]
 
@@ -341,12 +412,13 @@ def make_app(
 
     Args:
         offer: the episodes.
-        max_sessions: number of clients who play at a time. A reset of another gets the error ``CAPACITY_REACHED``, and
-            may be tried again.
+        max_sessions: number of clients who play at a time. A reset of another gets the error
+            ``CAPACITY_REACHED``, and may be tried again.
         threads: threads that compute turns; one for each core by default.
-        idle_seconds: time after which a client that sends nothing is disconnected, so that another can play.
-        token: token that clients must present (:mod:`.guard`). Without one, requests from this machine alone are
-            answered.
+        idle_seconds: time after which a client that sends nothing is disconnected, so that another
+            can play.
+        token: token that clients must present (:mod:`.guard`). Without one, requests from this
+            machine alone are answered.
 
     Raises:
         ImportError: FastAPI is missing.
@@ -375,9 +447,13 @@ def make_app(
             while (event := await next_event(websocket))["type"] == "websocket.receive":
                 frame = event.get("text")
                 if frame is None:
-                    answer: dict[str, Any] | None = _error("INVALID_JSON", "A frame is text, got bytes.")
+                    answer: dict[str, Any] | None = _error(
+                        "INVALID_JSON", "A frame is text, got bytes."
+                    )
                 else:
-                    answer = await asyncio.get_running_loop().run_in_executor(pool, connection.answer, frame)
+                    answer = await asyncio.get_running_loop().run_in_executor(
+                        pool, connection.answer, frame
+                    )
                 if answer is None:
                     await websocket.close()
                     break
@@ -385,7 +461,9 @@ def make_app(
         except WebSocketDisconnect:
             pass
         except TimeoutError:
-            await websocket.close(POLICY_VIOLATION, f"nothing was sent for {idle_seconds:g} seconds")
+            await websocket.close(
+                POLICY_VIOLATION, f"nothing was sent for {idle_seconds:g} seconds"
+            )
         finally:
             connection.leave()
             connections.release()
@@ -401,7 +479,11 @@ def make_app(
 
     # FastAPI's pages of documentation are left out, because they load scripts from the network.
     app = FastAPI(
-        title=card.id, lifespan=lifespan, routes=[WebSocketRoute("/ws", serve)], docs_url=None, redoc_url=None
+        title=card.id,
+        lifespan=lifespan,
+        routes=[WebSocketRoute("/ws", serve)],
+        docs_url=None,
+        redoc_url=None,
     )
     app.add_middleware(Guard, token=token)
 
@@ -433,7 +515,10 @@ def _add_descriptions(app: FastAPI, card: TaskCard) -> None:
         }
 
     def no_session() -> JSONResponse:
-        detail = "HTTP requests keep no episode: connect to the WebSocket /ws, and send frames of type reset and step."
+        detail = (
+            "HTTP requests keep no episode: connect to the WebSocket /ws, and send frames of type "
+            "reset and step."
+        )
         return JSONResponse({"detail": detail}, UPGRADE_REQUIRED, {"Upgrade": "websocket"})
 
     for path, method in (("/reset", "POST"), ("/step", "POST"), ("/state", "GET")):
@@ -450,7 +535,9 @@ def run(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8000) -> None:
         import uvicorn
         import websockets  # noqa: F401  # without it, uvicorn refuses WebSockets one by one
     except ImportError as error:
-        raise ImportError("The server needs uvicorn and websockets: pip install 'rlbench-suite[serve]'") from error
+        raise ImportError(
+            "The server needs uvicorn and websockets: pip install 'rlbench-suite[serve]'"
+        ) from error
     with suppress(KeyboardInterrupt):
         uvicorn.run(
             app,

@@ -1,7 +1,8 @@
 """Play conversations with a language model, many at a time, and keep their transcripts.
 
-A transcript has every message, so that its replies can be judged again without the model (:func:`rejudge`). It is
-stored as a line of JSON when its episode ends. A run that is resumed plays only the episodes that have no line yet.
+A transcript has every message, so that its replies can be judged again without the model
+(:func:`rejudge`). It is stored as a line of JSON when its episode ends. A run that is resumed plays
+only the episodes that have no line yet.
 """
 
 from __future__ import annotations
@@ -40,7 +41,13 @@ class Game(NamedTuple):
 
     def begin(self) -> Session:
         """Begin the conversation."""
-        return begin(self.task, seed=self.seed, split=self.split, one_shot=self.one_shot, lenient=self.lenient)
+        return begin(
+            self.task,
+            seed=self.seed,
+            split=self.split,
+            one_shot=self.one_shot,
+            lenient=self.lenient,
+        )
 
 
 class Result(NamedTuple):
@@ -69,7 +76,10 @@ class Transcript(NamedTuple):
     """Price of the tokens in dollars; None if the prices are unknown."""
     seconds: float
     gave_up: str
-    """Reason why the server refused to continue the conversation; empty if it did not. All later replies are empty."""
+    """Reason why the server refused to continue the conversation; empty if it did not.
+
+    All later replies are empty.
+    """
 
     def to_json(self) -> str:
         """Return the transcript as one line of JSON."""
@@ -85,7 +95,9 @@ class Transcript(NamedTuple):
         """
         try:
             plain = json.loads(line, parse_constant=_no_number)
-            return cls(**plain | {"game": Game(**plain["game"]), "result": Result(**plain["result"])})
+            return cls(
+                **plain | {"game": Game(**plain["game"]), "result": Result(**plain["result"])}
+            )
         except (TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"not a transcript ({error})") from None
 
@@ -94,7 +106,8 @@ class TranscriptFile:
     """A file of transcripts, to which each is added when its episode ends.
 
     Args:
-        path: the file; it may not exist yet. If a killed program left half a line at its end, that line is removed.
+        path: the file; it may not exist yet. If a killed program left half a line at its end, that
+            line is removed.
 
     Attributes:
         transcripts: transcripts that the file has, by their games.
@@ -116,7 +129,8 @@ class TranscriptFile:
                 transcript = Transcript.from_json(line)
             except (TypeError, ValueError) as error:
                 raise ValueError(
-                    f"Line {number} of {path} is damaged ({error}); delete the line to play its episode again."
+                    f"Line {number} of {path} is damaged ({error}); delete the line to play its "
+                    f"episode again."
                 ) from None
             self.transcripts[transcript.game] = transcript
         if end < len(stored):
@@ -143,13 +157,14 @@ class TranscriptFile:
 async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> Transcript:
     """Play one episode with a model.
 
-    If the server refuses to continue a conversation, the rest of the episode is played with empty replies. Otherwise a
-    model could save its score by ending a game early.
+    If the server refuses to continue a conversation, the rest of the episode is played with empty
+    replies. Otherwise a model could save its score by ending a game early.
 
     Args:
         game: the episode.
         client: client of the model.
-        referee: executor of one thread, in which all episodes are played: requests of others go on meanwhile.
+        referee: executor of one thread, in which all episodes are played: requests of others go on
+            meanwhile.
 
     Raises:
         ChatError: the endpoint cannot be used.
@@ -178,7 +193,9 @@ async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> T
     cost = client.endpoint.cost(sent, received)
     seconds = time.perf_counter() - started
     messages = session.messages()
-    return Transcript(game, messages, _result(session), sent, received, estimated, cost, seconds, gave_up)
+    return Transcript(
+        game, messages, _result(session), sent, received, estimated, cost, seconds, gave_up
+    )
 
 
 def rejudge(transcript: Transcript) -> Result:
@@ -192,7 +209,10 @@ def rejudge(transcript: Transcript) -> Result:
         if message["role"] == "assistant" and not session.done:
             session.play(message)
     if not session.done:
-        raise ValueError(f"The transcript of {transcript.game.task}, seed {transcript.game.seed}, ends too early.")
+        raise ValueError(
+            f"The transcript of {transcript.game.task}, seed {transcript.game.seed}, ends too "
+            f"early."
+        )
     return _result(session)
 
 
@@ -201,7 +221,8 @@ def _no_number(text: str) -> float:
 
 
 def _result(session: Session) -> Result:
-    return Result(session.score, session.total_reward, session.success, session.turns or 1)  # an answer is a turn
+    # An answer is a turn.
+    return Result(session.score, session.total_reward, session.success, session.turns or 1)
 
 
 def play_all(games: Iterable[Game], endpoint: Endpoint) -> Iterator[Transcript]:
@@ -219,7 +240,9 @@ def play_all(games: Iterable[Game], endpoint: Endpoint) -> Iterator[Transcript]:
     except RuntimeError:
         yield from stream
         return
-    with ThreadPoolExecutor(max_workers=1) as thread:  # a notebook has a loop of its own, and loops do not nest
+    with ThreadPoolExecutor(
+        max_workers=1
+    ) as thread:  # a notebook has a loop of its own, and loops do not nest
         try:
             while transcript := thread.submit(next, stream, None).result():
                 yield transcript
@@ -256,7 +279,9 @@ async def _play_all(games: Iterable[Game], endpoint: Endpoint) -> AsyncIterator[
                         running.add(asyncio.create_task(play(game, client, referee)))
                     if not running:
                         return
-                    finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                    finished, running = await asyncio.wait(
+                        running, return_when=asyncio.FIRST_COMPLETED
+                    )
                     # Episodes that ended well come first.
                     for task in sorted(finished, key=lambda task: task.exception() is not None):
                         yield task.result()

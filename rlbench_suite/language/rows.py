@@ -1,10 +1,11 @@
 """Rows of datasets of puzzles, and the one call that scores a reply to any of them.
 
-A row is plain data: ``question``, ``answer`` and ``metadata``. The metadata of all puzzles have the same keys, with
-values of the same types, so that rows of different puzzles go into one table:
+A row is plain data: ``question``, ``answer`` and ``metadata``. The metadata of all puzzles have the
+same keys, with values of the same types, so that rows of different puzzles go into one table:
 
-==============  =====================================================================================================
-``row``         str: id of the row, ``ID/TIER/SPLIT/SEED``, such as ``rlsuite/Sudoku-v0/30/train/17``
+==============  ====================================================================================
+``row``         str: id of the row, ``ID/TIER/SPLIT/SEED``, such as
+                ``rlsuite/Sudoku-v0/30/train/17``
 ``id``          str: id of the puzzle
 ``tier``        float: the number that defines the difficulty of the puzzle
 ``split``       str: ``train`` or ``test``
@@ -12,7 +13,7 @@ values of the same types, so that rows of different puzzles go into one table:
 ``difficulty``  float: difficulty of this instance, in the measure of its puzzle
 ``canonical``   str: hash of the canonical form; rows with equal hashes ask equivalent questions
 ``instance``    str: the instance as JSON
-==============  =====================================================================================================
+==============  ====================================================================================
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any
     card = find_card(task_id)
     if not card.puzzle:
         have = [candidate.id for candidate in cards().values() if candidate.puzzle]
-        raise ValueError(f"{card.id} has no one-shot form; play it with begin(). " + unknown("puzzle", task_id, have))
+        raise ValueError(
+            f"{card.id} has no one-shot form; play it with begin(). "
+            + unknown("puzzle", task_id, have)
+        )
     form = card.solvable if card.settings.get("answers") == "solvable" else card.puzzle
     puzzle: Puzzle[Any] = load(form)(card.check_difficulty(difficulty))
     return puzzle
@@ -84,7 +88,11 @@ def make_row(task_id: str, puzzle: Puzzle[Any], seed: int, split: str) -> Row:
         "canonical": canonical_hash(puzzle, instance),
         "instance": json.dumps(puzzle.to_plain(instance), separators=(",", ":")),
     }
-    return {"question": puzzle.prompt(instance), "answer": puzzle.solve(instance), "metadata": metadata}
+    return {
+        "question": puzzle.prompt(instance),
+        "answer": puzzle.solve(instance),
+        "metadata": metadata,
+    }
 
 
 def canonical_hash(puzzle: Puzzle[Any], instance: Any) -> str:
@@ -105,14 +113,17 @@ def verdict(
     """Judge a whole reply to a row of any puzzle by the rules of the puzzle.
 
     Args:
-        row: a row of a dataset, or a copy of it that went through JSON or Arrow. Its metadata may be JSON text.
-        completion: the text of the reply; a list of chat messages, of which the last one of the assistant counts; or
-            None for no reply.
-        lenient: True to accept an answer that is formatted in another way than the prompt asks for (:mod:`.lenient`).
+        row: a row of a dataset, or a copy of it that went through JSON or Arrow. Its metadata may
+            be JSON text.
+        completion: the text of the reply; a list of chat messages, of which the last one of the
+            assistant counts; or None for no reply.
+        lenient: True to accept an answer that is formatted in another way than the prompt asks for
+            (:mod:`.lenient`).
         outside_thoughts: True to ignore answers inside thoughts.
         tags: tags around an answer.
         thoughts: tags around thoughts.
-        partial: True to give a wrong answer the score of :meth:`.puzzle.Puzzle.partial`, which lies below 1.
+        partial: True to give a wrong answer the score of :meth:`.puzzle.Puzzle.partial`, which lies
+            below 1.
 
     Raises:
         TypeError: a completion of another type.
@@ -120,18 +131,26 @@ def verdict(
     """
     answer = text_of(completion)
     if answer is not None:
-        answer = find_answer(answer, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts)
+        answer = find_answer(
+            answer, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts
+        )
     return _judged(row, answer, lenient=lenient, partial=partial)
 
 
 def score(
-    row: Mapping[str, Any], completion: Completion, *, lenient: bool = False, partial: bool = False, **reading: Any
+    row: Mapping[str, Any],
+    completion: Completion,
+    *,
+    lenient: bool = False,
+    partial: bool = False,
+    **reading: Any,
 ) -> float:
     """Score a whole reply to a row of any puzzle, from 0 to 1.
 
-    The row's own answer comes from the exact solver and needs no check, and so does a lenient reading that is it. The
-    rules judge any other answer. So a row is trusted like an answer key: rows of strangers are to be made anew with
-    :func:`make_row`. See :func:`verdict` for the arguments, and for what is raised.
+    The row's own answer comes from the exact solver and needs no check, and so does a lenient
+    reading that is it. The rules judge any other answer. So a row is trusted like an answer key:
+    rows of strangers are to be made anew with :func:`make_row`. See :func:`verdict` for the
+    arguments, and for what is raised.
     """
     text = text_of(completion)
     if text is None:
@@ -141,14 +160,21 @@ def score(
     if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
     answer = find_answer(text, lenient=lenient, **reading)
-    bare = plain(answer) if lenient and answer is not None and len(answer) <= LONGEST_ANSWER else None
+    bare = (
+        plain(answer) if lenient and answer is not None and len(answer) <= LONGEST_ANSWER else None
+    )
     if best and best in (answer, bare):
         return 1.0
     return _judged(row, answer, lenient=lenient, partial=partial, bare=bare).score
 
 
 def _judged(
-    row: Mapping[str, Any], answer: str | None, *, lenient: bool, partial: bool, bare: str | None = None
+    row: Mapping[str, Any],
+    answer: str | None,
+    *,
+    lenient: bool,
+    partial: bool,
+    bare: str | None = None,
 ) -> Verdict:
     """Judge the answer that was found in a reply.
 
@@ -158,10 +184,21 @@ def _judged(
     metadata = metadata_of(row)
     puzzle, instance = _instance(metadata["id"], metadata["tier"], metadata["instance"])
     try:
-        return _by_rules(row, metadata, puzzle, instance, answer, lenient=lenient, partial=partial, bare=bare)
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError) as error:
+        return _by_rules(
+            row, metadata, puzzle, instance, answer, lenient=lenient, partial=partial, bare=bare
+        )
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+    ) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{metadata['instance']!r:.80} is no instance of {metadata['id']}: {reason}") from error
+        raise ValueError(
+            f"{metadata['instance']!r:.80} is no instance of {metadata['id']}: {reason}"
+        ) from error
 
 
 def _by_rules(
@@ -188,24 +225,34 @@ def _by_rules(
 
 @lru_cache(maxsize=_CACHED_INSTANCES)
 def _yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
-    """Return what partial credit is measured by: an answer that scores 1, and the likeness that needs no effort."""
+    """Return what partial credit is measured by: an answer that scores 1,
+    and the likeness that needs no effort.
+    """
     puzzle, instance = _instance(task_id, tier, text)
     if not best:  # the row does not tell
         best = puzzle.solve(instance)
-    elif puzzle.verify(instance, best).score < 1:  # solving what no generator has made could take for ever
-        raise ValueError(f"the answer of the row, {best!r:.80}, does not solve its instance; make the row anew.")
+    elif (
+        puzzle.verify(instance, best).score < 1
+    ):  # solving what no generator has made could take for ever
+        raise ValueError(
+            f"the answer of the row, {best!r:.80}, does not solve its instance; make the row anew."
+        )
     return best, puzzle.effortless(instance, best)
 
 
 def text_of(completion: Completion) -> str | None:
-    """Return the text of a reply: that of the last message of the assistant. None if there is no reply.
+    """Return the text of a reply: that of the last message of the assistant.
+
+    None if there is no reply.
 
     Raises:
         TypeError: neither text, nor chat messages, nor None.
     """
     if completion is None or isinstance(completion, str):
         return completion
-    if not isinstance(completion, Sequence) or not all(isinstance(message, Mapping) for message in completion):
+    if not isinstance(completion, Sequence) or not all(
+        isinstance(message, Mapping) for message in completion
+    ):
         raise TypeError(_not_a_reply(completion))
     for message in reversed(cast(Sequence[Mapping[str, Any]], completion)):
         if message.get("role") == "assistant":
@@ -214,7 +261,9 @@ def text_of(completion: Completion) -> str | None:
 
 
 def _content(content: Any) -> str | None:
-    """Return the text of a message's content: text, None, or a list of parts, of which those with text count."""
+    """Return the text of a message's content: text,
+    None, or a list of parts, of which those with text count.
+    """
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, Sequence):
@@ -229,7 +278,8 @@ def _not_a_reply(value: object) -> str:
     if len(text) > 80:
         text = text[:77] + "..."
     return (
-        "A completion is a str, a list of chat messages such as [{'role': 'assistant', 'content': 'text'}], or None; "
+        "A completion is a str, a list of chat messages such as "
+        "[{'role': 'assistant', 'content': 'text'}], or None; "
         f"got {type(value).__name__}: {text}."
     )
 
@@ -247,10 +297,16 @@ def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
         except RecursionError:
             raise ValueError("The metadata of a row are nested too deeply.") from None
     if not isinstance(metadata, Mapping) or not metadata.keys() >= _METADATA:
-        got = ", ".join(map(str, metadata)) if isinstance(metadata, Mapping) else f"metadata {metadata!r:.80}"
+        got = (
+            ", ".join(map(str, metadata))
+            if isinstance(metadata, Mapping)
+            else f"metadata {metadata!r:.80}"
+        )
         raise ValueError(f"The metadata of a row have the keys {', '.join(METADATA)}; got {got}.")
     task_id, tier, instance = (metadata[name] for name in ("id", "tier", "instance"))
-    if not (isinstance(task_id, str) and isinstance(tier, (int, float)) and isinstance(instance, str)):
+    if not (
+        isinstance(task_id, str) and isinstance(tier, (int, float)) and isinstance(instance, str)
+    ):
         raise ValueError(
             "The metadata of a row have text as id, a number as tier and text as instance; "
             f"got {task_id!r:.80}, {tier!r:.80} and {instance!r:.80}."

@@ -21,16 +21,24 @@ from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle.puzzle import Verdict
 
 Message = dict[str, Any]
-"""A chat message of OpenAI's form: ``role`` and ``content``; ``tool_calls`` or ``tool_call_id`` where there are any."""
+"""A chat message of OpenAI's form: ``role`` and ``content``;
+``tool_calls`` or ``tool_call_id`` where there are any.
+"""
 
 History = Literal["delta", "full", "window"]
 
 FREE_TEXT = (
-    "You may think and write first. Then put your action between <action> and </action>; only the last one counts. "
-    "A reply that is nothing but the action needs no tags."
+    "You may think and write first. Then put your action between <action> and </action>; only the "
+    "last one counts. A reply that is nothing but the action needs no tags."
 )
-WITH_TOOLS = "Act by calling one tool in each turn. Without tool calls, " + FREE_TEXT[0].lower() + FREE_TEXT[1:]
-REPLY = text_tool("reply", "Send your action for this turn, and read what happens.", "text", "The action.")
+WITH_TOOLS = (
+    "Act by calling one tool in each turn. Without tool calls, "
+    + FREE_TEXT[0].lower()
+    + FREE_TEXT[1:]
+)
+REPLY = text_tool(
+    "reply", "Send your action for this turn, and read what happens.", "text", "The action."
+)
 SUBMIT = text_tool(
     "submit_answer",
     "Submit the final answer. The first answer that can be read is judged and counts.",
@@ -38,7 +46,8 @@ SUBMIT = text_tool(
     "The answer, in exactly the format that is asked for.",
 )
 LABEL = re.compile(
-    r"[*_ ]*+(?:(?:my|the|next|final) )*+(?:action|move|guess|question|call)[*_ ]*+:[*_ ]*+", re.IGNORECASE
+    r"[*_ ]*+(?:(?:my|the|next|final) )*+(?:action|move|guess|question|call)[*_ ]*+:[*_ ]*+",
+    re.IGNORECASE,
 )
 """A label before an action, such as ``**Action:**``."""
 UNREADABLE_CALLS = 3
@@ -62,14 +71,17 @@ class Session(abc.ABC):
     Attributes:
         system: rules and format of replies, said once; may be empty.
         opening: first message of the user: the instance.
-        tools: tools that the player may call, in OpenAI's form. A task without tools of its own has one that takes the
-            text of a reply.
-        uses_tools: True if the task's actions are tool calls by nature, so that a chat client should offer ``tools``.
+        tools: tools that the player may call, in OpenAI's form. A task without tools of its own has
+            one that takes the text of a reply.
+        uses_tools: True if the task's actions are tool calls by nature, so that a chat client
+            should offer ``tools``.
         done: True if the episode is over.
         total_reward: sum of the rewards so far.
         turns: number of replies and calls so far.
-        messages_by_turn: messages of each turn: the player's, then the answers to it; empty if they are not kept.
-        keeps_messages: False if nobody asks for the conversation, so that long replies take no memory.
+        messages_by_turn: messages of each turn: the player's, then the answers to it; empty if they
+            are not kept.
+        keeps_messages: False if nobody asks for the conversation, so that long replies take no
+            memory.
     """
 
     system: str
@@ -93,7 +105,9 @@ class Session(abc.ABC):
         return self.play({"role": "assistant", "content": text})
 
     def call(self, name: str, arguments: dict[str, Any] | str | None = None) -> Turn:
-        """Play one call of a tool. A call that cannot be read is played as a reply that cannot be read.
+        """Play one call of a tool.
+
+        A call that cannot be read is played as a reply that cannot be read.
 
         Args:
             name: name of one of ``tools``.
@@ -124,9 +138,13 @@ class Session(abc.ABC):
             reward = 0.0
             if not self.done:
                 function = _dictionary(_dictionary(call).get("function"))
-                text, reward = self._play_call(str(function.get("name", "")), function.get("arguments") or "{}")
+                text, reward = self._play_call(
+                    str(function.get("name", "")), function.get("arguments") or "{}"
+                )
             rewards += reward
-            turn_messages.append({"role": "tool", "tool_call_id": _dictionary(call).get("id", ""), "content": text})
+            turn_messages.append(
+                {"role": "tool", "tool_call_id": _dictionary(call).get("id", ""), "content": text}
+            )
         if not calls:
             text, rewards = self._play_reply(text_of([message]) or "")
             turn_messages.append({"role": "user", "content": text})
@@ -144,9 +162,11 @@ class Session(abc.ABC):
 
     @property
     def score(self) -> float:
-        """Score of the episode: 0 to 1 for a one-shot puzzle; else normalised (:mod:`rlbench_suite.core.scale`).
+        """Score of the episode: 0 to 1 for a one-shot puzzle;
+        else normalised (:mod:`rlbench_suite.core.scale`).
 
-        It is not a number before the end, because a loss can still come, and if the card has no measured scores.
+        It is not a number before the end, because a loss can still come, and if the card has no
+        measured scores.
         """
         return self.score_so_far if self.done else math.nan
 
@@ -185,13 +205,19 @@ class Session(abc.ABC):
 class PuzzleSession(Session):
     """A puzzle in its one-shot form: one prompt, one answer.
 
-    The first reply is judged, whatever it is. Only a call of ``submit_answer`` that cannot be read does not count yet:
-    it is told its fault and may be made again. The fault follows from the prompt alone, so nothing is learnt about
-    the solution.
+    The first reply is judged, whatever it is. Only a call of ``submit_answer`` that cannot be read
+    does not count yet: it is told its fault and may be made again. The fault follows from the
+    prompt alone, so nothing is learnt about the solution.
     """
 
     def __init__(
-        self, task_id: str, *, seed: int, split: str, difficulty: str | float | None, lenient: bool = False
+        self,
+        task_id: str,
+        *,
+        seed: int,
+        split: str,
+        difficulty: str | float | None,
+        lenient: bool = False,
     ) -> None:
         super().__init__()
         self.lenient = lenient
@@ -205,7 +231,9 @@ class PuzzleSession(Session):
     @property
     def briefing(self) -> str:
         """Question and example without answer tags, for a player who calls ``submit_answer``."""
-        question = f"{self.puzzle.question(self.instance)}\n{self.puzzle.shown_examples(self.instance)}"
+        question = (
+            f"{self.puzzle.question(self.instance)}\n{self.puzzle.shown_examples(self.instance)}"
+        )
         return f"{question}\nGive your answer by calling submit_answer."
 
     def _play_reply(self, text: str) -> tuple[str, float]:
@@ -222,7 +250,13 @@ class PuzzleSession(Session):
         except ValueError as error:
             fault = str(error)
         if fault and self.turns < UNREADABLE_CALLS:
-            return f"Not understood: {fault}\nCall submit_answer again, in the format that is asked for.", 0.0
+            return (
+                (
+                    f"Not understood: {fault}\nCall submit_answer again, in the format that is "
+                    f"asked for."
+                ),
+                0.0,
+            )
         return self._judge_answer(answer)
 
     def _submitted_answer(self, name: str, arguments: str) -> str:
@@ -296,22 +330,31 @@ class EpisodeSession(Session):
         how = WITH_TOOLS if task_tools else FREE_TEXT
         self.system = "\n\n".join((self.task.rules(), f"{self.task.how_to_act()}\n{how}"))
         first_turn = self.task.describe_turn(None, self._state, self.view.params)
-        self.opening = observation if history == "full" else "\n".join((first_turn, *self._time_left()))
+        self.opening = (
+            observation if history == "full" else "\n".join((first_turn, *self._time_left()))
+        )
 
     def _play_reply(self, text: str) -> tuple[str, float]:
         return self._step(self._mend_reply(text) if self.lenient else text)
 
     def _mend_reply(self, reply: str) -> str:
-        """Return the action of a reply in a form that can be read; the reply itself if there is none.
+        """Return the action of a reply in a form that can be read;
+        the reply itself if there is none.
 
-        A reply that can be read as it stands is. Else its action is looked for without the marks around it, then in
-        the last code block, then in the last line. Whether it can be read depends on its format alone, never on how
-        good it is.
+        A reply that can be read as it stands is. Else its action is looked for without the marks
+        around it, then in the last code block, then in the last line. Whether it can be read
+        depends on its format alone, never on how good it is.
         """
         action = action_in(reply).strip()[-MAX_ACTION_CHARACTERS:]
         readings = [reply]
-        for candidate in (action, "```".join(action.split("```")[-2:-1]), action.rpartition("\n")[2]):
-            bare = plain(f"```{candidate}```" if "\n" in candidate and candidate is not action else candidate)
+        for candidate in (
+            action,
+            "```".join(action.split("```")[-2:-1]),
+            action.rpartition("\n")[2],
+        ):
+            bare = plain(
+                f"```{candidate}```" if "\n" in candidate and candidate is not action else candidate
+            )
             label = LABEL.match(bare)
             unlabelled = bare[label.end() :] if label else bare
             readings += [bare, unlabelled, unlabelled.rstrip(".! "), plain(unlabelled)]
@@ -333,7 +376,9 @@ class EpisodeSession(Session):
     def _step(self, action: str, fault: str = "") -> tuple[str, float]:
         """Play one turn; ``fault`` says why there is no action."""
         _, reward, terminated, truncated, self.info = self.env.step(action)
-        earned = float(scalar_return(self.task, reward) if isinstance(reward, np.ndarray) else reward)
+        earned = float(
+            scalar_return(self.task, reward) if isinstance(reward, np.ndarray) else reward
+        )
         self.done = terminated or truncated
         self.turns += 1
         self.total_reward += earned
@@ -346,7 +391,9 @@ class EpisodeSession(Session):
             lines = [self.task.describe(self._state, self.view.params), *remarks]
         else:
             lines = list(remarks)
-            if not (remarks and remarks[0].startswith("Not allowed")):  # such an action leaves the state as it is
+            if not (
+                remarks and remarks[0].startswith("Not allowed")
+            ):  # such an action leaves the state as it is
                 lines.append(self.task.describe_turn(last_state, self._state, self.view.params))
         if self.done:
             return "\n".join((*lines, why_over(self.info))), earned
@@ -375,11 +422,19 @@ class EpisodeSession(Session):
         if self.history != "window" or left_out <= 0:
             return super().messages()
         *head, opening = self._head()
-        opening = opening | {"content": f"{self.opening}\n\n(The first {left_out} turns are left out here.)"}
-        messages = [*head, opening, *(message for turn in self.messages_by_turn[left_out:] for message in turn)]
+        opening = opening | {
+            "content": f"{self.opening}\n\n(The first {left_out} turns are left out here.)"
+        }
+        messages = [
+            *head,
+            opening,
+            *(message for turn in self.messages_by_turn[left_out:] for message in turn),
+        ]
         if not self.done:
             now = self.task.describe_turn(None, self._state, self.view.params)
-            messages[-1] = messages[-1] | {"content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"}
+            messages[-1] = messages[-1] | {
+                "content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"
+            }
         return messages
 
 
@@ -402,10 +457,12 @@ def begin(
         seed: seed of the instance.
         split: ``train`` or ``test``.
         difficulty: a tier's name, or the number that defines it.
-        one_shot: True to ask for one answer, False to play turn by turn. By default puzzles are asked.
+        one_shot: True to ask for one answer, False to play turn by turn. By default puzzles are
+            asked.
         lenient: True to read answers that are formatted in another way than the prompt asks for.
-        history: the text of turns. ``delta`` says what changed. ``full`` says everything again in each turn. ``window``
-            says what changed, and ``messages`` has the last turns only, with all that is known now.
+        history: the text of turns. ``delta`` says what changed. ``full`` says everything again in
+            each turn. ``window`` says what changed, and ``messages`` has the last turns only, with
+            all that is known now.
         window: number of turns that ``window`` keeps.
         keep_messages: False where nobody calls :meth:`Session.messages`, as on a server.
 
@@ -419,10 +476,18 @@ def begin(
     is_one_shot = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
     session: Session
     if is_one_shot:
-        session = PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient)
+        session = PuzzleSession(
+            task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient
+        )
     else:
         session = EpisodeSession(
-            task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient, history=history, window=window
+            task_id,
+            seed=seed,
+            split=split,
+            difficulty=difficulty,
+            lenient=lenient,
+            history=history,
+            window=window,
         )
     session.keeps_messages = keep_messages
     return session

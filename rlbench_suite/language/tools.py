@@ -1,4 +1,6 @@
-"""Tools of language models: JSON schemas in OpenAI's form, arguments of calls, and Python functions of schemas."""
+"""Tools of language models: JSON schemas in OpenAI's form,
+arguments of calls, and Python functions of schemas.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from inspect import Parameter, Signature
 from typing import Any, Literal, Optional
 
 Schema = dict[str, Any]
-"""A tool in OpenAI's form: ``{"type": "function", "function": {"name", "description", "parameters"}}``."""
+"""A tool in OpenAI's form:
+``{"type": "function", "function": {"name", "description", "parameters"}}``.
+"""
 
 PYTHON_TYPES: dict[str, Any] = {
     "string": str,
@@ -28,11 +32,15 @@ def text_tool(name: str, description: str, argument: str, meaning: str) -> Schem
         "required": [argument],
         "additionalProperties": False,
     }
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": parameters},
+    }
 
 
 def read_arguments(arguments: dict[str, Any] | str | None) -> dict[str, Any]:
-    """Read the arguments of a call: a dict, or its JSON as chat endpoints return it; nothing means no arguments.
+    """Read the arguments of a call: a dict,
+    or its JSON as chat endpoints return it; nothing means no arguments.
 
     Raises:
         ValueError: they are anything else.
@@ -62,13 +70,21 @@ def function_of(schema: Schema, call: Callable[[str, dict[str, Any]], str]) -> C
     signature: list[Parameter] = []
     annotations: dict[str, Any] = {"return": str}
     lines = [tool["description"]]
-    properties = sorted(parameters.get("properties", {}).items(), key=lambda item: item[0] not in required)
+    properties = sorted(
+        parameters.get("properties", {}).items(), key=lambda item: item[0] not in required
+    )
     for name, argument in properties:
-        kind: Any = Literal[tuple(argument["enum"])] if "enum" in argument else PYTHON_TYPES[argument["type"]]
+        kind: Any = (
+            Literal[tuple(argument["enum"])]
+            if "enum" in argument
+            else PYTHON_TYPES[argument["type"]]
+        )
         annotations[name] = kind if name in required else Optional[kind]  # noqa: UP045  # no | with a Literal's value
         default = Parameter.empty if name in required else None
         signature.append(
-            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotations[name])
+            Parameter(
+                name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotations[name]
+            )
         )
         if len(signature) == 1:
             lines += ["", "Args:"]
@@ -77,10 +93,14 @@ def function_of(schema: Schema, call: Callable[[str, dict[str, Any]], str]) -> C
 
     def function(*args: Any, **keywords: Any) -> str:
         arguments = bound.bind(*args, **keywords).arguments
-        return call(tool["name"], {name: value for name, value in arguments.items() if value is not None})
+        return call(
+            tool["name"], {name: value for name, value in arguments.items() if value is not None}
+        )
 
     function.__name__ = function.__qualname__ = tool["name"].replace(".", "_")
-    function.__doc__ = "\n".join([*lines, "", "Returns:", "    The result, or what was wrong with the call."])
+    function.__doc__ = "\n".join(
+        [*lines, "", "Returns:", "    The result, or what was wrong with the call."]
+    )
     function.__annotations__ = annotations
     function.__signature__ = bound  # type: ignore[attr-defined]
     return function

@@ -1,7 +1,8 @@
-"""Puzzles and episodes as tasks of the library ``verifiers`` (``verifiers.v1``), which ``prime-rl`` trains on.
+"""Puzzles and episodes as tasks of the library ``verifiers`` (``verifiers.v1``),
+which ``prime-rl`` trains on.
 
-The library finds a taskset by the name of a module of yours, which exports one taskset, and the environment and the
-harness of this file::
+The library finds a taskset by the name of a module of yours, which exports one taskset, and the
+environment and the harness of this file::
 
     from rlbench_suite.language.verifiers import Chat, Play, Puzzles  # or Episodes
     __all__ = ["Chat", "Play", "Puzzles"]
@@ -27,7 +28,9 @@ try:
     import verifiers.v1 as vf
     from verifiers.v1.dialects.chat import message_to_wire
 except ImportError as error:
-    raise ImportError("Tasks of verifiers need verifiers 0.4: pip install 'rlbench-suite[verifiers]'") from error
+    raise ImportError(
+        "Tasks of verifiers need verifiers 0.4: pip install 'rlbench-suite[verifiers]'"
+    ) from error
 
 NO_REPLY = 1
 """Exit code of a harness whose model gave no reply."""
@@ -57,7 +60,10 @@ class Choice(vf.TasksetConfig):
             ValueError: there are no ids, or a size below 1.
         """
         if not self.ids or self.size < 1:
-            raise ValueError(f"A taskset needs ids and a size of at least 1, got ids {self.ids} and size {self.size}.")
+            raise ValueError(
+                f"A taskset needs ids and a size of at least 1, got ids {self.ids} and size "
+                f"{self.size}."
+            )
 
 
 class Question(vf.TaskData):
@@ -109,7 +115,13 @@ class Instance(vf.TaskData):
 
     def begin(self) -> Session:
         """Begin the episode."""
-        return begin(self.task_id, seed=self.seed, split=self.split, difficulty=self.difficulty, one_shot=False)
+        return begin(
+            self.task_id,
+            seed=self.seed,
+            split=self.split,
+            difficulty=self.difficulty,
+            one_shot=False,
+        )
 
 
 class Episode(vf.Task[Instance]):
@@ -122,7 +134,9 @@ class Episode(vf.Task[Instance]):
 
     @vf.reward(weight=1.0)
     async def episode_score(self, trace: vf.Trace) -> float:
-        """Return the normalised score that :class:`Play` has noted; 0 if the episode was not played to its end."""
+        """Return the normalised score that :class:`Play` has noted;
+        0 if the episode was not played to its end.
+        """
         return float(trace.info.get("score", 0.0))
 
     @vf.metric
@@ -149,7 +163,9 @@ class Episodes(vf.Taskset[Episode, Choice]):
             )
             if data.task_id not in systems:
                 systems[data.task_id] = data.begin().system  # the same for all instances
-            yield Episode(data.model_copy(update={"system_prompt": systems[data.task_id]}), config.task)
+            yield Episode(
+                data.model_copy(update={"system_prompt": systems[data.task_id]}), config.task
+            )
 
 
 class PlayConfig(vf.EnvConfig):
@@ -180,7 +196,10 @@ class Play(vf.Env[PlayConfig]):
 
 
 class Chat(vf.Harness[vf.HarnessConfig]):
-    """A chat without tools, in this process. It installs nothing, unlike the harnesses of the library."""
+    """A chat without tools, in this process.
+
+    It installs nothing, unlike the harnesses of the library.
+    """
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_MCP = True

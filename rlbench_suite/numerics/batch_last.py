@@ -1,8 +1,9 @@
 """Computations on integers, arranged for batches of every size on CPUs.
 
-``jax.vmap`` puts the batch axis first. Then scalars of a batch meet short arrays along different axes, and XLA computes
-such code on CPUs one entry after another. With the batch axis last, both lie side by side. A single environment, which
-computes a batch of two, spends its time on launching kernels; there the whole function is one kernel.
+``jax.vmap`` puts the batch axis first. Then scalars of a batch meet short arrays along different
+axes, and XLA computes such code on CPUs one entry after another. With the batch axis last, both lie
+side by side. A single environment, which computes a batch of two, spends its time on launching
+kernels; there the whole function is one kernel.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _SINGLE_ENV_BATCH = 2
 def batch_last(function: Callable[..., Result]) -> Callable[..., Result]:
     """Return a function of integers, computed for the whole batch at once under ``jax.vmap``.
 
-    The function must also take arrays with more axes behind their own, and give such arrays. So it indexes and reduces
-    first axes only, and numbers the entries of an axis by :func:`numbered`.
+    The function must also take arrays with more axes behind their own, and give such arrays. So it
+    indexes and reduces first axes only, and numbers the entries of an axis by :func:`numbered`.
     """
 
     def compute(size: int, batched: Any, args: Any) -> Any:
@@ -41,7 +42,9 @@ def batch_last(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def few_in_one_kernel(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function of integers, without scatters, that a single environment computes in one kernel."""
+    """Return a function of integers, without scatters,
+    that a single environment computes in one kernel.
+    """
 
     def compute(size: int, batched: Any, args: Any) -> Any:
         axes = jax.tree.map(lambda has_batch: 0 if has_batch else None, batched)
@@ -59,7 +62,9 @@ def _compile_for(function: Callable[..., Result], size: int) -> Callable[..., Re
     return in_one_kernel(function) if size <= _SINGLE_ENV_BATCH else function
 
 
-def _with_batch_rule(function: Callable[..., Result], rule: Callable[[int, Any, Any], Any]) -> Callable[..., Result]:
+def _with_batch_rule(
+    function: Callable[..., Result], rule: Callable[[int, Any, Any], Any]
+) -> Callable[..., Result]:
     batchable = jax.custom_batching.custom_vmap(function)
 
     @batchable.def_vmap

@@ -1,7 +1,8 @@
-"""Sets of small numbers as bits: find the member with a given rank, and unpack bits into flags or observations.
+"""Sets of small numbers as bits: find the member with a given rank,
+and unpack bits into flags or observations.
 
-``argmax(cumsum(mask) > rank)`` gives the same result as :meth:`BitSet.select`. It takes longer in batches on CPUs,
-where XLA computes prefix sums and maxima one entry after another.
+``argmax(cumsum(mask) > rank)`` gives the same result as :meth:`BitSet.select`. It takes longer in
+batches on CPUs, where XLA computes prefix sums and maxima one entry after another.
 """
 
 from __future__ import annotations
@@ -30,15 +31,24 @@ class BitSet(NamedTuple):
     """A set of numbers from 0 on."""
 
     words: jax.Array
-    """uint32 ``(groups, 16)``: bit b of word w of group g stands for the number ``32 * (16 * g + w) + b``."""
+    """uint32 ``(groups, 16)``: bit b of word w of group g stands
+    for the number ``32 * (16 * g + w) + b``.
+    """
 
     @classmethod
     def from_mask(cls, mask: jax.Array) -> BitSet:
         """Return the set of the indices at which a mask, bool ``(n,)``, is true."""
-        # Pack bytes first: compilers vectorise runs of eight entries, but neither runs of thirty-two nor padded ones.
+        # Pack bytes first: compilers vectorise runs of eight entries, but neither runs of
+        # thirty-two nor padded ones.
         full = mask.shape[0] // _BYTE * _BYTE
-        slices = [entries for entries in (slice(full), slice(full, None)) if len(range(mask.shape[0])[entries])]
-        packed = jnp.concatenate([computed_once(partial(_pack_bytes, entries=entries))(mask) for entries in slices])
+        slices = [
+            entries
+            for entries in (slice(full), slice(full, None))
+            if len(range(mask.shape[0])[entries])
+        ]
+        packed = jnp.concatenate(
+            [computed_once(partial(_pack_bytes, entries=entries))(mask) for entries in slices]
+        )
 
         def pack_words(packed: jax.Array) -> jax.Array:
             fours = jnp.pad(packed, (0, -packed.shape[0] % 4)).reshape(-1, 4).astype(jnp.uint32)
@@ -58,7 +68,9 @@ class BitSet(NamedTuple):
         return lax.population_count(self.words).astype(jnp.int32)
 
     def select(self, rank: jax.Array) -> jax.Array:
-        """Return the member with ``rank`` smaller members, int32; if there is none, a number that is not a member."""
+        """Return the member with ``rank`` smaller members,
+        int32; if there is none, a number that is not a member.
+        """
         group, rank = _find_group(list(summed(self._counts, 1)), rank)
         words = lax.dynamic_index_in_dim(self.words, group, keepdims=False)
         index, rank = _find_group(list(lax.population_count(words).astype(jnp.int32)), rank)
@@ -74,13 +86,15 @@ class BitSet(NamedTuple):
 
 
 def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
-    """Return the lowest ``width`` bits of each number, one after another, bool ``(len(numbers) * width,)``.
+    """Return the lowest ``width`` bits of each number,
+    one after another, bool ``(len(numbers) * width,)``.
 
-    ``jnp.stack`` of the same flags takes longer in batches on CPUs, where XLA computes for every entry of the result
-    which flag it is.
+    ``jnp.stack`` of the same flags takes longer in batches on CPUs, where XLA computes for every
+    entry of the result which flag it is.
 
     Args:
-        numbers: scalars of an unsigned integer type, or booleans; zero above their ``width`` lowest bits.
+        numbers: scalars of an unsigned integer type, or booleans; zero above their ``width`` lowest
+            bits.
         width: bits to take of each, at most 32.
     """
 
@@ -103,17 +117,21 @@ def joined_bits(fields: Sequence[tuple[jax.Array, int]]) -> jax.Array:
         if shift + width > _WORD:
             words[index + 1] |= number.astype(jnp.uint32) >> _WORD - shift
         begin += width
-    # Store these few words before flags are taken from them. Otherwise each flag would compute its word again.
+    # Store these few words before flags are taken from them. Otherwise each flag would compute its
+    # word again.
     return computed_once(jnp.stack)(words)
 
 
 def flags_and_numbers(words: jax.Array, count: int, numbers: jax.Array) -> jax.Array:
-    """Return the first ``count`` bits of some words as flags, then numbers, all of the numbers' dtype.
+    """Return the first ``count`` bits of some words as flags,
+    then numbers, all of the numbers' dtype.
 
-    ``jnp.concatenate`` takes more than twice as long in batches on CPUs, because it copies all flags once more.
+    ``jnp.concatenate`` takes more than twice as long in batches on CPUs, because it copies all
+    flags once more.
 
     Args:
-        words: uint32 ``(n,)``; bit b of word w is flag ``32 * w + b``. Bits from ``count`` on do not matter.
+        words: uint32 ``(n,)``; bit b of word w is flag ``32 * w + b``. Bits from ``count`` on do
+            not matter.
         count: number of flags.
         numbers: vector of floats.
     """
@@ -129,7 +147,9 @@ def flags_and_numbers(words: jax.Array, count: int, numbers: jax.Array) -> jax.A
         return lax.dynamic_update_slice(flags(words), numbers, (count,))
 
     @joined.def_vmap
-    def _(size: int, batched: list[bool], words: jax.Array, numbers: jax.Array) -> tuple[jax.Array, bool]:
+    def _(
+        size: int, batched: list[bool], words: jax.Array, numbers: jax.Array
+    ) -> tuple[jax.Array, bool]:
         words, numbers = (
             array if is_batched else jnp.broadcast_to(array, (size, *array.shape))
             for array, is_batched in zip((words, numbers), batched, strict=True)
@@ -141,14 +161,18 @@ def flags_and_numbers(words: jax.Array, count: int, numbers: jax.Array) -> jax.A
 
 
 def _pack_bytes(mask: jax.Array, entries: slice) -> jax.Array:
-    """Return a part of a mask with eight entries packed into each uint8; a part of fewer than eight gives one."""
+    """Return a part of a mask with eight entries packed into each uint8;
+    a part of fewer than eight gives one.
+    """
     eights = mask[entries].astype(jnp.uint8)
     eights = eights.reshape(-1, min(eights.shape[0], _BYTE))
     return reduce(operator.or_, (eights[:, i] << i for i in range(eights.shape[1])))
 
 
 def _find_group(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Find which part holds the member with the given overall rank, and its rank within that part."""
+    """Find which part holds the member with the given overall rank,
+    and its rank within that part.
+    """
     index = before = until = jnp.zeros_like(rank)
     for size in sizes[:-1]:
         until += size

@@ -1,6 +1,7 @@
 """All uses of JAX features that JAX does not promise to keep, in one place.
 
-For a new minor version of JAX, install it and run the tests; if they pass, widen the bounds in ``pyproject.toml``.
+For a new minor version of JAX, install it and run the tests; if they pass, widen the bounds in
+``pyproject.toml``.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ def jax_has_run() -> bool:
 
 @cache
 def calling_thread_device() -> jax.Device:
-    """Return a CPU device that computes in the thread that calls, for programs of a few microseconds.
+    """Return a CPU device that computes in the thread that calls,
+    for programs of a few microseconds.
 
-    JAX's own CPU device hands every program of more than a thousand operations to another thread. The two context
-    switches take longer than a quadcopter's step (``benchmarks/speed/single_env.py``). The option that prevents this,
-    ``jax_cpu_enable_async_dispatch``, applies to the whole process and is read once. So we open a client of our own and
-    leave the user's alone.
+    JAX's own CPU device hands every program of more than a thousand operations to another thread.
+    The two context switches take longer than a quadcopter's step
+    (``benchmarks/speed/single_env.py``). The option that prevents this,
+    ``jax_cpu_enable_async_dispatch``, applies to the whole process and is read once. So we open a
+    client of our own and leave the user's alone.
     """
     client: Any = xla_client.make_cpu_client(asynchronous=False)
     device: jax.Device = client.local_devices()[0]

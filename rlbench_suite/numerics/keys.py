@@ -1,7 +1,8 @@
-"""Faster forms of ``jax.random.fold_in``, ``bits``, ``uniform`` and ``normal`` for batches on CPUs, with the same bits.
+"""Faster forms of ``jax.random.fold_in``, ``bits``,
+``uniform`` and ``normal`` for batches on CPUs, with the same bits.
 
-On CPUs, JAX runs the rounds of Threefry in a loop, which stores the result of each round in memory. In this file they
-are unrolled.
+On CPUs, JAX runs the rounds of Threefry in a loop, which stores the result of each round in memory.
+In this file they are unrolled.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 @jax.jit
 def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
-    """Return the key data that ``jax.random.fold_in`` gives for the data of a Threefry key: uint32 ``(2,)``.
+    """Return the key data that ``jax.random.fold_in`` gives
+    for the data of a Threefry key: uint32 ``(2,)``.
 
     Threefry-2x32 with 20 rounds: Salmon et al. 2011, doi:10.1145/2063384.2063405.
     """
@@ -44,16 +46,22 @@ def bits(key: jax.Array, count: int) -> jax.Array:
 
 
 def uniform(key: jax.Array, count: int) -> jax.Array:
-    """Sample what ``jax.random.uniform`` samples from the key with this data: float32 ``(count,)`` in [0, 1)."""
+    """Sample what ``jax.random.uniform`` samples from the key with this data:
+    float32 ``(count,)`` in [0, 1).
+    """
     return _sample(key, count, _fraction)
 
 
 def normal(key: jax.Array, count: int) -> jax.Array:
-    """Sample what ``jax.random.normal`` samples from the key with this data: float32 ``(count,)``."""
+    """Sample what ``jax.random.normal`` samples from the key
+    with this data: float32 ``(count,)``.
+    """
     low = np.nextafter(np.float32(-1), np.float32(0))
 
     def quantile(bits: jax.Array) -> jax.Array:
-        return np.sqrt(np.float32(2)) * lax.erf_inv(jnp.maximum(low, _fraction(bits) * (1 - low) + low))
+        return np.sqrt(np.float32(2)) * lax.erf_inv(
+            jnp.maximum(low, _fraction(bits) * (1 - low) + low)
+        )
 
     return _sample(key, count, quantile)
 

@@ -1,8 +1,10 @@
-"""Pack a pytree of scalars and small arrays into one buffer, so that a single env passes one array to the host a step.
+"""Pack a pytree of scalars and small arrays into one buffer,
+so that a single env passes one array to the host a step.
 
-Passing seventeen state leaves into a compiled call and out of it costs ten times the physics. Passing one buffer
-costs a few microseconds, because the program reads it where it lies. The buffer is an array of unsigned integers, 32
-bits wide, or 64 for float64 tasks. Values keep their exact bits.
+Passing seventeen state leaves into a compiled call and out of it costs ten times the physics.
+Passing one buffer costs a few microseconds, because the program reads it where it lies. The buffer
+is an array of unsigned integers, 32 bits wide, or 64 for float64 tasks. Values keep their exact
+bits.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ import numpy as np
 class Layout:
     """The position of each leaf of a pytree in its buffer, from shapes alone (``jax.eval_shape``).
 
-    Scalars of one dtype lie side by side and are packed by one kernel. Otherwise a third of a small program's kernels
-    would only pack scalars, and compile time grows with the number of kernels.
+    Scalars of one dtype lie side by side and are packed by one kernel. Otherwise a third of a small
+    program's kernels would only pack scalars, and compile time grows with the number of kernels.
     """
 
     def __init__(self, shapes: Any, dtype: type[np.unsignedinteger[Any]]) -> None:
@@ -36,11 +38,17 @@ class Layout:
         for i, leaf in enumerate(leaves):
             kinds.setdefault(i if leaf.shape else np.dtype(leaf.dtype), []).append(i)
         self.groups = list(kinds.values())
-        """Indices of the leaves in their order in the buffer, grouped: all scalars of a dtype, or one array."""
+        """Indices of the leaves in their order in the buffer,
+        grouped: all scalars of a dtype, or one array.
+        """
         order = [i for group in self.groups for i in group]
         ends = np.cumsum([math.prod(leaves[i].shape) for i in order]).tolist()
         fields = {
-            i: Field(slice(end - math.prod(leaves[i].shape), end), tuple(leaves[i].shape), np.dtype(leaves[i].dtype))
+            i: Field(
+                slice(end - math.prod(leaves[i].shape), end),
+                tuple(leaves[i].shape),
+                np.dtype(leaves[i].dtype),
+            )
             for i, end in zip(order, ends, strict=True)
         }
         self.fields = [fields[i] for i in range(len(leaves))]
@@ -50,14 +58,23 @@ class Layout:
         self._in_order = [order.index(i) for i in range(len(order))]
         runs = [self._run(*(fields[i] for i in group)) for group in self.groups]
         wide = self.float, self.signed, self.dtype
-        self._reads = [(run.dtype.kind, run.span, None if run.dtype in wide else run.dtype, run.shape) for run in runs]
-        """Kind, position, dtype to convert to and shape of all that is read from a buffer on the host."""
+        self._reads = [
+            (run.dtype.kind, run.span, None if run.dtype in wide else run.dtype, run.shape)
+            for run in runs
+        ]
+        """Kind, position, dtype to convert to and shape
+        of all that is read from a buffer on the host.
+        """
 
     @staticmethod
     def _run(first: Field, *more: Field) -> Field:
         """Return one field that covers a group, so that the group is read at once."""
         last = more[-1] if more else first
-        return first if first.shape else Field(slice(first.span.start, last.span.stop), _SIDE_BY_SIDE, first.dtype)
+        return (
+            first
+            if first.shape
+            else Field(slice(first.span.start, last.span.stop), _SIDE_BY_SIDE, first.dtype)
+        )
 
     def pack_first(self, batch: Any) -> jax.Array:
         """Return the buffer of the first pytree of a batch; traced."""
@@ -69,7 +86,9 @@ class Layout:
         count = leaves[0].shape[0]
         encoded_groups = []
         for group in self.groups:
-            entries = jnp.concatenate([leaves[i].reshape(-1) for i in group]).reshape(len(group), count, -1)
+            entries = jnp.concatenate([leaves[i].reshape(-1) for i in group]).reshape(
+                len(group), count, -1
+            )
             encoded_groups.append(self._encode(entries.swapaxes(0, 1).reshape(count, -1)))
         return jnp.concatenate(encoded_groups, axis=1)
 
@@ -78,7 +97,9 @@ class Layout:
         buffer = np.empty(self.size, self.dtype)
         for field, leaf in zip(self.fields, jax.tree.leaves(tree), strict=True):
             value = np.asarray(leaf, field.dtype).ravel()
-            buffer[field.span] = value.astype(self.float).view(self.dtype) if field.dtype.kind == "f" else value
+            buffer[field.span] = (
+                value.astype(self.float).view(self.dtype) if field.dtype.kind == "f" else value
+            )
         return buffer
 
     def unpack(self, buffer: jax.Array) -> Any:
@@ -90,8 +111,11 @@ class Layout:
         return self._decode(buffer[field.span], field.dtype).reshape(field.shape)
 
     def unpack_numpy(self, buffer: np.ndarray) -> Any:
-        """Return the pytree of a buffer on the host; arrays are views of it where the width allows it."""
-        # As :meth:`read` for each run, with the views made once: the text view does this at every turn.
+        """Return the pytree of a buffer on the host;
+        arrays are views of it where the width allows it.
+        """
+        # As :meth:`read` for each run, with the views made once: the text view does this at every
+        # turn.
         views = {"f": buffer.view(self.float), "i": buffer.view(self.signed)}
         values: list[Any] = []
         for kind, span, dtype, shape in self._reads:
@@ -105,7 +129,9 @@ class Layout:
         return self.treedef.unflatten([values[i] for i in self._in_order])
 
     def read(self, buffer: np.ndarray, field: Field) -> np.ndarray:
-        """Return one field of a buffer on the host: a view where the width allows it, else a copy."""
+        """Return one field of a buffer on the host:
+        a view where the width allows it, else a copy.
+        """
         view = buffer[field.span]
         if field.dtype.kind == "f":
             view = view.view(self.float)
@@ -114,7 +140,9 @@ class Layout:
         return view if len(field.shape) == 1 else view.reshape(field.shape)
 
     def reader(self, buffer: np.ndarray, field: Field, dtype: Any) -> Callable[[], np.ndarray]:
-        """Return a function that copies one field out of this buffer, in half the time of :meth:`read`."""
+        """Return a function that copies one field out of this buffer,
+        in half the time of :meth:`read`.
+        """
         view = buffer[field.span]
         if field.dtype.kind == "f":
             view = view.view(self.float)
@@ -122,7 +150,8 @@ class Layout:
         return view.copy if view.dtype == dtype else partial(view.astype, dtype)
 
     def scalar_reader(self, fields: list[Field]) -> Callable[[Any], tuple[Any, ...]]:
-        """Return a function that reads these scalar fields of a buffer in one call, as Python's own numbers.
+        """Return a function that reads these scalar fields
+        of a buffer in one call, as Python's own numbers.
 
         The fields are in the order of the buffer.
         """
@@ -132,7 +161,9 @@ class Layout:
         end = 0
         for field in fields:
             code = codes[field.dtype.kind][size == 8]
-            struct_format += f"{(field.span.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
+            struct_format += (
+                f"{(field.span.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
+            )
             end = field.span.stop
         return struct.Struct(struct_format).unpack_from
 

@@ -1,4 +1,6 @@
-"""Limits of JAX in this process: no calls after a fork, float64 in a context, memory for compiled programs."""
+"""Limits of JAX in this process: no calls after a fork,
+float64 in a context, memory for compiled programs.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ class HasDtype(Protocol):
 CACHED_TASKS = 32
 """Number of tasks whose programs each adapter keeps for the next env.
 
-Every compiled kernel maps one or two pieces of memory, so a task has hundreds. Linux allows a process 65,530. A process
-that made every id and kept all programs would die. Envs keep their own programs.
+Every compiled kernel maps one or two pieces of memory, so a task has hundreds. Linux allows a
+process 65,530. A process that made every id and kept all programs would die. Envs keep their own
+programs.
 """
 _forked_after_jax = False
 
@@ -44,8 +47,9 @@ def refuse_after_fork() -> None:
     """
     if _forked_after_jax:
         raise RuntimeError(
-            "This process was forked after its parent had run JAX, and JAX would hang here. Use the batched mode "
-            "gymnasium.make_vec(id, num_envs=n), or start workers afresh: AsyncVectorEnv(..., context='spawn')."
+            "This process was forked after its parent had run JAX, and JAX would hang here. Use "
+            "the batched mode gymnasium.make_vec(id, num_envs=n), or start workers afresh: "
+            "AsyncVectorEnv(..., context='spawn')."
         )
 
 
@@ -55,10 +59,12 @@ def precision(task: HasDtype) -> AbstractContextManager[Any]:
 
 
 def on_the_cpu() -> AbstractContextManager[Any]:
-    """Return the context in which JAX computes on the CPU, also where its default is an accelerator.
+    """Return the context in which JAX computes on the CPU,
+    also where its default is an accelerator.
 
-    An accelerator rounds otherwise than a CPU, and each kind of it otherwise than the next. A flight of 500 steps
-    replayed from its actions then ends elsewhere. So whatever others may replay is computed on the CPU.
+    An accelerator rounds otherwise than a CPU, and each kind of it otherwise than the next. A
+    flight of 500 steps replayed from its actions then ends elsewhere. So whatever others may replay
+    is computed on the CPU.
 
     Raises:
         RuntimeError: JAX was told to use other platforms only (``JAX_PLATFORMS``).
@@ -70,7 +76,8 @@ def on_the_cpu() -> AbstractContextManager[Any]:
     except RuntimeError:
         platforms: str = jax.config.jax_platforms  # type: ignore[attr-defined]
         raise RuntimeError(
-            f"Episodes that others may replay are computed on the CPU, and JAX_PLATFORMS={platforms} excludes it. "
-            f"Unset it, or add the CPU: JAX_PLATFORMS={platforms},cpu."
+            f"Episodes that others may replay are computed on the CPU, and "
+            f"JAX_PLATFORMS={platforms} excludes it. Unset it, or add the CPU: "
+            f"JAX_PLATFORMS={platforms},cpu."
         ) from None
     return jax.default_device(cpu)

@@ -1,4 +1,6 @@
-"""Compiled programs from one buffer to another, for the device that computes in the calling thread."""
+"""Compiled programs from one buffer to another,
+for the device that computes in the calling thread.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,15 @@ def program(
 ) -> Callable[[np.ndarray], jax.Array]:
     """Trace a function of one array now, and compile it at its first call.
 
-    JAX's jitted calls read NumPy arrays in place, and NumPy reads their results in place. So a call costs JAX's
-    dispatch and no copy (``benchmarks/speed/single_env.py``). The argument may be changed after the call.
+    JAX's jitted calls read NumPy arrays in place, and NumPy reads their results in place. So a call
+    costs JAX's dispatch and no copy (``benchmarks/speed/single_env.py``). The argument may be
+    changed after the call.
 
     Args:
         function: a function from an array to an array.
         task: the task, whose precision is used.
-        example: an argument, of which only shape and dtype count. Tracing it shows faults of the function before
-            anything is compiled.
+        example: an argument, of which only shape and dtype count. Tracing it shows faults of the
+            function before anything is compiled.
     """
 
     def on_this_device(argument: jax.Array) -> jax.Array:

@@ -1,8 +1,8 @@
 """Reductions over short axes, unrolled.
 
-On CPUs, XLA reduces the last axes of a batch in a loop, one entry after another. Unrolled, the same reduction becomes
-straight-line code over the whole batch. Do not use these for sums of floats, whose bits depend on the order, nor for
-hundreds of entries, which take long to compile.
+On CPUs, XLA reduces the last axes of a batch in a loop, one entry after another. Unrolled, the same
+reduction becomes straight-line code over the whole batch. Do not use these for sums of floats,
+whose bits depend on the order, nor for hundreds of entries, which take long to compile.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ def reduced(combine: Callable[[Any, Any], Any], array: jax.Array, axis: int = 0)
     """Return the entries along an axis, combined from the first to the last."""
 
     def unrolled(array: jax.Array) -> jax.Array:
-        entries = (lax.index_in_dim(array, i, axis, keepdims=False) for i in range(array.shape[axis]))
+        entries = (
+            lax.index_in_dim(array, i, axis, keepdims=False) for i in range(array.shape[axis])
+        )
         result: jax.Array = functools.reduce(combine, entries)
         return result
 
-    # If it were fused with its user, it would be computed again for every entry of the user's result.
+    # If it were fused with its user, it would be computed again for every entry of the user's
+    # result.
     return computed_once(unrolled)(array) if array.ndim > 1 else unrolled(array)
 
 

@@ -18,7 +18,8 @@ _printed = False
 def compiling(name: str) -> Iterator[None]:
     """Say that programs of a task are being compiled, if that takes longer than :data:`PATIENCE`.
 
-    The line appears at most once in a process, and on stderr only, so that programs which read stdout do not see it.
+    The line appears at most once in a process, and on stderr only, so that programs which read
+    stdout do not see it.
     """
     timer = threading.Timer(PATIENCE, _print_once, (name,))
     timer.daemon = True
@@ -30,7 +31,9 @@ def compiling(name: str) -> Iterator[None]:
 
 
 def announce_first_call(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a jitted function whose first call, which compiles it, is announced (:func:`compiling`)."""
+    """Return a jitted function whose first call,
+    which compiles it, is announced (:func:`compiling`).
+    """
     compiled = False
 
     def call(*arguments: Any) -> Any:
@@ -53,5 +56,12 @@ def _print_once(name: str) -> None:
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         later = "The next start is faster, because compiled programs are kept."
     else:
-        later = "Set JAX_COMPILATION_CACHE_DIR to a folder, before JAX is imported, to keep them for the next process."
-    print(f"Compiling the programs of {name}, which is done once in a process. {later}", file=sys.stderr, flush=True)
+        later = (
+            "Set JAX_COMPILATION_CACHE_DIR to a folder, before JAX is imported, to keep them for "
+            "the next process."
+        )
+    print(
+        f"Compiling the programs of {name}, which is done once in a process. {later}",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -1,9 +1,11 @@
-"""Banks of puzzle instances: arrays, made by a generator on the host, from which a compiled task draws its contexts.
+"""Banks of puzzle instances: arrays, made by a generator on the host,
+from which a compiled task draws its contexts.
 
-Making an instance may be a search (for uniqueness, for few clues), which cannot happen inside a compiled step. A bank
-holds the instances of seeds 0, 1, 2, ... of one puzzle, tier and split, with a solution of each. It is built when first
-needed and kept in a cache under a name with a hash of the code that made it, so that a changed generator never uses an
-old bank. The folder of the cache is ``RLSUITE_CACHE``, by default ``~/.cache/rlbench_suite``.
+Making an instance may be a search (for uniqueness, for few clues), which cannot happen inside a
+compiled step. A bank holds the instances of seeds 0, 1, 2, ... of one puzzle, tier and split, with
+a solution of each. It is built when first needed and kept in a cache under a name with a hash of
+the code that made it, so that a changed generator never uses an old bank. The folder of the cache
+is ``RLSUITE_CACHE``, by default ``~/.cache/rlbench_suite``.
 """
 
 from __future__ import annotations
@@ -52,18 +54,25 @@ def bank_path(puzzle: Puzzle[Any], split: str, count: int) -> Path:
 
 
 def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
-    """Read a bank from the cache, or build it and put it there. A cache that is not writable is not an error."""
+    """Read a bank from the cache, or build it and put it there.
+
+    A cache that is not writable is not an error.
+    """
     path = bank_path(puzzle, split, count)
     example: Any = puzzle.generate(0, split)
     try:
         with np.load(path, allow_pickle=False) as stored:
-            instances = type(example)(**{name: stored[f"instance_{name}"] for name in example._fields})
+            instances = type(example)(
+                **{name: stored[f"instance_{name}"] for name in example._fields}
+            )
             return Bank(instances, stored["plans"])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # missing, or cut short
         bank = build_bank(puzzle, split, count)
     try:
         with replacing(path) as unfinished:  # several processes may build one bank at a time
-            columns = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
+            columns = {
+                f"instance_{name}": value for name, value in bank.instances._asdict().items()
+            }
             np.savez_compressed(unfinished, plans=bank.plans, **columns)
     except OSError:
         pass
@@ -71,16 +80,22 @@ def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
 
 
 def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
-    """Make the instances of seeds 0 to ``count`` - 1 and solve them; a progress bar on a terminal."""
+    """Make the instances of seeds 0 to ``count`` - 1 and solve them;
+    a progress bar on a terminal.
+    """
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
     what = f"{puzzle.name} {puzzle.tier:g}, {split}"
-    seeds = track(range(count), what, console=console, transient=True, disable=not console.is_terminal)
+    seeds = track(
+        range(count), what, console=console, transient=True, disable=not console.is_terminal
+    )
     instances: list[Any] = [puzzle.generate(seed, split) for seed in seeds]
     plans = [list(puzzle.plan(instance)) for instance in instances]
-    stacked = [np.stack([np.asarray(value) for value in column]) for column in zip(*instances, strict=True)]
+    stacked = [
+        np.stack([np.asarray(value) for value in column]) for column in zip(*instances, strict=True)
+    ]
     padded = np.full((count, max(map(len, plans))), STOP, np.int16)
     for row, actions in zip(padded, plans, strict=True):
         row[: len(actions)] = actions
@@ -103,25 +118,44 @@ def _recipe(module: str) -> str:
     return hashed.hexdigest()[:16]
 
 
-_TEXTS = {"question", "rules", "example_answers", "shown_examples", "prompt", "describe", "how_to_act"}
+_TEXTS = {
+    "question",
+    "rules",
+    "example_answers",
+    "shown_examples",
+    "prompt",
+    "describe",
+    "how_to_act",
+}
 """Methods that only word a puzzle for a player."""
 
 
 def _code(file: Path) -> str:
-    """Return the code of a file without comments, docstrings and prompts, which change no instance."""
+    """Return the code of a file without comments,
+    docstrings and prompts, which change no instance.
+    """
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            node.body = [line for line in node.body if not isinstance(line, ast.FunctionDef) or line.name not in _TEXTS]
+            node.body = [
+                line
+                for line in node.body
+                if not isinstance(line, ast.FunctionDef) or line.name not in _TEXTS
+            ]
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            loose = (line for line in node.body if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+            loose = (
+                line
+                for line in node.body
+                if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+            )
             for line in [*loose]:
                 node.body.remove(line)
     return ast.dump(tree)
 
 
 def _with_imports(module: Path, package: str) -> set[Path]:
-    """Return the files of a module and of all modules of its family that it imports, directly or not. Run none of them.
+    """Return the files of a module and of all modules of its family that it imports,
+    directly or not. Run none of them.
 
     A family is a package below ``rlbench_suite.envs``, or all of a third party's package.
     """
@@ -147,14 +181,22 @@ def _with_imports(module: Path, package: str) -> set[Path]:
         for name in names:
             if name[: len(family)] == family:
                 below = name[len(family) :]
-                waiting += [root.joinpath(*below[:depth]).with_suffix(".py") for depth in range(1, len(below) + 1)]
+                waiting += [
+                    root.joinpath(*below[:depth]).with_suffix(".py")
+                    for depth in range(1, len(below) + 1)
+                ]
     return files
 
 
 def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:
-    """Join ``count`` train instances and ``count`` test instances; a split begins at its number times ``count``."""
+    """Join ``count`` train instances and ``count`` test instances;
+    a split begins at its number times ``count``.
+    """
     banks = [load_bank(puzzle, split, count) for split in SPLITS]
     longest = max(bank.plans.shape[1] for bank in banks)
-    plans = [np.pad(b.plans, ((0, 0), (0, longest - b.plans.shape[1])), constant_values=STOP) for b in banks]
+    plans = [
+        np.pad(b.plans, ((0, 0), (0, longest - b.plans.shape[1])), constant_values=STOP)
+        for b in banks
+    ]
     columns = zip(*(bank.instances for bank in banks), strict=True)
     return Bank(type(banks[0].instances)(*map(np.concatenate, columns)), np.concatenate(plans))

@@ -1,8 +1,9 @@
 """Random numbers on the host that are the same with every version of NumPy.
 
-NumPy keeps the raw output of its bit generators between versions, but not that of its distributions (NEP 19). Instances
-of puzzles on a leaderboard must never change, so the few lines below take them from the raw output of Philox, as whole
-numbers only. This is also five times as fast as ``numpy.random.Generator`` for one number at a time.
+NumPy keeps the raw output of its bit generators between versions, but not that of its distributions
+(NEP 19). Instances of puzzles on a leaderboard must never change, so the few lines below take them
+from the raw output of Philox, as whole numbers only. This is also five times as fast as
+``numpy.random.Generator`` for one number at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Item = TypeVar("Item")
 _BLOCK = 64
 """64-bit words that are made at once."""
 _CHUNK = 16
-"""Words that are converted to Python's int at once, which takes ten times as long as making them."""
+"""Words that are converted to Python's int at once, which takes ten times as long as making them.
+"""
 _NO_WORDS = np.zeros(0, np.uint64)
 _PHILOX = np.random.Philox(0)
 _KEY = np.zeros(2, np.uint64)
@@ -65,7 +67,9 @@ class Dice:
         self._words: list[int] = []
 
     def _more(self, count: int = _CHUNK) -> list[int]:
-        """Return the next ``count`` words, or the rest of a block if it has fewer, in reverse order."""
+        """Return the next ``count`` words,
+        or the rest of a block if it has fewer, in reverse order.
+        """
         if not len(self._raw):
             with _LOCK:  # making a Philox takes four times as long as setting its state
                 _KEY[0], _KEY[1] = self._stream, self._seed
@@ -103,11 +107,12 @@ class Dice:
         return low + (self.word() * (high - low + 1) >> 64)
 
     def share(self, count: int) -> int:
-        """Return a whole number from 0 to ``count`` - 1 that depends on the keys alone, not on earlier numbers.
+        """Return a whole number from 0 to ``count`` - 1
+        that depends on the keys alone, not on earlier numbers.
 
-        Seeds 0 to ``count`` - 1 have all these numbers, each once and in random order. The same holds for the next
-        ``count`` seeds, and so on. Kinds of instances that are chosen by it are balanced exactly, however many attempts
-        an instance takes.
+        Seeds 0 to ``count`` - 1 have all these numbers, each once and in random order. The same
+        holds for the next ``count`` seeds, and so on. Kinds of instances that are chosen by it are
+        balanced exactly, however many attempts an instance takes.
         """
         block, position = divmod(self._seed, count)
         return Dice(self._stream ^ _SHARES, block, self._branch).shuffled(range(count))[position]

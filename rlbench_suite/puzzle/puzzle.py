@@ -1,15 +1,17 @@
-"""The contract of a puzzle's one-shot form: a seeded generator, a prompt, a verifier that checks rules, a solver.
+"""The contract of a puzzle's one-shot form: a seeded generator,
+a prompt, a verifier that checks rules, a solver.
 
-A puzzle is played in two ways. In the one-shot form, a player reads :meth:`Puzzle.prompt` and writes one answer, which
-:meth:`Puzzle.verify` judges; language models train and are tested in this way. In the interactive form, it is an
-ordinary task whose contexts are instances of the same generator (:mod:`rlbench_suite.puzzle.bank`). Everything here is
-plain Python and NumPy without JAX, and nothing that a player wrote is executed.
+A puzzle is played in two ways. In the one-shot form, a player reads :meth:`Puzzle.prompt` and
+writes one answer, which :meth:`Puzzle.verify` judges; language models train and are tested in this
+way. In the interactive form, it is an ordinary task whose contexts are instances of the same
+generator (:mod:`rlbench_suite.puzzle.bank`). Everything here is plain Python and NumPy without JAX,
+and nothing that a player wrote is executed.
 
 Every verifier keeps these laws, tested on every id:
 
 * It checks the rules, not equality with a stored answer: any right answer is right.
-* It parses strictly, by a grammar of its own, and never calls ``eval``. A text that is no answer is invalid and scores
-  0, with the reason.
+* It parses strictly, by a grammar of its own, and never calls ``eval``. A text that is no answer is
+  invalid and scores 0, with the reason.
 * It raises nothing and takes no longer than a few milliseconds, whatever the text.
 """
 
@@ -32,7 +34,9 @@ from rlbench_suite.core.task_card import SPLITS
 from rlbench_suite.puzzle.dice import Dice, stream_of
 
 Instance = TypeVar("Instance", bound=tuple[Any, ...])
-"""A ``NamedTuple`` of NumPy arrays (or NumPy integers) whose shapes and dtypes depend on the tier only."""
+"""A ``NamedTuple`` of NumPy arrays (or NumPy integers) whose shapes
+and dtypes depend on the tier only.
+"""
 
 OPENING, CLOSING = "<answer>", "</answer>"
 ECHO = " and "
@@ -65,7 +69,8 @@ class Verdict(NamedTuple):
     score: float
     """Score: 1 for a full answer, 0 for one that breaks a rule.
 
-    If the prompt asks for the best answer, a right answer that is not the best scores between 0 and 1.
+    If the prompt asks for the best answer, a right answer that is not the best scores between 0 and
+    1.
     """
     reason: str
     """Reason why the score is not 1, in words; empty for a full score."""
@@ -88,7 +93,9 @@ def wrong(reason: str) -> Verdict:
 
 
 def agreement(answer: Sequence[Any], solution: Sequence[Any]) -> float:
-    """Return the share of the places at which two sequences are equal, of those of the longer one."""
+    """Return the share of the places at which two sequences are equal,
+    of those of the longer one.
+    """
     return sum(map(operator.eq, answer, solution)) / max(len(answer), len(solution), 1)
 
 
@@ -115,8 +122,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
     tier_is: ClassVar[str]
     #: Numbers that it may be, in increasing order.
     tiers: ClassVar[Sequence[float]]
-    #: Estimated number of instances with different canonical forms, for tiers in which many seeds repeat an instance.
-    #: This many equally likely instances would repeat as often as `benchmarks/audits/puzzle_checks.py` has seen.
+    #: Estimated number of instances with different canonical forms, for tiers in which many seeds
+    # repeat an instance. : This many equally likely instances would repeat as often as
+    # `benchmarks/audits/puzzle_checks.py` has seen.
     few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:
@@ -125,7 +133,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         self.tier = tier
         self._stream = stream_of(self.name, f"{tier:g}")
 
-    # -- what a puzzle defines ------------------------------------------------------------------------------------
+    # -- what a puzzle defines ---------------------------------------------------------------------
 
     @abc.abstractmethod
     def compose(self, dice: Dice) -> Instance | None:
@@ -134,19 +142,24 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
         """Yield one attempt after another, without end.
 
-        Attempts of the other split are dropped. A puzzle may override this to avoid them, or to yield several instances
-        of one attempt.
+        Attempts of the other split are dropped. A puzzle may override this to avoid them, or to
+        yield several instances of one attempt.
         """
         while True:
             yield self.compose(dice)
 
     def admits(self, instance: Instance) -> bool:
-        """Return True if a composed instance may be used. Checks slower than finding its split belong here."""
+        """Return True if a composed instance may be used.
+
+        Checks slower than finding its split belong here.
+        """
         return True
 
     @abc.abstractmethod
     def canonical(self, instance: Instance) -> bytes:
-        """Return bytes that are the same for equivalent instances: renamed, rotated, reflected or reordered."""
+        """Return bytes that are the same for equivalent instances:
+        renamed, rotated, reflected or reordered.
+        """
 
     @abc.abstractmethod
     def question(self, instance: Instance) -> str:
@@ -154,10 +167,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def example_answers(self, instance: Instance) -> Sequence[Example]:
-        """Return answers that show the format which the question asks for: one, or one of each kind of answer.
+        """Return answers that show the format which the question asks for:
+        one, or one of each kind of answer.
 
-        They are made up, or answer something smaller, as their leads say. Copying one never pays more than the best
-        constant answer.
+        They are made up, or answer something smaller, as their leads say. Copying one never pays
+        more than the best constant answer.
         """
 
     @abc.abstractmethod
@@ -170,7 +184,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def solve(self, instance: Instance) -> str:
-        """Return an answer that scores 1, by an exact solver that uses only the information in the prompt."""
+        """Return an answer that scores 1, by an exact solver
+        that uses only the information in the prompt.
+        """
 
     @abc.abstractmethod
     def difficulty(self, instance: Instance) -> float:
@@ -186,7 +202,10 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def constants(self) -> Sequence[str]:
-        """Return answers of players who ignore the prompt. ``rlsuite dev calibrate`` scores the best one."""
+        """Return answers of players who ignore the prompt.
+
+        ``rlsuite dev calibrate`` scores the best one.
+        """
 
     @abc.abstractmethod
     def plan(self, instance: Instance) -> Sequence[int]:
@@ -194,7 +213,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @classmethod
     def known_tiers(cls) -> str:
-        """Return the meaning of the difficulty and the numbers that it may be, as in "the side, 3 to 9"."""
+        """Return the meaning of the difficulty and the numbers
+        that it may be, as in "the side, 3 to 9".
+        """
         tiers = cls.tiers
         if isinstance(tiers, range) and len(tiers) > 2:
             steps = f" in steps of {tiers.step}" if tiers.step > 1 else ""
@@ -203,16 +224,18 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @property
     def caseless(self) -> Sequence[str]:
-        """Words of answers that a lenient reader takes in any case; empty where case has a meaning."""
+        """Words of answers that a lenient reader takes in any case;
+        empty where case has a meaning.
+        """
         return ()
 
     def mend(self, answer: str) -> str:
         """Return a malformed answer with the separators and the case that the prompt asks for.
 
-        A lenient reader (:mod:`rlbench_suite.language.lenient`) calls it once, without knowing the instance. The text
-        means what it meant before, and it may still be malformed. By default, an answer is a line of items with single
-        spaces between them. Hyphens may join them, and nothing need separate words of one letter. A puzzle with another
-        format overrides this.
+        A lenient reader (:mod:`rlbench_suite.language.lenient`) calls it once, without knowing the
+        instance. The text means what it meant before, and it may still be malformed. By default, an
+        answer is a line of items with single spaces between them. Hyphens may join them, and
+        nothing need separate words of one letter. A puzzle with another format overrides this.
         """
         items = items_of(answer.removesuffix(".").replace("->", " "))
         if len(items) == 1:
@@ -235,15 +258,18 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @property
     def space(self) -> float:
-        """Estimated number of instances with different canonical forms; infinite if seeds hardly ever repeat one."""
+        """Estimated number of instances with different canonical forms;
+        infinite if seeds hardly ever repeat one.
+        """
         return self.few.get(self.tier, math.inf)
 
-    # -- what every puzzle has ------------------------------------------------------------------------------------
+    # -- what every puzzle has ---------------------------------------------------------------------
 
     def generate(self, seed: int, split: str = "train") -> Instance:
         """Return the instance of a seed.
 
-        Train and test never overlap, whatever the seeds, because a hash of the canonical form decides the split.
+        Train and test never overlap, whatever the seeds, because a hash of the canonical form
+        decides the split.
 
         Raises:
             ValueError: unknown split, or a seed that is not an integer in [0, 2**64).
@@ -251,25 +277,38 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """
         if split not in SPLITS:
             raise ValueError(unknown("split", split, SPLITS))
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        if (
+            isinstance(seed, bool)
+            or not isinstance(seed, (int, np.integer))
+            or not 0 <= seed < 2**64
+        ):
             raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
         dice = Dice(self._stream, int(seed), SPLITS.index(split))
         for instance in islice(self.draws(dice, split), _MOST_TRIES):
             if instance is not None and self.split_of(instance) == split and self.admits(instance):
                 return instance
-        raise RuntimeError(f"{self.name} found no {split} instance in {_MOST_TRIES} attempts (seed {seed})")
+        raise RuntimeError(
+            f"{self.name} found no {split} instance in {_MOST_TRIES} attempts (seed {seed})"
+        )
 
     def split_of(self, instance: Instance) -> str:
         """Return the split of an instance."""
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """Return the complete text for a player: the question, an example answer, and where the answer goes."""
+        """Return the complete text for a player: the question,
+        an example answer, and where the answer goes.
+        """
         examples = self.shown_examples(instance, OPENING, CLOSING)
-        return f"{self.question(instance)}\n{examples}\nPut your final answer between {OPENING} and {CLOSING}."
+        return (
+            f"{self.question(instance)}\n{examples}\nPut your final answer between {OPENING} and "
+            f"{CLOSING}."
+        )
 
     def shown_examples(self, instance: Instance, opening: str = "", closing: str = "") -> str:
-        """Return lines that show the example answers of an instance, each between ``opening`` and ``closing``."""
+        """Return lines that show the example answers of an instance,
+        each between ``opening`` and ``closing``.
+        """
         lines: list[str] = []
         for lead, answer in self.example_answers(instance):
             if "\n" in answer:
@@ -282,7 +321,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def extract(text: str, opening: str = OPENING, closing: str = CLOSING) -> str | None:
         """Return the text in the last answer tags; None if there are none.
 
-        A reply may end with the words of the prompt, "between <answer> and </answer>". They are no answer.
+        A reply may end with the words of the prompt, "between <answer> and </answer>". They are no
+        answer.
         """
         end = text.rfind(closing)
         for _ in range(MOST_ECHOES):
@@ -300,7 +340,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         if answer is None:
             return _invalid(f"there is no answer between {OPENING} and {CLOSING}")
         if len(answer) > LONGEST_ANSWER:
-            return _invalid(f"an answer has at most {LONGEST_ANSWER} characters, this one has {len(answer)}")
+            return _invalid(
+                f"an answer has at most {LONGEST_ANSWER} characters, this one has {len(answer)}"
+            )
         if not answer.isascii() or not answer.replace("\n", "").isprintable():
             return _invalid("an answer is made of printable ASCII characters and line breaks")
         try:
@@ -309,7 +351,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
             return _invalid(str(error))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
-        """Return how much of a well-formed answer is right, from 0 to 1; always 0 where a puzzle has no such measure.
+        """Return how much of a well-formed answer is right,
+        from 0 to 1; always 0 where a puzzle has no such measure.
 
         Args:
             instance: the instance.
@@ -324,9 +367,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return max((self.likeness(instance, constant, best) for constant in valid), default=0.0)
 
     def partial(self, instance: Instance, answer: str, best: str) -> float:
-        """Return the partial credit of a wrong answer, from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
+        """Return the partial credit of a wrong answer,
+        from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
 
-        It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing. Neither do malformed ones.
+        It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing.
+        Neither do malformed ones.
         """
         if not self.verify(instance, answer).valid:
             return 0.0
@@ -334,13 +379,17 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @staticmethod
     def credit(likeness: float, chance: float) -> float:
-        """Return the partial credit of a likeness, where ``chance`` is that of answers that ignore the prompt."""
+        """Return the partial credit of a likeness,
+        where ``chance`` is that of answers that ignore the prompt.
+        """
         return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""
         fields: tuple[str, ...] = instance._fields  # type: ignore[attr-defined]
-        return {name: np.asarray(value).tolist() for name, value in zip(fields, instance, strict=True)}
+        return {
+            name: np.asarray(value).tolist() for name, value in zip(fields, instance, strict=True)
+        }
 
     def from_plain(self, plain: dict[str, Any]) -> Instance:
         """Return the instance of numbers and lists: the inverse of :meth:`to_plain`.
@@ -350,7 +399,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """
         instance_type, columns = self._columns
         if plain.keys() != columns.keys():
-            raise ValueError(f"{self.name} has the fields {', '.join(columns)}, got {', '.join(plain)}.")
+            raise ValueError(
+                f"{self.name} has the fields {', '.join(columns)}, got {', '.join(plain)}."
+            )
         values = []
         for name, (dtype, shape) in columns.items():
             values.append(value := np.array(plain[name], dtype))
@@ -362,7 +413,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def _columns(self) -> tuple[type[Instance], dict[str, tuple[np.dtype[Any], tuple[int, ...]]]]:
         """Class of the instances, and dtype and shape of each field."""
         like: Any = self._example
-        return type(like), {name: (np.asarray(old).dtype, np.shape(old)) for name, old in like._asdict().items()}
+        return type(like), {
+            name: (np.asarray(old).dtype, np.shape(old)) for name, old in like._asdict().items()
+        }
 
     @cached_property
     def _example(self) -> Instance:

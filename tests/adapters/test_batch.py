@@ -1,4 +1,6 @@
-"""The vector env goes step by step as Gymnasium's own batch of single envs, in both autoreset modes."""
+"""The vector env goes step by step as Gymnasium's own batch
+of single envs, in both autoreset modes.
+"""
 
 from __future__ import annotations
 
@@ -69,22 +71,29 @@ def test_a_restored_batch_goes_on_to_the_bit(name: str, mode: str) -> None:
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: AutoresetMode) -> None:
     if card.objectives:
-        pytest.skip("Gymnasium's SyncVectorEnv has no vector rewards; compared with single envs below")
+        pytest.skip(
+            "Gymnasium's SyncVectorEnv has no vector rewards; compared with single envs below"
+        )
     limit = min(card.horizon, 23)
     batch = gymnasium.make_vec(card.id, ENVS, autoreset_mode=mode, max_episode_steps=limit)
     sync = SyncVectorEnv(
-        [lambda: gymnasium.make(card.id, max_episode_steps=limit) for _ in range(ENVS)], autoreset_mode=mode
+        [lambda: gymnasium.make(card.id, max_episode_steps=limit) for _ in range(ENVS)],
+        autoreset_mode=mode,
     )
     result, expected = batch.reset(seed=41), sync.reset(seed=41)
     assert_same(result[0], expected[0], "reset")
     assert_same(result[1], expected[1], "reset info")
     for step, action in enumerate(random_actions(batch.action_space, 0, 80)):
         result, expected = batch.step(action), sync.step(action)
-        for name, a, b in zip(("obs", "reward", "terminated", "truncated", "info"), result, expected, strict=True):
+        for name, a, b in zip(
+            ("obs", "reward", "terminated", "truncated", "info"), result, expected, strict=True
+        ):
             assert_same(a, b, f"step {step} {name}")
         assert result[2].dtype == result[3].dtype == bool
     result, expected = batch.reset(), sync.reset()
-    if mode is AutoresetMode.SAME_STEP:  # under NEXT_STEP an env may owe a reset, which reset() takes along
+    if (
+        mode is AutoresetMode.SAME_STEP
+    ):  # under NEXT_STEP an env may owe a reset, which reset() takes along
         assert_same(result[0], expected[0], "second reset")
 
 
@@ -93,7 +102,9 @@ def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
     singles = [gymnasium.make(card.id) for _ in range(ENVS)]
     observations, _ = ours.reset(seed=[7, 100, 3, 2**40])
     for i, (env, seed) in enumerate(zip(singles, [7, 100, 3, 2**40], strict=True)):
-        assert flat(env.reset(seed=seed)[0]) == flat(jax.tree.map(lambda leaf, i=i: leaf[i], observations))
+        assert flat(env.reset(seed=seed)[0]) == flat(
+            jax.tree.map(lambda leaf, i=i: leaf[i], observations)
+        )
     for actions in random_actions(ours.action_space, 1, 150):
         observations, rewards, terminated, truncated, _ = ours.step(actions)
         for i, env in enumerate(singles):
@@ -115,7 +126,9 @@ def test_whole_episode_rollouts_replay_in_the_single_env_to_the_bit(card: TaskCa
         env.reset(seed=seed)
         for t in range(record.length[seed]):
             action = record.actions[seed, t]
-            *_, terminated, truncated, info = env.step(action.item() if action.ndim == 0 else action)
+            *_, terminated, truncated, info = env.step(
+                action.item() if action.ndim == 0 else action
+            )
             assert (terminated or truncated) == (t + 1 == record.length[seed])
         np.testing.assert_array_equal(env.unwrapped.episode.total, record.total[seed])
         assert terminated == record.terminated[seed]
@@ -134,7 +147,9 @@ def test_jax_backend_gives_the_same_on_the_device(card: TaskCard) -> None:
     for action in random_actions(a.action_space, 0, 20):
         on_host, on_device = a.step(action), b.step(action)
         assert isinstance(on_device[1], jax.Array)
-        for host_leaf, device_leaf in zip(jax.tree.leaves(on_host[:4]), jax.tree.leaves(on_device[:4]), strict=True):
+        for host_leaf, device_leaf in zip(
+            jax.tree.leaves(on_host[:4]), jax.tree.leaves(on_device[:4]), strict=True
+        ):
             np.testing.assert_array_equal(host_leaf, np.asarray(device_leaf))
 
 
@@ -211,7 +226,12 @@ def test_async_vector_envs_work_when_forked_first_or_spawned(tmp_path: Path) -> 
     script = tmp_path / "asynchronous.py"
     script.write_text(ASYNC_SCRIPT)
     result = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=240, env=os.environ, check=False
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=os.environ,
+        check=False,
     )
     assert result.stdout.strip() == "fine", result.stderr[-2000:]
 

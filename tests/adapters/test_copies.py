@@ -56,7 +56,8 @@ def test_a_copy_goes_on_to_the_bit(card: TaskCard) -> None:
         assert_equal(play(copied, first), first_outcomes)
     expected = play(env, then)
     for copied in copies:
-        assert copied.unwrapped.task is env.unwrapped.task  # or its programs would be compiled again
+        # Or its programs would be compiled again.
+        assert copied.unwrapped.task is env.unwrapped.task
         assert copied.action_space == env.action_space
         assert_equal(play(copied, then), expected)
 
@@ -64,7 +65,11 @@ def test_a_copy_goes_on_to_the_bit(card: TaskCard) -> None:
 @pytest.mark.parametrize(
     ("name", "keywords"),
     [
-        *((name, {word: value}) for name in ("PMSMCurrent-v0", "Hopper-v0") for word, value in KEYWORDS.items()),
+        *(
+            (name, {word: value})
+            for name in ("PMSMCurrent-v0", "Hopper-v0")
+            for word, value in KEYWORDS.items()
+        ),
         ("PMSMCurrent-v0", {"split": 3}),  # the other has a single context
     ],
 )
@@ -90,7 +95,9 @@ def test_a_copy_in_another_process_goes_on_to_the_bit(tmp_path: Path) -> None:
     file.write_bytes(pickle.dumps(env))
     for _ in range(5):
         step = env.step(env.action_space.sample())
-    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == repr(step)
 
 

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.of_variants
 
 
 def play(env: Curriculum, *, solve: bool) -> None:
-    """An episode: the exact solver's moves, or nothing but a move that is refused once it is made."""
+    """An episode: the exact solver's moves,
+    or nothing but a move that is refused once it is made.
+    """
     env.reset()
     core: Any = env._envs[env.number].unwrapped
     actions = [int(a) for a in core.params.plan if a >= 0]

@@ -43,7 +43,9 @@ def test_a_batch_says_what_it_is_as_gymnasiums_do(name: str) -> None:
     batch.reset(seed=0)
     batch.action_space.seed(0)
     rewards = batch.step(batch.action_space.sample())[1]
-    assert all(np.asarray(reward, batch.reward_space.dtype) in batch.reward_space for reward in rewards)
+    assert all(
+        np.asarray(reward, batch.reward_space.dtype) in batch.reward_space for reward in rewards
+    )
     assert batch.single_reward_space == single().unwrapped.reward_space
 
 
@@ -60,7 +62,9 @@ def test_a_batch_renders_as_its_envs(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize("view", ["text", "pixels"])
 def test_a_batch_of_another_view_is_refused_by_that_name(view: str) -> None:
-    with pytest.raises(ValueError, match=rf"structured view only, got view='{view}'.*vectorization_mode='sync'"):
+    with pytest.raises(
+        ValueError, match=rf"structured view only, got view='{view}'.*vectorization_mode='sync'"
+    ):
         gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", 2, view=view)
     assert gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", 2, view="structured").num_envs == 2
 
@@ -70,14 +74,21 @@ def test_the_space_holds_the_zero_of_a_step_that_only_resets(keywords: dict[str,
     batch = gymnasium.make_vec(TREASURE, 2, max_episode_steps=2, **keywords).unwrapped
     batch.reset(seed=0)
     for _ in range(4):
-        assert all(np.asarray(reward) in batch.reward_space for reward in batch.step(np.array([0, 0]))[1])
+        assert all(
+            np.asarray(reward) in batch.reward_space for reward in batch.step(np.array([0, 0]))[1]
+        )
 
 
-# -- vector rewards in foreign hands -----------------------------------------------------------------------------
+# -- vector rewards in foreign hands ---------------------------------------------------------------
 
 
 def test_the_reward_space_of_a_batch_is_that_of_one_entry_as_in_mo_gymnasium() -> None:
-    for name, shape in ((TREASURE, (2,)), ("rlsuite/SAT-v0", ()), ("rlsuite/Vicsek-v0", ()), ("rlsuite/Hopper-v0", ())):
+    for name, shape in (
+        (TREASURE, (2,)),
+        ("rlsuite/SAT-v0", ()),
+        ("rlsuite/Vicsek-v0", ()),
+        ("rlsuite/Hopper-v0", ()),
+    ):
         assert gymnasium.make_vec(name, 3).unwrapped.reward_space.shape == shape
 
 
@@ -87,7 +98,10 @@ def test_who_expects_one_number_hears_of_weights() -> None:
     with pytest.raises(ValueError, match="setting an array element") as raised:
         sync.step(np.array([1, 1, 1]))
     assert "weights=(0.5, 0.5)" in str(raised.value.__cause__)
-    wrappers = (gymnasium.wrappers.vector.RecordEpisodeStatistics, gymnasium.wrappers.vector.NormalizeReward)
+    wrappers = (
+        gymnasium.wrappers.vector.RecordEpisodeStatistics,
+        gymnasium.wrappers.vector.NormalizeReward,
+    )
     for wrapper in wrappers:
         batch = wrapper(gymnasium.make_vec(TREASURE, 3))
         batch.reset(seed=0)
@@ -118,7 +132,7 @@ def test_a_vector_reward_computes_as_plain_arrays_do() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(reward)), plain)
 
 
-# -- masks -----------------------------------------------------------------------------------------------------------
+# -- masks -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.every_id
@@ -137,7 +151,8 @@ def test_masks_cost_what_reading_info_costs(card: TaskCard) -> None:
         np.testing.assert_array_equal(env.action_masks(), info["action_mask"].astype(bool))
         return time.perf_counter() - start
 
-    # A program compiled at each call takes a tenth of a second, a mask that is read a few microseconds.
+    # A program compiled at each call takes a tenth of a second, a mask that is read a few
+    # microseconds.
     assert min(seconds() for _ in range(5)) < 0.02
     assert env.action_masks().dtype == bool
 
@@ -162,7 +177,10 @@ def test_spaces_sample_from_the_masks_of_infos(name: str) -> None:
 
 def test_a_mask_of_several_choices_takes_both_forms_and_refuses_other_lengths() -> None:
     space = maskable(gymnasium.spaces.MultiDiscrete([2, 3], start=[0, 5]))
-    for mask in (np.array([0, 1, 0, 0, 1], np.int8), (np.array([0, 1], np.int8), np.array([0, 0, 1], np.int8))):
+    for mask in (
+        np.array([0, 1, 0, 0, 1], np.int8),
+        (np.array([0, 1], np.int8), np.array([0, 0, 1], np.int8)),
+    ):
         assert space.sample(mask).tolist() == [1, 7]
     assert copy.deepcopy(space).sample(np.array([1, 0, 1, 0, 0], bool)).tolist() == [0, 5]
     with pytest.raises(ValueError, match="has 5 entries"):
@@ -181,7 +199,7 @@ def test_masks_are_those_of_an_episode_put_in_by_hand() -> None:
     np.testing.assert_array_equal(env.action_masks(), mask)
 
 
-# -- weights ---------------------------------------------------------------------------------------------------------
+# -- weights ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.25, 2.0), (-1.0, 1.0)])
@@ -226,13 +244,15 @@ def test_a_scalar_env_of_weights_runs_in_wrappers_and_vectors_for_scalars() -> N
         ("rlsuite/Hopper-v0", (1.0,), "has one objective"),
     ],
 )
-@pytest.mark.parametrize("make", [gymnasium.make, lambda task_id, **w: gymnasium.make_vec(task_id, 2, **w)])
+@pytest.mark.parametrize(
+    "make", [gymnasium.make, lambda task_id, **w: gymnasium.make_vec(task_id, 2, **w)]
+)
 def test_wrong_weights(make: Callable[..., Any], task_id: str, weights: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(task_id, weights=weights)
 
 
-# -- autoreset -------------------------------------------------------------------------------------------------------
+# -- autoreset -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["SAT-v0", "PMSMCurrent-v0", "Vicsek-v0", "Hopper-v0"])
@@ -279,7 +299,7 @@ def test_wrong_reset_masks() -> None:
         env.reset(options={"difficulty": "hard"})
 
 
-# -- forks and agents ------------------------------------------------------------------------------------------------
+# -- forks and agents ------------------------------------------------------------------------------
 
 
 def _step_in_child(queue: multiprocessing.Queue, envs: tuple[Any, ...]) -> None:

@@ -16,8 +16,12 @@ CASES = [
 BATCH = 8
 
 
-def play(name: str, keywords: dict, policy_share: float) -> tuple[gymnasium.vector.VectorEnv, list[tuple]]:
-    """Play 300 steps, a share of them by full throttle, the others at random; return (observation, reward, over)."""
+def play(
+    name: str, keywords: dict, policy_share: float
+) -> tuple[gymnasium.vector.VectorEnv, list[tuple]]:
+    """Play 300 steps, a share of them by full throttle,
+    the others at random; return (observation, reward, over).
+    """
     batch = gymnasium.make_vec(name, BATCH, goal=True, autoreset_mode="SameStep", **keywords)
     observations, _ = batch.reset(seed=3)
     batch.action_space.seed(0)
@@ -25,7 +29,9 @@ def play(name: str, keywords: dict, policy_share: float) -> tuple[gymnasium.vect
     for step in range(300):
         if name.startswith("rlsuite/PointMaze"):
             towards = observations["desired_goal"] - observations["achieved_goal"]
-            actions = np.clip(towards - 0.3 * observations["observation"][:, 2:], -1, 1).astype(np.float32)
+            actions = np.clip(towards - 0.3 * observations["observation"][:, 2:], -1, 1).astype(
+                np.float32
+            )
         else:
             actions = np.float32([[1, 0.1 * (i - 3)] for i in range(BATCH)])
         if step % 10 >= 10 * policy_share:
@@ -43,7 +49,9 @@ def play(name: str, keywords: dict, policy_share: float) -> tuple[gymnasium.vect
 @pytest.mark.parametrize(("name", "keywords"), CASES)
 def test_goals_alone_decide_the_rewards_and_ends_of_episodes(name: str, keywords: dict) -> None:
     batch, rows = play(name, keywords, 0.7)
-    achieved, desired = (np.stack([ends[key] for ends, *_ in rows]) for key in ("achieved_goal", "desired_goal"))
+    achieved, desired = (
+        np.stack([ends[key] for ends, *_ in rows]) for key in ("achieved_goal", "desired_goal")
+    )
     rewards, terminated = np.stack([row[1] for row in rows]), np.stack([row[2] for row in rows])
     computed = batch.compute_reward(achieved, desired, {})
     assert computed.shape == rewards.shape == (300, BATCH)
@@ -55,7 +63,9 @@ def test_goals_alone_decide_the_rewards_and_ends_of_episodes(name: str, keywords
     assert (hindsight == (1 - 1 / 600 if keywords == {} and "Maze" in name else 1)).all()
     env = gymnasium.make(name, goal=True, **keywords)
     observation, _ = env.reset(seed=0)
-    reward = env.unwrapped.compute_reward(observation["achieved_goal"], observation["desired_goal"], {})
+    reward = env.unwrapped.compute_reward(
+        observation["achieved_goal"], observation["desired_goal"], {}
+    )
     assert type(reward) is float
     with pytest.raises(ValueError, match=r"have shape \(\.\.\., \d\), got"):
         env.unwrapped.compute_reward(np.zeros(3), np.zeros(3), {})
@@ -94,11 +104,14 @@ def test_goals_show_the_same_episode_and_pass_all_checks(name: str) -> None:
 
 
 def test_an_env_without_goals_has_no_compute_reward() -> None:
-    maze, treasure = gymnasium.make("rlsuite/PointMaze-v0"), gymnasium.make("rlsuite/DeepSeaTreasure-v0")
+    maze = gymnasium.make("rlsuite/PointMaze-v0")
+    treasure = gymnasium.make("rlsuite/DeepSeaTreasure-v0")
     batch = gymnasium.make_vec("rlsuite/PointMaze-v0", 2)
     for env in (maze, treasure, batch):
         assert not hasattr(env.unwrapped, "compute_reward")
-    with pytest.raises(AttributeError, match=r"PointMaze-v0 has no compute_reward: make it with goal=True"):
+    with pytest.raises(
+        AttributeError, match=r"PointMaze-v0 has no compute_reward: make it with goal=True"
+    ):
         _ = maze.unwrapped.compute_reward
     with pytest.raises(ValueError, match="Unknown goal"):
         gymnasium.make("rlsuite/PointMaze-v0", goal="there")

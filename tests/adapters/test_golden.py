@@ -1,8 +1,9 @@
 """Notice that a trajectory has changed, for which an id needs a new version.
 
-Each id has a file in ``golden/``. ``python tests/adapters/test_golden.py`` writes those that are missing. With names of
-ids it writes theirs anew and says what has changed. Numbers are compared within 1e-4, which any processor keeps over so
-few steps; a change of rules, physics, units, keys or seeding moves them by far more.
+Each id has a file in ``golden/``. ``python tests/adapters/test_golden.py`` writes those that are
+missing. With names of ids it writes theirs anew and says what has changed. Numbers are compared
+within 1e-4, which any processor keeps over so few steps; a change of rules, physics, units, keys or
+seeding moves them by far more.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
 from rlbench_suite.core.task_card import TaskCard
 
-sys.path.append(str(Path(__file__).parents[1] / "support"))  # where pytest finds it, but not a program
+# Where pytest finds it, but not a program.
+sys.path.append(str(Path(__file__).parents[1] / "support"))
 from trajectories import differences, trajectory
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,7 +42,11 @@ def write(names: list[str], folder: Path = GOLDEN) -> None:
     if names:
         selected = [find_card(name) for name in names]
     else:
-        selected = [card for card in cards().values() if card.installed and not golden_file(card, folder).exists()]
+        selected = [
+            card
+            for card in cards().values()
+            if card.installed and not golden_file(card, folder).exists()
+        ]
     for card in selected:
         file, results = golden_file(card, folder), play(card)
         faults = differences(results, json.loads(file.read_text())) if file.exists() else ["new"]
@@ -55,11 +61,15 @@ def test_trajectories_are_those_of_this_version(card: TaskCard) -> None:
 
 
 def test_every_id_has_a_golden_trajectory() -> None:
-    missing = {golden_file(card).name for card in cards().values()} ^ {file.name for file in GOLDEN.iterdir()}
+    missing = {golden_file(card).name for card in cards().values()} ^ {
+        file.name for file in GOLDEN.iterdir()
+    }
     assert not missing, "a new id needs a golden trajectory: python tests/adapters/test_golden.py"
 
 
-def test_the_command_writes_what_it_is_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_what_it_is_asked_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for card in cards().values():
         golden_file(card, tmp_path).write_text(golden_file(card).read_text())
     card, another = find_card("DeepSeaTreasure-v0"), find_card("TMaze-v0")

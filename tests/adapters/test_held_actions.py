@@ -1,6 +1,8 @@
-"""Actuators at their ends for as long as they like: every number stays finite, and every observation in its space.
+"""Actuators at their ends for as long as they like:
+every number stays finite, and every observation in its space.
 
-Random actions change with each step, so that they seldom reach what a setting brings about that is held.
+Random actions change with each step, so that they seldom reach what a setting brings about that is
+held.
 """
 
 from typing import Any
@@ -19,7 +21,9 @@ EPISODES, STEPS = 64, 60
 
 def test_extreme_actions_that_are_held_leave_numbers_finite(card: TaskCard) -> None:
     if card.host:
-        pytest.skip("its simulator steps on the host, one episode after another: 64 take over a minute")
+        pytest.skip(
+            "its simulator steps on the host, one episode after another: 64 take over a minute"
+        )
     envs: Any = gymnasium.make_vec(card.id, EPISODES, split="train")
     space = envs.single_action_space
     if not isinstance(space, spaces.Box):

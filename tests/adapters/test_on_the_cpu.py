@@ -1,4 +1,6 @@
-"""Beside an accelerator, episodes that others may replay are compiled for the CPU and played there."""
+"""Beside an accelerator,
+episodes that others may replay are compiled for the CPU and played there.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SEEDS = range(3)
 
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each choice between the CPU's way to compile and that of others: whether the CPU's was taken."""
+    """For each choice between the CPU's way to compile
+    and that of others: whether the CPU's was taken.
+    """
     decisions: list[bool] = []
     decide = bit_exact._on_cpu
 

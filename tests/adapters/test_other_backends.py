@@ -1,7 +1,8 @@
 """Every task lowers for CUDA, and its branch keeps the contract on a CPU.
 
-Lowering needs no accelerator: it fails where an operation has no rule for that platform. ``bit_exact.py`` decides by
-JAX's default backend what is kept apart and how, so that decision is turned over here.
+Lowering needs no accelerator: it fails where an operation has no rule for that platform.
+``bit_exact.py`` decides by JAX's default backend what is kept apart and how, so that decision is
+turned over here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 
 from rlbench_suite.adapters import rollout
 from rlbench_suite.checking.checks import check_task
-from rlbench_suite.core.episode import Draw, reset_where
+from rlbench_suite.core.episode import ContextSource, reset_where
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
@@ -25,12 +26,15 @@ from rlbench_suite.numerics.process import precision
 pytestmark = pytest.mark.slow
 
 ENTRIES = 4
-DRAW = Draw(np.int32(0), np.int32(-1))
+DRAW = ContextSource(np.int32(0), np.int32(-1))
 
 
 @pytest.fixture(autouse=True)
 def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the branch of other backends. Programs are cached by task, so tests that compile use tasks of their own."""
+    """Take the branch of other backends.
+
+    Programs are cached by task, so tests that compile use tasks of their own.
+    """
     monkeypatch.setattr(bit_exact, "_on_cpu", lambda: False)
 
 
@@ -70,4 +74,6 @@ def test_what_only_cpus_know_does_not_lower() -> None:
 @pytest.mark.parametrize("name", ["TMaze-v0", "DeepSeaTreasure-v0"])
 def test_the_branch_of_other_backends_keeps_the_contract(name: str) -> None:
     card = find_card(name)
-    check_task(load(card.entry_point)(card, difficulty=card.check_difficulty(None), dtype="float32"))
+    check_task(
+        load(card.entry_point)(card, difficulty=card.check_difficulty(None), dtype="float32")
+    )

@@ -1,4 +1,6 @@
-"""PettingZoo environments: their conformance tests, what those leave out, and equality with the joint env."""
+"""PettingZoo environments: their conformance tests,
+what those leave out, and equality with the joint env.
+"""
 
 import warnings
 from collections.abc import Iterator
@@ -48,17 +50,22 @@ def random_actions(env: TaskParallelEnv, rng: np.random.Generator) -> dict[str, 
 
 def stacked(observations: dict[str, Any]) -> np.ndarray:
     """Return the agents' observations in rows, without masks."""
-    return np.stack([each["observation"] if isinstance(each, dict) else each for each in observations.values()])
+    return np.stack(
+        [each["observation"] if isinstance(each, dict) else each for each in observations.values()]
+    )
 
 
 def test_registries_hold_what_can_be_made_there() -> None:
-    for kind, table in (("parallel", pettingzoo.parallel_registry), ("aec", pettingzoo.aec_registry)):
+    for kind, table in (
+        ("parallel", pettingzoo.parallel_registry),
+        ("aec", pettingzoo.aec_registry),
+    ):
         assert [name for name in table if name.startswith("rlsuite/")] == IDS
         with pytest.raises(pettingzoo.env_registry.exceptions.NameNotFound, match="rlsuite/SAT-v0"):
             pettingzoo.make(kind, "rlsuite/SAT-v0")
 
 
-# -- PettingZoo's own tests ------------------------------------------------------------------------------------------
+# -- PettingZoo's own tests ------------------------------------------------------------------------
 
 
 def test_parallel_api(task_id: str) -> None:
@@ -66,9 +73,12 @@ def test_parallel_api(task_id: str) -> None:
 
 
 def test_aec_api(task_id: str) -> None:
-    # The observations are plain vectors, or vectors with masks as PettingZoo prescribes them, which this test warns of.
+    # The observations are plain vectors, or vectors with masks as PettingZoo prescribes them, which
+    # this test warns of.
     if "masked" in registry.card(task_id).tags:
-        warnings.filterwarnings("ignore", "Observation (space for each agent probably should be|is not a NumPy array)")
+        warnings.filterwarnings(
+            "ignore", "Observation (space for each agent probably should be|is not a NumPy array)"
+        )
     api_test(pettingzoo.make("aec", task_id, max_cycles=20), num_cycles=60)
 
 
@@ -77,7 +87,7 @@ def test_seeds(task_id: str) -> None:
     seed_test(lambda: pettingzoo.make("aec", task_id), num_cycles=20)
 
 
-# -- what those leave out --------------------------------------------------------------------------------------------
+# -- what those leave out --------------------------------------------------------------------------
 
 
 def trace(env: TaskParallelEnv, episodes: int, seed: int) -> list[Any]:
@@ -96,7 +106,9 @@ def assert_equal(tree: Any, expected: Any) -> None:
 
 
 def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
-    """PettingZoo 1.27's parallel_seed_test stops after one step; this compares three episodes to the bit."""
+    """PettingZoo 1.27's parallel_seed_test stops after one step;
+    this compares three episodes to the bit.
+    """
     steps = 8  # a random pilot of two tumbles within 15
     first, second = parallel(task_id, max_cycles=steps), parallel(task_id, max_cycles=steps)
     second.reset(seed=77)
@@ -104,7 +116,10 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
     assert len(first_trace) == 3 * (1 + 2 * steps)
     assert_equal(first_trace, second_trace)
     assert_equal(first_trace, trace(first, 3, seed=5))
-    starts = [stacked(reset[0]) for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])]
+    starts = [
+        stacked(reset[0])
+        for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])
+    ]
     assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
 
 
@@ -121,7 +136,9 @@ def test_equals_the_joint_env(task_id: str) -> None:
         while not over:
             actions = random_actions(env, rng)
             observations, rewards, terminations, truncations, infos = env.step(actions)
-            observation, reward, terminated, truncated, info = joint.step(np.stack(list(actions.values())))
+            observation, reward, terminated, truncated, info = joint.step(
+                np.stack(list(actions.values()))
+            )
             steps += 1
             np.testing.assert_array_equal(stacked(observations), observation)
             # The joint env takes the mean in the task's float32, which holds seven digits.
@@ -129,7 +146,10 @@ def test_equals_the_joint_env(task_id: str) -> None:
             assert set(terminations.values()) == {terminated}
             assert set(truncations.values()) == {truncated}
             mask = info.pop("action_mask", [])
-            assert_equal([n for each in observations.values() if len(mask) for n in each["action_mask"]], list(mask))
+            assert_equal(
+                [n for each in observations.values() if len(mask) for n in each["action_mask"]],
+                list(mask),
+            )
             assert all(agent_info == info for agent_info in infos.values())
             over = terminated or truncated
         assert env.agents == []
@@ -145,7 +165,9 @@ def test_plain_values_inside_the_spaces(task_id: str) -> None:
         assert env.observation_space(agent).contains(observations[agent])
         assert type(infos[agent]["success"]) is bool
     assert len({id(env.action_space(agent)) for agent in env.agents}) == env.card.agents
-    _, rewards, terminations, truncations, _ = env.step(random_actions(env, np.random.default_rng(0)))
+    _, rewards, terminations, truncations, _ = env.step(
+        random_actions(env, np.random.default_rng(0))
+    )
     for values, kind in ((rewards, float), (terminations, bool), (truncations, bool)):
         assert [type(value) for value in values.values()] == [kind] * env.card.agents
 
@@ -189,7 +211,9 @@ def test_rendering_and_state(task_id: str) -> None:
     env.reset(seed=0)
     assert env.render().shape == env.task.picture_shape
     state = env.state()
-    np.testing.assert_array_equal(state, np.concatenate([np.ravel(x) for x in jax.tree.leaves(env.episode.state)]))
+    np.testing.assert_array_equal(
+        state, np.concatenate([np.ravel(x) for x in jax.tree.leaves(env.episode.state)])
+    )
     assert state.dtype == np.float32
     words = parallel(task_id, render_mode="ansi")
     words.reset(seed=0)
@@ -198,10 +222,12 @@ def test_rendering_and_state(task_id: str) -> None:
 
 
 def test_reference_plays_all_agents(task_id: str) -> None:
-    assert isinstance(parallel(task_id).reference(), registry.load(registry.card(task_id).reference))
+    assert isinstance(
+        parallel(task_id).reference(), registry.load(registry.card(task_id).reference)
+    )
 
 
-# -- wrong arguments -------------------------------------------------------------------------------------------------
+# -- wrong arguments -------------------------------------------------------------------------------
 
 
 def test_wrong_actions_name_the_agent(task_id: str) -> None:
@@ -262,7 +288,7 @@ def test_a_task_for_one_is_refused() -> None:
         TaskParallelEnv(registry.card("DeepSeaTreasure-v0").build())
 
 
-# -- tasks of other shapes: masks, dict observations, discrete actions, rewards that end the episode ---------------
+# -- tasks of other shapes: masks, dict observations, discrete actions, rewards that end the episode
 
 
 class HeldActions(NamedTuple):
@@ -270,7 +296,10 @@ class HeldActions(NamedTuple):
 
 
 class Coins(Task[tuple[()], HeldActions]):
-    """Three agents hold coins; each takes 0, 1 or 2 from itself, never more than it has. Over when all are spent."""
+    """Three agents hold coins; each takes 0, 1 or 2 from itself, never more than it has.
+
+    Over when all are spent.
+    """
 
     measures: ClassVar[dict[str, str]] = {"left": "coins of each agent"}
 
@@ -287,7 +316,8 @@ class Coins(Task[tuple[()], HeldActions]):
         )
         super().__init__(card, difficulty=None, dtype="float32")
         self.observation_space = spaces.Dict(
-            coins=self.box(np.zeros((3, 1)), np.full((3, 1), 9)), rank=spaces.MultiDiscrete([3, 3, 3])
+            coins=self.box(np.zeros((3, 1)), np.full((3, 1), 9)),
+            rank=spaces.MultiDiscrete([3, 3, 3]),
         )
         self.action_space = spaces.MultiDiscrete([3, 3, 3])
         self.reward_space = self.box(np.zeros(3), np.full(3, 2))
@@ -304,7 +334,9 @@ class Coins(Task[tuple[()], HeldActions]):
     def observation(self, state: HeldActions, key: Any, params: Any) -> Any:
         return {"coins": state.coins[:, None].astype(np.float32), "rank": jnp.arange(3)}
 
-    def reward(self, state: HeldActions, action: Any, next_state: HeldActions, key: Any, params: Any) -> Any:
+    def reward(
+        self, state: HeldActions, action: Any, next_state: HeldActions, key: Any, params: Any
+    ) -> Any:
         return (state.coins - next_state.coins).astype(np.float32)
 
     def terminal(self, state: HeldActions, key: Any, params: Any) -> Any:
@@ -334,7 +366,9 @@ def test_masks_dicts_and_discrete_actions() -> None:
         assert observation["observation"]["coins"] == [coins]
         assert observation["observation"]["rank"] == i
         assert infos[f"agent_{i}"] == {"success": False, "left": coins, "invalid_action": False}
-    observations, rewards, terminations, _, infos = env.step({"agent_0": 1, "agent_1": np.int64(2), "agent_2": 2})
+    observations, rewards, terminations, _, infos = env.step(
+        {"agent_0": 1, "agent_1": np.int64(2), "agent_2": 2}
+    )
     assert rewards == {"agent_0": 1.0, "agent_1": 2.0, "agent_2": 2.0}
     assert not any(terminations.values())
     assert observations["agent_0"]["action_mask"].tolist() == [1, 0, 0]
@@ -342,7 +376,9 @@ def test_masks_dicts_and_discrete_actions() -> None:
     _, rewards, _, _, infos = env.step({"agent_0": 1, "agent_1": 2, "agent_2": 0})
     assert set(rewards.values()) == {0.0}
     assert all(info["invalid_action"] and info["invalid_reason"] for info in infos.values())
-    _, rewards, terminations, truncations, infos = env.step({"agent_0": 0, "agent_1": 2, "agent_2": 0})
+    _, rewards, terminations, truncations, infos = env.step(
+        {"agent_0": 0, "agent_1": 2, "agent_2": 0}
+    )
     assert rewards["agent_1"] == 2.0
     assert all(terminations.values())
     assert not any(truncations.values())

@@ -1,4 +1,6 @@
-"""The fast single environment shows what the plain one shows, bit for bit, at every step of every id."""
+"""The fast single environment shows what the plain one shows,
+bit for bit, at every step of every id.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ def assert_same(fast: Any, plain: Any) -> None:
 
 
 def sample_action(space: gymnasium.Space[Any], info: dict[str, Any], t: int) -> Any:
-    """Sample an action. Two of three are legal, so that episodes go far and forbidden actions occur."""
+    """Sample an action.
+
+    Two of three are legal, so that episodes go far and forbidden actions occur.
+    """
     mask = info.get("action_mask")
     if mask is None or t % 3 == 0:
         return space.sample()

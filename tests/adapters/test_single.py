@@ -20,7 +20,14 @@ from gymnasium.wrappers import TimeLimit
 from trajectories import digest, flat, random_actions
 
 from rlbench_suite.adapters.entry_points import make, make_vec
-from rlbench_suite.core.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
+from rlbench_suite.core.episode import (
+    NO_LIMIT,
+    ContextSource,
+    action_sizes,
+    advance,
+    begin,
+    seed_key,
+)
 from rlbench_suite.core.registry import cards
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.process import precision
@@ -31,7 +38,8 @@ VIEWS = ("structured", "text", "pixels")
 @pytest.mark.parametrize("view", VIEWS)
 def test_gymnasium_checks_pass(card: TaskCard, view: str) -> None:
     with warnings.catch_warnings():
-        # The checker expects scalar rewards and dislikes unbounded or non-unit boxes; both are by design here.
+        # The checker expects scalar rewards and dislikes unbounded or non-unit boxes; both are by
+        # design here.
         warnings.simplefilter("ignore")
         check_env(gymnasium.make(card.id, view=view).unwrapped)
 
@@ -70,7 +78,8 @@ def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) 
     for action in random_actions(env.action_space, 3, 400):
         observation, reward, terminated, truncated, info = env.step(action)
         assert observation in env.observation_space
-        assert info.keys() | {"end_reason", "invalid_reason"} == names  # recorders keep one array for each name
+        # Recorders keep one array for each name.
+        assert info.keys() | {"end_reason", "invalid_reason"} == names
         assert type(terminated) is bool
         assert type(truncated) is bool
         assert type(info["success"]) is bool
@@ -93,7 +102,9 @@ def test_every_action_at_its_bounds_keeps_the_observation_inside(card: TaskCard)
     env.reset(seed=0)
     for step in range(600):
         if isinstance(space, spaces.Box):
-            action = np.where(rng.random(space.shape) < 0.5, space.low, space.high).astype(space.dtype)
+            action = np.where(rng.random(space.shape) < 0.5, space.low, space.high).astype(
+                space.dtype
+            )
             if step % 50 < 25:
                 action = space.high if step % 100 < 50 else space.low
         else:
@@ -114,12 +125,16 @@ def test_same_seed_same_bytes_over_many_episodes(card: TaskCard) -> None:
 def another_process() -> Iterator[subprocess.Popen[str]]:
     """It gives the digest of each id that it is told, a line each."""
     code = (
-        "import sys, gymnasium, rlbench_suite; sys.path.insert(0, sys.argv[1]); from trajectories import digest\n"
-        "for line in sys.stdin: print('digest', digest(gymnasium.make(line.strip()), 5, 200), flush=True)"
+        "import sys, gymnasium, rlbench_suite; sys.path.insert(0, sys.argv[1]); from trajectories "
+        "import digest\nfor line in sys.stdin: print('digest', "
+        "digest(gymnasium.make(line.strip()), 5, 200), flush=True)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(Path(__file__).parents[1] / "support")],
-        env={**os.environ, "PYTHONHASHSEED": "1"},  # this process has a random one, or another if it is set
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": "1",
+        },  # this process has a random one, or another if it is set
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -128,7 +143,9 @@ def another_process() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.every_id
-def test_same_seed_same_bytes_in_another_process(card: TaskCard, another_process: subprocess.Popen[str]) -> None:
+def test_same_seed_same_bytes_in_another_process(
+    card: TaskCard, another_process: subprocess.Popen[str]
+) -> None:
     assert another_process.stdin
     assert another_process.stdout
     print(card.id, file=another_process.stdin, flush=True)
@@ -143,7 +160,8 @@ def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:
     firsts = {flat(first)}
     for _ in range(5):
         firsts.add(flat(env.reset()[0]))
-    # Texts and tools may begin with equal words, and MarsExplorer with the same view of an open corner.
+    # Texts and tools may begin with equal words, and MarsExplorer with the same view of an open
+    # corner.
     if card.contexts and card.family not in ("text", "tools") and card.name != "MarsExplorer-v0":
         assert len(firsts) == 6
     assert flat(env.reset(seed=0)[0]) == flat(first)
@@ -151,7 +169,10 @@ def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:
 
 def test_an_episode_begun_ahead_is_the_one_that_is_begun_when_due(card: TaskCard) -> None:
     if card.host:
-        pytest.skip("a host simulator draws resets from a generator of its own, which no episode holds (HostEnv)")
+        pytest.skip(
+            "a host simulator draws resets from a generator of its own, which no episode holds "
+            "(HostEnv)"
+        )
     env = gymnasium.make(card.id).unwrapped
     env.reset(seed=5)
     first = env.episode
@@ -169,7 +190,9 @@ def test_view_text_and_pixels_show_the_same_instance(card: TaskCard) -> None:
         env.reset(seed=9)
     for env in (text, pixels):
         for leaf, expected in zip(
-            _leaves(env.unwrapped.episode.state), _leaves(plain.unwrapped.episode.state), strict=True
+            _leaves(env.unwrapped.episode.state),
+            _leaves(plain.unwrapped.episode.state),
+            strict=True,
         ):
             np.testing.assert_array_equal(leaf, expected)
     assert text.unwrapped.task.how_to_act() in text.reset(seed=9)[0]
@@ -182,7 +205,9 @@ def _leaves(tree):
 
 
 def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> None:
-    """The rest of a random episode is the same after a restore, in this environment and in another."""
+    """The rest of a random episode is the same after a restore,
+    in this environment and in another.
+    """
     env, another = (gymnasium.make(card.id, split="test", max_episode_steps=9) for _ in range(2))
     env.reset(seed=1)
     for action in random_actions(env.action_space, 1, 3):
@@ -202,7 +227,9 @@ def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> Non
 
 
 def _play_on(env: gymnasium.Env, actions: list) -> list:
-    """Outcomes of an episode until its end, its value there, and the first observation of the next one."""
+    """Outcomes of an episode until its end, its value there,
+    and the first observation of the next one.
+    """
     outcomes = []
     for action in actions:
         observation, *outcome, info = env.step(action)
@@ -214,7 +241,8 @@ def _play_on(env: gymnasium.Env, actions: list) -> list:
 
 @pytest.mark.parametrize("name", ["DeepSeaTreasure-v0", "Hopper-v0", "SQL-v0"])
 def test_a_time_limit_comes_at_the_step_of_the_restored_state(name: str) -> None:
-    env = TimeLimit(gymnasium.make(f"rlsuite/{name}", max_episode_steps=10), 12)  # one by make, one by hand
+    # One by make, one by hand.
+    env = TimeLimit(gymnasium.make(f"rlsuite/{name}", max_episode_steps=10), 12)
     env.reset(seed=0)
     noop = env.unwrapped.task.noop_action()
     start = env.unwrapped.state
@@ -246,7 +274,13 @@ def test_no_step_follows_the_end(name: str, view: str) -> None:
     """The last treasure is paid once. Every end counts: the task's own, and the time limit's."""
     env = gymnasium.make(f"rlsuite/{name}", view=view, max_episode_steps=30)
     env.reset(seed=0)
-    action = "down" if view == "text" and name.startswith("Deep") else "0 0 0" if view == "text" else None
+    action = (
+        "down"
+        if view == "text" and name.startswith("Deep")
+        else "0 0 0"
+        if view == "text"
+        else None
+    )
     if action is None:
         action = 1 if name.startswith("Deep") else np.zeros(3, np.float32)
     while not any(env.step(action)[2:4]):
@@ -322,14 +356,19 @@ def test_whole_numbers_in_info_keep_their_sign(toys: Path) -> None:
 
 
 def test_settings_that_no_task_has_together_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"No task has .*'gem_compat': True}\. Nearest: rlsuite/SCIMPosition-v0, "):
+    with pytest.raises(
+        ValueError, match=r"No task has .*'gem_compat': True}\. Nearest: rlsuite/SCIMPosition-v0, "
+    ):
         make("rlsuite/PMSMTorque-v0", gem_compat=True, machine="SCIM", goal="position")
-    with pytest.raises(ValueError, match="SCIMTorqueGem-v0 got an unexpected keyword argument 'noise'"):
+    with pytest.raises(
+        ValueError, match="SCIMTorqueGem-v0 got an unexpected keyword argument 'noise'"
+    ):
         make("rlsuite/PMSMTorque-v0", machine="SCIM", gem_compat=True, noise="one percent")
 
 
 def test_choices_make_another_task_of_the_same_id(toys: Path) -> None:
-    plain, windy = make("ToyDrift-v0", friction="none"), make("ToyDrift-v0", push="strong", friction="air")
+    plain = make("ToyDrift-v0", friction="none")
+    windy = make("ToyDrift-v0", push="strong", friction="air")
     assert plain.card is make("ToyDrift-v0").card
     assert windy.card.id == "rlsuite/ToyDrift-v0?friction=air&push=strong"
     assert windy.card.id not in cards()
@@ -348,7 +387,11 @@ def test_choices_make_another_task_of_the_same_id(toys: Path) -> None:
         ("ToyDrift-v0", {"friction": "ar"}, "Did you mean 'air'"),
         ("ToyDrift-v0?fricton=air", {}, "Did you mean 'friction'"),
         ("ToyDrift-v0?friction", {}, "Unknown friction"),
-        ("ToyWalk-v0", {"friction": "air"}, "rlsuite/ToyWalk-v0 got an unexpected keyword argument 'friction'"),
+        (
+            "ToyWalk-v0",
+            {"friction": "air"},
+            "rlsuite/ToyWalk-v0 got an unexpected keyword argument 'friction'",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             make(task_id, **keywords)
@@ -357,7 +400,9 @@ def test_choices_make_another_task_of_the_same_id(toys: Path) -> None:
 def test_an_unknown_keyword_is_refused_in_the_words_of_python() -> None:
     """By which TorchRL learns that it may leave its ``frameskip`` out."""
     for door in (gymnasium.make, gymnasium.make_vec):
-        with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'frameskip'.* Known: .*split"):
+        with pytest.raises(
+            TypeError, match=r"got an unexpected keyword argument 'frameskip'.* Known: .*split"
+        ):
             door("rlsuite/QuadcopterHover-v0", frameskip=1)
 
 
@@ -379,7 +424,9 @@ def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> N
         contexts_of_split = set()
         for _ in range(200):
             env.reset()
-            contexts_of_split.add(b"".join(leaf.tobytes() for leaf in _leaves(env.unwrapped.params)))
+            contexts_of_split.add(
+                b"".join(leaf.tobytes() for leaf in _leaves(env.unwrapped.params))
+            )
         return contexts_of_split
 
     train, test = contexts("train"), contexts("test")
@@ -394,11 +441,11 @@ def test_float64_is_really_double_and_leaves_the_default_alone(card: TaskCard) -
 
     task = card.build(dtype="float64")
     if not card.host:
-        draw = Draw(np.int32(0), np.int32(-1))
+        source = ContextSource(np.int32(0), np.int32(-1))
         with precision(task):
             kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
             action = np.zeros(task.action_space.shape or (), kind)
-            first = jax.eval_shape(lambda seed: begin(task, seed, np.int32(0), draw), seed_key(0))
+            first = jax.eval_shape(lambda seed: begin(task, seed, np.int32(0), source), seed_key(0))
             later = jax.eval_shape(lambda e, a: advance(task, e, a, NO_LIMIT), first[0], action)
         real = {leaf.dtype for leaf in _leaves((first, later)) if leaf.dtype.kind == "f"}
         assert real == {np.dtype(np.float64)}
@@ -415,7 +462,8 @@ def test_float64_runs(name: str) -> None:
         env.step(action)
     assert env.unwrapped.episode.total.dtype == np.float64
     assert np.float32 not in {
-        np.asarray(leaf).dtype for leaf in _leaves((env.unwrapped.episode.state, env.unwrapped.params))
+        np.asarray(leaf).dtype
+        for leaf in _leaves((env.unwrapped.episode.state, env.unwrapped.params))
     }
     assert jnp.zeros(1).dtype == jnp.float32
 
@@ -430,7 +478,9 @@ def test_time_limit_is_truncation(card: TaskCard) -> None:
 
 
 def test_both_flags_are_set_only_where_a_time_limit_meets_the_end(card: TaskCard) -> None:
-    """As with Gymnasium's ``TimeLimit``: it truncates at its step, whether or not the task ends there itself."""
+    """As with Gymnasium's ``TimeLimit``: it truncates at its step,
+    whether or not the task ends there itself.
+    """
     bare = gymnasium.make(card.id, max_episode_steps=-1)
     actions = random_actions(bare.action_space, 4, min(card.horizon, 40))
     bare.reset(seed=4)
@@ -444,7 +494,10 @@ def test_both_flags_are_set_only_where_a_time_limit_meets_the_end(card: TaskCard
     for limit, truncated in ((length, True), (length + 1, False)):
         env = gymnasium.make(card.id, max_episode_steps=limit)
         env.reset(seed=4)
-        assert [env.step(action)[2:4] for action in actions[:length]] == [*flags[:-1], (flags[-1][0], truncated)]
+        assert [env.step(action)[2:4] for action in actions[:length]] == [
+            *flags[:-1],
+            (flags[-1][0], truncated),
+        ]
 
 
 def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
@@ -455,13 +508,19 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
             env.unwrapped.action_masks()
         return
     for _ in range(20):
-        np.testing.assert_array_equal(info["action_mask"].astype(bool), env.unwrapped.action_masks())
+        np.testing.assert_array_equal(
+            info["action_mask"].astype(bool), env.unwrapped.action_masks()
+        )
         if not info["action_mask"].all():
             before = env.unwrapped.episode.state
-            *_, terminated, truncated, invalid = env.step(_illegal(env.action_space, info["action_mask"]))
+            *_, terminated, truncated, invalid = env.step(
+                _illegal(env.action_space, info["action_mask"])
+            )
             assert invalid["invalid_action"]
             assert invalid["invalid_reason"]
-            for leaf, expected in zip(_leaves(before), _leaves(env.unwrapped.episode.state), strict=True):
+            for leaf, expected in zip(
+                _leaves(before), _leaves(env.unwrapped.episode.state), strict=True
+            ):
                 np.testing.assert_array_equal(leaf, expected)
             if terminated or truncated:  # time passes, and it may have been the last turn
                 _, info = env.reset()
@@ -490,6 +549,11 @@ def _illegal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
 
 
 def test_the_module_prefix_needs_no_import() -> None:
-    code = "import gymnasium; e = gymnasium.make('rlbench_suite:rlsuite/SAT-v0'); e.reset(seed=0); print(e.spec.id)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "import gymnasium; e = gymnasium.make('rlbench_suite:rlsuite/SAT-v0'); e.reset(seed=0); "
+        "print(e.spec.id)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "rlsuite/SAT-v0"

@@ -23,7 +23,9 @@ def observed_bytes(env: Any, seed: int, actions: list[Any]) -> list[bytes]:
     steps = [flat(observation)]
     for action in actions:
         observation, reward, terminated, truncated, _ = env.step(action)
-        steps.append(flat(observation) + np.asarray(reward).tobytes() + bytes([terminated, truncated]))
+        steps.append(
+            flat(observation) + np.asarray(reward).tobytes() + bytes([terminated, truncated])
+        )
         if terminated or truncated:
             break
     return steps
@@ -41,7 +43,9 @@ def actions_of_reference(card: TaskCard) -> list[list[Any]]:
 
 @pytest.mark.every_id
 def test_splits_show_different_episodes(card: TaskCard, room_for_many: None) -> None:
-    """Random actions tell the splits apart, or else those of the reference, which looks at what matters."""
+    """Random actions tell the splits apart,
+    or else those of the reference, which looks at what matters.
+    """
     if not card.contexts:
         pytest.skip("one context: the card says so")
     train, test = (gymnasium.make(card.id, split=split) for split in ("train", "test"))

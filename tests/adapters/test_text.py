@@ -1,4 +1,6 @@
-"""The law of the text view: a reply that is no action is played as the no-op action, and pays nothing beyond it."""
+"""The law of the text view: a reply that is no action is played
+as the no-op action, and pays nothing beyond it.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,34 @@ from rlbench_suite.core.registry import cards
 from rlbench_suite.core.task_card import TaskCard
 
 FORGED_NUMBERS = ("٣", "１", "²", "1_0", "0x1", "+-1", "--1", "1e", "infinity", "-inf", "NaN", "")
-JUNK = (*FORGED_NUMBERS, "1e999", " ", "help", "1" * 5000, "\x00\x07", "résumé", "[[[", "__import__('os')")
+JUNK = (
+    *FORGED_NUMBERS,
+    "1e999",
+    " ",
+    "help",
+    "1" * 5000,
+    "\x00\x07",
+    "résumé",
+    "[[[",
+    "__import__('os')",
+)
 STEPS = 4_000
 """Steps that the score law may take of an id, about."""
 FAMILIES_OF_WORDS = ("text", "memory", "tools")
 """Families of tasks in which a reply may conclude, answer or give up."""
 FIRST_ACTIONS, GAMES, FORFEITS = 100, 40, 8
-"""Numbers of first actions that are tried, of episodes in which a forfeit is played, and of forfeits of an id."""
+"""Numbers of first actions that are tried,
+of episodes in which a forfeit is played, and of forfeits of an id.
+"""
 
 
 def shared_info(info: dict[str, Any]) -> dict[str, Any]:
     """Return the entries of ``info`` that both views show."""
-    return {name: value for name, value in info.items() if name not in ("invalid_action", "invalid_reason")}
+    return {
+        name: value
+        for name, value in info.items()
+        if name not in ("invalid_action", "invalid_reason")
+    }
 
 
 def assert_same(tree: Any, expected: Any, why: str) -> None:
@@ -44,11 +62,17 @@ def assert_same(tree: Any, expected: Any, why: str) -> None:
 
 @pytest.mark.every_id
 def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) -> None:
-    limited_text, limited_plain = (gymnasium.make(card.id, view=view, split="test") for view in ("text", "structured"))
+    limited_text, limited_plain = (
+        gymnasium.make(card.id, view=view, split="test") for view in ("text", "structured")
+    )
     text, plain = limited_text.unwrapped, limited_plain.unwrapped
     prompt, _ = limited_text.reset(seed=0)
     limited_plain.reset(seed=0)
-    echoes = (prompt, f"<action>{prompt}</action>", f"{text.task.rules()}\n{text.task.how_to_act()}")
+    echoes = (
+        prompt,
+        f"<action>{prompt}</action>",
+        f"{text.task.rules()}\n{text.task.how_to_act()}",
+    )
     for junk in (*JUNK, *HOSTILE.values(), *echoes):
         why = f"{card.id} after {junk[:20]!r}"
         began = time.process_time()
@@ -56,7 +80,9 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
         assert time.process_time() - began < MAX_READING_SECONDS, why
         observation, *outcome, info = limited_text.step(junk)
         _, *expected_outcome, expected_info = limited_plain.step(plain.task.noop_action())
-        assert_same((outcome, shared_info(info)), (expected_outcome, shared_info(expected_info)), why)
+        assert_same(
+            (outcome, shared_info(info)), (expected_outcome, shared_info(expected_info)), why
+        )
         assert_same(text.episode, plain.episode, why)
         assert info["invalid_action"] is True, why
         assert info["invalid_reason"] in observation, why
@@ -72,7 +98,9 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
 
 @pytest.mark.every_id
 def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
-    """By whole episodes of the no-op action, which is what junk plays; the card knows how far episodes spread."""
+    """By whole episodes of the no-op action, which is what junk plays;
+    the card knows how far episodes spread.
+    """
     env: Any = gymnasium.make(card.id, split="test")
     noop, episodes = env.unwrapped.task.noop_action(), max(2, min(16, STEPS // card.horizon))
     scores = []
@@ -86,13 +114,21 @@ def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
         env.reset()
     measured = card.scores()
     bound = max(measured[player].high for player in ("noop", "random"))
-    width = (measured["noop"].high - measured["noop"].low) / 2 * (measured["noop"].episodes / episodes) ** 0.5
+    width = (
+        (measured["noop"].high - measured["noop"].low)
+        / 2
+        * (measured["noop"].episodes / episodes) ** 0.5
+    )
     assert np.mean(scores) <= card.normalise(bound + 2 * width) + 1e-3
 
 
-@pytest.mark.parametrize("name", [card.name for card in cards().values() if card.family in FAMILIES_OF_WORDS])
+@pytest.mark.parametrize(
+    "name", [card.name for card in cards().values() if card.family in FAMILIES_OF_WORDS]
+)
 def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str) -> None:
-    """By replies that end any episode: of all actions or of some of many, and calls without arguments."""
+    """By replies that end any episode: of all actions
+    or of some of many, and calls without arguments.
+    """
     card = find_card(name)
     text: Any = gymnasium.make(card.id, view="text", split="test").unwrapped
     task, rng = text.task, np.random.default_rng(0)
@@ -106,11 +142,17 @@ def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str)
     mask = text.action_masks() if "action_mask" in info else None
     space = task.action_space
     few = isinstance(space, spaces.Discrete) and space.n <= FIRST_ACTIONS
-    replies = {json.dumps({"name": tool["function"]["name"], "arguments": {}}) for tool in task.tools()}
-    for action in range(space.n) if few else [random_action(rng, space, mask) for _ in range(FIRST_ACTIONS)]:
+    replies = {
+        json.dumps({"name": tool["function"]["name"], "arguments": {}}) for tool in task.tools()
+    }
+    for action in (
+        range(space.n) if few else [random_action(rng, space, mask) for _ in range(FIRST_ACTIONS)]
+    ):
         with suppress(ValueError):  # an action without words
             replies.add(task.spell(np.asarray(action), text.episode.state, text.params))
-    forfeits = [reply for reply in sorted(replies) if all(answered(reply, seed)[0] for seed in range(5))]
+    forfeits = [
+        reply for reply in sorted(replies) if all(answered(reply, seed)[0] for seed in range(5))
+    ]
     measured = card.scores()
     max_score = card.normalise(max(measured[player].high for player in ("noop", "random")))
     for reply in forfeits[:FORFEITS]:
@@ -142,8 +184,19 @@ def test_no_reader_of_numbers_takes_forged_ones(text: str) -> None:
 
 
 def test_readers_of_numbers_take_decimal_notation() -> None:
-    assert [read_integer(text) for text in ("0", "-7", "007", "999999999")] == [0, -7, 7, 999_999_999]
-    assert [read_real(text) for text in ("0", "-.5", "+2.", "2.5e-3", "1E2")] == [0.0, -0.5, 2.0, 0.0025, 100.0]
+    assert [read_integer(text) for text in ("0", "-7", "007", "999999999")] == [
+        0,
+        -7,
+        7,
+        999_999_999,
+    ]
+    assert [read_real(text) for text in ("0", "-.5", "+2.", "2.5e-3", "1E2")] == [
+        0.0,
+        -0.5,
+        2.0,
+        0.0025,
+        100.0,
+    ]
     for text in ("1" * 10, "+1", "1.0"):
         with pytest.raises(ValueError, match="whole number of at most 9 digits"):
             read_integer(text)
@@ -161,7 +214,9 @@ def test_numbers_too_large_for_the_space_are_no_action() -> None:
 
 
 def test_every_info_says_whether_the_reply_was_an_action() -> None:
-    """Also the first one, and those of tasks without masks: recorders keep one array for each name."""
+    """Also the first one, and those of tasks without masks:
+    recorders keep one array for each name.
+    """
     env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
     _, info = env.reset(seed=0)
     assert info["invalid_action"] is False
@@ -175,10 +230,16 @@ def test_the_whole_reply_is_read() -> None:
     env.reset(seed=0)
     *_, info = env.step("right".ljust(MAX_ACTION_CHARACTERS))
     assert "invalid_reason" not in info
-    for reply in ("right".ljust(MAX_ACTION_CHARACTERS + 1), "right".ljust(MAX_ACTION_CHARACTERS) + "up"):
+    for reply in (
+        "right".ljust(MAX_ACTION_CHARACTERS + 1),
+        "right".ljust(MAX_ACTION_CHARACTERS) + "up",
+    ):
         assert reply not in env.action_space
         *_, info = env.step(reply)
-        assert f"at most {MAX_ACTION_CHARACTERS} characters, got {len(reply)}" in info["invalid_reason"]
+        assert (
+            f"at most {MAX_ACTION_CHARACTERS} characters, got {len(reply)}"
+            in info["invalid_reason"]
+        )
 
 
 def test_the_text_view_reads_replies_with_free_text_too() -> None:
@@ -229,8 +290,13 @@ def test_a_task_is_over_when_junk_ends_it() -> None:
 
 
 def test_idle_turns_are_paid_for() -> None:
-    """Ninety-nine turns of junk and one order earn what the same orders earn, far below random play."""
-    text, plain = (gymnasium.make("rlsuite/Inventory-v0", view=view, split="test") for view in ("text", "structured"))
+    """Ninety-nine turns of junk and one order earn what the same orders earn,
+    far below random play.
+    """
+    text, plain = (
+        gymnasium.make("rlsuite/Inventory-v0", view=view, split="test")
+        for view in ("text", "structured")
+    )
     text.reset(seed=0)
     plain.reset(seed=0)
     for _ in range(99):

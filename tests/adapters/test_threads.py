@@ -1,4 +1,6 @@
-"""Threads: one in an environment at a time, the next one refused; environments of their own do not interfere."""
+"""Threads: one in an environment at a time, the next one refused;
+environments of their own do not interfere.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from rlbench_suite.core.registry import cards
 
 HOST_FAMILIES = {"text", "tools", "locomotion", "operations", "memory"}
 """Families whose tasks compute on the host, or keep what they have computed for later episodes."""
-HOST_IDS = [card.id for card in cards().values() if card.family in HOST_FAMILIES and not card.variant]
+HOST_IDS = [
+    card.id for card in cards().values() if card.family in HOST_FAMILIES and not card.variant
+]
 
 
 def test_a_second_thread_is_refused_and_a_copy_is_free() -> None:
@@ -36,7 +40,10 @@ def test_a_second_thread_is_refused_and_a_copy_is_free() -> None:
         refusal = pool.submit(enter).result()
         for copied in (copy.deepcopy(turn), pickle.loads(pickle.dumps(turn))):
             pool.submit(copied.__enter__).result()
-    assert "Two threads use one environment of rlsuite/Some-v0 at the same time: give each thread" in refusal
+    assert (
+        "Two threads use one environment of rlsuite/Some-v0 at the same time: give each thread"
+        in refusal
+    )
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(enter).result() == "entered"
 
@@ -51,14 +58,20 @@ def outcome_in_another_thread(work: Callable[[], object]) -> str:
     return "done"
 
 
-REFUSAL = "Two threads use one environment of rlsuite/{} at the same time: give each thread an environment of its own"
+REFUSAL = (
+    "Two threads use one environment of rlsuite/{} at the same time: give each thread an "
+    "environment of its own"
+)
 
 
 @pytest.mark.parametrize("view", ["structured", "text"])
 @pytest.mark.parametrize(
-    ("name", "owner", "method"), [("QuadcopterHover-v0", "_packed", "_advance"), ("Hopper-v0", "_simulator", "step")]
+    ("name", "owner", "method"),
+    [("QuadcopterHover-v0", "_packed", "_advance"), ("Hopper-v0", "_simulator", "step")],
 )
-def test_a_step_of_another_thread_within_a_step_is_refused(name: str, owner: str, method: str, view: str) -> None:
+def test_a_step_of_another_thread_within_a_step_is_refused(
+    name: str, owner: str, method: str, view: str
+) -> None:
     env: Any = gymnasium.make(f"rlsuite/{name}", view=view).unwrapped
     alone: Any = gymnasium.make(f"rlsuite/{name}", view=view).unwrapped
     action: Any = "no action" if view == "text" else np.zeros(env.action_space.shape, np.float32)

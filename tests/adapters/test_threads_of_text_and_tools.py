@@ -1,4 +1,6 @@
-"""Threads with environments of their own: conversations and tools keep on the host what all of their episodes share."""
+"""Threads with environments of their own:
+conversations and tools keep on the host what all of their episodes share.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,11 @@ from threads import assert_plays_as_alone
 from rlbench_suite.core.registry import cards
 
 pytestmark = pytest.mark.of_variants
-IDS = [card.id for card in cards().values() if card.family in {"text", "tools"} and card.variant and card.installed]
+IDS = [
+    card.id
+    for card in cards().values()
+    if card.family in {"text", "tools"} and card.variant and card.installed
+]
 
 
 @pytest.mark.parametrize("task_id", IDS)

@@ -35,7 +35,9 @@ def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_slow_first_call_is_announced_once(capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        call = waiting.announce_first_call(lambda seconds: time.sleep(seconds) or seconds, "rlsuite/Slow-v0")
+        call = waiting.announce_first_call(
+            lambda seconds: time.sleep(seconds) or seconds, "rlsuite/Slow-v0"
+        )
         assert call(0.3) == 0.3
         assert call(0.1) == 0.1
     out, err = capfd.readouterr()
@@ -53,10 +55,13 @@ def test_a_fast_call_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("patience", "lines"), [(0.01, 1), (600, 0)])
-def test_environments_announce_their_first_programs(tmp_path: Path, patience: float, lines: int) -> None:
+def test_environments_announce_their_first_programs(
+    tmp_path: Path, patience: float, lines: int
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(FIRST_STEP)
     command = [sys.executable, str(script), str(patience)]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
-    assert json.loads(result.stdout) == {"a": 1}  # a pipe holds what the program prints, and nothing else
+    # A pipe holds what the program prints, and nothing else.
+    assert json.loads(result.stdout) == {"a": 1}
     assert result.stderr.count("Compiling the programs of rlsuite/SAT-v0") == lines

@@ -1,4 +1,6 @@
-"""Run work in threads that take turns as often as possible, and compare plays in threads with plays alone."""
+"""Run work in threads that take turns as often as possible,
+and compare plays in threads with plays alone.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def assert_plays_as_alone(task_id: str) -> None:
-    """Play episodes of four seeds in four threads, and compare them with plays one after another."""
+    """Play episodes of four seeds in four threads,
+    and compare them with plays one after another.
+    """
     play(task_id, 0)  # compiles
     seeds = range(1, 5)
     together = in_threads(4, lambda number: play(task_id, seeds[number]))

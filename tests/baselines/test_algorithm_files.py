@@ -20,7 +20,9 @@ ALGORITHMS = (
 
 
 def project_imports(path: Path) -> set[str]:
-    """List the modules of this package that a file imports when it runs, imports for type checkers excluded."""
+    """List the modules of this package that a file imports when it runs,
+    imports for type checkers excluded.
+    """
     modules: set[str] = set()
     for node in ast.parse(path.read_text()).body:
         if not isinstance(node, ast.ImportFrom):
@@ -41,4 +43,6 @@ def test_a_reader_opens_three_files_more_at_most(name: str) -> None:
 def test_agents_know_nothing_of_exports() -> None:
     for path in BASELINES.rglob("*.py"):
         modules = project_imports(path)
-        assert not [module for module in modules if module.startswith("rlbench_suite.evaluation.deploy")], path
+        assert not [
+            module for module in modules if module.startswith("rlbench_suite.evaluation.deploy")
+        ], path

@@ -1,4 +1,6 @@
-"""Model-based PPO: what the models learn, what is left out, and problems whose answers are known."""
+"""Model-based PPO: what the models learn, what is left out,
+and problems whose answers are known.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,9 @@ from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 SMALL = {
-    "num_envs": 8, "num_steps": 64, "hidden": (16,), "model_hidden": (16,), "members": 3, "model_updates": 400,
-    "model_batch": 64, "model_rate": 3e-3, "starts": 32, "horizon": 4, "practices": 8, "minibatches": 4,
-    "reports": 2, "dropout": 0.34,
+    "num_envs": 8, "num_steps": 64, "hidden": (16,), "model_hidden": (16,), "members": 3,
+    "model_updates": 400, "model_batch": 64, "model_rate": 3e-3, "starts": 32, "horizon": 4,
+    "practices": 8, "minibatches": 4, "reports": 2, "dropout": 0.34,
 }  # fmt: skip
 TARGET, CHAIN = Target(), Chain()
 """One object each: programs compiled for a task are found again."""
@@ -51,7 +53,8 @@ def trained(agent: Any, task: Any, seed: int = 0) -> Any:
 
 
 def plant(count: int) -> tuple[Real, np.ndarray]:
-    """Steps of a plant of two features: x' = x + A (x, u) + noise, whose second part is twice as loud; reward x0 - u0.
+    """Steps of a plant of two features: x' = x + A (x, u) + noise,
+    whose second part is twice as loud; reward x0 - u0.
 
     The episode ends where x0 > 1.
     """
@@ -60,22 +63,31 @@ def plant(count: int) -> tuple[Real, np.ndarray]:
     x, u = rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 2))
     noise = rng.normal(size=(count, 2)) * [0.05, 0.1]
     arrays = x, u, x[:, 0] - u[:, 0], x + np.concatenate([x, u], 1) @ gain + noise, x[:, 0] > 1
-    return Real(*(jnp.asarray(array, bool if array.dtype == bool else jnp.float32) for array in arrays)), gain
+    return Real(
+        *(jnp.asarray(array, bool if array.dtype == bool else jnp.float32) for array in arrays)
+    ), gain
 
 
 def test_the_models_learn_a_plant_its_noise_and_where_it_ends() -> None:
     """Mean, noise and end of a known linear plant, on states that were not seen."""
     flat = flatten_task(TARGET, "this test")
-    config = Config(total_steps=1, members=2, model_hidden=(32,), model_updates=1_500, model_rate=3e-3, starts=8)
+    config = Config(
+        total_steps=1, members=2, model_hidden=(32,), model_updates=1_500, model_rate=3e-3, starts=8
+    )
     real, gain = plant(20_000)
     buffer = ReplayBuffer.empty(real, 20_000).write(real)
     moments = Moments.initial(2).update(real.x)
     outputs = jnp.concatenate([real.next_x - real.x, real.reward[:, None]], -1)
-    ensemble = Ensemble.initial(config, 4, 2, 0)._replace(moments=Moments.initial(3).update(outputs))
-    ensemble = jax.jit(lambda ensemble: fit(flat, config, ensemble, moments, buffer, jax.random.key(0)))(ensemble)
+    ensemble = Ensemble.initial(config, 4, 2, 0)._replace(
+        moments=Moments.initial(3).update(outputs)
+    )
+    ensemble = jax.jit(
+        lambda ensemble: fit(flat, config, ensemble, moments, buffer, jax.random.key(0))
+    )(ensemble)
 
     rng = np.random.default_rng(1)
-    x, u = rng.normal(size=(500, 2)).astype(np.float32), rng.uniform(-1, 1, (500, 2)).astype(np.float32)
+    x = rng.normal(size=(500, 2)).astype(np.float32)
+    u = rng.uniform(-1, 1, (500, 2)).astype(np.float32)
     deviation = np.sqrt(np.asarray(ensemble.moments.variance))
     for k in range(config.members):
         layers = jax.tree.map(lambda leaf, k=k: leaf[k], ensemble.layers)
@@ -97,12 +109,15 @@ def test_the_best_rollouts_of_each_start_are_left_out() -> None:
     worst = drop_best(config, Transition(names, None, names, reward, reward, names, flags, flags))
     assert worst.reward.shape == (2, 6, 1)
     assert worst.x.shape == (2, 6, 1, 1)
-    assert sorted(worst.x[0].ravel().tolist()) == sorted([0, 6, 4, 10, 2, 8])  # member * 3 + start: the worse half
+    # Member * 3 + start: the worse half.
+    assert sorted(worst.x[0].ravel().tolist()) == sorted([0, 6, 4, 10, 2, 8])
     np.testing.assert_array_equal(worst.reward.sum(0).ravel(), returns.ravel()[worst.x[1].ravel()])
 
 
 def test_imagined_steps_are_those_of_the_models() -> None:
-    """Without noise in models of zero weights every step changes features and reward by the mean of the real ones."""
+    """Without noise in models of zero weights every step changes features
+    and reward by the mean of the real ones.
+    """
     flat = flatten_task(TARGET, "this test")
     config = Config(total_steps=1, members=2, starts=4, horizon=3, dropout=0.0)
     real, _ = plant(64)
@@ -112,7 +127,9 @@ def test_imagined_steps_are_those_of_the_models() -> None:
     *first_layers, last = jax.tree.map(lambda leaf: 0 * leaf, ensemble.layers)
     quiet = np.array([0, 0, -100, -100, -100], np.float32)  # means, log variances, logit of an end
     moments = Moments(jnp.array([0.25, 3.0]), jnp.array([1e-9, 1e-9]), jnp.float32(1))
-    ensemble = ensemble._replace(layers=(*first_layers, last._replace(bias=last.bias + quiet)), moments=moments)
+    ensemble = ensemble._replace(
+        layers=(*first_layers, last._replace(bias=last.bias + quiet)), moments=moments
+    )
     actor = Networks.initial(flat, config, 0).actor
     rollouts = imagine(flat, config, actor, Moments.initial(1), ensemble, buffer, jax.random.key(0))
     assert rollouts.reward.shape == (3, 8, 1)
@@ -124,7 +141,9 @@ def test_imagined_steps_are_those_of_the_models() -> None:
 
 
 def test_it_steers_to_the_target_and_walks_the_chain() -> None:
-    np.testing.assert_allclose(play(TARGET, trained(STEERING, TARGET), range(4)).actions[0, 0], [3, -1], atol=0.15)
+    np.testing.assert_allclose(
+        play(TARGET, trained(STEERING, TARGET), range(4)).actions[0, 0], [3, -1], atol=0.15
+    )
     np.testing.assert_array_equal(play(CHAIN, trained(WALKING, CHAIN), range(4)).length, 4)
 
 
@@ -132,7 +151,9 @@ def test_the_same_seed_gives_the_same_bits_and_a_policy_survives_its_file(tmp_pa
     policy, same_seed, different_seed = (trained(STEERING, TARGET, seed) for seed in (3, 3, 4))
     first = jax.tree.leaves(policy)
     assert all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(same_seed), strict=True))
-    assert not all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(different_seed), strict=True))
+    assert not all(
+        np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(different_seed), strict=True)
+    )
     path = str(tmp_path / "policy.safetensors")
     STEERING.save(policy, path)
     loaded = STEERING.load(path, TARGET)
@@ -150,7 +171,9 @@ def test_real_steps_are_stored_as_they_happened() -> None:
     assert filled == config.chunk * config.batch
     real: Real = jax.tree.map(lambda leaf: np.asarray(leaf)[:filled], training.buffer.experience)
     place, following = real.x.argmax(1), real.next_x.argmax(1)
-    np.testing.assert_array_equal(following, np.clip(place + np.where(real.action[:, 0] == 1, 1, -1), 0, 4))
+    np.testing.assert_array_equal(
+        following, np.clip(place + np.where(real.action[:, 0] == 1, 1, -1), 0, 4)
+    )
     np.testing.assert_array_equal(real.terminated, following == 4)
     np.testing.assert_array_equal(real.reward, following == 4)
 
@@ -173,7 +196,10 @@ def test_what_it_cannot_play_it_says() -> None:
         ({"dropout": 1.0}, r"dropout is a number in \[0, 1\), got 1.0"),
         ({"recurrent": "gru"}, "mbppo has no memory"),
         ({"stagger": True}, "stagger must be False"),
-        ({"starts": 1, "horizon": 1, "minibatches": 3}, "minibatches=3 must divide the imagined steps, 1 starts x 4"),
+        (
+            {"starts": 1, "horizon": 1, "minibatches": 3},
+            "minibatches=3 must divide the imagined steps, 1 starts x 4",
+        ),
         ({"membres": 3}, "Did you mean 'members'"),
     ],
 )

@@ -25,7 +25,9 @@ def planner(task: Any, **settings: Any) -> Any:
 
 
 def first(task: Any, count: int) -> Episode:
-    return first_episodes(task, np.stack([seed_key(seed) for seed in range(count)]), "test").episodes
+    return first_episodes(
+        task, np.stack([seed_key(seed) for seed in range(count)]), "test"
+    ).episodes
 
 
 class Table(NamedTuple):
@@ -85,7 +87,9 @@ class Point(NamedTuple):
 
 
 class PointMass(Toy):
-    """A point mass, pushed by at most 2 m/s^2 in steps of 0.2 s; x^2 + 0.1 v^2 + 0.1 u^2 is paid for."""
+    """A point mass, pushed by at most 2 m/s^2 in steps of 0.2 s;
+    x^2 + 0.1 v^2 + 0.1 u^2 is paid for.
+    """
 
     def __init__(self) -> None:
         super().__init__(horizon=10)
@@ -109,7 +113,9 @@ def test_plans_of_a_point_mass_come_near_the_riccati_equation() -> None:
     a, b = np.array([[1, 0.2], [0, 1]]), np.array([[0.0], [0.2]])
     q, r = np.diag([1, 0.1]), np.array([[0.1]])
     value = np.zeros((2, 2))
-    for _ in range(10):  # the finite-horizon recursion; its controls stay inside the bounds from these starts
+    for _ in range(
+        10
+    ):  # the finite-horizon recursion; its controls stay inside the bounds from these starts
         gain = np.linalg.solve(r + b.T @ value @ b, b.T @ value @ a)
         value = q + a.T @ value @ (a - b @ gain)
     start = first(task, 16).state
@@ -132,7 +138,8 @@ class Coin(Toy):
 def test_the_planner_does_not_see_the_coins_of_the_episode() -> None:
     record = play(Coin(), planner(Coin(), horizon=2, samples=16), range(64))
     guesses = 64 * 50
-    assert abs(record.total.sum() - guesses / 2) < 4 * np.sqrt(guesses / 4)  # four standard deviations of chance
+    # Four standard deviations of chance.
+    assert abs(record.total.sum() - guesses / 2) < 4 * np.sqrt(guesses / 4)
 
 
 class Umbrella(Toy):
@@ -144,7 +151,11 @@ class Umbrella(Toy):
 
 def test_scenarios_weigh_luck() -> None:
     alone, together = (
-        play(Umbrella(), planner(Umbrella(), horizon=1, samples=8, iterations=1, scenarios=n), range(64)).actions.mean()
+        play(
+            Umbrella(),
+            planner(Umbrella(), horizon=1, samples=8, iterations=1, scenarios=n),
+            range(64),
+        ).actions.mean()
         for n in (1, 64)
     )
     assert together > 0.97
@@ -168,7 +179,10 @@ def test_a_plan_begins_with_noop_and_a_budget_buys_samples() -> None:
     memory = planner(PointMass(), horizon=4).initial(None)
     assert memory.plan.shape == (4, 1)
     assert not memory.plan.any()
-    samples = [Config(**MPC().hyperparameters(PointMass(), budget)).samples for budget in ("smoke", "quick", "full")]
+    samples = [
+        Config(**MPC().hyperparameters(PointMass(), budget)).samples
+        for budget in ("smoke", "quick", "full")
+    ]
     assert samples == sorted(set(samples))
 
 

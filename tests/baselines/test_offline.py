@@ -61,13 +61,19 @@ def use_dataset(monkeypatch: pytest.MonkeyPatch, steps: Transitions) -> None:
 
 def steps_of(observation: np.ndarray, action: np.ndarray, reward: np.ndarray) -> Transitions:
     observation, action = observation.astype(np.float32), action.astype(np.float32)
-    return Transitions(observation, action, reward.astype(np.float32), observation, np.ones(len(observation), bool))
+    return Transitions(
+        observation, action, reward.astype(np.float32), observation, np.ones(len(observation), bool)
+    )
 
 
 def trained(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
     *progress, policy = agent.train(task, seed=seed, budget="smoke")
     assert all(isinstance(event, Progress) for event in progress)
-    assert progress[-1].steps == progress[-1].total_steps >= agent.hyperparameters(task, "smoke")["total_steps"]
+    assert (
+        progress[-1].steps
+        == progress[-1].total_steps
+        >= agent.hyperparameters(task, "smoke")["total_steps"]
+    )
     return policy
 
 
@@ -78,7 +84,9 @@ def choose_action(policy: Any, observation: float) -> np.ndarray:
 
 @pytest.fixture
 def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A player that aims at (2, 0) where 0 is seen and at (1, 1) where 1 is, with a shaking hand."""
+    """A player that aims at (2, 0) where 0 is seen and
+    at (1, 1) where 1 is, with a shaking hand.
+    """
     rng = np.random.default_rng(0)
     observation = rng.integers(0, 2, (4_000, 1))
     action = np.where(observation == 0, [2.0, 0.0], [1.0, 1.0]) + rng.uniform(-0.8, 0.8, (4_000, 2))
@@ -89,9 +97,8 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cloning_gives_the_mean_action_of_each_state(noisy: None) -> None:
     policy = trained(BC(total_steps=3_000, hidden=(32,)), Room())
-    np.testing.assert_allclose(
-        choose_action(policy, 0), [2, 0], atol=0.08
-    )  # the mean of 2,000 such draws is within 0.03
+    # The mean of 2,000 such draws is within 0.03.
+    np.testing.assert_allclose(choose_action(policy, 0), [2, 0], atol=0.08)
     np.testing.assert_allclose(choose_action(policy, 1), [1, 1], atol=0.08)
 
 
@@ -114,7 +121,9 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     algorithm = TD3WithCloning()
     learning: LearnerState = algorithm.start(_flat(), config, 0)
     flat = jax.tree.map(np.zeros_like, learning.target_critics)
-    constant_critics = tuple((*critic[:-1], critic[-1]._replace(bias=np.ones(1, np.float32))) for critic in flat)
+    constant_critics = tuple(
+        (*critic[:-1], critic[-1]._replace(bias=np.ones(1, np.float32))) for critic in flat
+    )
     learning = learning._replace(target_critics=constant_critics)
     for over, expected in ((False, 1.0), (True, 0.01)):
         batch = Batch(units, units, units[:, 0], units, np.full(5, over))
@@ -135,7 +144,10 @@ def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
     for step in range(1, 5):
         previous, learning = learning, algorithm.step(config, learning, batch, jax.random.key(step))
         moved = [
-            any(not np.array_equal(a, b) for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True))
+            any(
+                not np.array_equal(a, b)
+                for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True)
+            )
             for old, new in ((previous.critics, learning.critics), (previous.actor, learning.actor))
         ]
         assert moved == [True, step % 2 == 0]
@@ -143,7 +155,8 @@ def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
 
 def test_observations_are_normalised_over_the_dataset(noisy: None) -> None:
     batch, moments = offline_agent.read_dataset(Room(), "medium")
-    np.testing.assert_allclose([batch.x.mean(), batch.x.std()], [0, 1], atol=3e-3)  # 0.001 is added to the deviation
+    # 0.001 is added to the deviation.
+    np.testing.assert_allclose([batch.x.mean(), batch.x.std()], [0, 1], atol=3e-3)
     raw = jnp.array([[0.0], [1.0]])
     np.testing.assert_allclose(np.unique(moments.normalise(raw)), np.unique(batch.x), rtol=1e-5)
     assert np.abs(batch.action).max() <= 1
@@ -153,7 +166,9 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(noisy: None) 
     def weights(seed: int) -> list[np.ndarray]:
         return [
             np.asarray(leaf)
-            for leaf in jax.tree.leaves(trained(TD3BC(total_steps=300, hidden=(8,)), Room(), seed).actor)
+            for leaf in jax.tree.leaves(
+                trained(TD3BC(total_steps=300, hidden=(8,)), Room(), seed).actor
+            )
         ]
 
     first, same_seed, different_seed = weights(3), weights(3), weights(4)
@@ -185,7 +200,9 @@ def test_what_cannot_be_played_is_said_before_anything_runs(name: str) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offline_agent, "find_spec", lambda name: None if name == "minari" else object())
+    monkeypatch.setattr(
+        offline_agent, "find_spec", lambda name: None if name == "minari" else object()
+    )
     with pytest.raises(ImportError, match=r"pip install 'rlbench-suite\[data\]'"):
         registry.agent("bc")
 
@@ -197,7 +214,9 @@ def test_a_changed_dataset_is_not_learned_from(root: Path) -> None:
     file = access.build(entry) / "data" / "main_data.hdf5"
     with h5py.File(file, "a") as opened:
         opened["episode_0/actions"][0] = 0
-    with pytest.raises(ValueError, match=r"was changed since it was built.*rlsuite-data build --force"):
+    with pytest.raises(
+        ValueError, match=r"was changed since it was built.*rlsuite-data build --force"
+    ):
         next(iter(BC(dataset="expert").train(entry.card.build(), seed=0, budget="smoke")))
     access.build(entry, force=True)
 
@@ -205,19 +224,28 @@ def test_a_changed_dataset_is_not_learned_from(root: Path) -> None:
 def score(agent: OfflineAgent) -> float:
     task = registry.card(HOVER).build()
     return task.card.normalise(
-        float(evaluate(task, trained(agent, task, 0), evaluation_seeds(task.card, 0, "smoke")).total.mean())
+        float(
+            evaluate(
+                task, trained(agent, task, 0), evaluation_seeds(task.card, 0, "smoke")
+            ).total.mean()
+        )
     )
 
 
 @pytest.mark.slow
 def test_cloning_the_expert_flies() -> None:
-    """Data that are not there are built. Seeds 0 and 1 reached 0.90 when this was written; the data have 0.99."""
+    """Data that are not there are built.
+
+    Seeds 0 and 1 reached 0.90 when this was written; the data have 0.99.
+    """
     assert score(BC(dataset="expert")) >= 0.8
 
 
 @pytest.mark.slow
 def test_td3_bc_flies_better_than_who_made_its_data() -> None:
-    """Seeds 0 and 1 reached 0.96 and 0.94 when this was written; the data have 0.49, cloning them gives some 0.65."""
+    """Seeds 0 and 1 reached 0.96 and 0.94 when this was written;
+    the data have 0.49, cloning them gives some 0.65.
+    """
     dataset_score = access.find("hover/medium").score
     assert dataset_score is not None
     assert score(TD3BC()) >= dataset_score + 0.1

@@ -19,7 +19,11 @@ def test_equal_policies_are_equal_files(tmp_path: Path):
     header = json.loads(content[8:end])
     written = []
     for order in (1, -1):
-        reordered = dict(list((header | {"__metadata__": dict(list(metadata.items())[::order])}).items())[::order])
+        reordered = dict(
+            list((header | {"__metadata__": dict(list(metadata.items())[::order])}).items())[
+                ::order
+            ]
+        )
         text = json.dumps(reordered).encode()
         path = tmp_path / str(order)
         checkpoint.write_bytes(str(path), len(text).to_bytes(8, "little") + text + content[end:])

@@ -11,7 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import yaml
-from toy_tasks import Bandit, CartPole, Chain, CostlyBandit, Digits, Target, Toy, TwoAgents, TwoObjectives
+from toy_tasks import (
+    Bandit,
+    CartPole,
+    Chain,
+    CostlyBandit,
+    Digits,
+    Target,
+    Toy,
+    TwoAgents,
+    TwoObjectives,
+)
 
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.baselines.configuration import FOLDER, configure
@@ -27,17 +37,28 @@ from rlbench_suite.core.episode import seed_key
 from rlbench_suite.evaluation.deploy.network import normalise
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
-SMALL = {"num_envs": 16, "num_steps": 16, "minibatches": 2, "hidden": (16,), "reports": 2, "learning_rate": 1e-2}
+SMALL = {
+    "num_envs": 16,
+    "num_steps": 16,
+    "minibatches": 2,
+    "hidden": (16,),
+    "reports": 2,
+    "learning_rate": 1e-2,
+}
 
 
 def trained(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
-    *progress, policy = PPO(**SMALL, total_steps=steps, **overrides).train(task, seed=seed, budget="smoke")
+    *progress, policy = PPO(**SMALL, total_steps=steps, **overrides).train(
+        task, seed=seed, budget="smoke"
+    )
     assert all(isinstance(event, Progress) for event in progress)
     assert progress[-1].steps == progress[-1].total_steps >= steps
     return policy
 
 
-@pytest.mark.parametrize(("task", "best"), [(Bandit(masked=False), 16.0), (Bandit(masked=True), 12.0)])
+@pytest.mark.parametrize(
+    ("task", "best"), [(Bandit(masked=False), 16.0), (Bandit(masked=True), 12.0)]
+)
 def test_bandit_finds_the_best_legal_arm(task: Bandit, best: float) -> None:
     record = play(task, trained(task, 10_000), range(4))
     np.testing.assert_array_equal(record.total, best)
@@ -71,11 +92,14 @@ def test_weights_decide_between_objectives(weights: tuple[float, float], arm: in
 
 
 def test_agents_share_a_policy_and_act_on_what_each_sees() -> None:
-    np.testing.assert_array_equal(play(TwoAgents(), trained(TwoAgents(), 8_000), range(2)).actions[0, 0], [0, 1])
+    np.testing.assert_array_equal(
+        play(TwoAgents(), trained(TwoAgents(), 8_000), range(2)).actions[0, 0], [0, 1]
+    )
 
 
 def test_a_time_limit_does_not_end_the_value() -> None:
-    """One state that pays 1 for ever is worth 1 / (1 - gamma) = 5, though every episode is cut off after 4 steps.
+    """One state that pays 1 for ever is worth 1 / (1 - gamma) = 5,
+    though every episode is cut off after 4 steps.
 
     Taking the cut for an end would give at most 1 + .8 + .64 + .512 = 2.95.
     """
@@ -90,7 +114,9 @@ def test_a_time_limit_does_not_end_the_value() -> None:
 
 
 def test_staggered_time_limits_fall_evenly_over_an_episode() -> None:
-    """Episodes of 8 steps in 16 environments: two end at every step, not sixteen at every eighth."""
+    """Episodes of 8 steps in 16 environments:
+    two end at every step, not sixteen at every eighth.
+    """
     flat = flatten_task(Toy(horizon=8), "ppo")
     config = Config(total_steps=1, num_envs=16, num_steps=16, hidden=(4,), stagger=True)
 
@@ -126,7 +152,9 @@ def test_advantages_are_those_of_a_plain_loop() -> None:
             error = reward[t, e] + gamma * following - value[t, e]
             later = error + (0.0 if over[t, e] else gamma * lam * later)
             expected[t, e] = later
-    computed = advantages(*map(jnp.asarray, (reward, value, next_value, terminated, over)), gamma, lam)
+    computed = advantages(
+        *map(jnp.asarray, (reward, value, next_value, terminated, over)), gamma, lam
+    )
     np.testing.assert_allclose(computed, expected, rtol=1e-5, atol=1e-5)  # float32
 
 
@@ -142,7 +170,9 @@ def test_moments_are_those_of_all_that_was_seen() -> None:
 
 
 def test_a_count_of_rows_that_is_full_stays_and_leaves_moments_finite() -> None:
-    """float32 counts no further than 2**24 batches; a later batch then has the weight of the last one that counted."""
+    """float32 counts no further than 2**24 batches;
+    a later batch then has the weight of the last one that counted.
+    """
     full = Moments(jnp.zeros(2), jnp.ones(2), jnp.float32(2**24 * 64))
     later = full.update(jnp.full((64, 2), 3.0))
     assert float(later.count) >= float(full.count)
@@ -151,7 +181,9 @@ def test_a_count_of_rows_that_is_full_stays_and_leaves_moments_finite() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -273.15])
-def test_a_feature_that_never_changed_in_training_may_change_a_little_afterwards(value: float) -> None:
+def test_a_feature_that_never_changed_in_training_may_change_a_little_afterwards(
+    value: float,
+) -> None:
     """Divided by a deviation of about zero, it used to jump to the limit of ten deviations."""
     moments = Moments.initial(2)
     varied = np.random.default_rng(0).normal(size=(20, 64)).astype(np.float32)
@@ -167,7 +199,15 @@ def test_a_feature_that_never_changed_in_training_may_change_a_little_afterwards
 
 def test_the_learning_rate_falls_to_zero_over_a_run() -> None:
     """Also with simulators of the host, which learn by the same function."""
-    config = Config(total_steps=2_000, num_envs=16, num_steps=16, minibatches=2, epochs=2, hidden=(16,), reports=2)
+    config = Config(
+        total_steps=2_000,
+        num_envs=16,
+        num_steps=16,
+        minibatches=2,
+        epochs=2,
+        hidden=(16,),
+        reports=2,
+    )
     compiled = programs(Bandit(masked=False), config)
     state = compiled.start(0)
     for _ in range(config.chunks):
@@ -175,12 +215,17 @@ def test_the_learning_rate_falls_to_zero_over_a_run() -> None:
     count = next(leaf for leaf in jax.tree.leaves(state.optimiser) if leaf.dtype == jnp.int32)
     assert int(count) == config.chunks * config.chunk * config.epochs * config.minibatches
     later, _ = compiled.chunk(state)  # beyond the end of the schedule nothing is learned
-    for weights, later_weights in zip(jax.tree.leaves(state.networks), jax.tree.leaves(later.networks), strict=True):
+    for weights, later_weights in zip(
+        jax.tree.leaves(state.networks), jax.tree.leaves(later.networks), strict=True
+    ):
         np.testing.assert_array_equal(weights, later_weights)
 
 
 def test_a_solved_task_is_not_forgotten() -> None:
-    """CartPole by the settings of a task that has none of its own. Without scaled rewards half of the seeds lose it."""
+    """CartPole by the settings of a task that has none of its own.
+
+    Without scaled rewards half of the seeds lose it.
+    """
     task = CartPole()
     agent = PPO(num_envs=8, num_steps=64, total_steps=60_000)
     assert agent.config(task, "smoke").scale_rewards
@@ -190,7 +235,9 @@ def test_a_solved_task_is_not_forgotten() -> None:
 
 
 def test_rewards_are_scaled_on_every_family_that_was_not_tuned_without_it() -> None:
-    """Tasks of this package keep the scale of their rewards unless their own settings ask for another one."""
+    """Tasks of this package keep the scale of their rewards
+    unless their own settings ask for another one.
+    """
     path = FOLDER / "ppo.yaml"
     settings = yaml.safe_load(path.read_text())
     for card in registry.all_cards().values():
@@ -216,15 +263,21 @@ def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
     networks = [Networks.initial(flat, config, seed) for seed in seeds]
 
     def run(networks: Networks, seed: jax.Array, stream: Stream) -> Any:
-        return ppo.train_chunk(flat, config, ppo.start(flat, config, networks, seed, stream))[0].networks
+        return ppo.train_chunk(flat, config, ppo.start(flat, config, networks, seed, stream))[
+            0
+        ].networks
 
-    runs = [(networks[i], seed_key(i), begin_episodes(task, seed_key(i), config.num_envs)) for i in seeds]
+    runs = [
+        (networks[i], seed_key(i), begin_episodes(task, seed_key(i), config.num_envs))
+        for i in seeds
+    ]
     together = jax.jit(jax.vmap(run))(*jax.tree.map(lambda *leaves: np.stack(leaves), *runs))
     alone = jax.jit(run)
     for i in seeds:
         single = alone(*runs[i])
         for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(single), strict=True):
-            np.testing.assert_allclose(a[i], b, rtol=1e-3, atol=1e-4)  # sums in another order, over two updates
+            # Sums in another order, over two updates.
+            np.testing.assert_allclose(a[i], b, rtol=1e-3, atol=1e-4)
 
 
 def test_a_policy_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:

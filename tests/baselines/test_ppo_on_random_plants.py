@@ -1,4 +1,6 @@
-"""The benchmark of PPO on random plants: the reference player scores 1, the better of random and idle play 0."""
+"""The benchmark of PPO on random plants: the reference player scores 1,
+the better of random and idle play 0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Asymmetric actor and critic: what is privileged teaches the critic, and the policy never sees it."""
+"""Asymmetric actor and critic: what is privileged teaches the critic,
+and the policy never sees it.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     """1 or -1 a step for ever is worth 5 or -5 at gamma 0.8; who is not told can only say 0."""
     task = Weather()
     agent = PPO(
-        num_envs=16, num_steps=16, minibatches=2, hidden=(16,), memory=4, reports=2, learning_rate=1e-2,
-        total_steps=60_000, gamma=0.8, recurrent=recurrent, scale_rewards=False,
+        num_envs=16, num_steps=16, minibatches=2, hidden=(16,), memory=4, reports=2,
+        learning_rate=1e-2, total_steps=60_000, gamma=0.8, recurrent=recurrent, scale_rewards=False,
     )  # fmt: skip
     config = agent.config(task, "smoke")
     compiled = programs(task, config)
@@ -43,12 +45,17 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     "name", ["QuadcopterHoverLearningToFly-v0", "PMSMSpeedSensorless-v0", "QuadcopterHoverRough-v0"]
 )
 def test_it_tells_what_the_observation_does_not(name: str) -> None:
-    """Privileged numbers follow from state and context alone, even if the observation is noisy or silent."""
+    """Privileged numbers follow from state and context alone,
+    even if the observation is noisy or silent.
+    """
     env = gymnasium.make(f"rlsuite/{name}")
     observation, info = env.reset(seed=1)
     task, privileged = env.unwrapped.task, info["privileged"]
     np.testing.assert_allclose(
-        privileged, task.privileged(env.unwrapped.episode.state, env.unwrapped.params), rtol=1e-5, atol=1e-6
+        privileged,
+        task.privileged(env.unwrapped.episode.state, env.unwrapped.params),
+        rtol=1e-5,
+        atol=1e-6,
     )
     assert privileged in task.privileged_space
     if name == "QuadcopterHoverLearningToFly-v0":

@@ -45,19 +45,28 @@ def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
     assert PPO().hyperparameters(hidden, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="gru").hyperparameters(observed, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="none").hyperparameters(hidden, "smoke")["recurrent"] == "none"
-    with pytest.raises(ValueError, match="minibatches=3 must divide the number of sequences, 16 envir"):
+    with pytest.raises(
+        ValueError, match="minibatches=3 must divide the number of sequences, 16 envir"
+    ):
         PPO(num_envs=16, num_steps=3, minibatches=3).hyperparameters(hidden, "smoke")
 
 
 def test_the_unit_is_the_published_one() -> None:
-    """Cho et al. 2014, eqs. 5 to 8, one number at a time in float64, the reset gate after the product as in cuDNN."""
+    """Cho et al. 2014, eqs. 5 to 8, one number at a time in float64,
+    the reset gate after the product as in cuDNN.
+    """
     rng = np.random.default_rng(0)
     unit = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), GRU.initial(rng, 3, 4))
     x, memory = rng.normal(size=3), rng.normal(size=4)
     expected = np.zeros(4)
     for i in range(4):
-        of_input = [x @ unit.inputs.weight[:, g * 4 + i] + unit.inputs.bias[g * 4 + i] for g in range(3)]
-        of_memory = [memory @ unit.recurrence.weight[:, g * 4 + i] + unit.recurrence.bias[g * 4 + i] for g in range(3)]
+        of_input = [
+            x @ unit.inputs.weight[:, g * 4 + i] + unit.inputs.bias[g * 4 + i] for g in range(3)
+        ]
+        of_memory = [
+            memory @ unit.recurrence.weight[:, g * 4 + i] + unit.recurrence.bias[g * 4 + i]
+            for g in range(3)
+        ]
         reset, keep = (1 / (1 + np.exp(-(of_input[g] + of_memory[g]))) for g in range(2))
         expected[i] = keep * memory[i] + (1 - keep) * np.tanh(of_input[2] + reset * of_memory[2])
     next_memory = jax.tree.map(jnp.asarray, unit)(jnp.asarray(x), jnp.asarray(memory))
@@ -65,8 +74,9 @@ def test_the_unit_is_the_published_one() -> None:
 
 
 def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() -> None:
-    """Two rollouts, cut in the middle of episodes: from the stored first memories and the ends of episodes alone, the
-    same memories come out, and an episode's first step knows nothing of the one before.
+    """Two rollouts, cut in the middle of episodes: from the stored first memories and the ends of
+    episodes alone, the same memories come out, and an episode's first step knows nothing of the one
+    before.
     """
     agent = PPO(**SMALL | {"num_steps": 9, "minibatches": 1})
     config = agent.config(CUE, "smoke")
@@ -83,7 +93,9 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
         np.testing.assert_allclose(again, memories, rtol=1e-4, atol=1e-6)
         over = np.asarray(transitions.over)
         assert over.any()
-        first = base.networks.actor.unit(base.moments.normalise(transitions.x), jnp.zeros_like(memories))
+        first = base.networks.actor.unit(
+            base.moments.normalise(transitions.x), jnp.zeros_like(memories)
+        )
         begins = np.nonzero(over[:-1])
         np.testing.assert_allclose(memories[1:][begins], first[1:][begins], rtol=1e-4, atol=1e-6)
         assert not np.allclose(memories[2], first[2])
@@ -146,4 +158,6 @@ def test_the_same_seed_gives_the_same_bits_and_weights_survive_saving(tmp_path: 
     for a, b, c in zip(*map(jax.tree.leaves, (policy, again, loaded)), strict=True):
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(a, c)
-    np.testing.assert_array_equal(play(CUE, policy, range(9)).actions, play(CUE, loaded, range(9)).actions)
+    np.testing.assert_array_equal(
+        play(CUE, policy, range(9)).actions, play(CUE, loaded, range(9)).actions
+    )

@@ -1,4 +1,6 @@
-"""Agents that learn from replayed experience: the buffer, time limits, masks, and problems whose answers are known."""
+"""Agents that learn from replayed experience: the buffer,
+time limits, masks, and problems whose answers are known.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,15 @@ from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 SMALL = {
-    "num_envs": 8, "updates": 4, "batch_size": 64, "hidden": (16,), "reports": 2, "learning_rate": 3e-3,
-    "learning_starts": 200,
+    "num_envs": 8, "updates": 4, "batch_size": 64, "hidden": (16,), "reports": 2,
+    "learning_rate": 3e-3, "learning_starts": 200,
 }  # fmt: skip
 
 
 TARGET, CHAIN, BANDIT = Target(), Chain(), Bandit(masked=True)
 """One object each: programs compiled for a task are found again."""
-STEERING, WALKING = SAC(**SMALL, total_steps=12_000, entropy_per_component=-1.5), DQN(**SMALL, total_steps=10_000)
+STEERING = SAC(**SMALL, total_steps=12_000, entropy_per_component=-1.5)
+WALKING = DQN(**SMALL, total_steps=10_000)
 
 
 class Paying(Toy):
@@ -79,7 +82,7 @@ def trained(agent: Any, task: Any, seed: int = 0) -> Any:
     return policy
 
 
-# -- experience ----------------------------------------------------------------------------------------------------
+# -- experience ------------------------------------------------------------------------------------
 
 
 def test_the_buffer_keeps_the_latest_transitions() -> None:
@@ -89,19 +92,24 @@ def test_the_buffer_keeps_the_latest_transitions() -> None:
         buffer = buffer.write({"n": numbers})
         oldest = max(0, 4 * (block + 1) - 12)
         sampled = np.asarray(buffer.sample(jax.random.key(block), 500)["n"])
-        assert set(sampled.tolist()) == set(range(oldest, 4 * (block + 1)))  # missing one of 12: p < 1e-17
+        # Missing one of 12: p < 1e-17.
+        assert set(sampled.tolist()) == set(range(oldest, 4 * (block + 1)))
     assert (int(buffer.filled), int(buffer.position)) == (12, 4)
 
 
 def test_transitions_are_drawn_with_equal_chances() -> None:
-    buffer = ReplayBuffer.empty({"n": jax.ShapeDtypeStruct((1,), jnp.int32)}, 20).write({"n": jnp.arange(10)})
+    buffer = ReplayBuffer.empty({"n": jax.ShapeDtypeStruct((1,), jnp.int32)}, 20).write(
+        {"n": jnp.arange(10)}
+    )
     numbers = buffer.sample(jax.random.key(0), 10_000)["n"]
     assert stats.chisquare(np.bincount(numbers, minlength=10)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("agent", [SAC(**SMALL), DQN(**SMALL)])
 def test_what_is_stored_is_what_happened(agent: Any) -> None:
-    """Every row of a run on the chain of four paying states: where it was, where it went, what ended there."""
+    """Every row of a run on the chain of four paying states:
+    where it was, where it went, what ended there.
+    """
     task = Paying(mortal=True, continuous=agent.name == "sac")
     config = type(agent)(**SMALL, total_steps=160).config(task, "smoke")
     algorithm = agent.algorithm(task, config)
@@ -109,9 +117,12 @@ def test_what_is_stored_is_what_happened(agent: Any) -> None:
     step_once = jax.jit(lambda training: step(algorithm, training)[0])
     for _ in range(7):
         training = step_once(training)
-    experience = jax.tree.map(lambda leaf: np.asarray(leaf)[: 7 * config.num_envs], training.buffer.experience)
+    experience = jax.tree.map(
+        lambda leaf: np.asarray(leaf)[: 7 * config.num_envs], training.buffer.experience
+    )
     assert int(training.buffer.filled) == 7 * config.num_envs
-    places = np.repeat(np.arange(7) % 4, config.num_envs)  # after four steps the next episode begins
+    # After four steps the next episode begins.
+    places = np.repeat(np.arange(7) % 4, config.num_envs)
     np.testing.assert_array_equal(experience.x.argmax(1), places)
     # The final place 4 is seen, not the first of the next episode.
     np.testing.assert_array_equal(experience.next_x.argmax(1), places + 1)
@@ -121,12 +132,20 @@ def test_what_is_stored_is_what_happened(agent: Any) -> None:
 
 @pytest.mark.parametrize("name", ["sac", "dqn"])
 @pytest.mark.parametrize(("mortal", "worth"), [(False, 5.0), (True, 1 + 0.8 + 0.64 + 0.512)])
-def test_a_time_limit_does_not_end_the_value_and_the_end_does(name: str, mortal: bool, worth: float) -> None:
-    """One a step for ever is worth 1 / (1 - gamma) = 5 however soon it is cut off; four steps are worth 2.95."""
+def test_a_time_limit_does_not_end_the_value_and_the_end_does(
+    name: str, mortal: bool, worth: float
+) -> None:
+    """One a step for ever is worth 1 / (1 - gamma) = 5 however soon it is cut off;
+    four steps are worth 2.95.
+    """
     task = Paying(mortal, continuous=name == "sac")
     options = SMALL | {"total_steps": 8_000, "gamma": 0.8}
     # The entropy bonus is no part of that sum: a temperature of almost nothing.
-    agent = SAC(**options, temperature=1e-6, polyak=0.02) if name == "sac" else DQN(**options, target_period=20)
+    agent = (
+        SAC(**options, temperature=1e-6, polyak=0.02)
+        if name == "sac"
+        else DQN(**options, target_period=20)
+    )
     training = ended(agent, task)
     x = training.moments.normalise(jnp.eye(5)[:1])
     networks = training.learner.networks
@@ -138,7 +157,7 @@ def test_a_time_limit_does_not_end_the_value_and_the_end_does(name: str, mortal:
     np.testing.assert_allclose(np.ravel(computed), worth, atol=0.1)
 
 
-# -- sac -----------------------------------------------------------------------------------------------------------
+# -- sac -------------------------------------------------------------------------------------------
 
 
 def test_the_squashed_density_is_that_of_the_samples() -> None:
@@ -148,17 +167,23 @@ def test_the_squashed_density_is_that_of_the_samples() -> None:
     noise = np.linspace(-3, 3, 13, dtype=np.float32)[:, None]
     action, log_prob = policy.sample_with_log_prob(jnp.asarray(noise))
     unsquashed = mean + np.exp(log_std) * noise.astype(np.float64)
-    expected = stats.norm.logpdf(unsquashed, mean, np.exp(log_std)) - np.log(1 - np.tanh(unsquashed) ** 2)
+    expected = stats.norm.logpdf(unsquashed, mean, np.exp(log_std)) - np.log(
+        1 - np.tanh(unsquashed) ** 2
+    )
     np.testing.assert_allclose(action, np.tanh(unsquashed), rtol=1e-5)
     np.testing.assert_allclose(log_prob, expected[:, 0], rtol=1e-4, atol=1e-5)
     noise = np.linspace(-8, 8, 100_001, dtype=np.float32)[:, None]
-    action, log_prob = (np.asarray(a, np.float64) for a in policy.sample_with_log_prob(jnp.asarray(noise)))
+    action, log_prob = (
+        np.asarray(a, np.float64) for a in policy.sample_with_log_prob(jnp.asarray(noise))
+    )
     assert abs(np.trapezoid(np.exp(log_prob), action[:, 0]) - 1) < 1e-3
     assert np.isfinite(policy.sample_with_log_prob(jnp.float32([[200.0], [-200.0]]))[1]).all()
 
 
 def test_sac_steers_to_the_target_with_the_entropy_it_was_asked_for() -> None:
-    """The target action is (3, -1); the spread about it is free, and ends at two times -1.5 nats."""
+    """The target action is (3, -1); the spread about it is free,
+    and ends at two times -1.5 nats.
+    """
     policy = trained(STEERING, TARGET)
     np.testing.assert_allclose(play(TARGET, policy, range(4)).actions[0, 0], [3, -1], atol=0.1)
     x = jnp.broadcast_to(policy.moments.normalise(jnp.ones((1, 1))), (5_000, 1))
@@ -173,7 +198,7 @@ def test_sac_agents_share_a_policy_and_act_on_what_each_sees() -> None:
     np.testing.assert_allclose(actions[:, 0], [0, 1], atol=0.15)
 
 
-# -- dqn -----------------------------------------------------------------------------------------------------------
+# -- dqn -------------------------------------------------------------------------------------------
 
 
 def test_dqn_finds_the_best_legal_arm() -> None:
@@ -189,12 +214,16 @@ def test_dqn_weighs_objectives_and_shares_between_agents() -> None:
     task = TwoObjectives((0.1, 0.9))
     flat = DQN().algorithm(task, DQN().config(task, "smoke")).flat
     np.testing.assert_allclose(flat.agent_rewards(jnp.array([1.0, 0.0])), [0.1])
-    actions = play(TwoAgents(), trained(DQN(**SMALL, total_steps=6_000), TwoAgents()), range(2)).actions
+    actions = play(
+        TwoAgents(), trained(DQN(**SMALL, total_steps=6_000), TwoAgents()), range(2)
+    ).actions
     np.testing.assert_array_equal(actions[0, 0], [0, 1])
 
 
 def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
-    """The masked arm 4 pays most and is never tried: its value is made high by hand, and must reach no target."""
+    """The masked arm 4 pays most and is never tried:
+    its value is made high by hand, and must reach no target.
+    """
     task, agent = BANDIT, DQN(**SMALL, total_steps=6_000)
     training = ended(agent, task)
     experience = training.buffer.experience
@@ -209,16 +238,24 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
     network = algorithm.networks(0)
     last = network.layers[-1]
     bias = np.array([0, 1, 2, 3, 100], np.float32)
-    network = network._replace(layers=(*network.layers[:-1], last._replace(weight=0 * last.weight, bias=bias)))
+    network = network._replace(
+        layers=(*network.layers[:-1], last._replace(weight=0 * last.weight, bias=bias))
+    )
     x = jnp.ones((2, 1))
-    batch = Experience(x, jnp.zeros((2, 1), jnp.int32), jnp.zeros(2), x, None, jnp.array([False, True]))
+    batch = Experience(
+        x, jnp.zeros((2, 1), jnp.int32), jnp.zeros(2), x, None, jnp.array([False, True])
+    )
     targets = target(algorithm.flat, network, network, batch, mask[:2], 0.5)
     np.testing.assert_allclose(targets, [1.5, 0])  # half of arm 3, and nothing after the end
-    np.testing.assert_allclose(target(algorithm.flat, network, network, batch, np.zeros((2, 5), bool), 0.5)[1], 0)
+    np.testing.assert_allclose(
+        target(algorithm.flat, network, network, batch, np.zeros((2, 5), bool), 0.5)[1], 0
+    )
 
 
 def test_dqn_chooses_by_the_network_and_judges_by_the_target() -> None:
-    """Double estimates: 0.5 of what the target network says of the action that the network likes best."""
+    """Double estimates: 0.5 of what the target network says
+    of the action that the network likes best.
+    """
     algorithm = DQN(**SMALL, total_steps=2_000).algorithm(
         Bandit(False), DQN(total_steps=1).config(Bandit(False), "smoke")
     )
@@ -242,7 +279,9 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
     x, mask = jnp.ones((8_000, 1, 1)), jnp.broadcast_to(jnp.arange(5) < 4, (8_000, 1, 5))
 
     def counts(steps: int) -> np.ndarray:
-        actions = algorithm.explore(algorithm.networks(0), x, mask, jax.random.key(steps), jnp.int32(steps))
+        actions = algorithm.explore(
+            algorithm.networks(0), x, mask, jax.random.key(steps), jnp.int32(steps)
+        )
         return np.bincount(np.ravel(actions), minlength=5)
 
     early, late = counts(0), counts(4_000)
@@ -252,25 +291,31 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
     assert stats.binomtest(int(rare), 8_000, 0.1 * 3 / 4).pvalue > 1e-3
 
 
-# -- both ----------------------------------------------------------------------------------------------------------
+# -- both ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("agent", "task"), [(STEERING, TARGET), (WALKING, CHAIN)])
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(agent: Any, task: Any) -> None:
-    first, same_seed, different_seed = (jax.tree.leaves(trained(agent, task, seed)) for seed in (3, 3, 4))
+    first, same_seed, different_seed = (
+        jax.tree.leaves(trained(agent, task, seed)) for seed in (3, 3, 4)
+    )
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 @pytest.mark.parametrize(("agent", "task"), [(STEERING, TARGET), (WALKING, CHAIN)])
-def test_a_policy_is_the_same_after_saving_and_loading(agent: Any, task: Any, tmp_path: Path) -> None:
+def test_a_policy_is_the_same_after_saving_and_loading(
+    agent: Any, task: Any, tmp_path: Path
+) -> None:
     policy = trained(agent, task)
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)
     again = agent.load(path, task)
     for a, b in zip(jax.tree.leaves(policy), jax.tree.leaves(again), strict=True):
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(play(task, policy, range(3)).actions, play(task, again, range(3)).actions)
+    np.testing.assert_array_equal(
+        play(task, policy, range(3)).actions, play(task, again, range(3)).actions
+    )
     stranger = DQN() if agent.name == "sac" else SAC()
     with pytest.raises(ValueError, match=f"holds a policy of {agent.name}"):
         stranger.load(path, task)
@@ -309,7 +354,10 @@ def test_a_run_of_both_leaves_out_what_each_cannot_play(tmp_path: Path) -> None:
         ("dqn", "rlsuite/SAT-v0"),
     }
     assert "bounded Box actions" in manifest.not_applicable["sac"]["rlsuite/SAT-v0"]
-    assert "plays Discrete and MultiDiscrete actions" in manifest.not_applicable["dqn"]["rlsuite/QuadcopterHover-v0"]
+    assert (
+        "plays Discrete and MultiDiscrete actions"
+        in manifest.not_applicable["dqn"]["rlsuite/QuadcopterHover-v0"]
+    )
 
 
 def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
@@ -322,5 +370,7 @@ def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
 @pytest.mark.slow
 def test_sac_controls_currents_in_24_000_steps() -> None:
     task = registry.card("PMSMCurrent-v0").build()
-    record = play(task, trained(SAC(total_steps=24_000), task), evaluation_seeds(task.card, 0, "smoke"))
+    record = play(
+        task, trained(SAC(total_steps=24_000), task), evaluation_seeds(task.card, 0, "smoke")
+    )
     assert task.card.normalise(float(record.total.mean())) >= 0.85

@@ -40,7 +40,9 @@ def test_random_is_uniform_over_boxes_and_several_choices() -> None:
 
 def test_sb3_sees_the_same_steps() -> None:
     plain = gymnasium.make_vec("rlsuite/QuadcopterHover-v0", 3, autoreset_mode="SameStep")
-    wrapped = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/QuadcopterHover-v0", 3, autoreset_mode="SameStep"))
+    wrapped = sb3.SuiteVecEnv(
+        TaskVectorEnv("rlsuite/QuadcopterHover-v0", 3, autoreset_mode="SameStep")
+    )
     seeds = wrapped.seed(4)
     np.testing.assert_array_equal(wrapped.reset(), plain.reset(seed=seeds)[0])
     plain.action_space.seed(0)
@@ -54,14 +56,20 @@ def test_sb3_sees_the_same_steps() -> None:
         np.testing.assert_array_equal(over, terminated | truncated)
         for i in np.flatnonzero(over):
             ends += 1
-            np.testing.assert_array_equal(wrapped_infos[i]["terminal_observation"], infos["final_obs"][i])
+            np.testing.assert_array_equal(
+                wrapped_infos[i]["terminal_observation"], infos["final_obs"][i]
+            )
             assert wrapped_infos[i]["TimeLimit.truncated"] == (truncated[i] and not terminated[i])
     assert ends > 0
 
 
 @pytest.mark.parametrize("weights", [None, (0.2, 0.8)])
-def test_sb3_is_paid_the_weighted_sum_of_each_environment(weights: tuple[float, float] | None) -> None:
-    batch = TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 3, autoreset_mode="SameStep", weights=weights)
+def test_sb3_is_paid_the_weighted_sum_of_each_environment(
+    weights: tuple[float, float] | None,
+) -> None:
+    batch = TaskVectorEnv(
+        "rlsuite/DeepSeaTreasure-v0", 3, autoreset_mode="SameStep", weights=weights
+    )
     vectors = TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 3, autoreset_mode="SameStep")
     wrapped = sb3.SuiteVecEnv(batch)
     wrapped.seed(0)
@@ -70,7 +78,9 @@ def test_sb3_is_paid_the_weighted_sum_of_each_environment(weights: tuple[float, 
     for action in ([3, 1, 0], [1, 3, 3], [3, 3, 1]):  # the first reaches a treasure alone
         _, paid, *_ = wrapped.step(np.array(action))
         rewards = np.asarray(vectors.step(np.array(action))[1])
-        np.testing.assert_allclose(paid, rewards @ np.array(weights or batch.card.weights), rtol=1e-6)
+        np.testing.assert_allclose(
+            paid, rewards @ np.array(weights or batch.card.weights), rtol=1e-6
+        )
         assert paid.shape == (3,)
 
 
@@ -89,24 +99,34 @@ def test_training_seeds_share_no_stream_of_episodes() -> None:
 
 
 def test_a_batch_that_resets_otherwise_is_refused_when_it_is_wrapped() -> None:
-    with pytest.raises(ValueError, match=r"got autoreset_mode='NextStep'.*AutoresetMode\.SAME_STEP"):
+    with pytest.raises(
+        ValueError, match=r"got autoreset_mode='NextStep'.*AutoresetMode\.SAME_STEP"
+    ):
         sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2))
     with pytest.raises(ValueError, match="got autoreset_mode='Disabled'"):
         sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, autoreset_mode="Disabled"))
     with pytest.raises(ValueError, match='backend="numpy"'):
-        sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, autoreset_mode="SameStep", backend="jax"))
+        sb3.SuiteVecEnv(
+            gymnasium.make_vec(
+                "rlsuite/PMSMCurrent-v0", 2, autoreset_mode="SameStep", backend="jax"
+            )
+        )
     with pytest.raises(TypeError, match="SuiteVecEnv wraps a batch"):
         sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, vectorization_mode="sync"))
 
 
 def test_a_batch_shows_masks_pictures_and_attributes_as_sb3_asks_for_them() -> None:
-    batch = gymnasium.make_vec("rlsuite/Sudoku4-v0", 3, autoreset_mode="SameStep", render_mode="rgb_array")
+    batch = gymnasium.make_vec(
+        "rlsuite/Sudoku4-v0", 3, autoreset_mode="SameStep", render_mode="rgb_array"
+    )
     env = sb3.SuiteVecEnv(batch)
     env.seed(0)
     env.reset()
     assert env.has_attr("action_masks")
     np.testing.assert_array_equal(env.env_method("action_masks"), batch.action_masks())
-    np.testing.assert_array_equal(env.env_method("action_masks", indices=[2]), batch.action_masks()[2:])
+    np.testing.assert_array_equal(
+        env.env_method("action_masks", indices=[2]), batch.action_masks()[2:]
+    )
     np.testing.assert_array_equal(env.get_attr("action_masks", 1)[0](), batch.action_masks()[1])
     assert len(env.get_images()) == 3
     assert env.render().ndim == 3  # SB3 tiles them
@@ -123,7 +143,9 @@ def test_a_batch_shows_masks_pictures_and_attributes_as_sb3_asks_for_them() -> N
 @pytest.mark.parametrize("name", ["PointMaze-v0", "Parking-v0"])
 def test_hindsight_replay_trains_on_goals(name: str, batched: bool) -> None:
     if batched:
-        env = sb3.SuiteVecEnv(gymnasium.make_vec(f"rlsuite/{name}", 4, goal=True, autoreset_mode="SameStep"))
+        env = sb3.SuiteVecEnv(
+            gymnasium.make_vec(f"rlsuite/{name}", 4, goal=True, autoreset_mode="SameStep")
+        )
         assert env.has_attr("compute_reward")
     else:
         env = gymnasium.make(f"rlsuite/{name}", goal=True)
@@ -143,7 +165,8 @@ def test_hindsight_replay_trains_on_goals(name: str, batched: bool) -> None:
     buffer = model.replay_buffer
     batch = buffer.sample(256)
     reached = batch.rewards.numpy().max()
-    assert reached == pytest.approx(1 - 1 / 600 if "Maze" in name else 1, abs=1e-6)  # goals put in by hindsight
+    # Goals put in by hindsight.
+    assert reached == pytest.approx(1 - 1 / 600 if "Maze" in name else 1, abs=1e-6)
 
 
 def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
@@ -152,7 +175,11 @@ def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
         if name != "sb3-dqn":
             assert registry.agent(name).hyperparameters(current, "smoke")["gamma"] == 0.9
     hyperparameters = registry.agent("sb3-ppo").hyperparameters(speed, "quick")
-    assert (hyperparameters["gamma"], hyperparameters["gae_lambda"], hyperparameters["ent_coef"]) == (
+    assert (
+        hyperparameters["gamma"],
+        hyperparameters["gae_lambda"],
+        hyperparameters["ent_coef"],
+    ) == (
         0.998,
         0.98,
         0.005,
@@ -176,12 +203,17 @@ def test_a_report_says_that_they_are_untuned_and_see_no_masks() -> None:
 def test_a_report_does_not_take_a_saved_policys_settings_for_the_suites() -> None:
     from rlbench_suite.evaluation.report.report_remarks import _other_libraries
 
-    saved = {"sb3-ppo.0123abcd": SimpleNamespace(agent="sb3-ppo"), "ppo.89abcdef": SimpleNamespace(agent="ppo")}
+    saved = {
+        "sb3-ppo.0123abcd": SimpleNamespace(agent="sb3-ppo"),
+        "ppo.89abcdef": SimpleNamespace(agent="ppo"),
+    }
     run = SimpleNamespace(manifest=SimpleNamespace(checkpoints=saved))
     rows = [SimpleNamespace(agent=name) for name in saved]
     (remark,) = _other_libraries(SimpleNamespace(rows=rows, run=run))
     assert remark.startswith("sb3-ppo.0123abcd: settings are those of whoever trained it")
-    trained, brought = _other_libraries(SimpleNamespace(rows=[*rows, SimpleNamespace(agent="sb3-dqn")], run=run))
+    trained, brought = _other_libraries(
+        SimpleNamespace(rows=[*rows, SimpleNamespace(agent="sb3-dqn")], run=run)
+    )
     assert trained.startswith("sb3-dqn: untuned but for discount")
     assert brought == remark
 
@@ -191,7 +223,11 @@ def test_a_saved_policy_normalises_as_the_trained_one(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, agent = registry.card("QuadcopterHover-v0").build(), registry.agent(name)
-    short = agent.hyperparameters(task, "smoke") | {"total_steps": 1_060, "net_arch": [8], "learning_starts": 100}
+    short = agent.hyperparameters(task, "smoke") | {
+        "total_steps": 1_060,
+        "net_arch": [8],
+        "learning_starts": 100,
+    }
     if name == "sb3-ppo":
         short |= {"n_steps": 32, "batch_size": 64}
         del short["learning_starts"]
@@ -210,7 +246,10 @@ def test_a_saved_policy_normalises_as_the_trained_one(
     loaded.normalization = None
     assert (loaded.act(observations, None) != policy.act(observations, None)).any()
     for damage in (np.full(task.observation_space.shape, np.nan), np.zeros(3)):
-        agent.save(sb3.SB3Policy(policy.model, policy.task_id, short, moments._replace(variance=damage)), path)
+        agent.save(
+            sb3.SB3Policy(policy.model, policy.task_id, short, moments._replace(variance=damage)),
+            path,
+        )
         with pytest.raises(ValueError, match=r"normalization\.variance must be finite"):
             agent.load(path, task)
 
@@ -221,14 +260,25 @@ def test_sb3_learns_the_treasure_and_is_judged_like_the_others(tmp_path: Path) -
     task = registry.card("DeepSeaTreasure-v0").build()
     agent = registry.agent("sb3-ppo")
     *progress, policy = agent.train(task, seed=0, budget="smoke")
-    assert progress[-1].steps == progress[-1].total_steps >= agent.hyperparameters(task, "smoke")["total_steps"]
+    assert (
+        progress[-1].steps
+        == progress[-1].total_steps
+        >= agent.hyperparameters(task, "smoke")["total_steps"]
+    )
     record = evaluate(task, policy, evaluation_seeds(task.card, 0, "smoke"))
     assert record.terminated.all()  # random play runs out of time in one game of five
     agent.save(policy, str(tmp_path / "policy.safetensors"))
     assert (tmp_path / "policy.safetensors").stat().st_size > 10_000
 
 
-SIX = {"sb3-ppo": 2_048, "sb3-a2c": 256, "sb3-dqn": 1_100, "sb3-sac": 1_060, "sb3-td3": 1_060, "sb3-ddpg": 1_060}
+SIX = {
+    "sb3-ppo": 2_048,
+    "sb3-a2c": 256,
+    "sb3-dqn": 1_100,
+    "sb3-sac": 1_060,
+    "sb3-td3": 1_060,
+    "sb3-ddpg": 1_060,
+}
 """Steps of a short run with some updates."""
 
 
@@ -237,7 +287,11 @@ def test_sb3_plays_simulators_of_the_host(monkeypatch: pytest.MonkeyPatch) -> No
 
     pytest.importorskip("mujoco")
     task, agent = registry.card("Hopper-v0").build(), registry.agent("sb3-ppo")
-    short = agent.hyperparameters(task, "smoke") | {"total_steps": 256, "n_steps": 16, "batch_size": 64}
+    short = agent.hyperparameters(task, "smoke") | {
+        "total_steps": 256,
+        "n_steps": 16,
+        "batch_size": 64,
+    }
     monkeypatch.setattr(type(agent), "hyperparameters", lambda *_: dict(short))
     *progress, policy = agent.train(task, seed=0, budget="smoke")
     assert progress[-1].steps == 256
@@ -274,14 +328,21 @@ def test_sb3s_exploration_falls_over_the_run_and_not_over_each_report() -> None:
     hyperparameters = agent.hyperparameters(registry.card("DeepSeaTreasure-v0").build(), "smoke")
     for name in ("total_steps", "n_envs", "normalize_observations", "normalize_rewards"):
         del hyperparameters[name]
-    model = agent.build(env, 400, hyperparameters | {"exploration_fraction": 0.5, "exploration_final_eps": 0.1}, seed=0)
+    model = agent.build(
+        env,
+        400,
+        hyperparameters | {"exploration_fraction": 0.5, "exploration_final_eps": 0.1},
+        seed=0,
+    )
     for goal, epsilon in ((100, 0.55), (200, 0.1), (300, 0.1)):
         model.learn(goal - model.num_timesteps, reset_num_timesteps=goal == 100)
         assert model.exploration_rate == pytest.approx(epsilon)
 
 
 def test_sb3_agents_say_what_they_cannot_play() -> None:
-    hover, treasure = (registry.card(name).build() for name in ("QuadcopterHover-v0", "DeepSeaTreasure-v0"))
+    hover, treasure = (
+        registry.card(name).build() for name in ("QuadcopterHover-v0", "DeepSeaTreasure-v0")
+    )
     for name in ("sb3-sac", "sb3-td3", "sb3-ddpg"):
         registry.agent(name).check(hover)
         with pytest.raises(CannotPlay, match=rf"{name} plays Box actions, not Discrete\(\d\)"):
@@ -320,5 +381,7 @@ def test_sb3s_own_subprocesses_work(tmp_path: Path) -> None:
 
     script = tmp_path / "subprocesses.py"
     script.write_text(SUBPROCESS)
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=240, check=False)
+    result = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=240, check=False
+    )
     assert result.stdout.strip() == "(2, 22)", result.stderr[-2000:]

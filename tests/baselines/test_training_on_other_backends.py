@@ -23,7 +23,7 @@ from rlbench_suite.baselines.ppo.model_based import ModelBasedPPO
 from rlbench_suite.baselines.replay import replay_agent
 from rlbench_suite.baselines.replay.dqn import DQN
 from rlbench_suite.baselines.replay.sac import SAC
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.numerics import bit_exact
 
@@ -41,8 +41,8 @@ def task_of(name: str) -> Any:
 
 def begin_episodes(task: Any, num_envs: int) -> Any:
     """The shapes of a batch of episodes."""
-    draw = Draw(np.int32(0), np.int32(-1))
-    return jax.eval_shape(partial(open_stream, task), np.zeros((num_envs, 2), np.uint32), draw)
+    source = ContextSource(np.int32(0), np.int32(-1))
+    return jax.eval_shape(partial(open_stream, task), np.zeros((num_envs, 2), np.uint32), source)
 
 
 def of_ppo(task: Any) -> tuple[Any, ...]:
@@ -50,7 +50,10 @@ def of_ppo(task: Any) -> tuple[Any, ...]:
     algorithm = ppo_agent.algorithm(config)
     start = partial(algorithm.start, flat, config)
     training = jax.eval_shape(
-        start, algorithm.Networks.initial(flat, config, 0), SEED, begin_episodes(task, config.num_envs)
+        start,
+        algorithm.Networks.initial(flat, config, 0),
+        SEED,
+        begin_episodes(task, config.num_envs),
     )
     return partial(algorithm.train_chunk, flat, config), training
 
@@ -60,7 +63,9 @@ def of_model_based(task: Any) -> tuple[Any, ...]:
     inputs = flat.features + flat.outputs
     ensemble = model_based.Ensemble.initial(config, inputs, flat.features, 0)
     networks, stream = ppo.Networks.initial(flat, config, 0), begin_episodes(task, config.num_envs)
-    training = jax.eval_shape(partial(model_based.start, flat, config), networks, ensemble, SEED, stream)
+    training = jax.eval_shape(
+        partial(model_based.start, flat, config), networks, ensemble, SEED, stream
+    )
     return partial(model_based.train_chunk, flat, config), training
 
 
@@ -68,7 +73,9 @@ def of_replay(agent: replay_agent.ReplayAgent, task: Any) -> tuple[Any, ...]:
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
     start = partial(replay_agent.start, algorithm)
-    training = jax.eval_shape(start, algorithm.networks(0), SEED, begin_episodes(task, config.num_envs))
+    training = jax.eval_shape(
+        start, algorithm.networks(0), SEED, begin_episodes(task, config.num_envs)
+    )
     return partial(replay_agent.train_chunk, algorithm), training
 
 

@@ -19,7 +19,9 @@ LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "
 
 def hyperparameters(agent: Any, task_id: str, budget: str) -> dict[str, Any]:
     """Return the steps of an agent on a task that is not built."""
-    values: dict[str, Any] = agent.hyperparameters(SimpleNamespace(card=registry.card(task_id)), budget)
+    values: dict[str, Any] = agent.hyperparameters(
+        SimpleNamespace(card=registry.card(task_id)), budget
+    )
     return values
 
 
@@ -29,16 +31,24 @@ def test_every_agent_trains_for_the_tasks_own_steps(name: str) -> None:
     offline = getattr(agent, "step_unit", "environment") == "gradient"
     assert offline == (name in ("bc", "td3-bc"))
     tasks = ["QuadcopterHover-v0", "PMSMCurrent-v0", "PointMaze-v0"]
-    tasks += [] if offline else ["SAT-v0", "Wordle-v0", "Vicsek-v0", "DeepSeaTreasure-v0", "Hopper-v0", "Slant-v0"]
+    tasks += (
+        []
+        if offline
+        else ["SAT-v0", "Wordle-v0", "Vicsek-v0", "DeepSeaTreasure-v0", "Hopper-v0", "Slant-v0"]
+    )
     for task in tasks:
         for budget in BUDGETS:
-            steps = training_steps(registry.card(task), budget, "gradient" if offline else "environment")
+            steps = training_steps(
+                registry.card(task), budget, "gradient" if offline else "environment"
+            )
             assert hyperparameters(agent, task, budget)["total_steps"] == steps, (task, budget)
 
 
 def test_the_table_names_tasks_that_are_there_and_every_budget() -> None:
     assert set(BUDGETS) == set(EPISODES)
-    valid_names = {"default"} | set(registry.cards()) | {card.family for card in registry.cards().values()}
+    valid_names = (
+        {"default"} | set(registry.cards()) | {card.family for card in registry.cards().values()}
+    )
     for table in yaml.safe_load(STEPS.read_text()).values():
         assert table.keys() <= valid_names
         for name, steps in table.items():
@@ -70,4 +80,6 @@ def test_long_runs_give_signs_of_life() -> None:
     for budget in BUDGETS:
         config = SAC().config(task, budget)
         assert config.chunk * config.updates <= 10_000
-        assert config.total_steps <= config.steps < config.total_steps + config.chunk * config.num_envs
+        assert (
+            config.total_steps <= config.steps < config.total_steps + config.chunk * config.num_envs
+        )

@@ -32,7 +32,11 @@ def test_the_client_sees_the_task_and_the_tools() -> None:
             assert prompt.messages[0].content.text == client.instructions
             tools = (await client.list_tools()).tools
             schemas = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": tool.input_schema,
+                }
                 for tool in tools
             ]
             assert schemas == listed(session.tools)
@@ -66,7 +70,12 @@ def test_calls_are_those_of_the_session() -> None:
     served, ours = (begin("OfficeApps-v0", seed=4) for _ in range(2))
     name = ours.tools[0]["function"]["name"]
     required = ours.tools[0]["function"]["parameters"].get("required", [])
-    calls = [(name, dict.fromkeys(required, "x")), (name, {"no such": 1}), ("nothing", {}), (name, {"text": [[]]})]
+    calls = [
+        (name, dict.fromkeys(required, "x")),
+        (name, {"no such": 1}),
+        ("nothing", {}),
+        (name, {"text": [[]]}),
+    ]
 
     async def play() -> list[tuple[str, bool]]:
         async with Client(server(served)) as client:
@@ -84,7 +93,9 @@ def test_calls_at_once_are_played_one_after_another() -> None:
 
     async def play() -> None:
         async with Client(server(session)) as client:
-            await asyncio.gather(*(client.call_tool("reply", {"text": word}) for word in ("crane", "moist", "bulky")))
+            await asyncio.gather(
+                *(client.call_tool("reply", {"text": word}) for word in ("crane", "moist", "bulky"))
+            )
 
     asyncio.run(play())
     assert session.turns == 3
@@ -95,9 +106,13 @@ def test_the_command_serves_a_pipe() -> None:
     arguments = ["-c", code, "mcp", "Game24-v0", "--seed", "6"]
 
     async def play() -> None:
-        async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=arguments))) as client:
+        async with Client(
+            stdio_client(StdioServerParameters(command=sys.executable, args=arguments))
+        ) as client:
             assert begin("Game24-v0", seed=6).briefing == client.instructions
-            assert (await client.call_tool("submit_answer", {"answer": "1"})).meta[META]["done"] in (True, False)
+            assert (await client.call_tool("submit_answer", {"answer": "1"})).meta[META][
+                "done"
+            ] in (True, False)
 
     asyncio.run(play())
 

@@ -28,7 +28,14 @@ from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
 from rlbench_suite.language import begin, guard
 from rlbench_suite.language.guard import impatient_protocol
-from rlbench_suite.language.openenv import LONGEST_FRAME, LONGEST_MESSAGE, Connection, Offer, listed, make_app
+from rlbench_suite.language.openenv import (
+    LONGEST_FRAME,
+    LONGEST_MESSAGE,
+    Connection,
+    Offer,
+    listed,
+    make_app,
+)
 from rlbench_suite.language.rows import puzzle_of
 
 
@@ -89,12 +96,20 @@ def test_turns_are_those_of_the_session(words: str) -> None:
     session = begin("Wordle-v0", seed=5, split="test")
     with GenericEnvClient(base_url=words).sync() as client:
         first = client.reset(seed=5, split="test")
-        assert (first.observation["system"], first.observation["text"]) == (session.system, session.opening)
+        assert (first.observation["system"], first.observation["text"]) == (
+            session.system,
+            session.opening,
+        )
         for reply in ("<action>crane</action>", "no word", "I try <action>moist</action>"):
             served, ours = client.step({"text": reply}), session.reply(reply)
             assert (served.observation["text"], served.reward, served.done) == ours
         state = client.state()
-        assert (state["step_count"], state["seed"], state["split"], state["done"]) == (3, 5, "test", False)
+        assert (state["step_count"], state["seed"], state["split"], state["done"]) == (
+            3,
+            5,
+            "test",
+            False,
+        )
 
 
 def test_state_and_observations_keep_the_answer() -> None:
@@ -124,7 +139,10 @@ def test_their_client_of_tools_lists_and_calls() -> None:
                 assert [tool.model_dump() for tool in tools] == listed(session.tools)
                 await client.reset(seed=2)
                 arguments = {name: "x" for name in tools[0].input_schema.get("required", [])}
-                assert await client.call_tool(tools[0].name, **arguments) == session.call(tools[0].name, arguments).text
+                assert (
+                    await client.call_tool(tools[0].name, **arguments)
+                    == session.call(tools[0].name, arguments).text
+                )
                 assert "Not understood" in await client.call_tool("no_such_tool")
 
         asyncio.run(play())
@@ -146,20 +164,40 @@ def test_their_client_of_tools_lists_and_calls() -> None:
         ('{"type": "reset", "data": {"sed": 1}}', "VALIDATION_ERROR", "Did you mean 'seed'?"),
         ('{"type": "reset", "data": {"seed": "1"}}', "VALIDATION_ERROR", "seed: "),
         ('{"type": "reset", "data": {"seed": true}}', "VALIDATION_ERROR", "seed: "),
-        ('{"type": "reset", "data": {"seed": -1}}', "VALIDATION_ERROR", "greater than or equal to 0"),
+        (
+            '{"type": "reset", "data": {"seed": -1}}',
+            "VALIDATION_ERROR",
+            "greater than or equal to 0",
+        ),
         ('{"type": "reset", "data": {"seed": 1e400}}', "VALIDATION_ERROR", "seed: "),
         (f'{{"type": "reset", "data": {{"seed": {10**40}}}}}', "VALIDATION_ERROR", "2**64"),
         ('{"type": "reset", "data": {"difficulty": "hrad"}}', "VALIDATION_ERROR", "difficulty"),
         ('{"type": "reset", "data": {"difficulty": NaN}}', "VALIDATION_ERROR", "difficulty"),
-        ('{"type": "reset", "data": {"split": "test"}}', "VALIDATION_ERROR", "the split train only"),
+        (
+            '{"type": "reset", "data": {"split": "test"}}',
+            "VALIDATION_ERROR",
+            "the split train only",
+        ),
         ('{"type": "reset", "data": {"split": "tset"}}', "VALIDATION_ERROR", "'train' or 'test'"),
         ('{"type": "step", "data": {"text": "x"}}', "SESSION_ERROR", "send a reset first"),
         ('{"type": "step", "data": {"txt": "x"}}', "VALIDATION_ERROR", "Did you mean 'text'?"),
         ('{"type": "step", "data": {"text": 1}}', "VALIDATION_ERROR", "text: "),
         ('{"type": "step", "data": {}}', "VALIDATION_ERROR", "text: "),
-        ('{"type": "step", "data": {"type": "call"}}', "VALIDATION_ERROR", "Did you mean 'call_tool'?"),
-        ('{"type": "step", "data": {"type": []}}', "VALIDATION_ERROR", "Known: call_tool, list_tools"),
-        ('{"type": "step", "data": {"type": "call_tool", "tool_name": 1}}', "VALIDATION_ERROR", "tool_name: "),
+        (
+            '{"type": "step", "data": {"type": "call"}}',
+            "VALIDATION_ERROR",
+            "Did you mean 'call_tool'?",
+        ),
+        (
+            '{"type": "step", "data": {"type": []}}',
+            "VALIDATION_ERROR",
+            "Known: call_tool, list_tools",
+        ),
+        (
+            '{"type": "step", "data": {"type": "call_tool", "tool_name": 1}}',
+            "VALIDATION_ERROR",
+            "tool_name: ",
+        ),
         ('{"type": "state", "data": "x"}', "VALIDATION_ERROR", "got str"),
     ],
 )
@@ -188,7 +226,9 @@ def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
                 "x" * (LONGEST_FRAME + 1),
             ):
                 assert (await ask(wrong))["type"] == "error"
-            reply = await ask(json.dumps({"type": "step", "data": {"text": "\ud800" + "?" * 10**6 + answer(8)}}))
+            reply = await ask(
+                json.dumps({"type": "step", "data": {"text": "\ud800" + "?" * 10**6 + answer(8)}})
+            )
             assert (reply["data"]["reward"], reply["data"]["done"]) == (1.0, True)
             reply = await ask(json.dumps({"type": "step", "data": {"text": answer(8)}}))
             assert reply["data"]["code"] == "SESSION_ERROR"
@@ -232,7 +272,9 @@ def test_http_says_what_is_served_and_where_episodes_are(puzzles: str) -> None:
 
 
 def test_a_hundred_episodes_at_once_are_not_mixed_up(puzzles: str) -> None:
-    """Each client plays its seed; even ones answer rightly and odd ones with their neighbour's answer."""
+    """Each client plays its seed; even ones answer rightly
+    and odd ones with their neighbour's answer.
+    """
     alone = {}
     for seed in range(100):
         session = begin("Game24-v0", seed=seed)
@@ -273,7 +315,9 @@ def test_pages_of_other_hosts_and_other_names_of_this_one_are_refused(puzzles: s
 
     async def status(**headers: str) -> int:
         try:
-            async with connect(address, additional_headers=headers, origin=headers.pop("origin", None)):
+            async with connect(
+                address, additional_headers=headers, origin=headers.pop("origin", None)
+            ):
                 return 101
         except InvalidStatus as refused:
             return refused.response.status_code
@@ -288,9 +332,13 @@ def test_pages_of_other_hosts_and_other_names_of_this_one_are_refused(puzzles: s
         ("http://localhost@evil.example", 403),
         ("null", 403),
     ):
-        assert asyncio.run(status(**({} if origin is None else {"origin": origin}))) == expected, origin
+        assert asyncio.run(status(**({} if origin is None else {"origin": origin}))) == expected, (
+            origin
+        )
         headers = {} if origin is None else {"Origin": origin}
-        assert httpx.get(puzzles + "/health", headers=headers).status_code == (200 if expected == 101 else expected)
+        assert httpx.get(puzzles + "/health", headers=headers).status_code == (
+            200 if expected == 101 else expected
+        )
     for host in ("evil.example", f"evil.example:{port}", "10.0.0.1"):
         assert httpx.get(puzzles + "/health", headers={"Host": host}).status_code == 421
     assert httpx.get(puzzles + "/health", headers={"Host": f"localhost:{port}"}).status_code == 200
@@ -301,11 +349,25 @@ def test_a_server_with_a_token_answers_nobody_without_it() -> None:
     with serving(Offer("Game24-v0"), token=token) as url:
         for wrong in (url, f"{url}/{token}x", f"{url}/x"):
             assert httpx.get(f"{wrong}/health").status_code == 401
-            with pytest.raises(ConnectionError, match="401"), GenericEnvClient(base_url=wrong).sync() as client:
+            with (
+                pytest.raises(ConnectionError, match="401"),
+                GenericEnvClient(base_url=wrong).sync() as client,
+            ):
                 client.reset()
-        assert httpx.get(f"{url}/health", headers={"Authorization": f"Bearer {token}"}).status_code == 200
-        assert httpx.get(f"{url}/{token}/health", headers={"Host": "server.example"}).status_code == 200
-        assert httpx.get(f"{url}/{token}/health", headers={"Origin": "http://evil.example"}).status_code == 403
+        assert (
+            httpx.get(f"{url}/health", headers={"Authorization": f"Bearer {token}"}).status_code
+            == 200
+        )
+        assert (
+            httpx.get(f"{url}/{token}/health", headers={"Host": "server.example"}).status_code
+            == 200
+        )
+        assert (
+            httpx.get(
+                f"{url}/{token}/health", headers={"Origin": "http://evil.example"}
+            ).status_code
+            == 403
+        )
         with GenericEnvClient(base_url=f"{url}/{token}").sync() as client:
             assert client.reset(seed=3).observation["text"]
     with pytest.raises(ValueError, match="16 to 200"), serving(Offer("Game24-v0"), token="short"):
@@ -379,7 +441,9 @@ def test_long_replies_take_no_memory() -> None:
 
 
 def test_the_command_serves_six_clients_on_one_database() -> None:
-    """Play in a process of its own, because threads that wait for each other inside SQLite cannot be ended."""
+    """Play in a process of its own, because threads
+    that wait for each other inside SQLite cannot be ended.
+    """
     queries = (
         "SELECT COUNT(*) FROM {0}, {0} b WHERE b.id > 0",
         "SELECT * FROM {0}",
@@ -413,10 +477,14 @@ def test_the_command_draws_a_token_for_other_machines() -> None:
         "from rlbench_suite.cli.suite import app; app()"
     )
     arguments = [sys.executable, "-c", code, "serve", "Game24-v0", "--host"]
-    beyond = subprocess.run([*arguments, "0.0.0.0"], capture_output=True, text=True, timeout=120, check=True)
+    beyond = subprocess.run(
+        [*arguments, "0.0.0.0"], capture_output=True, text=True, timeout=120, check=True
+    )
     assert "who has the token" in beyond.stderr
     assert len(beyond.stderr.partition("ws://0.0.0.0:8000/")[2].partition("/ws")[0]) >= 16
-    local = subprocess.run([*arguments, "127.0.0.1"], capture_output=True, text=True, timeout=120, check=True)
+    local = subprocess.run(
+        [*arguments, "127.0.0.1"], capture_output=True, text=True, timeout=120, check=True
+    )
     assert "token" not in local.stderr
     assert "ws://127.0.0.1:8000/ws" in local.stderr
 
@@ -427,7 +495,13 @@ def command(task: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    arguments = [sys.executable, "-c", "from rlbench_suite.cli.suite import app; app()", "serve", task]
+    arguments = [
+        sys.executable,
+        "-c",
+        "from rlbench_suite.cli.suite import app; app()",
+        "serve",
+        task,
+    ]
     with subprocess.Popen([*arguments, "--port", str(port)], stderr=subprocess.DEVNULL) as process:
         try:
             for _ in range(1200):

@@ -1,4 +1,6 @@
-"""TRL: environments with tools, reward functions and datasets; its trainer runs both forms where it is installed."""
+"""TRL: environments with tools, reward functions and datasets;
+its trainer runs both forms where it is installed.
+"""
 
 import copy
 import importlib.util
@@ -24,7 +26,9 @@ from rlbench_suite.language.trl import (
 )
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-needs_trl = pytest.mark.skipif(importlib.util.find_spec("trl") is None, reason="needs the extra trl")
+needs_trl = pytest.mark.skipif(
+    importlib.util.find_spec("trl") is None, reason="needs the extra trl"
+)
 
 
 def tools_of(environment: Any) -> set[str]:
@@ -34,17 +38,27 @@ def tools_of(environment: Any) -> set[str]:
 
 
 def padded(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as a Hugging Face dataset returns it that was mixed with others: their columns are None."""
-    return {**row, "environment": None, "metadata": {**row["metadata"], "clauses": None}, "label": None}
+    """The row as a Hugging Face dataset returns it
+    that was mixed with others: their columns are None.
+    """
+    return {
+        **row,
+        "environment": None,
+        "metadata": {**row["metadata"], "clauses": None},
+        "label": None,
+    }
 
 
-# -- environments -----------------------------------------------------------------------------------------------------
+# -- environments ----------------------------------------------------------------------------------
 
 
 def test_rows_of_several_puzzles_and_tiers_reach_one_environment() -> None:
     env = environment_factory(["Sudoku4-v0", "rlsuite/SAT-v0"])()
     assert tools_of(env) == {"submit_answer"}
-    rows = [*PuzzleDataset("Sudoku4-v0", size=3, difficulty=("easy", "hard")), *PuzzleDataset("SAT-v0", size=2)]
+    rows = [
+        *PuzzleDataset("Sudoku4-v0", size=3, difficulty=("easy", "hard")),
+        *PuzzleDataset("SAT-v0", size=2),
+    ]
     for row in rows:
         question = env.reset(**padded(row))
         puzzle, instance = instance_of(row)
@@ -55,7 +69,9 @@ def test_rows_of_several_puzzles_and_tiers_reach_one_environment() -> None:
         assert env.get_reward() == 1
 
 
-@pytest.mark.parametrize("wrapped", ["{}", "<answer>{}</answer>", "I think it is <answer>{}</answer>."])
+@pytest.mark.parametrize(
+    "wrapped", ["{}", "<answer>{}</answer>", "I think it is <answer>{}</answer>."]
+)
 def test_an_answer_may_have_its_tags(wrapped: str) -> None:
     env = environment_factory("Sudoku4-v0")()
     (row,) = PuzzleDataset("Sudoku4-v0", size=1)
@@ -114,7 +130,9 @@ def test_tools_have_typed_signatures_and_descriptions() -> None:
     """Trainers make schemas of them, which need a type and a description for each argument."""
     for task_id in ("Sudoku4-v0", "Wordle-v0", "OfficeApps-v0"):
         env = environment_factory(task_id)()
-        schemas = {schema["function"]["name"].replace(".", "_"): schema for schema in begin(task_id).tools}
+        schemas = {
+            schema["function"]["name"].replace(".", "_"): schema for schema in begin(task_id).tools
+        }
         assert {name.removesuffix("_") for name in tools_of(env)} == set(schemas)
         for name in tools_of(env):
             method = getattr(env, name)
@@ -125,7 +143,9 @@ def test_tools_have_typed_signatures_and_descriptions() -> None:
             )
             for key, argument in arguments.items():
                 assert argument.annotation is not inspect.Parameter.empty
-                assert (argument.default is inspect.Parameter.empty) == (key in expected.get("required", ()))
+                assert (argument.default is inspect.Parameter.empty) == (
+                    key in expected.get("required", ())
+                )
                 assert f"    {key}: " in inspect.getdoc(method)
 
 
@@ -138,7 +158,9 @@ def test_tools_have_typed_signatures_and_descriptions() -> None:
         ("Sudoku4-v0", {"difficulty": "eazy"}, "easy"),
     ],
 )
-def test_wrong_arguments_are_named_at_once(ids: Any, keywords: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_are_named_at_once(
+    ids: Any, keywords: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         environment_factory(ids, **keywords)
 
@@ -148,19 +170,33 @@ def test_rows_of_other_tasks_are_refused() -> None:
     with pytest.raises(ValueError, match=r"Unknown task of this environment 'rlsuite/SAT-v0'"):
         environment_factory("Sudoku4-v0")().reset(**row)
     several = environment_factory(["SAT-v0", "Sudoku4-v0"])()
-    for bad in ({}, {"seed": 3}, {"metadata": None}, {"metadata": {"id": "rlsuite/SAT-v0", "seed": None}}):
+    for bad in (
+        {},
+        {"seed": 3},
+        {"metadata": None},
+        {"metadata": {"id": "rlsuite/SAT-v0", "seed": None}},
+    ):
         with pytest.raises(ValueError, match="needs metadata"):
             several.reset(**bad)
 
 
-# -- rewards and datasets ---------------------------------------------------------------------------------------------
+# -- rewards and datasets --------------------------------------------------------------------------
 
 
 def batch() -> dict[str, Any]:
-    """Columns of two puzzles and of a row that belongs to no puzzle, as the trainer passes them on."""
+    """Columns of two puzzles and of a row that belongs to no puzzle,
+    as the trainer passes them on.
+    """
     rows = [*CompositeDataset({"Sudoku4-v0": 1, "SAT-v0": 1}, size=6)]
-    columns = {"answer": [row["answer"] for row in rows], "metadata": [row["metadata"] for row in rows]}
-    return {"answer": [*columns["answer"], None], "metadata": [*columns["metadata"], None], "prompts": [""] * 7}
+    columns = {
+        "answer": [row["answer"] for row in rows],
+        "metadata": [row["metadata"] for row in rows],
+    }
+    return {
+        "answer": [*columns["answer"], None],
+        "metadata": [*columns["metadata"], None],
+        "prompts": [""] * 7,
+    }
 
 
 def test_rewards_are_scores() -> None:
@@ -173,7 +209,10 @@ def test_rewards_are_scores() -> None:
     without = {**columns, "answer": None}
     assert puzzle_reward(completions=right, **without) == [1.0] * 6 + [None]
     assert puzzle_reward(completions=["<answer></answer>"] * 7, **columns) == [0.0] * 6 + [None]
-    texts = {**columns, "metadata": [json.dumps(entry) if entry else None for entry in columns["metadata"]]}
+    texts = {
+        **columns,
+        "metadata": [json.dumps(entry) if entry else None for entry in columns["metadata"]],
+    }
     assert puzzle_reward(completions=right, **texts) == [1.0] * 6 + [None]
 
 
@@ -192,7 +231,9 @@ def test_rewards_have_options() -> None:
     assert puzzle_reward(completions=near, **columns) == [0.0]
     (partial,) = make_reward(partial=True)(completions=near, **columns)
     assert 0.5 < partial < 1
-    assert make_reward(partial=True, format_weight=0.2)(completions=near, **columns) == [0.8 * partial + 0.2]
+    assert make_reward(partial=True, format_weight=0.2)(completions=near, **columns) == [
+        0.8 * partial + 0.2
+    ]
     assert make_reward(format_weight=0.2)(completions=["nothing"], **columns) == [0.0]
     with pytest.raises(TypeError, match="Did you mean 'lenient'"):
         make_reward(lenint=True)
@@ -209,7 +250,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         check_chat_template(None)
 
 
-# -- the real trainer -------------------------------------------------------------------------------------------------
+# -- the real trainer ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +262,10 @@ def example() -> dict[str, Any]:
 def test_one_shot_training_runs(example: dict[str, Any], tmp_path: Path) -> None:
     tokenizer = example["make_tokenizer"]()
     trainer = example["one_shot"](
-        example["make_model"](tokenizer), tokenizer, ["Sudoku4-v0", "SAT-v0"], example["settings"](str(tmp_path))
+        example["make_model"](tokenizer),
+        tokenizer,
+        ["Sudoku4-v0", "SAT-v0"],
+        example["settings"](str(tmp_path)),
     )
     assert trainer.state.global_step == 2
     assert trainer.reward_func_names == ["puzzle_reward", "format_reward"]
@@ -229,7 +273,9 @@ def test_one_shot_training_runs(example: dict[str, Any], tmp_path: Path) -> None
 
 
 @needs_trl
-def test_a_model_that_calls_the_right_tool_earns_the_reward(example: dict[str, Any], tmp_path: Path) -> None:
+def test_a_model_that_calls_the_right_tool_earns_the_reward(
+    example: dict[str, Any], tmp_path: Path
+) -> None:
     import torch
 
     (row,) = PuzzleDataset("Sudoku4-v0", size=1)
@@ -246,7 +292,9 @@ def test_a_model_that_calls_the_right_tool_earns_the_reward(example: dict[str, A
         return torch.cat([input_ids, torch.tensor([turn] * len(input_ids))], dim=1)
 
     model.generate = generate
-    args = example["settings"](str(tmp_path), max_steps=1, max_completion_length=400, per_device_train_batch_size=2)
+    args = example["settings"](
+        str(tmp_path), max_steps=1, max_completion_length=400, per_device_train_batch_size=2
+    )
     constants = {"ROWS": 1}
     example["environment"].__globals__.update(constants)
     trainer = example["environment"](model, tokenizer, ["Sudoku4-v0"], args)
@@ -272,7 +320,9 @@ def test_a_template_without_tools_is_refused(example: dict[str, Any]) -> None:
 
 @needs_trl
 def test_the_tiny_model_trains(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two steps of each phase run; whether it learns takes minutes, and the docs page has the figures."""
+    """Two steps of each phase run; whether it learns takes minutes,
+    and the docs page has the figures.
+    """
     tiny = runpy.run_path(str(EXAMPLES / "train_tiny_model.py"))
     tiny["main"].__globals__.update(ROWS=300, TEST_ROWS=20)
     tokenizer = tiny["make_tokenizer"]()
@@ -280,7 +330,10 @@ def test_the_tiny_model_trains(capsys: pytest.CaptureFixture[str]) -> None:
     reply = f"<answer>{row['answer']}</answer>"
     assert tokenizer.decode(tokenizer(reply)["input_ids"]) == reply
     assert len(tokenizer(reply)["input_ids"]) == tiny["REPLY"] - 1
-    assert tiny["likeness_reward"]([reply, "no"], [row["answer"]] * 2, [row["metadata"]] * 2) == [1.0, 0.0]
+    assert tiny["likeness_reward"]([reply, "no"], [row["answer"]] * 2, [row["metadata"]] * 2) == [
+        1.0,
+        0.0,
+    ]
     before, after = tiny["main"](steps=2, warm_up_steps=2)
     assert 0 <= before.low <= before.mean <= before.high <= 1
     assert after.episodes == 20

@@ -1,4 +1,6 @@
-"""Tasksets of verifiers, evaluated by the library's own command against a local chat server with known replies."""
+"""Tasksets of verifiers,
+evaluated by the library's own command against a local chat server with known replies.
+"""
 
 import json
 import os
@@ -59,16 +61,33 @@ def chat_server(reply: Replier) -> Iterator[str]:
 def evaluated(folder: Path, module: str, reply: Replier, *arguments: str) -> list[dict]:
     """Evaluate the taskset of an example; return the traces."""
     with chat_server(reply) as url:
-        command = [sys.executable, "-c", "from verifiers.v1.cli.eval.main import main; main()", module]
-        command += ["--model", "scripted", "--client.base-url", url, "--client.api-key-var", "KEY", "--no-push"]
+        command = [
+            sys.executable,
+            "-c",
+            "from verifiers.v1.cli.eval.main import main; main()",
+            module,
+        ]
+        command += [
+            "--model",
+            "scripted",
+            "--client.base-url",
+            url,
+            "--client.api-key-var",
+            "KEY",
+            "--no-push",
+        ]
         command += ["--no-rich", "--output-dir", str(folder / "out"), *arguments]
         paths = os.pathsep.join((str(EXAMPLES), os.environ.get("PYTHONPATH", "")))
         env = os.environ | {"PYTHONPATH": paths, "KEY": "none"}
-        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, check=False
+        )
     assert ran.returncode == 0, ran.stderr
     files = list((folder / "out").rglob("traces.jsonl"))
     assert files, ran.stderr
-    return [trace for line in files[0].read_text().splitlines() for trace in json.loads(line)["traces"]]
+    return [
+        trace for line in files[0].read_text().splitlines() for trace in json.loads(line)["traces"]
+    ]
 
 
 def test_rows_of_puzzles_are_asked_and_scored(tmp_path: Path) -> None:
@@ -79,9 +98,18 @@ def test_rows_of_puzzles_are_asked_and_scored(tmp_path: Path) -> None:
 
     def reply(messages: list[dict[str, str]]) -> str:
         question = messages[-1]["content"]
-        return "none of it" if question == wrong else f"I think <answer>{answers[question]}</answer>"
+        return (
+            "none of it" if question == wrong else f"I think <answer>{answers[question]}</answer>"
+        )
 
-    arguments = ("--env.taskset.ids", json.dumps(ids), "--env.taskset.size", "6", "--env.taskset.split", "test")
+    arguments = (
+        "--env.taskset.ids",
+        json.dumps(ids),
+        "--env.taskset.size",
+        "6",
+        "--env.taskset.split",
+        "test",
+    )
     traces = evaluated(tmp_path, "verifiers_puzzles", reply, *arguments)
     scores = {trace["task"]["key"]: trace["rewards"]["answer_score"]["score"] for trace in traces}
     assert scores == {row["metadata"]["row"]: float(row["question"] != wrong) for row in dataset}
@@ -128,7 +156,8 @@ def test_tasksets_are_made_on_request_and_have_stable_keys() -> None:
     ]
     episodes = list(Episodes(Choice(ids=["Wordle-v0", "Game24-v0"], size=4, split="test")))
     assert [(task.data.task_id, task.data.seed) for task in episodes] == [
-        ("rlsuite/Wordle-v0", 0), ("rlsuite/Game24-v0", 0), ("rlsuite/Wordle-v0", 1), ("rlsuite/Game24-v0", 1),
+        ("rlsuite/Wordle-v0", 0), ("rlsuite/Game24-v0", 0), ("rlsuite/Wordle-v0", 1),
+        ("rlsuite/Game24-v0", 1),
     ]  # fmt: skip
     assert episodes[0].data.system_prompt == begin("Wordle-v0").system
     with pytest.raises(ValueError, match="needs ids"):

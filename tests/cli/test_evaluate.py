@@ -27,7 +27,9 @@ BOTH_TASKS = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", 
 
 
 @pytest.fixture
-def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
+def call(
+    toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple]:
     """Run the program in this process: exit code, stdout, stderr."""
     for module in (execution, report):
         monkeypatch.setattr(module, "prepare_jax", lambda *_: None)
@@ -43,10 +45,13 @@ def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [PROGRAM, *arguments, "--out", str(path)]
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for programs in the background
+    # As a shell does for programs in the background.
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+        return subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
     finally:
         signal.signal(signal.SIGINT, handler)
 
@@ -79,22 +84,31 @@ def test_the_same_command_again_finishes_what_a_killed_run_left(
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     assert_nothing_left_running(run.pid)
-    finished_files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("killed/cells/*/*/[0-9]*/*")}
+    finished_files = {
+        path: path.stat().st_mtime_ns for path in tmp_path.glob("killed/cells/*/*/[0-9]*/*")
+    }
     assert 4 <= len(finished_files) < 6 * 5
     assert not (tmp_path / "killed" / "episodes.parquet").exists()
 
     monkeypatch.setenv("TOY_PAUSE", "0")
-    code, out, _ = call(*BOTH_TASKS, "--out", str(tmp_path / "killed"), "--workers", "0", "--resume")
+    code, out, _ = call(
+        *BOTH_TASKS, "--out", str(tmp_path / "killed"), "--workers", "0", "--resume"
+    )
     assert code == 0
     assert f"{6 - len(finished_files) // 5} of 6 cells to run" in out
-    assert {
-        path: path.stat().st_mtime_ns for path in finished_files
-    } == finished_files  # not run again, not written again
+    # Not run again, not written again.
+    assert {path: path.stat().st_mtime_ns for path in finished_files} == finished_files
     assert len(read_manifest(tmp_path / "killed").sittings) == 2
 
     assert call(*BOTH_TASKS, "--out", str(tmp_path / "whole"), "--workers", "0")[0] == 0
-    for name in ("episodes.parquet", "traces/toy-ToyWalk-v0.parquet", "traces/toy-ToyDrift-v0.parquet"):
-        assert pq.read_table(tmp_path / "killed" / name).equals(pq.read_table(tmp_path / "whole" / name)), name
+    for name in (
+        "episodes.parquet",
+        "traces/toy-ToyWalk-v0.parquet",
+        "traces/toy-ToyDrift-v0.parquet",
+    ):
+        assert pq.read_table(tmp_path / "killed" / name).equals(
+            pq.read_table(tmp_path / "whole" / name)
+        ), name
 
     code, out, _ = call(*BOTH_TASKS, "--out", str(tmp_path / "killed"), "--workers", "0")
     assert code == 0
@@ -103,10 +117,16 @@ def test_the_same_command_again_finishes_what_a_killed_run_left(
     assert not list(tmp_path.glob("killed/cells/*/*/.*"))
 
 
-@pytest.mark.parametrize("send", [os.killpg, os.kill])  # a terminal tells every process, Slurm and Kubernetes one
+@pytest.mark.parametrize(
+    "send", [os.killpg, os.kill]
+)  # a terminal tells every process, Slurm and Kubernetes one
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
-    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, send: Callable[[int, int], None]
+    toys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    send: Callable[[int, int], None],
 ):
     monkeypatch.setenv("TOY_PAUSE", "0.5")
     run = start(tmp_path / "run", *BOTH_TASKS)
@@ -123,30 +143,57 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
 
 def test_the_main_job(call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = call("--agent", "toy,toy-picky", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "2")
+    code, out, err = call(
+        "--agent", "toy,toy-picky", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "2"
+    )
     assert (code, err) == (0, "")
-    path = tmp_path / "runs" / "toy+toy-picky-ToyWalk-v0+ToyDrift-v0-smoke"  # where the same command finds it again
+    # Where the same command finds it again.
+    path = tmp_path / "runs" / "toy+toy-picky-ToyWalk-v0+ToyDrift-v0-smoke"
     assert "[6/6] " in out
     lines = out.splitlines()
     assert re.fullmatch(r"Starting up to \d+ worker processes, which takes seconds\.", lines[1])
-    compiling = [line for line in lines if line.endswith("Compiling its programs, which is done once in a worker.")]
+    compiling = [
+        line
+        for line in lines
+        if line.endswith("Compiling its programs, which is done once in a worker.")
+    ]
     assert len(compiling) == 3  # once for an agent and task, not for each seed
     assert lines.index(compiling[0]) == 2  # before any result
     assert "toy-picky on rlsuite/ToyWalk-v0, seed 1: score " in out
     assert "P(beats" in out
-    assert "Not applicable: toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me." in out
-    for name in ("manifest.json", "episodes.parquet", "curves.parquet", "report.html", "traces/toy-ToyWalk-v0.parquet"):
+    assert (
+        "Not applicable: toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me." in out
+    )
+    for name in (
+        "manifest.json",
+        "episodes.parquet",
+        "curves.parquet",
+        "report.html",
+        "traces/toy-ToyWalk-v0.parquet",
+    ):
         assert (path / name).stat().st_size > 0
     assert len(pq.read_table(path / "episodes.parquet")) == 6 * 50
     assert len(pq.read_table(path / "curves.parquet")) == 6 * 4
 
 
-def test_a_failed_cell_costs_the_exit_code_and_nothing_else(call: Callable[..., tuple], tmp_path: Path):
-    arguments = ("--agent", "toy-crash", "--suite", "ToyWalk-v0", "--seeds", "3", "--out", str(tmp_path))
+def test_a_failed_cell_costs_the_exit_code_and_nothing_else(
+    call: Callable[..., tuple], tmp_path: Path
+):
+    arguments = (
+        "--agent",
+        "toy-crash",
+        "--suite",
+        "ToyWalk-v0",
+        "--seeds",
+        "3",
+        "--out",
+        str(tmp_path),
+    )
     code, out, err = call(*arguments, "--workers", "0")
     assert code == 1
     assert err.startswith(
-        "failed: toy-crash on rlsuite/ToyWalk-v0, seed 1: RuntimeError: the seed 1 is too much for me"
+        "failed: toy-crash on rlsuite/ToyWalk-v0, seed 1: RuntimeError: the seed 1 is too much for "
+        "me"
     )
     assert "ToyWalk-v0" in out
     assert len(wait_for_cells(tmp_path, 2)) == 2
@@ -193,9 +240,8 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert code == 2
     assert words in " ".join(err.replace("│", " ").split())
     assert "Traceback" not in out + err
-    assert len(err.strip().splitlines()) == 1 or {"three", "none"} & set(
-        filled_arguments
-    )  # the option parser draws a box
+    # The option parser draws a box.
+    assert len(err.strip().splitlines()) == 1 or {"three", "none"} & set(filled_arguments)
     assert not paths["new"].exists()
     assert paths["file"].read_text() == (paths["full"] / "thesis.tex").read_text() == "mine"
     assert json.loads((paths["foreign"] / "manifest.json").read_text()) == {"name": "web app"}
@@ -204,7 +250,18 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
 def test_resuming_what_does_not_compare_is_refused_and_nothing_is_lost(
     call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    run = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "1", "--workers", "0", "--out", str(tmp_path / "run"))
+    run = (
+        "--agent",
+        "toy",
+        "--suite",
+        "ToyWalk-v0",
+        "--seeds",
+        "1",
+        "--workers",
+        "0",
+        "--out",
+        str(tmp_path / "run"),
+    )
     assert call(*run)[0] == 0
     shutil.copytree(tmp_path / "run", tmp_path / "before")
     with monkeypatch.context() as patch:
@@ -215,7 +272,10 @@ def test_resuming_what_does_not_compare_is_refused_and_nothing_is_lost(
         patch.setattr("rlbench_suite.__version__", "9.9.9")
         assert_refused(call(*run), "version = ", "'9.9.9'")
     diff = subprocess.run(
-        ["diff", "-r", tmp_path / "before", tmp_path / "run"], check=False, capture_output=True, text=True
+        ["diff", "-r", tmp_path / "before", tmp_path / "run"],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert (diff.returncode, diff.stdout) == (0, "")
     assert call(*run, "--resume")[0] == 0
@@ -236,7 +296,18 @@ MERGED = ("manifest.json", "curves.parquet", "toy-ToyWalk-v0.parquet", "report.h
 def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
     call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    run = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "1", "--workers", "0", "--out", str(tmp_path / "run"))
+    run = (
+        "--agent",
+        "toy",
+        "--suite",
+        "ToyWalk-v0",
+        "--seeds",
+        "1",
+        "--workers",
+        "0",
+        "--out",
+        str(tmp_path / "run"),
+    )
 
     def filling(write: Callable[..., Any], position: int) -> Callable[..., Any]:
         def half(*arguments: Any, **options: Any) -> Any:
@@ -256,19 +327,27 @@ def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
     assert code == 1
     assert "Traceback" not in out + err
     assert len(err.strip().splitlines()) == 1
-    assert re.match(rf"error: Cannot write \S*/{name}: No space left on device\. Nothing of it was kept", err)
+    assert re.match(
+        rf"error: Cannot write \S*/{name}: No space left on device\. Nothing of it was kept", err
+    )
     assert not list(tmp_path.rglob(".rlsuite-*"))
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"half"]
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"half"
+    ]
     code, out, err = call(*run)
     assert (code, err) == (0, "")
     assert ("1 of 1 cells to run" in out) == (name in (*FILES, "manifest.json"))
     assert len(pq.read_table(tmp_path / "run" / "episodes.parquet")) == 50
 
 
-def test_a_full_disk_ends_the_workers_too(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_ends_the_workers_too(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("TOY_FULL", "1")
     monkeypatch.setenv("TOY_PAUSE", "0.1")
-    run = start(tmp_path, "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "4", "--workers", "2")
+    run = start(
+        tmp_path, "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "4", "--workers", "2"
+    )
     _, err = run.communicate(timeout=60)
     assert run.returncode == 1
     assert re.match(r"error: Cannot write \S*/policy.safetensors: No space left on device", err)
@@ -276,7 +355,9 @@ def test_a_full_disk_ends_the_workers_too(toys: Path, tmp_path: Path, monkeypatc
     assert not list(tmp_path.glob("cells/*/*/*"))
 
 
-def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_saved_policy_is_judged(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     arguments = ("--suite", "ToyWalk-v0", "--seeds", "2", "--workers", "0")
     assert call("--agent", "toy", *arguments, "--out", "run")[0] == 0
@@ -289,7 +370,9 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
     assert f"{label} is one saved policy of toy, not trained here" in " ".join(out.split())
     assert read_manifest(tmp_path / "run").checkpoints[label].sha256 == digest
     cells = tmp_path / "run" / "cells"
-    trained, judged = (pq.read_table(cells / a / "ToyWalk-v0" / "1" / "episodes.parquet") for a in ("toy", label))
+    trained, judged = (
+        pq.read_table(cells / a / "ToyWalk-v0" / "1" / "episodes.parquet") for a in ("toy", label)
+    )
     assert trained.drop_columns(["agent"]).equals(judged.drop_columns(["agent"]))
     for options, words in {
         (): "does not say which agent made it",
@@ -301,28 +384,41 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
         assert words in err
         assert len(err.splitlines()) == 1
     code, _, err = call("judge", file, "--agent", "toy", "--out", "run")
-    assert (code, "does not name the task it was trained on; name it with --task." in err) == (2, True)
+    assert (code, "does not name the task it was trained on; name it with --task." in err) == (
+        2,
+        True,
+    )
 
 
 def test_help_and_errors_of_the_installed_program(toys: Path):
     output = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
-    assert "rlsuite-eval --agent ppo,reference,random --suite motor --seeds 10 --budget quick" in " ".join(
-        output.replace("│", " ").split()
+    assert (
+        "rlsuite-eval --agent ppo,reference,random --suite motor --seeds 10 --budget quick"
+        in " ".join(output.replace("│", " ").split())
     )
-    wrong = subprocess.run([PROGRAM, "--suite", "nope"], check=False, capture_output=True, text=True)
+    wrong = subprocess.run(
+        [PROGRAM, "--suite", "nope"], check=False, capture_output=True, text=True
+    )
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("error: Unknown suite or task 'nope'.")
     assert len(wrong.stderr.splitlines()) == 1
 
 
-def test_a_report_is_written_again_with_another_method_of_intervals(call: Callable[..., tuple], tmp_path: Path):
+def test_a_report_is_written_again_with_another_method_of_intervals(
+    call: Callable[..., tuple], tmp_path: Path
+):
     path = str(tmp_path / "run")
     run = "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "5", "--workers", "0", "--out", path
     methods = ((), ("--interval", "studentised"), ("--interval", "percentile"))
     printed = [call(*run), *(call("report", path, *method) for method in methods)]
     assert [code for code, _, _ in printed] == [0] * 4
-    ends = [re.search(r"ToyWalk-v0.*?(-?\d\.\d+) \[(-?\d\.\d+), (-?\d\.\d+)\]", out) for _, out, _ in printed]
-    first, default, studentised, percentile = ([float(end) for end in match.groups()] for match in ends if match)
+    ends = [
+        re.search(r"ToyWalk-v0.*?(-?\d\.\d+) \[(-?\d\.\d+), (-?\d\.\d+)\]", out)
+        for _, out, _ in printed
+    ]
+    first, default, studentised, percentile = (
+        [float(end) for end in match.groups()] for match in ends if match
+    )
     assert first == default == studentised
     assert percentile[0] == default[0]
     assert default[1] < percentile[1] <= percentile[2] < default[2]
@@ -331,16 +427,37 @@ def test_a_report_is_written_again_with_another_method_of_intervals(call: Callab
     assert code == 2
     assert "percentile" in err
     code, _, err = call("report", str(tmp_path / "none"))
-    assert (code, err) == (2, f"error: Unknown run '{tmp_path / 'none'}'. Did you mean '{path}'? Known: {path}.\n")
+    assert (code, err) == (
+        2,
+        f"error: Unknown run '{tmp_path / 'none'}'. Did you mean '{path}'? Known: {path}.\n",
+    )
 
 
 @pytest.mark.parametrize(
-    "flags", [("--suite", "ToyWalk-v0", "--task", "ToyDrift-v0"), ("--task", "ToyWalk-v0,ToyDrift-v0")]
+    "flags",
+    [("--suite", "ToyWalk-v0", "--task", "ToyDrift-v0"), ("--task", "ToyWalk-v0,ToyDrift-v0")],
 )
 def test_run_is_meant_where_no_command_is_named_and_task_is_another_word_for_suite(
     call: Callable[..., tuple], tmp_path: Path, flags: tuple[str, ...]
 ):
     for command in ((), ("run",)):
         out = tmp_path / "-".join(("cells", *command))
-        assert call(*command, "--agent", "toy", *flags, "--seeds", "1", "--workers", "0", "--out", str(out))[0] == 0
-        assert [cell.task for cell in read_manifest(out).cells()] == ["rlsuite/ToyWalk-v0", "rlsuite/ToyDrift-v0"]
+        assert (
+            call(
+                *command,
+                "--agent",
+                "toy",
+                *flags,
+                "--seeds",
+                "1",
+                "--workers",
+                "0",
+                "--out",
+                str(out),
+            )[0]
+            == 0
+        )
+        assert [cell.task for cell in read_manifest(out).cells()] == [
+            "rlsuite/ToyWalk-v0",
+            "rlsuite/ToyDrift-v0",
+        ]

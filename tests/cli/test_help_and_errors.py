@@ -54,7 +54,9 @@ def test_every_command_explains_itself_by_h(program: str) -> None:
 def test_no_command_shows_more_than_fifteen_options(program: str) -> None:
     """An act that needs more is two acts. ``--help`` does not count."""
     for words, command in commands(program).items():
-        options = [parameter.name for parameter in command.params if parameter.param_type_name == "option"]
+        options = [
+            parameter.name for parameter in command.params if parameter.param_type_name == "option"
+        ]
         assert len({*options} - {"help"}) <= MAX_OPTIONS, (words, options)
 
 
@@ -93,7 +95,9 @@ def test_a_batch_names_the_view_that_it_lacks() -> None:
 
 def test_a_query_says_what_comes_first() -> None:
     result = CliRunner().invoke(evaluate.app, ["query", "runs/mine", "SELECT task FROM cells"])
-    assert 'SQL comes first, then the runs: rlsuite-eval query "SELECT ..." runs/mine' in str(result.exception)
+    assert 'SQL comes first, then the runs: rlsuite-eval query "SELECT ..." runs/mine' in str(
+        result.exception
+    )
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "CartPole"])
@@ -104,14 +108,25 @@ def test_an_environment_of_gymnasium_is_not_trained(name: str) -> None:
 
 def test_a_player_without_for_task_is_named() -> None:
     task = registry.card("SAT-v0").build()
-    with pytest.raises(ValueError, match=r"TaskCard of rlsuite/SAT-v0 lacks the class method for_task"):
+    with pytest.raises(
+        ValueError, match=r"TaskCard of rlsuite/SAT-v0 lacks the class method for_task"
+    ):
         player_for(task, "rlbench_suite.core.task_card:TaskCard")
     with pytest.raises(ValueError, match="has no 'Nothing'"):
         load("rlbench_suite.core.task_card:Nothing")
 
 
 def test_a_refusal_ends_with_one_full_stop(tmp_path: Any) -> None:
-    arguments = ["--agent", "sac", "--suite", "DeepSeaTreasure-v0", "--out", str(tmp_path / "run"), "--budget", "smoke"]
+    arguments = [
+        "--agent",
+        "sac",
+        "--suite",
+        "DeepSeaTreasure-v0",
+        "--out",
+        str(tmp_path / "run"),
+        "--budget",
+        "smoke",
+    ]
     result = CliRunner().invoke(evaluate.app, arguments)
     assert "sac plays bounded Box actions" in str(result.exception)
     assert not re.search(r"\.\.", str(result.exception))

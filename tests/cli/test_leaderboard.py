@@ -1,4 +1,6 @@
-"""``rlsuite-leaderboard`` as people meet it: pack, verify, submit, build, and what it says when that cannot be."""
+"""``rlsuite-leaderboard`` as people meet it: pack,
+verify, submit, build, and what it says when that cannot be.
+"""
 
 import errno
 import re
@@ -16,7 +18,9 @@ PROGRAM = str(Path(sys.executable).with_name("rlsuite-leaderboard"))
 
 
 @pytest.fixture
-def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable:
+def call(
+    toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable:
     """Run the program in this process: exit code, stdout, stderr."""
     monkeypatch.setattr(leaderboard, "_prepare", lambda: None)
     monkeypatch.setattr(execution, "prepare_jax", lambda *_: None)
@@ -34,7 +38,18 @@ def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 @pytest.fixture
 def run(call: Callable, tmp_path: Path) -> str:
-    arguments = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "2", "--workers", "0", "--out", "run")
+    arguments = (
+        "--agent",
+        "toy",
+        "--suite",
+        "ToyWalk-v0",
+        "--seeds",
+        "2",
+        "--workers",
+        "0",
+        "--out",
+        "run",
+    )
     assert call(*arguments, app=evaluate.app)[0] == 0
     return "run"
 
@@ -59,16 +74,23 @@ def test_from_a_run_to_a_page(call: Callable, run: str, tmp_path: Path):
     assert (tmp_path / "site" / "index.html").exists()
     code, _, err = call("submit", "toy-v1.zip", "subs")
     assert code == 2
-    assert err.strip().endswith("toy-v1 is already in subs; a new result needs a new name or --entry-version.")
+    assert err.strip().endswith(
+        "toy-v1 is already in subs; a new result needs a new name or --entry-version."
+    )
 
 
-def test_a_rejected_archive_is_exit_code_1_with_the_reasons(call: Callable, run: str, tmp_path: Path):
+def test_a_rejected_archive_is_exit_code_1_with_the_reasons(
+    call: Callable, run: str, tmp_path: Path
+):
     assert call("pack", run)[0] == 0
     data = (tmp_path / "toy-v1.zip").read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[:-5])
     code, out, err = call("verify", "cut.zip", "toy-v1.zip")
     assert code == 1
-    assert err.strip() == "rejected: cut.zip: The file is not a zip, is cut short, or has something after its end."
+    assert (
+        err.strip()
+        == "rejected: cut.zip: The file is not a zip, is cut short, or has something after its end."
+    )
     assert "accepted: toy-v1" in out
     code, _, err = call("submit", "cut.zip", "subs")
     assert code == 1
@@ -86,14 +108,20 @@ def test_a_full_disk_is_exit_code_1_and_names_what_was_being_written(
     before = sorted(tmp_path.iterdir())
     code, _, err = call("pack", run)
     assert (code, err) == (
-        1, "error: Cannot write the archive toy-v1.zip: No space left on device. Nothing of it was kept.\n"
+        1,
+        (
+            "error: Cannot write the archive toy-v1.zip: No space left on device. Nothing of it "
+            "was kept.\n"
+        )
     )  # fmt: skip
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_run_that_does_not_replay_is_not_packed(call: Callable, run: str, tmp_path: Path):
     result = tmp_path / "run" / "cells" / "toy" / "ToyWalk-v0" / "0" / "result.json"
-    result.write_text(re.sub(r'"success_rate": [0-9.]+', '"success_rate": 0.123', result.read_text()))
+    result.write_text(
+        re.sub(r'"success_rate": [0-9.]+', '"success_rate": 0.123', result.read_text())
+    )
     code, _, err = call("pack", run)
     assert code == 1
     assert "ToyWalk-v0, seed 0: the success rate is claimed to be 0.123 and is " in err

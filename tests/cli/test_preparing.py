@@ -1,4 +1,6 @@
-"""All programs have this in common: JAX's cache of compiled programs, and numbers that are refused."""
+"""All programs have this in common: JAX's cache of compiled programs,
+and numbers that are refused.
+"""
 
 import os
 import subprocess
@@ -33,7 +35,9 @@ def test_compiled_programs_are_kept_in_the_users_cache_by_version(bare: Path):
     cli.prepare_jax()
     import jaxlib
 
-    assert os.environ[SETTINGS[0]] == str(bare / "rlbench_suite" / "xla" / f"jaxlib-{jaxlib.__version__}")
+    assert os.environ[SETTINGS[0]] == str(
+        bare / "rlbench_suite" / "xla" / f"jaxlib-{jaxlib.__version__}"
+    )
     assert os.environ[SETTINGS[1]] == "0"
 
 
@@ -46,7 +50,9 @@ def test_a_cache_of_the_users_own_is_left_alone(bare: Path, monkeypatch: pytest.
 
 
 def test_trained_policies_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch):
-    """Sums that several threads share have other last bits; agents of third parties need eight threads at least."""
+    """Sums that several threads share have other last bits;
+    agents of third parties need eight threads at least.
+    """
     for cores in (1, 2, 16):
         monkeypatch.setattr(execution, "count_cores", lambda cores=cores: cores)
         assert execution.jax_threads("ppo, sac") == 1
@@ -96,17 +102,33 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (evaluate.app, ("--seeds", "0"), "--seeds must be at least 1, got 0"),
         (evaluate.app, ("--workers", "-1"), "--workers must be at least 0, got -1"),
         (evaluate.app, ("--silence", "nan"), "--silence must be a finite number above 0, got nan"),
-        (evaluate.app, ("judge", "policy.onnx", "--seeds", "0"), "--seeds must be at least 1, got 0"),
-        (evaluate.app, ("judge", "policy.onnx", "--workers", "-1"), "--workers must be at least 0, got -1"),
+        (
+            evaluate.app,
+            ("judge", "policy.onnx", "--seeds", "0"),
+            "--seeds must be at least 1, got 0",
+        ),
+        (
+            evaluate.app,
+            ("judge", "policy.onnx", "--workers", "-1"),
+            "--workers must be at least 0, got -1",
+        ),
         (
             evaluate.app,
             ("judge", "policy.onnx", "--silence", "0"),
             "--silence must be a finite number above 0, got 0.0",
         ),
         (evaluate.app, ("llm", "m", "--seeds", "0"), "--seeds must be at least 1, got 0"),
-        (evaluate.app, ("llm", "m", "--timeout", "inf"), "--timeout must be a finite number above 0, got inf"),
+        (
+            evaluate.app,
+            ("llm", "m", "--timeout", "inf"),
+            "--timeout must be a finite number above 0, got inf",
+        ),
         (evaluate.app, ("ray", "--seeds", "0"), "--seeds must be at least 1, got 0"),
-        (evaluate.app, ("ray", "--silence", "nan"), "--silence must be a finite number above 0, got nan"),
+        (
+            evaluate.app,
+            ("ray", "--silence", "nan"),
+            "--silence must be a finite number above 0, got nan",
+        ),
         (evaluate.app, ("ray", "--workers", "0"), "--workers must be at least 1, got 0"),
         (evaluate.app, ("ray", "--cpus", "0"), "--cpus must be a finite number above 0, got 0.0"),
         (evaluate.app, ("ray", "--gpus", "-1"), "--gpus must be at least 0, got -1.0"),
@@ -118,11 +140,31 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         ),
         (evaluate.app, ("power", "a", "--agents", "1"), "--agents must be at least 2, got 1"),
         (suite.app, ("bench", "--envs", "0"), "--envs must be at least 1, got 0"),
-        (suite.app, ("bench", "--seconds", "nan"), "--seconds must be a finite number above 0, got nan"),
-        (suite.app, ("bench", "--seconds", "inf"), "--seconds must be a finite number above 0, got inf"),
-        (suite.app, ("bench", "--seconds", "0"), "--seconds must be a finite number above 0, got 0.0"),
-        (suite.app, ("dev", "calibrate", "SAT-v0", "--episodes", "-5"), "--episodes must be at least 2, got -5"),
-        (suite.app, ("dev", "calibrate", "SAT-v0", "--error", "0"), "--error must be a finite number above 0, got 0.0"),
+        (
+            suite.app,
+            ("bench", "--seconds", "nan"),
+            "--seconds must be a finite number above 0, got nan",
+        ),
+        (
+            suite.app,
+            ("bench", "--seconds", "inf"),
+            "--seconds must be a finite number above 0, got inf",
+        ),
+        (
+            suite.app,
+            ("bench", "--seconds", "0"),
+            "--seconds must be a finite number above 0, got 0.0",
+        ),
+        (
+            suite.app,
+            ("dev", "calibrate", "SAT-v0", "--episodes", "-5"),
+            "--episodes must be at least 2, got -5",
+        ),
+        (
+            suite.app,
+            ("dev", "calibrate", "SAT-v0", "--error", "0"),
+            "--error must be a finite number above 0, got 0.0",
+        ),
         (
             suite.app,
             ("dev", "calibrate", "SAT-v0", "--minutes", "nan"),
@@ -138,20 +180,48 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
             ("serve", "Wordle-v0", "--idle-seconds", "nan"),
             "--idle-seconds must be a finite number above 0, got nan",
         ),
-        (suite.app, ("record", "SAT-v0", "--episodes", "0"), "--episodes must be at least 1, got 0"),
+        (
+            suite.app,
+            ("record", "SAT-v0", "--episodes", "0"),
+            "--episodes must be at least 1, got 0",
+        ),
         (suite.app, ("record", "SAT-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("serve", "Wordle-v0", "--port", "65536"), "--port must be from 0 to 65535, got 65536"),
+        (
+            suite.app,
+            ("serve", "Wordle-v0", "--port", "65536"),
+            "--port must be from 0 to 65535, got 65536",
+        ),
         (suite.app, ("mcp", "Wordle-v0", "--port", "-1"), "--port must be from 0 to 65535, got -1"),
-        (suite.app, ("serve", "Wordle-v0", "--max-sessions", "0"), "--max-sessions must be at least 1, got 0"),
+        (
+            suite.app,
+            ("serve", "Wordle-v0", "--max-sessions", "0"),
+            "--max-sessions must be at least 1, got 0",
+        ),
         (suite.app, ("mcp", "Wordle-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("puzzles", "show", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("puzzles", "verify", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (
+            suite.app,
+            ("puzzles", "show", "Slant-v0", "--seed", "-1"),
+            "--seed must be at least 0, got -1",
+        ),
+        (
+            suite.app,
+            ("puzzles", "verify", "Slant-v0", "--seed", "-1"),
+            "--seed must be at least 0, got -1",
+        ),
         (suite.app, ("puzzles", "export", "Slant-v0", "--n", "0"), "--n must be at least 1, got 0"),
-        (suite.app, ("puzzles", "export", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (
+            suite.app,
+            ("puzzles", "export", "Slant-v0", "--seed", "-1"),
+            "--seed must be at least 0, got -1",
+        ),
     ],
 )
 def test_senseless_numbers_are_refused(
-    bare: Path, capsys: pytest.CaptureFixture[str], app: cli.App, arguments: tuple[str, ...], words: str
+    bare: Path,
+    capsys: pytest.CaptureFixture[str],
+    app: cli.App,
+    arguments: tuple[str, ...],
+    words: str,
 ):
     with pytest.raises(SystemExit) as left:
         app(list(arguments))
@@ -167,7 +237,8 @@ def types_in(kind: Any) -> Iterator[Any]:
 
 
 def test_every_option_that_is_a_number_is_among_them():
-    """A new one is to be checked too. ``play --seed`` and ``pack --entry-version`` are, where they are used.
+    """A new one is to be checked too. ``play --seed``
+    and ``pack --entry-version`` are, where they are used.
 
     Options of language models are checked in ``tests/language``.
     """
@@ -180,14 +251,20 @@ def test_every_option_that_is_a_number_is_among_them():
         if {int, float} & set(types_in(kind))
     }
     assert numbers == {
-        ("run", "seeds"), ("run", "workers"), ("run", "silence"),
-        ("ray", "seeds"), ("ray", "workers"), ("ray", "silence"), ("ray", "cpus"), ("ray", "gpus"), ("ray", "memory"),
+        ("run", "seeds"), ("run", "workers"), ("run", "silence"), ("ray", "seeds"),
+        ("ray", "workers"), ("ray", "silence"), ("ray", "cpus"), ("ray", "gpus"), ("ray", "memory"),
         ("judge", "seeds"), ("judge", "workers"), ("judge", "silence"), ("bench", "envs"),
-        ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"), ("pack", "entry_version"),
-        ("power", "differences"), ("power", "number_of_agents"), ("record", "episodes"), ("record", "seed"),
-        ("show", "seed"), ("verify", "seed"), ("export", "n"), ("export", "seed"),
-        ("serve", "port"), ("serve", "max_sessions"), ("serve", "idle_seconds"), ("mcp", "port"), ("mcp", "seed"),
-        ("calibrate", "error"), ("calibrate", "minutes"), ("video", "pictures"), ("video", "seed"),
-        *(("llm", name) for name in ("seeds", "samples", "episodes", "temperature", "max_tokens", "concurrency")),
+        ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"),
+        ("pack", "entry_version"), ("power", "differences"), ("power", "number_of_agents"),
+        ("record", "episodes"), ("record", "seed"), ("show", "seed"), ("verify", "seed"),
+        ("export", "n"), ("export", "seed"), ("serve", "port"), ("serve", "max_sessions"),
+        ("serve", "idle_seconds"), ("mcp", "port"), ("mcp", "seed"), ("calibrate", "error"),
+        ("calibrate", "minutes"), ("video", "pictures"), ("video", "seed"),
+        *(
+            ("llm", name)
+            for name in (
+                "seeds", "samples", "episodes", "temperature", "max_tokens", "concurrency"
+            )
+        ),
         ("llm", "timeout"), ("llm", "prices"),
     }  # fmt: skip

@@ -18,7 +18,9 @@ from rlbench_suite.core.task_card import TaskCard
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
+def call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple]:
     """Run the program in this process: exit code, stdout, stderr."""
     monkeypatch.setattr(suite, "prepare_jax", lambda *_: None)
 
@@ -34,12 +36,13 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 def test_list_names_every_task_and_imports_nothing_heavy():
     code = (
-        "import sys; from rlbench_suite.cli.suite import app\n"
-        "try: app(['list'])\n"
-        "except SystemExit: pass\n"
-        "print('heavy:', sorted({'jax', 'torch', 'pygame', 'pyarrow', 'matplotlib'} & sys.modules.keys()))"
+        "import sys; from rlbench_suite.cli.suite import app\ntry: app(['list'])\nexcept "
+        "SystemExit: pass\nprint('heavy:', "
+        "sorted({'jax', 'torch', 'pygame', 'pyarrow', 'matplotlib'} & sys.modules.keys()))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert "heavy: []" in out
     assert all(card.name in out for card in registry.cards().values())
 
@@ -54,7 +57,9 @@ def listed(call: Callable[..., tuple], *filters: str) -> list[str]:
 def test_filters_of_a_list_hold_together(call: Callable[..., tuple]):
     cards = registry.cards()
     assert listed(call) == list(cards)
-    assert listed(call, "--family", "text") == [card.id for card in cards.values() if card.family == "text"]
+    assert listed(call, "--family", "text") == [
+        card.id for card in cards.values() if card.family == "text"
+    ]
     masked_moves = [card.id for card in cards.values() if {"masked", "moves"} <= set(card.tags)]
     assert listed(call, "--tag", "masked", "--tag", "moves") == masked_moves
     assert masked_moves
@@ -75,7 +80,11 @@ def test_a_list_as_data_says_what_the_card_says(call: Callable[..., tuple]):
     assert task["constraint"] is None
     [task] = json.loads(call("list", "Lettuce", "--json")[1])
     limit = registry.card("Lettuce-v0").constraint
-    assert task["constraint"] == {"counts": limit.counts, "limit": limit.limit, "reason": limit.reason}
+    assert task["constraint"] == {
+        "counts": limit.counts,
+        "limit": limit.limit,
+        "reason": limit.reason,
+    }
 
 
 def test_show(call: Callable[..., tuple], card: TaskCard):
@@ -85,9 +94,13 @@ def test_show(call: Callable[..., tuple], card: TaskCard):
     assert card.id in output
     assert f"{card.horizon} steps" in output
     assert (
-        (f"at most {card.constraint.limit:g} on average" in output) if card.constraint else "constraint " not in output
+        (f"at most {card.constraint.limit:g} on average" in output)
+        if card.constraint
+        else "constraint " not in output
     )
-    assert all(name in output for name in (*card.difficulties, *card.objectives, *card.build().measures))
+    assert all(
+        name in output for name in (*card.difficulties, *card.objectives, *card.build().measures)
+    )
     code, out, _ = call("show", card.name, "--json")
     explained = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert (code, explained["id"]) == (0, card.id)
@@ -101,7 +114,9 @@ def test_calibrate_measures_what_is_committed_with_the_yardsticks_of_the_card(
     committed = registry.card("Autoencode-v0").scores("easy")
     monkeypatch.setattr(TaskCard, "scores_path", lambda card, file: tmp_path / file)
     assert call("dev", "calibrate", "Autoencode-v0", "--difficulty", "easy")[0] == 0
-    [measured] = json.loads((tmp_path / "reference_scores.json").read_text())["rlsuite/Autoencode-v0"].values()
+    [measured] = json.loads((tmp_path / "reference_scores.json").read_text())[
+        "rlsuite/Autoencode-v0"
+    ].values()
     assert list(measured) == ["random", "noop", "reference", "memoryless"]
     for player, score in measured.items():
         assert score["mean"] == committed[player].mean
@@ -120,7 +135,10 @@ def test_show_tells_what_doing_nothing_is_and_how_often_it_succeeds(call: Callab
     output = " ".join(call("show", "OwnRoads-v0")[1].split())
     assert "no-op action pedal 0 " in output
     assert f"score 0 doing nothing, return {noop.mean:.4g}, success {noop.success:.3g} " in output
-    assert f"success by chance doing nothing {100 * noop.success:.0f} %: a car that keeps its speed" in output
+    assert (
+        f"success by chance doing nothing {100 * noop.success:.0f} %: a car that keeps its speed"
+        in output
+    )
     assert "success the goal " in output
     assert "no-op action sink (0) " in " ".join(call("show", "TreasureMaps-v0")[1].split())
     facts = json.loads(call("show", "TreasureMaps-v0", "--json")[1])
@@ -139,23 +157,33 @@ def test_no_table_calls_every_success_by_chance_random(call: Callable[..., tuple
 def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tuple]):
     for name in ("Wordle", "rlsuite/Wordle"):
         code, _, err = call("show", name)
-        assert (code, err) == (0, f"warning: Using the latest version, rlsuite/Wordle-v0, of {name}.\n")
+        assert (code, err) == (
+            0,
+            f"warning: Using the latest version, rlsuite/Wordle-v0, of {name}.\n",
+        )
 
 
-def test_show_tells_the_range_and_the_accuracy_of_setpoints(call: Callable[..., tuple], tmp_path: Path):
-    """Figures of the goal's table, and of a motor of twice the torque constant and a quarter of the current."""
+def test_show_tells_the_range_and_the_accuracy_of_setpoints(
+    call: Callable[..., tuple], tmp_path: Path
+):
+    """Figures of the goal's table, and of a motor
+    of twice the torque constant and a quarter of the current.
+    """
     sheet = tmp_path / "own.yaml"
     sheet.write_text("magnet_flux: 0.33\nnominal_current: 24.25\ncurrent_limit: 52.5\n")
     for task_id, share in (("PermExDcTorque-v0", 1.0), (f"PermExDcTorque-v0?context={sheet}", 0.5)):
         _, out, _ = call("show", task_id, "--json")
         figures = [
-            (figure["name"], figure["unit"], figure["low"], figure["high"]) for figure in json.loads(out)["key_figures"]
+            (figure["name"], figure["unit"], figure["low"], figure["high"])
+            for figure in json.loads(out)["key_figures"]
         ]
         assert figures == [
             ("setpoint_torque", "N m", pytest.approx(-16 * share), pytest.approx(16 * share)),
             ("halving_error_torque", "N m", pytest.approx(0.8 * share), pytest.approx(0.8 * share)),
         ]
-    rows = [[cell.strip() for cell in line.split("│")] for line in call("show", task_id)[1].splitlines()]
+    rows = [
+        [cell.strip() for cell in line.split("│")] for line in call("show", task_id)[1].splitlines()
+    ]
     assert ["-8 to 8", "N m"] in [row[3:5] for row in rows]
 
 
@@ -176,18 +204,26 @@ def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
         (("show", "Sat-v0"), "Unknown task 'Sat-v0'. Did you mean 'rlsuite/SAT-v0'?"),
         (("show", "SAT-v7"), "rlsuite/SAT has no version v7. Known: v0."),
         (("bench", "SAT-v7"), "rlsuite/SAT has no version v7. Known: v0."),
-        (("list", "--family", "motr"), "Unknown family 'motr'. Did you mean 'motor'? Known: driving,"),
+        (
+            ("list", "--family", "motr"),
+            "Unknown family 'motr'. Did you mean 'motor'? Known: driving,",
+        ),
         (("list", "--tag", "maskt"), "Unknown tag 'maskt'. Did you mean 'masked'?"),
         (("play", "Sat-v0"), "Unknown task"),
         (("play", "DeepSeaTreasure-v0", "--difficulty", "hard"), "has one difficulty only"),
-        (("play", "DeepSeaTreasure-v0", "--seed", "-1"), "A seed is an integer in [0, 2**64), got -1"),
+        (
+            ("play", "DeepSeaTreasure-v0", "--seed", "-1"),
+            "A seed is an integer in [0, 2**64), got -1",
+        ),
         (("bench", "nope"), "Unknown suite or task 'nope'"),
         (("bench", "--envs", "0"), "--envs must be at least 1"),
         (("dev", "calibrate", "nope"), "Unknown suite or task 'nope'"),
         (("dev", "calibrate", "Vicsek-v0", "--difficulty", "medum"), "Did you mean 'medium'?"),
     ],
 )
-def test_a_wrong_argument_is_one_sentence_and_exit_code_2(call: Callable[..., tuple], arguments: tuple, words: str):
+def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
+    call: Callable[..., tuple], arguments: tuple, words: str
+):
     code, _, err = call(*arguments)
     assert code == 2
     assert words in err
@@ -226,7 +262,9 @@ def test_rewards_are_printed_without_the_noise_of_float32(call: Callable[..., tu
     assert len(re.search(r"Return (.+), score", out)[1]) <= 5
 
 
-def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_bench_and_calibrate(
+    call: Callable[..., tuple], toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     pytest.importorskip("rlbench_suite.baselines.scripted")
     registry.register()
     code, out, _ = call("bench", "ToyWalk-v0", "--envs", "4", "--seconds", "0.01")
@@ -239,18 +277,27 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     copy = Path(shutil.copy(toys / "toyfamily" / "reference_scores.json", tmp_path))
     monkeypatch.setattr(TaskCard, "scores_path", lambda card, file: copy)
     before = json.loads(copy.read_text())
-    code, out, err = call("dev", "calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "200")
+    code, out, err = call(
+        "dev", "calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "200"
+    )
     assert (code, err) == (0, "")
     after = json.loads(copy.read_text())
     assert after["rlsuite/ToyDrift-v0"] == before["rlsuite/ToyDrift-v0"]
     assert after["rlsuite/ToyWalk-v0"]["calm"] == before["rlsuite/ToyWalk-v0"]["calm"]
     stormy = after["rlsuite/ToyWalk-v0"]["stormy"]
-    assert stormy["noop"] == {"mean": -12.0, "low": -12.0, "high": -12.0, "episodes": 200, "success": 0.0}
+    assert stormy["noop"] == {
+        "mean": -12.0,
+        "low": -12.0,
+        "high": -12.0,
+        "episodes": 200,
+        "success": 0.0,
+    }
     for player in ("random", "reference"):
         s, committed = stormy[player], before["rlsuite/ToyWalk-v0"]["stormy"][player]
         assert s["episodes"] == 200
         assert s["low"] < s["mean"] < s["high"]
-        # 200 episodes against the committed 1000: half-widths near sqrt(5) times as wide, and one inside the other.
+        # 200 episodes against the committed 1000: half-widths near sqrt(5) times as wide, and one
+        # inside the other.
         assert 1.6 < (s["high"] - s["low"]) / (committed["high"] - committed["low"]) < 3.2
         assert s["low"] < committed["mean"] < s["high"]
     assert np.isfinite([list(s.values()) for s in stormy.values()]).all()
@@ -260,7 +307,9 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     assert 0 < drift["random"]["cost"] < 20
     assert "cost" not in stormy["random"]
     monkeypatch.setitem(registry.agent_entry_points(), "reference", registry.AGENTS["noop"])
-    code, _, err = call("dev", "calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "50")
+    code, _, err = call(
+        "dev", "calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "50"
+    )
     assert code == 0
     assert err.startswith("warning: on rlsuite/ToyWalk-v0 stormy, noop (-12) and random (")
     assert "earn about as much as the reference (-12). Scores of agents will say little: " in err

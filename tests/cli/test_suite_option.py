@@ -1,4 +1,6 @@
-"""``rlsuite-eval --suite my_suite.yaml``: the file's tasks, budget and seeds, and no mixing with a changed file."""
+"""``rlsuite-eval --suite my_suite.yaml``: the file's tasks,
+budget and seeds, and no mixing with a changed file.
+"""
 
 from __future__ import annotations
 
@@ -52,18 +54,27 @@ def test_a_changed_file_does_not_continue_an_old_run(call: Callable[..., tuple[i
     assert error.startswith("error: The run in run has the suite file of mine = ")
     assert error.count("\n") == 1
     assert Path("run/manifest.json").read_bytes() == before
-    assert call("--suite", "ToyWalk-v0", "--seeds", "3", "--out", "run") == (0, "")  # no file, so nothing to compare
+    # No file, so nothing to compare.
+    assert call("--suite", "ToyWalk-v0", "--seeds", "3", "--out", "run") == (0, "")
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (FILE + "x: !!python/object/apply:os.system [id]", "mine.yaml is not a suite file: it has a tag in line 5."),
-        (FILE.replace("2", ".nan"), "mine.yaml is not a suite file: seeds: input should be a valid integer, got nan."),
+        (
+            FILE + "x: !!python/object/apply:os.system [id]",
+            "mine.yaml is not a suite file: it has a tag in line 5.",
+        ),
+        (
+            FILE.replace("2", ".nan"),
+            "mine.yaml is not a suite file: seeds: input should be a valid integer, got nan.",
+        ),
         (None, "Cannot read the suite file mine.yaml: there is no such file."),
     ],
 )
-def test_a_bad_file_is_a_wrong_argument(call: Callable[..., tuple[int, str]], text: str | None, sentence: str):
+def test_a_bad_file_is_a_wrong_argument(
+    call: Callable[..., tuple[int, str]], text: str | None, sentence: str
+):
     Path("mine.yaml").unlink()
     if text is not None:
         Path("mine.yaml").write_text(text)

@@ -33,7 +33,10 @@ def copy(shelf: Path, root: Path, entry: Entry) -> Path:
 
 def test_minari_loads_it_and_recovers_its_environments(copy: Path, entry: Entry) -> None:
     dataset = minari.load_dataset(entry.id)
-    assert (dataset.total_episodes, dataset.total_steps) == (entry.episodes, entry.fingerprint.steps)
+    assert (dataset.total_episodes, dataset.total_steps) == (
+        entry.episodes,
+        entry.fingerprint.steps,
+    )
     for evaluation, split in ((False, "train"), (True, "test")):
         env = dataset.recover_environment(eval_env=evaluation)
         assert env.spec.id == entry.task
@@ -51,24 +54,32 @@ def test_minaris_normalised_score_is_the_suites(copy: Path, entry: Entry) -> Non
 
 
 def test_recorded_steps_are_those_of_a_plain_gymnasium_loop(copy: Path, entry: Entry) -> None:
-    """Observations, rewards, flags and infos, by hand and to the bit; ``verify`` does the same for all episodes."""
+    """Observations, rewards, flags and infos, by hand and to the bit;
+    ``verify`` does the same for all episodes.
+    """
     dataset = minari.load_dataset(entry.id)
     env = dataset.recover_environment()
     ends = 0
     for episode, about in zip(
-        dataset.iterate_episodes(range(5)), dataset.storage.get_episode_metadata(range(5)), strict=True
+        dataset.iterate_episodes(range(5)),
+        dataset.storage.get_episode_metadata(range(5)),
+        strict=True,
     ):
         observation, info = env.reset(seed=about["seed"])
         for t in range(len(episode)):
             np.testing.assert_array_equal(observation, episode.observations[t], strict=True)
-            assert all(info[name] == episode.infos[name][t] for name in ("success", "distance", "speed"))
+            assert all(
+                info[name] == episode.infos[name][t] for name in ("success", "distance", "speed")
+            )
             observation, reward, terminated, truncated, info = env.step(episode.actions[t])
             assert np.float32(reward) == episode.rewards[t]
             assert (terminated, truncated) == (episode.terminations[t], episode.truncations[t])
             ends += terminated or truncated
         assert terminated or truncated
         np.testing.assert_array_equal(observation, episode.observations[-1])
-        assert len(episode.observations) == len(episode.rewards) + 1 == len(episode.infos["distance"])
+        assert (
+            len(episode.observations) == len(episode.rewards) + 1 == len(episode.infos["distance"])
+        )
     assert ends == 5  # and none of them before its episode's last step
 
 
@@ -78,14 +89,19 @@ def test_the_kernels_replay_gives_the_recorded_returns(copy: Path, entry: Entry)
     totals = []
     for row, episode in zip(actions, dataset.iterate_episodes(range(8)), strict=True):
         row[: len(episode)] = episode.actions
-        totals.append(np.add.accumulate(episode.rewards)[-1])  # one after another, in float32, as an episode sums
-    np.testing.assert_array_equal(replay(task, actions, entry.seeds[:8], split="train").total, totals)
+        # One after another, in float32, as an episode sums.
+        totals.append(np.add.accumulate(episode.rewards)[-1])
+    np.testing.assert_array_equal(
+        replay(task, actions, entry.seeds[:8], split="train").total, totals
+    )
 
 
 def test_random_data_are_uniform_actions(copy: Path, entry: Entry) -> None:
     from scipy import stats
 
-    actions = np.concatenate([episode.actions for episode in minari.load_dataset(entry.id).iterate_episodes()])
+    actions = np.concatenate(
+        [episode.actions for episode in minari.load_dataset(entry.id).iterate_episodes()]
+    )
     for component in actions.T:
         assert stats.kstest((component + 1) / 2, "uniform").pvalue > 1e-3
 
@@ -94,7 +110,8 @@ def test_verify_finds_it_right(call: Callable[..., tuple], copy: Path, entry: En
     code, out, err = call("verify", "hover/random")
     assert (code, err) == (0, "")
     assert f"{entry.fingerprint.steps:,} steps replayed to the bit" in " ".join(out.split())
-    assert "the catalogue" in out  # the tested versions are those of the catalogue, see constraints.txt
+    # The tested versions are those of the catalogue, see constraints.txt.
+    assert "the catalogue" in out
 
 
 def test_a_second_build_gives_the_same_content(copy: Path, entry: Entry) -> None:
@@ -107,9 +124,16 @@ def test_a_second_build_gives_the_same_content(copy: Path, entry: Entry) -> None
 
 @pytest.mark.parametrize("folder", sorted({entry.folder for entry in access.catalogue().values()}))
 def test_the_catalogue_knows_what_a_build_makes(
-    folder: str, shelf: Path, root: Path, call: Callable[..., tuple], entry: Entry, recwarn: pytest.WarningsRecorder
+    folder: str,
+    shelf: Path,
+    root: Path,
+    call: Callable[..., tuple],
+    entry: Entry,
+    recwarn: pytest.WarningsRecorder,
 ) -> None:
-    """One dataset of every task is built and compared: a change of the task must not leave its hashes behind."""
+    """One dataset of every task is built and compared:
+    a change of the task must not leave its hashes behind.
+    """
     smallest = access.find(f"{folder}/random")
     if smallest == entry:
         shutil.copytree(shelf / entry.id, root / entry.id)
@@ -117,16 +141,23 @@ def test_the_catalogue_knows_what_a_build_makes(
         access.build(smallest)
     assert [str(warning.message) for warning in recwarn if warning.category is UserWarning] == []
     comparison = access.compared(smallest)
-    assert (comparison.differs, comparison.words.split(" (")[0]) == (False, "Its content is that of the catalogue")
+    assert (comparison.differs, comparison.words.split(" (")[0]) == (
+        False,
+        "Its content is that of the catalogue",
+    )
 
 
 def test_content_does_not_depend_on_what_a_calibration_measures(copy: Path, entry: Entry) -> None:
-    """Scores in ``info`` use measured anchors, and whether a constraint is violated depends on the card's limit."""
+    """Scores in ``info`` use measured anchors,
+    and whether a constraint is violated depends on the card's limit.
+    """
     infos = minari.load_dataset(entry.id)[0].infos
     assert {"success", "distance", "speed"} <= infos.keys()
     assert not {"score", "violates"} & infos.keys()
     constrained = access.find("pmsm-current/random").card.build()
-    steps = recipe.trajectories(constrained, np.zeros((2, constrained.card.horizon, 2), np.float32), [0, 1])
+    steps = recipe.trajectories(
+        constrained, np.zeros((2, constrained.card.horizon, 2), np.float32), [0, 1]
+    )
     assert {"score", "violates", "cost"} <= steps.info.keys()
     lane = jax.tree.map(lambda leaf: leaf[0], steps)
     assert not {"score", "violates"} & recipe._cut(0, 3, np.zeros((3, 2)), lane).infos.keys()
@@ -140,7 +171,10 @@ def test_a_build_says_that_it_differs_from_the_catalogue(
     code, out, err = call("build", entry.id, "--force")
     assert code == 0
     assert "is installed" in out
-    assert "warning: rlsuite/hover/random-v0 was built from its recipe, but its content is not that of the cat" in err
+    assert (
+        "warning: rlsuite/hover/random-v0 was built from its recipe, but its content is not "
+        "that of the cat"
+    ) in err
     with pytest.warns(UserWarning, match="its content is not that of the catalogue"):
         access.build(entry, force=True)
 
@@ -153,7 +187,9 @@ def test_a_new_fingerprint_leaves_no_hash_that_is_out_of_date(
     before = {here: "0" * 64 if changed else fingerprint.sha256[here], "vax": "1" * 64}
     monkeypatch.setattr(Entry, "fingerprint", replace(fingerprint, sha256=before))
     monkeypatch.setattr(building, "FINGERPRINTS", tmp_path / "fingerprints.json")
-    assert access.fingerprint(entry).sha256 == {here: fingerprint.sha256[here]} | ({} if changed else {"vax": "1" * 64})
+    assert access.fingerprint(entry).sha256 == {here: fingerprint.sha256[here]} | (
+        {} if changed else {"vax": "1" * 64}
+    )
 
 
 def damage_value(data: Path) -> None:
@@ -242,13 +278,17 @@ def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
         access.verify(entry)
 
 
-def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_of_a_build_that_fails(
+    root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: Any) -> Any:
         yield from make(entry)
         raise KeyboardInterrupt
 
     original_episodes = recipe.episodes
-    make = lambda entry: (episode for episode, _ in zip(original_episodes(entry), range(3), strict=False))  # noqa: E731
+    make = lambda entry: (  # noqa: E731
+        episode for episode, _ in zip(original_episodes(entry), range(3), strict=False)
+    )
     monkeypatch.setattr("rlbench_suite.datasets.building.episodes", broken)
     with pytest.raises(KeyboardInterrupt):
         access.build(entry)
@@ -256,7 +296,9 @@ def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeyp
 
 
 @pytest.mark.filterwarnings("ignore")  # of JAX about forks: the copies do not compute
-@pytest.mark.parametrize("place", ["in an episode", "before the notes", "before the move", "after the move"])
+@pytest.mark.parametrize(
+    "place", ["in an episode", "before the notes", "before the move", "after the move"]
+)
 def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
     place: str, root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +312,9 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
                 moving = iter(recorded)
                 patch.setattr(
                     "rlbench_suite.datasets.building.episodes",
-                    lambda _: (episode if number < 100 else die() for number, episode in enumerate(moving)),
+                    lambda _: (
+                        episode if number < 100 else die() for number, episode in enumerate(moving)
+                    ),
                 )
             elif place == "before the notes":
                 patch.setattr(storage, "note", die)
@@ -290,7 +334,9 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
     assert not list(root.glob(".rlsuite-*")), "what the killed program left was cleared away"
 
 
-def test_a_dataset_that_cannot_be_replaced_stays(copy: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_that_cannot_be_replaced_stays(
+    copy: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rename, before = Path.rename, contents(copy)
 
     def refuse(self: Path, target: Path) -> Path:
@@ -315,14 +361,20 @@ def test_a_disk_that_fills_while_a_dataset_is_built_is_named(
 ) -> None:
     """HDF5 itself would end the process."""
     usage, looks = shutil.disk_usage, iter(range(10**6))
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(path)._replace(free=10**9 - next(looks) * 10**8))
-    with pytest.raises(CannotWrite, match=f"Cannot write {entry.id}: the disk of .* is nearly full"):
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: usage(path)._replace(free=10**9 - next(looks) * 10**8)
+    )
+    with pytest.raises(
+        CannotWrite, match=f"Cannot write {entry.id}: the disk of .* is nearly full"
+    ):
         access.build(entry)
     assert next(looks) == 11
     assert visible(root) == []
 
 
-def test_an_interrupted_build_says_so(call: Callable[..., tuple], root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_says_so(
+    call: Callable[..., tuple], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: Any) -> Any:
         raise KeyboardInterrupt
 
@@ -363,9 +415,13 @@ def test_a_weak_hand_goes_part_of_the_way_and_at_times_astray() -> None:
 
     task = access.find("pmsm-current/medium").card.build()
     full = np.array([0.8, -0.4], np.float32)
-    hand = recipe.Weakened(Constant(full), task.action_space, np.zeros(2, np.float32), np.float32(0.5), np.float32(0.2))
+    hand = recipe.Weakened(
+        Constant(full), task.action_space, np.zeros(2, np.float32), np.float32(0.5), np.float32(0.2)
+    )
     record = play(task, hand, range(400), split="train", limit=5)
-    actions = np.concatenate([row[:length] for row, length in zip(record.actions, record.length, strict=True)])
+    actions = np.concatenate(
+        [row[:length] for row, length in zip(record.actions, record.length, strict=True)]
+    )
     straight = np.isclose(actions, [0.4, -0.2]).all(1)
     assert abs(straight.mean() - 0.8) < 0.03  # three standard deviations of some 2,000 draws
     assert np.abs(actions[~straight]).max() > 0.9
@@ -391,4 +447,7 @@ def test_only_boxes_can_be_weakened() -> None:
 
 def test_reference_scores_are_the_cards(entry: Entry) -> None:
     metadata, scale = storage.metadata(entry), entry.card.scale()
-    assert (metadata["ref_min_score"], metadata["ref_max_score"]) == (scale.zero.mean, scale.reference.mean)
+    assert (metadata["ref_min_score"], metadata["ref_max_score"]) == (
+        scale.zero.mean,
+        scale.reference.mean,
+    )

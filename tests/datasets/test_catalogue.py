@@ -12,14 +12,20 @@ from rlbench_suite.core import registry
 from rlbench_suite.datasets import access
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluation_seeds
 
-every_entry = pytest.mark.parametrize("entry", access.catalogue().values(), ids=lambda entry: entry.id)
+every_entry = pytest.mark.parametrize(
+    "entry", access.catalogue().values(), ids=lambda entry: entry.id
+)
 
 
 def test_ids_are_minaris() -> None:
     from minari.dataset.minari_dataset import parse_dataset_id
 
     for entry in access.catalogue().values():
-        assert parse_dataset_id(entry.id) == (f"rlsuite/{entry.folder}", entry.quality, entry.version)
+        assert parse_dataset_id(entry.id) == (
+            f"rlsuite/{entry.folder}",
+            entry.quality,
+            entry.version,
+        )
 
 
 def test_every_task_of_the_catalogue_has_three_qualities() -> None:
@@ -32,7 +38,9 @@ def test_every_task_of_the_catalogue_has_three_qualities() -> None:
 def test_quality_is_what_its_name_says(entry: access.Entry) -> None:
     fingerprint = entry.fingerprint
     assert fingerprint is not None
-    low, high = {"random": (-0.25, 0.1), "medium": (0.3, 0.7), "expert": (0.95, 1.05)}[entry.quality]
+    low, high = {"random": (-0.25, 0.1), "medium": (0.3, 0.7), "expert": (0.95, 1.05)}[
+        entry.quality
+    ]
     assert entry.score is not None
     assert low <= entry.score <= high
     assert {"x86_64", "x86_64 fma"} <= fingerprint.sha256.keys()
@@ -60,20 +68,22 @@ def test_names_may_be_short() -> None:
 
 def test_the_command_line_answers_without_loading_anything_heavy() -> None:
     code = (
-        "import sys; from rlbench_suite.cli.data import app\n"
-        "for arguments in (['list'], ['show', 'hover/medium'], ['--help']):\n"
-        "    try: app(arguments)\n"
-        "    except SystemExit: pass\n"
-        "print('heavy:', sorted({'jax', 'minari', 'h5py', 'equinox', 'pyarrow'} & sys.modules.keys()))"
+        "import sys; from rlbench_suite.cli.data import app\nfor arguments in (['list'], ['show', "
+        "'hover/medium'], ['--help']):\n    try: app(arguments)\n    except SystemExit: "
+        "pass\nprint('heavy:', sorted({'jax', 'minari', 'h5py', 'equinox', 'pyarrow'} & "
+        "sys.modules.keys()))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert "heavy: []" in out
     assert all(entry.id in out for entry in access.catalogue().values())
 
 
 def test_importing_the_suite_loads_no_minari() -> None:
     code = (
-        "import sys, rlbench_suite, rlbench_suite.datasets; sys.exit('minari' in sys.modules or 'jax' in sys.modules)"
+        "import sys, rlbench_suite, rlbench_suite.datasets; sys.exit('minari' in sys.modules or "
+        "'jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

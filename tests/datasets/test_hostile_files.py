@@ -1,4 +1,7 @@
-"""HDF5 files that would make a reader open other files, hang, or read too much. Each is refused before it is read."""
+"""HDF5 files that would make a reader open other files, hang, or read too much.
+
+Each is refused before it is read.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,16 @@ def loop(file: h5py.File, target: Path) -> None:
 
 def raw_storage(file: h5py.File, target: Path) -> None:
     target.write_bytes(b"secret!!")
-    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(target), 0, h5py.h5f.UNLIMITED)])
+    file.create_dataset(
+        "episode_0/raw", (1,), "f8", external=[(str(target), 0, h5py.h5f.UNLIMITED)]
+    )
 
 
 def pipe(file: h5py.File, target: Path) -> None:
     os.mkfifo(target)
-    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(target), 0, h5py.h5f.UNLIMITED)])
+    file.create_dataset(
+        "episode_0/raw", (1,), "f8", external=[(str(target), 0, h5py.h5f.UNLIMITED)]
+    )
 
 
 def virtual(file: h5py.File, target: Path) -> None:
@@ -55,8 +62,12 @@ def large_chunk(file: h5py.File, target: Path) -> None:
 
 
 def bomb(file: h5py.File, target: Path, inflated: int = 2**25) -> None:
-    """A chunk of 32 bytes whose stream inflates to 32 MiB: HDF5 would inflate all of it and drop the rest."""
-    array = file.create_dataset("episode_0/bomb", (4,), "f8", chunks=(4,), compression="gzip", shuffle=True)
+    """A chunk of 32 bytes whose stream inflates to 32 MiB:
+    HDF5 would inflate all of it and drop the rest.
+    """
+    array = file.create_dataset(
+        "episode_0/bomb", (4,), "f8", chunks=(4,), compression="gzip", shuffle=True
+    )
     array.id.write_direct_chunk((0,), zlib.compress(bytes(inflated)))
 
 
@@ -65,7 +76,13 @@ def nested_bomb(file: h5py.File, target: Path) -> None:
     settings.set_chunk((4,))
     settings.set_deflate(9)
     settings.set_deflate(9)
-    h5py.h5d.create(file["episode_0"].id, b"nested", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((4,)), settings)
+    h5py.h5d.create(
+        file["episode_0"].id,
+        b"nested",
+        h5py.h5t.NATIVE_DOUBLE,
+        h5py.h5s.create_simple((4,)),
+        settings,
+    )
 
 
 def no_stream(file: h5py.File, target: Path) -> None:
@@ -123,7 +140,9 @@ def test_what_is_no_plain_array_is_refused(
 
 
 def test_plain_arrays_are_read_whatever_their_filters(tmp_path: Path) -> None:
-    """Chunks that are not deflated, or that a checksum or a filter of bytes goes before, are no bombs."""
+    """Chunks that are not deflated, or that a checksum
+    or a filter of bytes goes before, are no bombs.
+    """
     path = tmp_path / "main_data.hdf5"
     values = np.random.default_rng(0).normal(size=1000)
     with h5py.File(path, "w") as file:
@@ -136,7 +155,9 @@ def test_plain_arrays_are_read_whatever_their_filters(tmp_path: Path) -> None:
                 {"compression": "gzip", "compression_opts": 0},
             ]
         ):
-            file.create_dataset(f"episode_0/{number}", data=values, chunks=(64,) if filters else None, **filters)
+            file.create_dataset(
+                f"episode_0/{number}", data=values, chunks=(64,) if filters else None, **filters
+            )
         array = file.create_dataset("episode_0/mixed", (8,), "f8", chunks=(4,), compression="gzip")
         array.id.write_direct_chunk((0,), values[:4].tobytes(), filter_mask=1)  # not deflated
         file.create_dataset("episode_0/unwritten", (8,), "f8", chunks=(4,), compression="gzip")

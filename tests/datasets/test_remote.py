@@ -1,4 +1,6 @@
-"""Downloads from real servers on this machine: whole and checked, or one sentence and nothing left."""
+"""Downloads from real servers on this machine:
+whole and checked, or one sentence and nothing left.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ ARCHIVE = "rlsuite/hover/random-v0.zip"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder; can break off half-way and serve Hugging Face's addresses, redirects included."""
+    """Files of a folder; can break off half-way
+    and serve Hugging Face's addresses, redirects included.
+    """
 
     def __init__(self, *arguments: Any, break_off: bool, **more: Any) -> None:
         self.break_off = break_off
@@ -63,7 +67,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def serving(folder: Path, *, break_off: bool = False, certificate: Path | None = None) -> Iterator[str]:
+def serving(
+    folder: Path, *, break_off: bool = False, certificate: Path | None = None
+) -> Iterator[str]:
     def handler(*arguments: Any) -> Handler:
         return Handler(*arguments, directory=str(folder), break_off=break_off)
 
@@ -114,7 +120,9 @@ def installed(root: Path, entry: Entry) -> bool:
     return is_there and minari.load_dataset(entry.id).total_episodes == entry.episodes
 
 
-def test_a_folder_over_file(call: Callable[..., tuple], published: Path, root: Path, entry: Entry) -> None:
+def test_a_folder_over_file(
+    call: Callable[..., tuple], published: Path, root: Path, entry: Entry
+) -> None:
     code, out, err = call("download", "hover/random", "--remote", published.as_uri())
     assert (code, err) == (0, "")
     assert f"{entry.id} is installed" in out
@@ -125,7 +133,11 @@ def test_a_folder_over_file(call: Callable[..., tuple], published: Path, root: P
 
 
 def test_a_folder_over_http_named_by_the_environment(
-    call: Callable[..., tuple], published: Path, root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+    call: Callable[..., tuple],
+    published: Path,
+    root: Path,
+    entry: Entry,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving(published) as address:
         monkeypatch.setenv("RLSUITE_DATA_REMOTE", address)
@@ -144,7 +156,16 @@ def test_a_folder_over_https(
     if not shutil.which("openssl"):
         pytest.skip("a certificate needs openssl")
     certificate = tmp_path / "own.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"]
     files = ["-keyout", certificate.with_suffix(".key"), "-out", certificate]
     subprocess.run([*command, *names, *files], check=True, capture_output=True)
@@ -159,12 +180,19 @@ def test_a_folder_over_https(
 
 
 def test_hugging_faces_layout(
-    call: Callable[..., tuple], shelf: Path, root: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Callable[..., tuple],
+    shelf: Path,
+    root: Path,
+    entry: Entry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     repository = tmp_path / "repository"
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     assert call("publish", "hover/random", "--to", str(repository), "--layout", "hf")[0] == 0
-    assert json.loads((repository / "namespace_metadata.json").read_text())["datasets"] == [entry.id]
+    assert json.loads((repository / "namespace_metadata.json").read_text())["datasets"] == [
+        entry.id
+    ]
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
     with serving(repository) as address:
         monkeypatch.setenv("HF_ENDPOINT", address)
@@ -177,15 +205,21 @@ def test_hugging_faces_layout(
 def test_what_is_published_lies_where_minaris_own_remote_looks(
     shelf: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Minari maps ``rlsuite/hover/random-v0`` to repository ``ORG/rlsuite``, path ``hover/random-v0/data``."""
+    """Minari maps ``rlsuite/hover/random-v0`` to repository ``ORG/rlsuite``,
+    path ``hover/random-v0/data``.
+    """
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     access.publish([entry], tmp_path / "r", "hf")
-    metadata = json.loads((tmp_path / "r" / "hover" / "random-v0" / "data" / "metadata.json").read_text())
+    metadata = json.loads(
+        (tmp_path / "r" / "hover" / "random-v0" / "data" / "metadata.json").read_text()
+    )
     assert metadata["dataset_id"] == entry.id
 
 
 class Hub:
-    """The part of ``huggingface_hub.HfApi`` that Minari uses, over a folder with the files of one repository."""
+    """The part of ``huggingface_hub.HfApi`` that Minari uses,
+    over a folder with the files of one repository.
+    """
 
     folder: Path
 
@@ -217,7 +251,9 @@ class EntryNotFoundError(Exception):
 def test_minaris_own_download_gets_what_is_published(
     shelf: Path, root: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Minari is not changed; the library of the hub, which the extra ``data`` does not bring, is played by a folder."""
+    """Minari is not changed; the library of the hub,
+    which the extra ``data`` does not bring, is played by a folder.
+    """
     hub, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
     hub.HfApi = Hub  # type: ignore[attr-defined]
     errors.EntryNotFoundError = EntryNotFoundError  # type: ignore[attr-defined]
@@ -274,11 +310,15 @@ def nested_index(folder: Path) -> None:
 
 
 def index_without_it(folder: Path) -> None:
-    (folder / "index.json").write_text(json.dumps({"format": remote.FORMAT, "layout": "folder", "datasets": {}}))
+    (folder / "index.json").write_text(
+        json.dumps({"format": remote.FORMAT, "layout": "folder", "datasets": {}})
+    )
 
 
 def other_layout(folder: Path) -> None:
-    (folder / "index.json").write_text(json.dumps({"format": remote.FORMAT, "layout": "hf", "datasets": {}}))
+    (folder / "index.json").write_text(
+        json.dumps({"format": remote.FORMAT, "layout": "hf", "datasets": {}})
+    )
 
 
 def path_elsewhere(folder: Path) -> None:
@@ -289,7 +329,9 @@ def wrong_size(folder: Path) -> None:
     reindex(folder, size=-1)
 
 
-def rewritten(change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> Callable[[Path], None]:
+def rewritten(
+    change: Callable[[zipfile.ZipFile, dict[str, bytes]], None],
+) -> Callable[[Path], None]:
     """An archive made anew by ``change`` from what was in it, with an index that fits."""
 
     def change_archive(folder: Path) -> None:
@@ -345,7 +387,11 @@ def other_environment(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
     """Metadata that name other code to make the environment with."""
     metadata = json.loads(members["data/metadata.json"])
     spec = json.loads(metadata["env_spec"]) | {"entry_point": "os:system"}
-    write_all(new, members | {"data/metadata.json": json.dumps(metadata | {"env_spec": json.dumps(spec)}).encode()})
+    write_all(
+        new,
+        members
+        | {"data/metadata.json": json.dumps(metadata | {"env_spec": json.dumps(spec)}).encode()},
+    )
 
 
 def no_spaces(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
@@ -414,7 +460,11 @@ def broken_deflate(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(
-    call: Callable[..., tuple], changed_remote: Path, root: Path, damage: Callable[[Path], None], words: str
+    call: Callable[..., tuple],
+    changed_remote: Path,
+    root: Path,
+    damage: Callable[[Path], None],
+    words: str,
 ) -> None:
     damage(changed_remote)
     with serving(changed_remote) as address:
@@ -426,7 +476,9 @@ def test_what_is_wrong_is_said_and_nothing_is_left(
     assert not (root.parent / "outside").exists()
 
 
-def test_a_server_that_dies_half_way(call: Callable[..., tuple], published: Path, root: Path, entry: Entry) -> None:
+def test_a_server_that_dies_half_way(
+    call: Callable[..., tuple], published: Path, root: Path, entry: Entry
+) -> None:
     with serving(published, break_off=True) as address:
         code, _, err = call("download", "hover/random", "--remote", address)
     assert code == 2
@@ -486,7 +538,9 @@ def test_the_settings_name_a_remote(root: Path, tmp_path: Path) -> None:
         access.configured()
 
 
-def test_without_a_remote_the_recipe_is_followed(call: Callable[..., tuple], root: Path, entry: Entry) -> None:
+def test_without_a_remote_the_recipe_is_followed(
+    call: Callable[..., tuple], root: Path, entry: Entry
+) -> None:
     code, out, err = call("download", "hover/random")
     assert (code, err) == (0, "")
     assert "No remote is configured" in out
@@ -540,4 +594,7 @@ def test_a_dataset_is_not_begun_where_there_is_no_room(
     monkeypatch.setattr(storage.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10_000}))
     code, _, err = call("build", "hover/random")
     assert (code, visible(root)) == (1, [])
-    assert re.search(r"error: Cannot write rlsuite/hover/random-v0: it takes about [\d.]+ MB, and .* 0\.0 MB", err)
+    assert re.search(
+        r"error: Cannot write rlsuite/hover/random-v0: it takes about [\d.]+ MB, and .* 0\.0 MB",
+        err,
+    )

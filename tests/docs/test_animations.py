@@ -1,4 +1,6 @@
-"""The cache of animations: drawn once, drawn again when a source file changes, whole or not there."""
+"""The cache of animations: drawn once,
+drawn again when a source file changes, whole or not there.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_key_changes_with_the_task_with_what_it_imports_and_with_its_card_only(
             patch.setattr(
                 Path,
                 "read_bytes",
-                lambda path, name=changed, edited=edited, read=read: read(edited if path == sources[name] else path),
+                lambda path, name=changed, edited=edited, read=read: read(
+                    edited if path == sources[name] else path
+                ),
             )
             drawing._digest.cache_clear()
             assert drawing.key(sudoku) != keys[sudoku.id]
@@ -52,10 +56,16 @@ def test_key_changes_with_the_task_with_what_it_imports_and_with_its_card_only(
     assert drawing.key(card("Sudoku-v0")) != keys[sudoku.id]
 
 
-def test_an_animation_is_drawn_once(drawing: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_animation_is_drawn_once(
+    drawing: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     animations = drawing.animations([MAZE])
     (file,) = tmp_path.rglob("*.gif")
-    monkeypatch.setattr(drawing, "_draw_all", lambda task_ids: iter(()) if not task_ids else pytest.fail("drawn again"))
+    monkeypatch.setattr(
+        drawing,
+        "_draw_all",
+        lambda task_ids: iter(()) if not task_ids else pytest.fail("drawn again"),
+    )
     assert drawing.animations([MAZE]) == animations == {MAZE.id: file.read_bytes()}
 
     with (

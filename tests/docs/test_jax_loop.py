@@ -1,4 +1,6 @@
-"""The page "Your own JAX loop": each script runs as it stands there, and equals what gymnasium.make plays."""
+"""The page "Your own JAX loop": each script runs as it stands there,
+and equals what gymnasium.make plays.
+"""
 
 import re
 from pathlib import Path
@@ -12,13 +14,17 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend" / "jax_loop.md"
-SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+SECTIONS = dict(
+    re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+)
 
 
 def run(section: str) -> dict[str, Any]:
     """Run the scripts of a section one after another; return the names that they leave."""
     names: dict[str, Any] = {}
-    for script in re.findall(r"^```python\n(.*?)^```$", SECTIONS[section], re.MULTILINE | re.DOTALL):
+    for script in re.findall(
+        r"^```python\n(.*?)^```$", SECTIONS[section], re.MULTILINE | re.DOTALL
+    ):
         exec(script, names)
     return names
 
@@ -37,7 +43,9 @@ def test_the_gradient_through_the_simulation_improves_the_controller() -> None:
     env = gymnasium.make("rlsuite/PMSMCurrent-v0")
     observation, _ = env.reset(seed=7)
     for _ in range(names["STEPS"]):
-        observation, reward, terminated, truncated, _ = env.step(np.asarray(jnp.tanh(weights @ observation)))
+        observation, reward, terminated, truncated, _ = env.step(
+            np.asarray(jnp.tanh(weights @ observation))
+        )
         total += reward
         assert not terminated
         assert not truncated

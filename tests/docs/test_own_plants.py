@@ -1,4 +1,6 @@
-"""The pages "Your motor" and "Your drone in ten minutes": each command runs, with fewer steps and episodes."""
+"""The pages "Your motor" and "Your drone in ten minutes":
+each command runs, with fewer steps and episodes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from rlbench_suite.evaluation.runs.run import Run
 
 pytestmark = pytest.mark.of_variants
 
-LESS = {"dev": ["--episodes", "8"], "deploy": [], "record": ["--episodes", "2"], "show": [], "sweep": []}
+LESS = {
+    "dev": ["--episodes", "8"],
+    "deploy": [],
+    "record": ["--episodes", "2"],
+    "show": [],
+    "sweep": [],
+}
 PROGRAMS: dict[str, Any] = {"rlsuite": suite.app, "rlsuite-eval": evaluate.app}
 
 
@@ -52,7 +60,11 @@ def test_every_command_of_the_page_runs(
     monkeypatch.setenv(shared_library.TRUSTED, "")
     monkeypatch.setitem(protocol.EPISODES, "smoke", 4)
     config = PPO.config
-    monkeypatch.setattr(PPO, "config", lambda self, *inputs: replace(config(self, *inputs), total_steps=1, reports=1))
+    monkeypatch.setattr(
+        PPO,
+        "config",
+        lambda self, *inputs: replace(config(self, *inputs), total_steps=1, reports=1),
+    )
     text, done = (DOCS / page).read_text(), []
     for program, *words in commands(text):
         arguments = with_files(words, tmp_path)

@@ -1,4 +1,6 @@
-"""Checks of tasks at junctions: every second of many hostile episodes against plain Python at float64."""
+"""Checks of tasks at junctions: every second
+of many hostile episodes against plain Python at float64.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from rlbench_suite.numerics.process import precision
 
 
 class Record(NamedTuple):
-    """Episodes under random actions at float64; leaves begin with episode (params) or step and episode."""
+    """Episodes under random actions at float64;
+    leaves begin with episode (params) or step and episode.
+    """
 
     params: Any
     states: Any
@@ -32,7 +36,9 @@ class Record(NamedTuple):
         return iter(np.ndindex(*self.states.steps.shape))
 
 
-def play(task: Any, episodes: int, steps: int, shares: tuple[float, ...] = (1 / 3, 1 / 3, 1 / 3)) -> Record:
+def play(
+    task: Any, episodes: int, steps: int, shares: tuple[float, ...] = (1 / 3, 1 / 3, 1 / 3)
+) -> Record:
     """Play episodes under random actions, drawn with these shares, in one program."""
 
     @jax.jit
@@ -44,15 +50,25 @@ def play(task: Any, episodes: int, steps: int, shares: tuple[float, ...] = (1 / 
             next_state = jax.vmap(task.transition)(state, row[0], moved, params)
             return next_state, (state, next_state)
 
-        return params, *jax.lax.scan(step, jax.vmap(task.initial)(keys, params), (actions, np.arange(steps)))[1]
+        return params, *jax.lax.scan(
+            step, jax.vmap(task.initial)(keys, params), (actions, np.arange(steps))
+        )[1]
 
     with precision(task):
-        actions = np.random.default_rng(0).choice(np.arange(3, dtype=np.int32), (steps, episodes), p=shares)
-        return Record(*jax.tree.map(np.asarray, play_all(jax.random.split(jax.random.key(5), episodes), actions)))
+        actions = np.random.default_rng(0).choice(
+            np.arange(3, dtype=np.int32), (steps, episodes), p=shares
+        )
+        return Record(
+            *jax.tree.map(
+                np.asarray, play_all(jax.random.split(jax.random.key(5), episodes), actions)
+            )
+        )
 
 
 def check_seconds(junction: Any, record: Record) -> None:
-    """Places and speeds to a nanometre; an overlap of bodies is a crash, and a crash leaves no room for a body."""
+    """Places and speeds to a nanometre; an overlap of bodies is a crash,
+    and a crash leaves no room for a body.
+    """
     compared = crashes = 0
     for t, e in record.steps():
         old, new = record.step(t, e)
@@ -63,7 +79,8 @@ def check_seconds(junction: Any, record: Record) -> None:
         state = cars.route.tolist(), cars.s.tolist(), cars.speed.tolist(), cars.present.tolist()
         s, v, touched = plain_junction.second(junction, *state, driver, int(new.level))
         assert new.crashed or not touched
-        # The margin of the test for collisions, and the way of two cars in a sub-step, are less than 1.5 m.
+        # The margin of the test for collisions, and the way of two cars in a sub-step, are less
+        # than 1.5 m.
         last = new.cars.route.tolist(), new.cars.s.tolist(), cars.present.tolist()
         assert not new.crashed or plain_junction.ego_overlaps(junction, *last, 1.5)
         crashes += int(touched)
@@ -77,7 +94,9 @@ def check_seconds(junction: Any, record: Record) -> None:
 
 
 def check_near_misses(junction: Any, record: Record) -> None:
-    """Overlaps within 1.5 s, every 0.05 s, are all found; those found come within 1.3 m (turns in 0.25 s)."""
+    """Overlaps within 1.5 s, every 0.05 s, are all found;
+    those found come within 1.3 m (turns in 0.25 s).
+    """
     num_near_misses = 0
     for t, e in record.steps():
         old, new = record.step(t, e)
@@ -93,7 +112,9 @@ def check_near_misses(junction: Any, record: Record) -> None:
 
 
 def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> None:
-    """Others never touch; those of arms with traffic lights come while they are green; who goes has left by 30 m."""
+    """Others never touch; those of arms with traffic lights come
+    while they are green; who goes has left by 30 m.
+    """
     params, came = record.params, 0
     for t, e in record.steps():
         old, new = (state.cars for state in record.step(t, e))
@@ -113,14 +134,21 @@ def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> No
 
 
 def check_rewards(task: Any, record: Record, end: float) -> None:
-    """Arrival ``end`` m along the route after t s pays 100 - t / 4 and ends the episode; a crash ends it unpaid."""
+    """Arrival ``end`` m along the route after t s pays 100 - t / 4
+    and ends the episode; a crash ends it unpaid.
+    """
     params, states, next_states = record
     running = ~(states.crashed | states.arrived)
     with precision(task):
-        pays, over = task.reward(states, None, next_states, None, params), task.terminal(next_states, None, params)
+        pays = task.reward(states, None, next_states, None, params)
+        over = task.terminal(next_states, None, params)
     np.testing.assert_array_equal(over, next_states.crashed | next_states.arrived)
     assert not (next_states.crashed & next_states.arrived).any()
     arrives = running & next_states.arrived
     assert arrives.sum() > 3
-    np.testing.assert_array_equal(arrives, running & ~next_states.crashed & (next_states.cars.s[..., 0] >= end))
-    np.testing.assert_array_equal(np.asarray(pays)[running], np.where(arrives, 100 - next_states.steps / 4, 0)[running])
+    np.testing.assert_array_equal(
+        arrives, running & ~next_states.crashed & (next_states.cars.s[..., 0] >= end)
+    )
+    np.testing.assert_array_equal(
+        np.asarray(pays)[running], np.where(arrives, 100 - next_states.steps / 4, 0)[running]
+    )

@@ -17,7 +17,9 @@ def out(route: int) -> float:
 
 
 def pose(route: int, s: float) -> tuple[float, float, float]:
-    """Place and heading, by the circle's centre; arms are the southern one turned by 90 degrees each."""
+    """Place and heading, by the circle's centre;
+    arms are the southern one turned by 90 degrees each.
+    """
     arm, turn = divmod(route, 3)
     if s <= LINE or turn == 1:
         x, y, heading = 2.0, s - LINE - 11, math.pi / 2

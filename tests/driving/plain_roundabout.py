@@ -15,7 +15,11 @@ def lane(route: int) -> tuple[float, float, float]:
     source, turn = divmod(route, 3)
     radius = 24.0 if turn == 0 or source == 4 else 20.0
     # The bend touches a line 2 m beside the axis, and the ring 24 degrees from it.
-    return radius, (radius * math.sin(LEAVES) - 2) / (1 - math.sin(LEAVES)), 6.0 if source == 4 else 2.0
+    return (
+        radius,
+        (radius * math.sin(LEAVES) - 2) / (1 - math.sin(LEAVES)),
+        6.0 if source == 4 else 2.0,
+    )
 
 
 def begins(route: int, beside: float) -> float:
@@ -30,7 +34,9 @@ def node(route: int) -> float:
 
 
 def ends(route: int) -> tuple[float, float, float, float]:
-    """Ways along the route to the ends of the straight, the bend, the ring, and the bend out of it."""
+    """Ways along the route to the ends of the straight,
+    the bend, the ring, and the bend out of it.
+    """
     radius, r, beside = lane(route)
     straight = LINE + FROM_CENTRE - begins(route, beside)
     entry = straight + r * (math.pi / 2 - node(route))
@@ -48,7 +54,9 @@ def bend(route: int) -> float:
 
 
 def on_bend(route: int, beside: float, d: float) -> tuple[float, float, float]:
-    """Place and heading on the way into the ring from the south, d m behind the beginning of the bend."""
+    """Place and heading on the way into the ring from the south,
+    d m behind the beginning of the bend.
+    """
     r, y = lane(route)[1], -begins(route, beside)
     if d < 0:
         return beside, y + d, math.pi / 2
@@ -82,11 +90,17 @@ def distance_to(route: int, s: float, other_route: int, other_s: float) -> float
         radius = lane(route)[0]
         (_, entry, leave, _), (_, its_entry, its_leave, _) = ends(route), ends(other_route)
         for laps in (-1, 0, 1):
-            angle = math.pi / 2 * (min(its_source, 3) - min(source, 3)) + node(other_route) - node(route)
+            angle = (
+                math.pi / 2 * (min(its_source, 3) - min(source, 3))
+                + node(other_route)
+                - node(route)
+            )
             place = entry + radius * (angle + 2 * math.pi * laps) + other_s - its_entry
             if entry - 5 <= place < leave + 8 and its_entry - 5 <= other_s < its_leave + 8:
                 return place - s
-    if (min(source, 3) + turn) % 4 == (min(its_source, 3) + its_turn) % 4 and other_s >= out(other_route) - 15:
+    if (min(source, 3) + turn) % 4 == (min(its_source, 3) + its_turn) % 4 and other_s >= out(
+        other_route
+    ) - 15:
         return other_s - out(other_route) + out(route) - s
     return -1.0
 

@@ -1,7 +1,9 @@
-"""The traffic once more, in plain NumPy at float64: everything by brute force, for comparison with the task.
+"""The traffic once more, in plain NumPy at float64:
+everything by brute force, for comparison with the task.
 
 Arrays are ``(episodes, vehicles)``. Leaders are found by distance around the road, arcs are
-integrated by quadrature, and bodies are tested for overlap at eight times a sub-step by projecting their corners.
+integrated by quadrature, and bodies are tested for overlap at eight times a sub-step by projecting
+their corners.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class PlainTraffic:
     target: np.ndarray
     travelled: np.ndarray
     touched: np.ndarray = field(init=False)
-    """Whether the ego's body overlapped another one or left the road at a sample, ``(episodes,)``."""
+    """Whether the ego's body overlapped another one or left the road at a sample, ``(episodes,)``.
+    """
     leaders: list[tuple[np.ndarray, np.ndarray]] = field(init=False)
     others_touched: np.ndarray = field(init=False)
     """Whether two other vehicles overlapped at the end of a sub-step, ``(episodes,)``."""
@@ -48,19 +51,25 @@ class PlainTraffic:
         self.others_touched = np.zeros(len(self.x), bool)
         self.ring = np.asarray(self.fleet.circumference)[:, None]
 
-    # -- following and changing lanes --------------------------------------------------------------------------
+    # -- following and changing lanes --------------------------------------------------------------
 
     def idm(self, who: Any, speed: Any, gap: Any, leader_speed: Any) -> np.ndarray:
         v0, T, s0, a, b = who
-        desired_gap = s0 + np.maximum(0, speed * T + speed * (speed - leader_speed) / (2 * np.sqrt(a * b)))
+        desired_gap = s0 + np.maximum(
+            0, speed * T + speed * (speed - leader_speed) / (2 * np.sqrt(a * b))
+        )
         return a * (1 - (speed / v0) ** 4 - (desired_gap / np.maximum(gap, 0.1)) ** 2)
 
     def neighbour(self, lane: np.ndarray, *, ahead: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Index of and distance (m, centre to centre) to the nearest around the ring; oneself, once around, if none."""
+        """Index of and distance (m, centre to centre) to the nearest around the ring;
+        oneself, once around, if none.
+        """
         count = self.x.shape[1]
         between = self.x[:, None, :] - self.x[:, :, None]
         between = np.mod(between if ahead else -between, self.ring[:, :, None])
-        in_lane = (self.lane[:, None] == lane[:, :, None]) | (self.target[:, None] == lane[:, :, None])
+        in_lane = (self.lane[:, None] == lane[:, :, None]) | (
+            self.target[:, None] == lane[:, :, None]
+        )
         between = np.where(in_lane, between, np.inf)
         between[:, np.arange(count), np.arange(count)] = self.ring
         index = between.argmin(2)
@@ -70,7 +79,9 @@ class PlainTraffic:
         return distance - (first + second) / 2
 
     def weigh_lanes(self, direction: np.ndarray) -> None:
-        """MOBIL (Kesting, Treiber & Helbing 2007) to the left (1), the right (-1), or not at all (0)."""
+        """MOBIL (Kesting, Treiber & Helbing 2007) to the left (1),
+        the right (-1), or not at all (0).
+        """
         length, driver = self.fleet.length, tuple(self.fleet.driver)
         forward = self.speed * np.cos(self.heading)
         aside = self.target + direction[:, None]
@@ -81,58 +92,86 @@ class PlainTraffic:
         new_follower, new_behind = self.neighbour(aside, ahead=False)
 
         def own_acceleration(leader: np.ndarray, distance: np.ndarray) -> np.ndarray:
-            return self.idm(driver, self.speed, self.gap(distance, length, take(length, leader)), take(forward, leader))
+            return self.idm(
+                driver,
+                self.speed,
+                self.gap(distance, length, take(length, leader)),
+                take(forward, leader),
+            )
 
         def behind(follower: np.ndarray, distance: np.ndarray) -> np.ndarray:
             who = tuple(take(value, follower) for value in driver)
             gap = self.gap(distance, take(length, follower), length)
             return self.idm(who, take(self.speed, follower), gap, forward)
 
-        def without(follower: np.ndarray, distance: np.ndarray, leader: np.ndarray, ahead: np.ndarray) -> np.ndarray:
+        def without(
+            follower: np.ndarray, distance: np.ndarray, leader: np.ndarray, ahead: np.ndarray
+        ) -> np.ndarray:
             who = tuple(take(value, follower) for value in driver)
             distance_without = np.where(follower == me, 0, distance) + ahead
             gap = self.gap(distance_without, take(length, follower), take(length, leader))
             return self.idm(who, take(self.speed, follower), gap, take(forward, leader))
 
-        own_after, new_after = own_acceleration(new_leader, new_ahead), behind(new_follower, new_behind)
+        own_after = own_acceleration(new_leader, new_ahead)
+        new_after = behind(new_follower, new_behind)
         gain = own_after - own_acceleration(old_leader, old_ahead)
         others_gain = new_after - without(new_follower, new_behind, new_leader, new_ahead)
-        others_gain += without(old_follower, old_behind, old_leader, old_ahead) - behind(old_follower, old_behind)
-        wants = (new_after > -4) & (own_after > -4) & (gain + self.fleet.politeness[:, None] * others_gain > 0.1)
-        may = (self.lane == self.target) & (direction[:, None] != 0) & (aside >= self.lowest) & (aside < self.lanes)
+        others_gain += without(old_follower, old_behind, old_leader, old_ahead) - behind(
+            old_follower, old_behind
+        )
+        wants = (
+            (new_after > -4)
+            & (own_after > -4)
+            & (gain + self.fleet.politeness[:, None] * others_gain > 0.1)
+        )
+        may = (
+            (self.lane == self.target)
+            & (direction[:, None] != 0)
+            & (aside >= self.lowest)
+            & (aside < self.lanes)
+        )
         may &= (self.speed > 1) & (me > 0)
         self.target = np.where(may & wants, aside, self.target)
 
     def choose_leaders(self) -> None:
-        """Whom everyone follows until the next look, and how far ahead of it (m) that is on unrolled positions."""
+        """Whom everyone follows until the next look,
+        and how far ahead of it (m) that is on unrolled positions.
+        """
         self.leaders = []
         for lane in (self.lane, self.target):
             leader, distance = self.neighbour(lane, ahead=True)
             self.leaders.append((leader, distance - (take(self.x, leader) - self.x)))
 
-    # -- moving ------------------------------------------------------------------------------------------------
+    # -- moving ------------------------------------------------------------------------------------
 
     def substep(self, ego: Any) -> None:
-        """``ego(x, y, heading, speed)`` gives acceleration and sine of the slip angle of vehicle 0."""
+        """``ego(x, y, heading, speed)`` gives acceleration
+        and sine of the slip angle of vehicle 0.
+        """
         length, width = self.fleet.length, self.fleet.width
         forward = self.speed * np.cos(self.heading)
         acceleration = np.full_like(self.x, np.inf)
         for leader, around in self.leaders:
             gap = self.gap(take(self.x, leader) - self.x + around, length, take(length, leader))
             acceleration = np.minimum(
-                acceleration, self.idm(tuple(self.fleet.driver), self.speed, gap, take(forward, leader))
+                acceleration,
+                self.idm(tuple(self.fleet.driver), self.speed, gap, take(forward, leader)),
             )
         acceleration = np.maximum(acceleration, -9)
         slip = steer(self.y, self.heading, self.speed, WIDTH * (self.target + 0.5), length)
         if self.steady is not None:
             acceleration[:, self.steady] = slip[:, self.steady] = 0
-        acceleration[:, 0], slip[:, 0] = ego(self.x[:, 0], self.y[:, 0], self.heading[:, 0], self.speed[:, 0])
+        acceleration[:, 0], slip[:, 0] = ego(
+            self.x[:, 0], self.y[:, 0], self.heading[:, 0], self.speed[:, 0]
+        )
 
         rear, beta = 0.3 * length, np.arcsin(slip)
         start_heading, driven, x, y = self.heading, np.zeros_like(self.x), self.x, self.y
         for k in range(1, SAMPLES + 1):
             t = k * SUBSTEP / SAMPLES
-            stop = np.where(acceleration < 0, -self.speed / np.minimum(acceleration, -1e-300), np.inf)
+            stop = np.where(
+                acceleration < 0, -self.speed / np.minimum(acceleration, -1e-300), np.inf
+            )
             rolling = np.minimum(t, stop)
             distance = self.speed * rolling + acceleration * rolling**2 / 2
             for node, weight in zip(NODES, WEIGHTS, strict=True):
@@ -147,10 +186,16 @@ class PlainTraffic:
         self.speed = np.maximum(self.speed + acceleration * SUBSTEP, 0)
         self.others_touched |= self.others_touch()
 
-    def ego_touches(self, x: np.ndarray, y: np.ndarray, heading: np.ndarray, length: Any, width: Any) -> np.ndarray:
+    def ego_touches(
+        self, x: np.ndarray, y: np.ndarray, heading: np.ndarray, length: Any, width: Any
+    ) -> np.ndarray:
         bodies = np.stack([x, y, heading, length, width], -1)
         edges = corners(bodies[:, 0])[..., 1]
-        touched = (edges.min(-1) < 0) | (edges.max(-1) > self.lanes * WIDTH) | (np.abs(heading[:, 0]) > np.pi / 2)
+        touched = (
+            (edges.min(-1) < 0)
+            | (edges.max(-1) > self.lanes * WIDTH)
+            | (np.abs(heading[:, 0]) > np.pi / 2)
+        )
         is_close = (np.abs(x - x[:, :1]) < 14) & (np.abs(y - y[:, :1]) < 8)
         is_close[:, 0] = False
         which, vehicle = np.nonzero(is_close)
@@ -159,7 +204,9 @@ class PlainTraffic:
         return touched
 
     def others_touch(self) -> np.ndarray:
-        bodies = np.stack([self.x, self.y, self.heading, self.fleet.length, self.fleet.width], -1)[:, 1:]
+        bodies = np.stack([self.x, self.y, self.heading, self.fleet.length, self.fleet.width], -1)[
+            :, 1:
+        ]
         dx, dy = (bodies[:, :, None, k] - bodies[:, None, :, k] for k in (0, 1))
         is_close = np.triu((np.abs(dx) < 13) & (np.abs(dy) < 3), 1)
         which, first, second = np.nonzero(is_close)
@@ -186,7 +233,9 @@ def steer(y: Any, heading: Any, speed: Any, target_y: Any, length: Any) -> np.nd
 
 def slip_bound(speed: Any, length: Any) -> np.ndarray:
     """Half of gravity sideways, 45 degrees at the wheels."""
-    return np.minimum(0.3 * length * 4.905 / np.maximum(speed**2, 1), np.sin(np.arctan(np.tan(np.pi / 4) / 2)))
+    return np.minimum(
+        0.3 * length * 4.905 / np.maximum(speed**2, 1), np.sin(np.arctan(np.tan(np.pi / 4) / 2))
+    )
 
 
 def corners(bodies: np.ndarray) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""The highway tasks: whole episodes against a plain simulation, no crash missed, rewards, contexts, players."""
+"""The highway tasks: whole episodes against a plain simulation,
+no crash missed, rewards, contexts, players.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,26 @@ import pytest
 from plain_traffic import PlainTraffic
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import agent, card
 from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.driving.tasks import highway
-from rlbench_suite.envs.driving.tasks.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
+from rlbench_suite.envs.driving.tasks.highway import (
+    ACTIONS,
+    IDLE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    SLOWER,
+    State,
+)
 from rlbench_suite.envs.driving.traffic import traffic
 from rlbench_suite.envs.driving.traffic.traffic import VEHICLES, Fleet, Traffic
 from rlbench_suite.envs.driving.vehicle.bicycle import Pose
 from rlbench_suite.numerics.process import precision
 
 DISCRETE, CONTINUOUS = "Highway-v0", "HighwayContinuous-v0"
-TRAIN = Draw(np.int32(0), np.int32(-1))
+TRAIN = ContextSource(np.int32(0), np.int32(-1))
 
 
 @cache
@@ -41,10 +50,12 @@ def starter(which: Any) -> Any:
 
 def first_episodes(which: Any, count: int) -> Any:
     with precision(which):
-        return jax.tree.map(np.asarray, starter(which)(np.stack([seed_key(seed) for seed in range(count)])))
+        return jax.tree.map(
+            np.asarray, starter(which)(np.stack([seed_key(seed) for seed in range(count)]))
+        )
 
 
-# -- whole episodes, step by step, against the plain simulation ----------------------------------------------------
+# -- whole episodes, step by step, against the plain simulation ------------------------------------
 
 
 @cache
@@ -55,9 +66,14 @@ def recorder(which: Any, steps: int) -> Any:
     def choose(episode: Any, key: Any) -> Any:
         if which.card.name == DISCRETE:
             return jax.random.randint(key, (), 0, len(ACTIONS))
-        # Pushes held for a while, weak and full steering, so that episodes last long enough to meet others.
+        # Pushes held for a while, weak and full steering, so that episodes last long enough to meet
+        # others.
         u = jax.random.uniform(jax.random.fold_in(key, 0), (4,), which.dtype)
-        steer = jnp.where(u[2] < 0.2, 2 * u[1] - 1, 0.1 * (2 * u[1] - 1) - 0.5 * episode.state.traffic.pose.heading[0])
+        steer = jnp.where(
+            u[2] < 0.2,
+            2 * u[1] - 1,
+            0.1 * (2 * u[1] - 1) - 0.5 * episode.state.traffic.pose.heading[0],
+        )
         return jnp.stack([jnp.where(u[3] < 0.5, 2 * u[0] - 1, 0.5), jnp.clip(steer, -1, 1)])
 
     def step(episode: Any, key: Any) -> Any:
@@ -69,11 +85,15 @@ def recorder(which: Any, steps: int) -> Any:
     return jax.jit(lambda episode, keys: jax.lax.scan(step, episode, keys))
 
 
-def hostile_episodes(name: str, difficulty: str, count: int, steps: int) -> tuple[Fleet, State, np.ndarray, State]:
+def hostile_episodes(
+    name: str, difficulty: str, count: int, steps: int
+) -> tuple[Fleet, State, np.ndarray, State]:
     which = task(name, difficulty, "float64")
     start = first_episodes(which, count)
     with precision(which):
-        _, (states, actions, next_states) = recorder(which, steps)(start, jax.random.split(jax.random.key(7), steps))
+        _, (states, actions, next_states) = recorder(which, steps)(
+            start, jax.random.split(jax.random.key(7), steps)
+        )
     to_numpy = partial(jax.tree.map, np.asarray)
     return to_numpy(start.params), to_numpy(states), np.asarray(actions), to_numpy(next_states)
 
@@ -121,23 +141,35 @@ def at(tree: Any, index: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "difficulty", "count", "steps"), [(DISCRETE, "hard", 40, 16), (CONTINUOUS, "easy", 40, 60)]
+    ("name", "difficulty", "count", "steps"),
+    [(DISCRETE, "hard", 40, 16), (CONTINUOUS, "easy", 40, 60)],
 )
-def test_every_step_is_that_of_a_plain_simulation(name: str, difficulty: str, count: int, steps: int) -> None:
-    """Positions to a nanometre, decisions exactly, crashes never missed: brute force in NumPy at float64."""
+def test_every_step_is_that_of_a_plain_simulation(
+    name: str, difficulty: str, count: int, steps: int
+) -> None:
+    """Positions to a nanometre, decisions exactly,
+    crashes never missed: brute force in NumPy at float64.
+    """
     params, states, actions, next_states = hostile_episodes(name, difficulty, count, steps)
     compared = changes = 0
     for t in range(steps):
         running = np.flatnonzero(~states.crashed[t])
-        road = plain_step(name, at(params, running), at(at(states, t), running), actions[t, running])
+        road = plain_step(
+            name, at(params, running), at(at(states, t), running), actions[t, running]
+        )
         simulated = at(at(next_states, t), running)
         assert not (road.touched & ~simulated.crashed).any()
         unbroken = ~simulated.crashed  # the task stops at a crash
         for field in ("x", "y", "heading", "speed"):
             np.testing.assert_allclose(
-                getattr(simulated.traffic.pose, field)[unbroken], getattr(road, field)[unbroken], rtol=0, atol=1e-9
+                getattr(simulated.traffic.pose, field)[unbroken],
+                getattr(road, field)[unbroken],
+                rtol=0,
+                atol=1e-9,
             )
-        np.testing.assert_allclose(simulated.travelled[unbroken], road.travelled[unbroken], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            simulated.travelled[unbroken], road.travelled[unbroken], rtol=0, atol=1e-9
+        )
         np.testing.assert_array_equal(simulated.traffic.lane[unbroken], road.lane[unbroken])
         np.testing.assert_array_equal(simulated.traffic.target[unbroken], road.target[unbroken])
         compared += unbroken.sum()
@@ -146,7 +178,7 @@ def test_every_step_is_that_of_a_plain_simulation(name: str, difficulty: str, co
     assert changes > 20
 
 
-# -- the road ------------------------------------------------------------------------------------------------------
+# -- the road --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
@@ -157,7 +189,11 @@ def test_start_is_at_the_density_asked_for_without_overlap(difficulty: str) -> N
     density = VEHICLES / traffic.LANES / ring * 1000
     assert (np.abs(density / which.difficulty - 1) <= 0.1).all()
     roads = PlainTraffic(
-        start.params, *start.state.traffic.pose, start.state.traffic.lane, start.state.traffic.target, ring
+        start.params,
+        *start.state.traffic.pose,
+        start.state.traffic.lane,
+        start.state.traffic.target,
+        ring,
     )
     assert not roads.others_touch().any()
     _, distance = roads.neighbour(roads.lane, ahead=True)
@@ -173,7 +209,13 @@ def test_train_and_test_densities_lie_in_bands_that_alternate() -> None:
     keys = jax.random.split(jax.random.key(0), 2000)
     for split in (0, 1):
         params = jax.vmap(lambda key, split=split: which.sample_params(key, split))(keys)
-        share = VEHICLES / traffic.LANES / np.asarray(params.circumference, float) * 1000 / which.difficulty
+        share = (
+            VEHICLES
+            / traffic.LANES
+            / np.asarray(params.circumference, float)
+            * 1000
+            / which.difficulty
+        )
         band = np.floor((share - 0.9) / 0.01 + 1e-4)
         assert set(band) == set(range(split, 20, 2))
 
@@ -195,7 +237,9 @@ def test_reference_clearly_beats_idle_and_random(reference_runs: Any) -> None:
 
 
 def test_traffic_left_alone_flows_without_touching(reference_runs: Any) -> None:
-    """Forty seconds of the densest traffic around a careful ego: nobody touches anybody, and it flows."""
+    """Forty seconds of the densest traffic around a careful ego:
+    nobody touches anybody, and it flows.
+    """
     which = task(DISCRETE, "hard", "float64")
     player = reference_player(which)
     start = first_episodes(which, 48)
@@ -234,16 +278,20 @@ class Slow(NamedTuple):
         return jnp.int32(SLOWER), memory
 
 
-# -- reward, cost, actions, ends -----------------------------------------------------------------------------------
+# -- reward, cost, actions, ends -------------------------------------------------------------------
 
 
 def empty_road(name: str, **ego: float) -> tuple[Fleet, State]:
     """The ego and, far away, everyone else."""
     start = first_episodes(task(name), 1)
     params, state = at(start.params, 0), at(start.state, 0)
-    pose = {field: getattr(state.traffic.pose, field).copy() for field in state.traffic.pose._fields}
+    pose = {
+        field: getattr(state.traffic.pose, field).copy() for field in state.traffic.pose._fields
+    }
     index = np.arange(VEHICLES - 1)
-    pose["x"][1:] = params.circumference * (0.3 + 0.4 * index / len(index) - (index > len(index) / 2))
+    pose["x"][1:] = params.circumference * (
+        0.3 + 0.4 * index / len(index) - (index > len(index) / 2)
+    )
     pose["speed"][1:] = 25
     for field, value in ego.items():
         pose[field][0] = value
@@ -273,7 +321,9 @@ def test_reward_by_hand(
 ) -> None:
     params, state = empty_road(DISCRETE, y=y)
     state = state._replace(earned=np.float32(earned))
-    next_state = state._replace(travelled=state.travelled + np.float32(metres), crashed=np.bool_(crashed))
+    next_state = state._replace(
+        travelled=state.travelled + np.float32(metres), crashed=np.bool_(crashed)
+    )
     reward = task(DISCRETE, difficulty).reward(state, None, next_state, None, params)
     assert float(reward) == pytest.approx(expected, abs=1e-6)
 
@@ -281,7 +331,8 @@ def test_reward_by_hand(
 def test_a_crash_takes_back_what_was_earned_and_driving_on_earns_nothing() -> None:
     """Random steering crashes and earns 0, as does the first speed held among faster traffic."""
     random, noop = (
-        list(agent(name).train(task(CONTINUOUS), seed=0, budget="smoke"))[-1] for name in ("random", "noop")
+        list(agent(name).train(task(CONTINUOUS), seed=0, budget="smoke"))[-1]
+        for name in ("random", "noop")
     )
     wild = play(task(CONTINUOUS), random, range(60), split="test")
     assert wild.terminated.mean() > 0.9
@@ -293,17 +344,23 @@ def test_a_crash_takes_back_what_was_earned_and_driving_on_earns_nothing() -> No
 
 
 def test_success_needs_speed() -> None:
-    """Counts of overtaking by hand: two cars passed, one that passes; and SLOWER for ever is no success."""
+    """Counts of overtaking by hand: two cars passed,
+    one that passes; and SLOWER for ever is no success.
+    """
     which = task(DISCRETE)
     params, state = empty_road(DISCRETE)
     x = state.traffic.pose.x.copy()
     x[1:4] = 5, 8, -3
-    state_before = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
+    state_before = state._replace(
+        traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x))
+    )
     x = x.copy()
     x[1:4] = -20, 0, 4
     leading_car = int(np.argmax(x > 0.4 * params.circumference))
     x[leading_car] -= params.circumference  # from ahead to behind, on the other side of the ring
-    state_after = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
+    state_after = state._replace(
+        traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x))
+    )
     assert int(which.close_step(state_before, state_after, params).overtaken) == 2 - 1
     slow = play(which, Slow(), range(40), split="test")
     assert not slow.info["collision"].all()
@@ -320,7 +377,9 @@ def test_cost_is_a_crash_or_a_near_miss() -> None:
     for speed, time, cost in ((20, 2.0, 0), (15, 4 / 3, 1), (31, 100.0, 0)):
         pose.speed[1] = speed
         close_state = state._replace(traffic=Traffic(pose, lane, lane))
-        assert float(which.info(close_state, params)["time_to_collision"]) == pytest.approx(time, rel=1e-4)
+        assert float(which.info(close_state, params)["time_to_collision"]) == pytest.approx(
+            time, rel=1e-4
+        )
         assert float(which.cost(state, None, close_state, params)) == cost
     assert float(which.cost(state, None, state._replace(crashed=np.bool_(True)), params)) == 1
 
@@ -346,7 +405,9 @@ def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
 
 
 def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_back() -> None:
-    """No action stops the world: each of those at a limit makes the step that IDLE makes, and time goes on."""
+    """No action stops the world: each of those
+    at a limit makes the step that IDLE makes, and time goes on.
+    """
     env = gymnasium.make("rlsuite/Highway-v0").unwrapped
     env.reset(seed=0)
     params, state = empty_road(DISCRETE, y=2.0, speed=25.0)
@@ -370,7 +431,10 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
     assert 2.5 < env.episode.state.traffic.pose.y[0] < 4.5
     assert idle_actions() == ["LANE_LEFT", "FASTER"]
     env.step(LANE_RIGHT)
-    assert (env.episode.state.traffic.lane[0], env.episode.state.traffic.target[0]) in ((1, 0), (0, 0))
+    assert (env.episode.state.traffic.lane[0], env.episode.state.traffic.target[0]) in (
+        (1, 0),
+        (0, 0),
+    )
     for _ in range(4):
         env.step(IDLE)
     assert env.episode.state.traffic.pose.y[0] == pytest.approx(2.0, abs=0.05)
@@ -384,8 +448,12 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
     assert idle_actions() == ["SLOWER"]
 
 
-@pytest.mark.parametrize(("action", "reason"), [((0, 1), "edge"), ((0, -1), "edge"), ((-1, 0), None)])
-def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(action: Any, reason: str | None) -> None:
+@pytest.mark.parametrize(
+    ("action", "reason"), [((0, 1), "edge"), ((0, -1), "edge"), ((-1, 0), None)]
+)
+def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(
+    action: Any, reason: str | None
+) -> None:
     env = gymnasium.make("rlsuite/HighwayContinuous-v0")
     env.reset(seed=1)
     params, state = empty_road(CONTINUOUS, y=8.0, speed=20.0)
@@ -419,7 +487,9 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
     def find(road: Traffic, asked_lane: Any) -> Any:
         order = traffic.order_of(road.pose.x)
         occupied = traffic.in_lanes(road, order)
-        return order.index, *(traffic.nearest(occupied, order, asked_lane, ahead=ahead) for ahead in (True, False))
+        return order.index, *(
+            traffic.nearest(occupied, order, asked_lane, ahead=ahead) for ahead in (True, False)
+        )
 
     for lanes in (1, 2, 5, 8):
         x = rng.integers(-vehicles, vehicles, vehicles).astype(np.float32)
@@ -433,7 +503,9 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
             for i, lane in enumerate(asked_lane):
                 start = around.index(i)
                 walk = (around[(start + direction * k) % vehicles] for k in range(1, vehicles + 1))
-                assert neighbours[i] == next((j for j in walk if lane in (own_lane[j], target[j])), i)
+                assert neighbours[i] == next(
+                    (j for j in walk if lane in (own_lane[j], target[j])), i
+                )
 
 
 def test_observation_shows_the_nearest_in_three_lanes() -> None:
@@ -444,21 +516,26 @@ def test_observation_shows_the_nearest_in_three_lanes() -> None:
         params, state = at(start.params, k), at(start.state, k)
         observation = np.asarray(which.observation(state, None, params), float)
         pose, lane = state.traffic.pose, state.traffic.lane
-        assert observation[:8] == pytest.approx([0.5, pose.y[0] / 16, 0, 0, 0, 0.5, lane[0] / 3, 0], abs=1e-6)
+        assert observation[:8] == pytest.approx(
+            [0.5, pose.y[0] / 16, 0, 0, 0, 0.5, lane[0] / 3, 0], abs=1e-6
+        )
         places = observation[8:].reshape(3, 3, 5)
         for i, entries in enumerate(places):
             in_lane = [j for j in range(1, VEHICLES) if lane[j] == lane[0] - 1 + i]
             half = {j: (5 + params.length[j]) / 2 for j in in_lane}
             front = sorted((pose.x[j] % params.circumference - half[j], j) for j in in_lane)
             back = sorted((-pose.x[j] % params.circumference - half[j], j) for j in in_lane)
-            for place, neighbour in zip(entries, [*front[:2], back[0]] if in_lane else [None] * 3, strict=True):
+            for place, neighbour in zip(
+                entries, [*front[:2], back[0]] if in_lane else [None] * 3, strict=True
+            ):
                 if neighbour is None or neighbour[0] >= 150:
                     np.testing.assert_array_equal(place, [0, 1, 0, 0, 0])
                     continue
                 gap, j = neighbour
                 relative = (pose.speed[j] - pose.speed[0]) / 20
                 assert place == pytest.approx(
-                    [1, gap / 150, np.clip(relative, -1, 1), (pose.y[j] - pose.y[0]) / 8, 0], abs=1e-5
+                    [1, gap / 150, np.clip(relative, -1, 1), (pose.y[j] - pose.y[0]) / 8, 0],
+                    abs=1e-5,
                 )
 
 

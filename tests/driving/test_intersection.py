@@ -1,4 +1,6 @@
-"""The intersection: whole seconds against plain Python, geometry, traffic lights and rewards in closed form."""
+"""The intersection: whole seconds against plain Python,
+geometry, traffic lights and rewards in closed form.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ LAYOUT = Intersection.layout
 class Busy(Intersection):
     """An intersection with many cars on all arms, so that many yield."""
 
-    demand = (Demand(0.4, (0.3, 0.4, 0.3), cars=5), Demand(0.4, (0.3, 0.4, 0.3), cars=5, platoons=True)) * 2
+    demand = (
+        Demand(0.4, (0.3, 0.4, 0.3), cars=5),
+        Demand(0.4, (0.3, 0.4, 0.3), cars=5, platoons=True),
+    ) * 2
 
 
 TASK = Busy(card("Intersection-v0"), difficulty=10.0, dtype="float64")
@@ -50,19 +55,25 @@ def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Record) 
 
 
 def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile: Record) -> None:
-    """Cars of the main road come while the light is green; each that goes has left the junction by 30 m."""
+    """Cars of the main road come while the light is green;
+    each that goes has left the junction by 30 m.
+    """
     junction_checks.check_others(plain_intersection, hostile, platoons=(1, 3))
 
 
 def test_routes_are_those_of_highway_env() -> None:
-    """Arms of 100 m end 11 m from the centre, bends have radii of 9 and 13 m (highway-env 1.12.1)."""
+    """Arms of 100 m end 11 m from the centre,
+    bends have radii of 9 and 13 m (highway-env 1.12.1).
+    """
     for route in range(12):
         for s in (0.0, 50.0, 99.9, 103.0, 112.0, 119.0, 140.0):
             point = routes.points(LAYOUT.route(route), s)[0, :2]
             np.testing.assert_allclose(point, plain_intersection.pose(route, s)[:2], atol=1e-9)
     for route, other_route in product(range(12), range(12)):
         for committed in (False, True):
-            ours = LAYOUT.yields_to[route, other_route] or (committed and LAYOUT.looks_for[route, other_route])
+            ours = LAYOUT.yields_to[route, other_route] or (
+                committed and LAYOUT.looks_for[route, other_route]
+            )
             assert ours == plain_intersection.waits(route, other_route, committed)
 
 
@@ -74,8 +85,11 @@ def test_zones_hold_every_touch_of_two_bodies() -> None:
         touched = 0
         for s in np.arange(97, 120, 1.0):
             for other_s in np.arange(95, LAYOUT.out[other_route], 2.0):
-                ego_pose, other_pose = plain_intersection.pose(ego, s), plain_intersection.pose(other_route, other_s)
-                if math.dist(ego_pose[:2], other_pose[:2]) < 6 and overlap(body(ego_pose), body(other_pose)):
+                ego_pose = plain_intersection.pose(ego, s)
+                other_pose = plain_intersection.pose(other_route, other_s)
+                if math.dist(ego_pose[:2], other_pose[:2]) < 6 and overlap(
+                    body(ego_pose), body(other_pose)
+                ):
                     touched += 1
                     assert zone[0] - 2.5 <= s <= zone[1] + 2.5
                     assert other_zone[0] - 2.5 <= other_s <= other_zone[1] + 2.5
@@ -88,11 +102,15 @@ def test_only_arrival_pays(hostile: Record) -> None:
 
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
-    """The measured scores: the reference arrives and keeps the cost's limit, blind players do not."""
+    """The measured scores: the reference arrives
+    and keeps the cost's limit, blind players do not.
+    """
     folder = Path(str(sys.modules[Intersection.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())
     limit = card("Intersection-v0").constraint.limit
     for line in scores["rlsuite/Intersection-v0"].values():
-        assert max(line[name]["mean"] for name in ("noop", "random")) < 0.3 * line["reference"]["mean"]
+        assert (
+            max(line[name]["mean"] for name in ("noop", "random")) < 0.3 * line["reference"]["mean"]
+        )
         assert line["reference"]["success"] >= 0.95
         assert line["reference"]["cost"] < limit < line["noop"]["cost"]

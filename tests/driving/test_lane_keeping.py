@@ -1,4 +1,6 @@
-"""Lane keeping: the car in the plane by an integrator of high order, cornering in closed form, no cheap reward."""
+"""Lane keeping: the car in the plane by an integrator of high order,
+cornering in closed form, no cheap reward.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks.lane_keeping import State
-from rlbench_suite.envs.driving.vehicle.dynamic_bicycle import FRONT, INERTIA, MASS, REAR, STIFFNESS, Car, Params
+from rlbench_suite.envs.driving.vehicle.dynamic_bicycle import (
+    FRONT,
+    INERTIA,
+    MASS,
+    REAR,
+    STIFFNESS,
+    Car,
+    Params,
+)
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
@@ -49,14 +59,27 @@ def centre(s: float) -> list[float]:
     _, _, _, sharp, wave, phase = LANE
 
     def heading(z: float) -> float:
-        return sharp * wave / (2 * math.pi) * (math.cos(phase) - math.cos(2 * math.pi * z / wave + phase))
+        return (
+            sharp
+            * wave
+            / (2 * math.pi)
+            * (math.cos(phase) - math.cos(2 * math.pi * z / wave + phase))
+        )
 
-    line = solve_ivp(lambda z, _: [math.cos(heading(z)), math.sin(heading(z))], (0, s), [0, 0], rtol=1e-11, atol=1e-12)
+    line = solve_ivp(
+        lambda z, _: [math.cos(heading(z)), math.sin(heading(z))],
+        (0, s),
+        [0, 0],
+        rtol=1e-11,
+        atol=1e-12,
+    )
     return [*line.y[:, -1], heading(s)]
 
 
 def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
-    """Integrate x, y and heading of the car in the plane; s, d and e of the task give the same place."""
+    """Integrate x, y and heading of the car in the plane;
+    s, d and e of the task give the same place.
+    """
     u, mass, friction, *_ = LANE
     stiff, inertia = STIFFNESS * friction, mass * INERTIA / MASS
     wheels = [0.03 * math.sin(0.4 * k) for k in range(30)]
@@ -75,7 +98,11 @@ def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
         y = solve_ivp(slopes, (0, 0.1), y, rtol=1e-10, atol=1e-12).y[:, -1]
         if k % 10 == 9:
             x0, y0, angle = centre(cars[k].s)
-            place = [x0 - cars[k].d * math.sin(angle), y0 + cars[k].d * math.cos(angle), angle + cars[k].e]
+            place = [
+                x0 - cars[k].d * math.sin(angle),
+                y0 + cars[k].d * math.cos(angle),
+                angle + cars[k].e,
+            ]
             np.testing.assert_allclose(place, y[:3], atol=2e-5)  # Runge-Kutta steps of 25 ms
             np.testing.assert_allclose((cars[k].v, cars[k].r), y[3:], atol=2e-5)
 
@@ -90,7 +117,9 @@ def test_steady_cornering_is_that_of_the_understeer_gradient() -> None:
 
 
 def test_the_reference_keeps_the_lane_and_no_held_wheel_does() -> None:
-    """Stanley stays within centimetres with mass and friction unknown; held wheels leave the lane and earn nothing."""
+    """Stanley stays within centimetres with mass and friction unknown;
+    held wheels leave the lane and earn nothing.
+    """
     best = play(task(), reference_player(task()), range(200), split="test")
     assert best.info["success"].all()
     assert best.info["mean_distance"].mean() < 0.1

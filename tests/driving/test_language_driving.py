@@ -1,4 +1,6 @@
-"""Wishes of a passenger: their words read back, their odds counted, and rewards recomputed from poses."""
+"""Wishes of a passenger: their words read back,
+their odds counted, and rewards recomputed from poses.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ MILE = 1609.344
 
 
 def read(words: str) -> tuple[int, float]:
-    """Read a sentence as a passenger means it: the lane counted from the right, the speed in m/s; -1 for none."""
+    """Read a sentence as a passenger means it:
+    the lane counted from the right, the speed in m/s; -1 for none.
+    """
     lane, speed = NONE, float(NONE)
     if match := re.search(r"lane (\d)", words):
         lane = int(match[1])
@@ -42,7 +46,8 @@ def test_words_say_what_is_wanted(wording: int):
             if lane == level == NONE:
                 continue
             speed = NONE if level == NONE else 10 + 5 * level
-            assert read(sentence(lane, level, wording)) == (lane, pytest.approx(speed, abs=0.25))  # of whole mph
+            # Of whole mph.
+            assert read(sentence(lane, level, wording)) == (lane, pytest.approx(speed, abs=0.25))
 
 
 def test_no_wish_is_for_what_is_kept_and_all_are_as_likely_as_stated():
@@ -89,17 +94,24 @@ def play_reference(seeds: range, until: float = np.inf) -> Record:
     return play(task, Obeys(reference_player(task), jnp.float32(until)), seeds)
 
 
-def wild_moves(view: dict[str, Any], wanted_lane: int, wanted_speed: float, rng: np.random.Generator) -> int:
+def wild_moves(
+    view: dict[str, Any], wanted_lane: int, wanted_speed: float, rng: np.random.Generator
+) -> int:
     """Return a move towards the wish that looks at no other vehicle."""
     target, level = round(3 * view["target_lane"].item()), round(4 * view["speed_to_keep"].item())
     aside = np.sign(wanted_lane - target) if wanted_lane != NONE else 0
     faster = np.sign(round((wanted_speed - 10) / 5) - level) if wanted_speed != NONE else 0
-    moves = [*([0] if aside > 0 else [2] if aside < 0 else []), *([3] if faster > 0 else [4] if faster < 0 else [])]
+    moves = [
+        *([0] if aside > 0 else [2] if aside < 0 else []),
+        *([3] if faster > 0 else [4] if faster < 0 else []),
+    ]
     return int(rng.choice(moves)) if moves else IDLE
 
 
 def test_rewards_and_success_are_those_of_poses_and_words():
-    """Play the reference, one that obeys for 30 s, and a wild player; judge each second from pose and words alone."""
+    """Play the reference, one that obeys for 30 s, and a wild player;
+    judge each second from pose and words alone.
+    """
     env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test")
     text_env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test", view="text")
     name_entries = env.unwrapped.task.named

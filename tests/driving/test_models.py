@@ -1,4 +1,6 @@
-"""The models of driving against their published equations, at float64: IDM, MOBIL, kinematic bicycle, collisions."""
+"""The models of driving against their published equations,
+at float64: IDM, MOBIL, kinematic bicycle, collisions.
+"""
 
 from __future__ import annotations
 
@@ -39,21 +41,24 @@ def drivers(rng: np.random.Generator, count: int) -> Driver:
     )
 
 
-# -- car following -------------------------------------------------------------------------------------------------
+# -- car following ---------------------------------------------------------------------------------
 
 
 def test_idm_is_the_published_equation() -> None:
     """Treiber, Hennecke & Helbing 2000, eqs. 2 and 3 with s1 = 0, delta = 4, where s* >= s0."""
     rng = np.random.default_rng(0)
     who = drivers(rng, 20_000)
-    v, gap, leader = rng.uniform(0, 40, 20_000), rng.uniform(0.2, 200, 20_000), rng.uniform(0, 40, 20_000)
+    v = rng.uniform(0, 40, 20_000)
+    gap = rng.uniform(0.2, 200, 20_000)
+    leader = rng.uniform(0, 40, 20_000)
     v0, T, s0, a, b = who
     desired_gap = s0 + T * v + v * (v - leader) / (2 * np.sqrt(a * b))
     published = a * (1 - (v / v0) ** 4 - (desired_gap / gap) ** 2)
     usual = desired_gap >= s0
     computed = np.asarray(car_following.acceleration(who, v, gap, leader))
     np.testing.assert_allclose(computed[usual], published[usual], rtol=1e-12, atol=1e-9)
-    # A leader that draws away fast: the wanted gap is s0, and never brakes by its square (Treiber & Kesting 2013).
+    # A leader that draws away fast: the wanted gap is s0, and never brakes by its square (Treiber &
+    # Kesting 2013).
     assert 1_000 < (~usual).sum() < 10_000
     np.testing.assert_allclose(
         computed[~usual], (a * (1 - (v / v0) ** 4 - (s0 / gap) ** 2))[~usual], rtol=1e-12, atol=1e-9
@@ -61,8 +66,12 @@ def test_idm_is_the_published_equation() -> None:
 
 
 def test_idm_by_hand() -> None:
-    """v = 20, leader 15, gap 30: s* = 2 + 30 + 20 * 5 / (2 sqrt(2.8)) = 61.88; a = 1.4 (1 - .1296 - 2.0627^2)."""
-    assert float(car_following.acceleration(CAR, 20.0, 30.0, 15.0)) == pytest.approx(-4.7380, abs=1e-4)
+    """v = 20, leader 15, gap 30: s* = 2 + 30 + 20 * 5 / (2 sqrt(2.8)) = 61.88;
+    a = 1.4 (1 - .1296 - 2.0627^2).
+    """
+    assert float(car_following.acceleration(CAR, 20.0, 30.0, 15.0)) == pytest.approx(
+        -4.7380, abs=1e-4
+    )
     assert float(car_following.acceleration(CAR, 0.0, 1e9, 0.0)) == pytest.approx(1.4)
     assert float(car_following.acceleration(CAR, 0.0, 2.0, 0.0)) == pytest.approx(0.0)
 
@@ -71,12 +80,16 @@ def test_idm_by_hand() -> None:
 def test_idm_equilibrium(v: float) -> None:
     """No acceleration at s_e = (s0 + v T) / sqrt(1 - (v / v0)^4) (Treiber et al. 2000, eq. 4)."""
     gap = (2 + 1.5 * v) / math.sqrt(1 - (v / CAR.desired_speed) ** 4)
-    root = brentq(lambda s: float(car_following.acceleration(CAR, v, s, v)), 2.0, 1000.0, xtol=1e-12)
+    root = brentq(
+        lambda s: float(car_following.acceleration(CAR, v, s, v)), 2.0, 1000.0, xtol=1e-12
+    )
     assert root == pytest.approx(gap, rel=1e-9)
 
 
 def test_idm_stops_behind_a_wall_without_touching_it() -> None:
-    """From 30 m/s the gap ends at s0, and braking stays near b (Treiber et al. 2000, section II)."""
+    """From 30 m/s the gap ends at s0,
+    and braking stays near b (Treiber et al. 2000, section II).
+    """
     x, v, hardest = 0.0, 30.0, 0.0
     for _ in range(15 * 120):
         a = float(car_following.acceleration(CAR, v, 500 - x, 0.0))
@@ -88,7 +101,7 @@ def test_idm_stops_behind_a_wall_without_touching_it() -> None:
     assert -1.3 * CAR.deceleration < hardest < -0.8 * CAR.deceleration
 
 
-# -- lane changing -------------------------------------------------------------------------------------------------
+# -- lane changing ---------------------------------------------------------------------------------
 
 
 def test_mobil_is_the_published_criterion() -> None:
@@ -102,37 +115,54 @@ def test_mobil_is_the_published_criterion() -> None:
         worth = ac_ - ac + p * ((an_ - an) + (ao_ - ao)) > 0.1
         decision = lane_changing.wants_to_change(Prospect(ac, ac_, an, an_, ao, ao_), p)
         assert bool(decision) == (safe and worth)
-        assert float(lane_changing.incentive(Prospect(ac, ac_, an, an_, ao, ao_), p)) == pytest.approx(
-            ac_ - ac + p * (an_ - an + ao_ - ao), abs=1e-12
-        )
+        assert float(
+            lane_changing.incentive(Prospect(ac, ac_, an, an_, ao, ao_), p)
+        ) == pytest.approx(ac_ - ac + p * (an_ - an + ao_ - ao), abs=1e-12)
         decisions.append(safe and worth)
     assert 300 < sum(decisions) < 2_700
 
 
-# -- bicycle -------------------------------------------------------------------------------------------------------
+# -- bicycle ---------------------------------------------------------------------------------------
 
 
-def rates(_: float, z: np.ndarray, acceleration: float, steering: float, length: float) -> list[float]:
+def rates(
+    _: float, z: np.ndarray, acceleration: float, steering: float, length: float
+) -> list[float]:
     """Polack et al. 2017, eqs. 1 to 5, axles at equal distances from the centre."""
     _, _, heading, v = z
     rear = 0.3 * length
     beta = math.atan(rear / (rear + rear) * math.tan(steering))
-    return [v * math.cos(heading + beta), v * math.sin(heading + beta), v / rear * math.sin(beta), acceleration]
+    return [
+        v * math.cos(heading + beta),
+        v * math.sin(heading + beta),
+        v / rear * math.sin(beta),
+        acceleration,
+    ]
 
 
 def test_bicycle_is_the_published_model() -> None:
     rng = np.random.default_rng(2)
     for _ in range(200):
-        start = np.array([rng.uniform(-9, 9), rng.uniform(0, 16), rng.uniform(-1.5, 1.5), rng.uniform(1, 40)])
+        start = np.array(
+            [rng.uniform(-9, 9), rng.uniform(0, 16), rng.uniform(-1.5, 1.5), rng.uniform(1, 40)]
+        )
         acceleration, steering = rng.uniform(-9, 3), rng.uniform(-0.7, 0.7)
         length = rng.choice([5.0, 12.0])
         slip = bicycle.slip_of_steering(steering)
         bound = float(bicycle.slip_bound(start[3], length))
-        if abs(float(slip)) > bound:  # all steering stays within the bound; the angle that gives it:
+        if (
+            abs(float(slip)) > bound
+        ):  # all steering stays within the bound; the angle that gives it:
             slip = math.copysign(bound, steering)
             steering = math.atan(2 * math.tan(math.asin(slip)))
         truth = solve_ivp(
-            rates, (0, DURATION), start, "DOP853", args=(acceleration, steering, length), rtol=1e-13, atol=1e-13
+            rates,
+            (0, DURATION),
+            start,
+            "DOP853",
+            args=(acceleration, steering, length),
+            rtol=1e-13,
+            atol=1e-13,
         ).y[:, -1]
         motion = bicycle.move(Pose(*start), acceleration, slip, length, DURATION)
         np.testing.assert_allclose(np.array(motion.end, float), truth, rtol=0, atol=1e-9)
@@ -150,7 +180,9 @@ def test_braking_to_a_stop_within_a_step_stays_there() -> None:
 @pytest.mark.parametrize("length", [5.0, 12.0])
 @pytest.mark.parametrize("speed", [8.0, 15.0, 25.0, 35.0])
 def test_lane_change_takes_seconds_and_never_overshoots(speed: float, length: float) -> None:
-    """Lateral acceleration within half the grip; 4 m in 2.5 to 5 s (Toledo & Zohar 2007: mean 4.6 s)."""
+    """Lateral acceleration within half the grip;
+    4 m in 2.5 to 5 s (Toledo & Zohar 2007: mean 4.6 s).
+    """
     pose, done = Pose(0.0, 2.0, 0.0, speed), None
     for i in range(15 * 10):
         slip = bicycle.steer_to(pose, 6.0, length)
@@ -164,7 +196,7 @@ def test_lane_change_takes_seconds_and_never_overshoots(speed: float, length: fl
     assert float(pose.heading) == pytest.approx(0.0, abs=1e-3)
 
 
-# -- collisions ----------------------------------------------------------------------------------------------------
+# -- collisions ------------------------------------------------------------------------------------
 
 
 def corners(x: float, y: float, heading: float, length: float, width: float) -> np.ndarray:
@@ -174,7 +206,9 @@ def corners(x: float, y: float, heading: float, length: float, width: float) -> 
 
 
 def polygon_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Distance of two convex quadrilaterals, 0 if they meet: corners to edges, and corners inside."""
+    """Distance of two convex quadrilaterals, 0 if they meet:
+    corners to edges, and corners inside.
+    """
 
     def to_edges(points: np.ndarray, polygon: np.ndarray) -> float:
         starts, edges = polygon, np.roll(polygon, -1, 0) - polygon
@@ -205,7 +239,9 @@ def polygon_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None:
-    """Random steps of two vehicles, positions finely sampled: a touch is always reported, a report is a near touch."""
+    """Random steps of two vehicles, positions finely sampled:
+    a touch is always reported, a report is a near touch.
+    """
     rng = np.random.default_rng(3)
     count = 4_000
     speed = rng.uniform(0, 40, (2, count))
@@ -219,10 +255,14 @@ def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None
     start = Pose(x, y, heading, speed)
     motion = jax.tree.map(np.asarray, bicycle.move(start, acceleration, slip, length, DURATION))
     sweeps = [
-        Sweep(Pose(*(v[i] for v in start)), Motion(Pose(*(v[i] for v in motion.end)), *(m[i] for m in motion[1:])),
-              length[i], width[i])
+        Sweep(
+            Pose(*(v[i] for v in start)),
+            Motion(Pose(*(v[i] for v in motion.end)), *(m[i] for m in motion[1:])),
+            length[i],
+            width[i],
+        )
         for i in (0, 1)
-    ]  # fmt: skip
+    ]
     reported = np.asarray(collision.collided(sweeps[0], sweeps[1], DURATION))
     fine = [
         jax.tree.map(np.asarray, bicycle.move(start, acceleration, slip, length, DURATION * t).end)
@@ -244,7 +284,9 @@ def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None
     assert not (touched & ~reported).any()
     assert 0.2 < touched.mean() < 0.9
     # Between samples a step moves 17 cm at most.
-    margin = sum(np.asarray(collision.turn_margin(sweep)) for sweep in sweeps) + 2 * collision.chord_margin(DURATION)
+    margin = sum(
+        np.asarray(collision.turn_margin(sweep)) for sweep in sweeps
+    ) + 2 * collision.chord_margin(DURATION)
     assert (nearest < 1.5 * margin + 0.085)[reported].all()
     assert np.median(margin) < 0.06
 

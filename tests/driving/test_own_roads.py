@@ -1,4 +1,6 @@
-"""Scenarios: lanes in closed form, replay through recorded points, overlaps by brute force, clear refusals."""
+"""Scenarios: lanes in closed form, replay through recorded points,
+overlaps by brute force, clear refusals.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,13 @@ BEND = {
             "speed": [5.0, 5.0],
             "length": 9.0,
         },
-        {"time": [3.5, 7.5], "x": [90.0, 70.0], "y": [9.0, 9.0], "heading": [3.2, -3.1], "speed": [5.0, 5.0]},
+        {
+            "time": [3.5, 7.5],
+            "x": [90.0, 70.0],
+            "y": [9.0, 9.0],
+            "heading": [3.2, -3.1],
+            "speed": [5.0, 5.0],
+        },
     ],
 }
 """A quarter circle to the left, one to the right, and a straight."""
@@ -89,7 +97,7 @@ def own_task() -> Any:
     return card("OwnRoads-v0", context={"scenario": BEND}).build(dtype="float64")
 
 
-# -- roads ---------------------------------------------------------------------------------------------------------
+# -- roads -----------------------------------------------------------------------------------------
 
 
 def test_ways_are_straights_and_arcs_around_their_centres() -> None:
@@ -104,12 +112,16 @@ def test_ways_are_straights_and_arcs_around_their_centres() -> None:
         np.testing.assert_allclose(first, truth, rtol=0, atol=1e-9)
         truth = 90 - 20 * math.cos(angle), 20 + 20 * math.sin(angle), math.pi / 2 - angle
         np.testing.assert_allclose(second, truth, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(routes.points(route, 50 + 2 * quarter + 7)[0], (97, 40, 0), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        routes.points(route, 50 + 2 * quarter + 7)[0], (97, 40, 0), rtol=0, atol=1e-9
+    )
     assert scenario.way_of(scenario.read(BEND)) == ["in", "out"]
 
 
 def test_the_limiter_brakes_in_time() -> None:
-    """Speed is at most the limit, that of bends (65 % of 4.905 m/s^2 on 20 m), and falls by 2 m/s^2 before them."""
+    """Speed is at most the limit, that of bends (65 % of 4.905 m/s^2 on 20 m),
+    and falls by 2 m/s^2 before them.
+    """
     task = own_task()
     bend = math.sqrt(0.65 * 0.5 * 9.81 * 20)
     with precision(task):
@@ -120,14 +132,17 @@ def test_the_limiter_brakes_in_time() -> None:
         step = jax.jit(task.transition)
         while not (state.arrived or state.crashed):
             state = step(state, jnp.array([1.0]), jax.random.key(0), params)
-            assert state.speed <= task.limiter(state.s) + 2 * 0.6 + 1e-9  # a loop of 0.6 s follows a ramp of 2 m/s^2
+            # A loop of 0.6 s follows a ramp of 2 m/s^2.
+            assert state.speed <= task.limiter(state.s) + 2 * 0.6 + 1e-9
 
 
-# -- replay --------------------------------------------------------------------------------------------------------
+# -- replay ----------------------------------------------------------------------------------------
 
 
 def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None:
-    """Recorded points to 1e-9, SciPy's cubic Hermite splines between them; before and after them a vehicle is away."""
+    """Recorded points to 1e-9, SciPy's cubic Hermite splines between them;
+    before and after them a vehicle is away.
+    """
     trajectories = scenario.read(BEND).trajectories
     recording = replay.recording_of(trajectories)
     assert recording.time.shape[0] == 2
@@ -139,10 +154,17 @@ def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None
             for time in (*trajectory.time, *between):
                 speed, heading = np.array(trajectory.speed), trajectory.heading
                 truth = [
-                    CubicHermiteSpline(trajectory.time, trajectory.x, speed * np.cos(heading))(time),
-                    CubicHermiteSpline(trajectory.time, trajectory.y, speed * np.sin(heading))(time),
+                    CubicHermiteSpline(trajectory.time, trajectory.x, speed * np.cos(heading))(
+                        time
+                    ),
+                    CubicHermiteSpline(trajectory.time, trajectory.y, speed * np.sin(heading))(
+                        time
+                    ),
                 ]
-                truth += [np.interp(time, trajectory.time, wrapped), np.interp(time, trajectory.time, trajectory.speed)]
+                truth += [
+                    np.interp(time, trajectory.time, wrapped),
+                    np.interp(time, trajectory.time, trajectory.speed),
+                ]
                 vehicles = at(jnp.float64(time))
                 poses = np.stack(vehicles.pose)[:, np.asarray(vehicles.present)].T
                 poses[:, 2] += 2 * math.pi * np.round((truth[2] - poses[:, 2]) / (2 * math.pi))
@@ -160,14 +182,20 @@ def test_every_recorded_vehicle_of_the_shipped_scenario_is_replayed() -> None:
         for second in range(7, 400, 23):
             vehicles = at(jnp.float64(second))
             points = ((trajectory, second - int(trajectory.time[0])) for trajectory in trajectories)
-            truth = [(trajectory.x[k], trajectory.y[k]) for trajectory, k in points if 0 <= k < len(trajectory.x)]
+            truth = [
+                (trajectory.x[k], trajectory.y[k])
+                for trajectory, k in points
+                if 0 <= k < len(trajectory.x)
+            ]
             present = np.asarray(vehicles.present)
             replayed = sorted(np.stack(vehicles.pose[:2], 1)[present].tolist())
             np.testing.assert_allclose(replayed, sorted(map(list, truth)), rtol=0, atol=1e-9)
 
 
 def test_overlap_is_that_of_rectangles() -> None:
-    """Points of a fine grid of one body inside the other, and sides that cross: brute force at random poses."""
+    """Points of a fine grid of one body inside the other,
+    and sides that cross: brute force at random poses.
+    """
     rng = np.random.default_rng(3)
     grid = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 41)] * 2), -1).reshape(-1, 2)
     num_overlaps = 0
@@ -175,42 +203,61 @@ def test_overlap_is_that_of_rectangles() -> None:
     def inside(points: np.ndarray, body: np.ndarray) -> bool:
         c, s = math.cos(body[2]), math.sin(body[2])
         d = points - body[:2]
-        return bool(((np.abs(d @ [c, s]) <= body[3] / 2) & (np.abs(d @ [-s, c]) <= body[4] / 2)).any())
+        return bool(
+            ((np.abs(d @ [c, s]) <= body[3] / 2) & (np.abs(d @ [-s, c]) <= body[4] / 2)).any()
+        )
 
     def sampled(body: np.ndarray) -> np.ndarray:
         c, s = math.cos(body[2]), math.sin(body[2])
         return body[:2] + (grid * body[3:]) @ np.array([[c, s], [-s, c]])
 
     bodies = np.column_stack(
-        [rng.uniform(-5, 5, (400, 2)), rng.uniform(-7, 7, 400), rng.uniform(2, 12, 400), rng.uniform(0.5, 3, 400)]
+        [
+            rng.uniform(-5, 5, (400, 2)),
+            rng.uniform(-7, 7, 400),
+            rng.uniform(2, 12, 400),
+            rng.uniform(0.5, 3, 400),
+        ]
     )
     ego = np.array([0.0, 0.0, 0.7, 5.0, 2.0])
     with jax.enable_x64(True):
         overlaps = np.asarray(collision.overlap(Body(*ego), Body(*bodies.T)))
         wider, narrower = (
-            np.asarray(collision.overlap(Body(*ego[:3], *(ego[3:] + d)), Body(*bodies.T))) for d in (0.4, -0.4)
+            np.asarray(collision.overlap(Body(*ego[:3], *(ego[3:] + d)), Body(*bodies.T)))
+            for d in (0.4, -0.4)
         )
     for k, body in enumerate(bodies):
         brute = inside(sampled(ego), body) or inside(sampled(body), ego)
         assert overlaps[k] >= brute
-        assert overlaps[k] == brute or wider[k] != narrower[k]  # the grid misses corners that are closer than its step
+        # The grid misses corners that are closer than its step.
+        assert overlaps[k] == brute or wider[k] != narrower[k]
         num_overlaps += brute
     assert 100 < num_overlaps < 350
 
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
-    """Places and speeds by closed form, crashes and near misses by rectangles on the recorded curves, random pedals."""
+    """Places and speeds by closed form,
+    crashes and near misses by rectangles on the recorded curves, random pedals.
+    """
     task = card("OwnRoads-v0").build(dtype="float64")
     route, limits, _, goal = scenario.route_of(task.scenario)
-    limits = np.minimum(limits, np.sqrt(0.65 * 0.5 * 9.81 / np.maximum(np.abs(route.curvature), 1e-9)))
+    limits = np.minimum(
+        limits, np.sqrt(0.65 * 0.5 * 9.81 / np.maximum(np.abs(route.curvature), 1e-9))
+    )
     ends = np.append(route.start[1:], np.inf)
     curves = [
-        (trajectory.time, *(
-            CubicHermiteSpline(trajectory.time, v, np.array(trajectory.speed) * f(trajectory.heading))
-            for v, f in ((trajectory.x, np.cos), (trajectory.y, np.sin))
-        ), np.unwrap(trajectory.heading))
+        (
+            trajectory.time,
+            *(
+                CubicHermiteSpline(
+                    trajectory.time, v, np.array(trajectory.speed) * f(trajectory.heading)
+                )
+                for v, f in ((trajectory.x, np.cos), (trajectory.y, np.sin))
+            ),
+            np.unwrap(trajectory.heading),
+        )
         for trajectory in task.scenario.trajectories
-    ]  # fmt: skip
+    ]
 
     def touches(s: float, time: float) -> bool:
         ego = corners(np.array([[*routes.points(route, s)[0], 5, 2]]))
@@ -220,7 +267,9 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
             if times[0] <= time <= times[-1]
         ]
         bodies = [row for row in bodies if math.dist(row[:2], routes.points(route, s)[0, :2]) < 8]
-        return bool(bodies) and bool(overlap(np.repeat(ego, len(bodies), 0), corners(np.array(bodies))).any())
+        return bool(bodies) and bool(
+            overlap(np.repeat(ego, len(bodies), 0), corners(np.array(bodies))).any()
+        )
 
     compared, crashes, num_near_misses = 0, 0, 0
     rng = np.random.default_rng(0)
@@ -252,7 +301,9 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
                 assert bool(state.crashed) == hit
                 assert bool(state.arrived) == (not hit and s >= goal)
                 if not hit and not state.arrived:
-                    soon = any(touches(s + v * 0.25 * k, time + 0.2 + 0.25 * k) for k in range(1, 7))
+                    soon = any(
+                        touches(s + v * 0.25 * k, time + 0.2 + 0.25 * k) for k in range(1, 7)
+                    )
                     assert bool(state.near_miss) == soon
                     num_near_misses += soon
                 compared += 1
@@ -262,7 +313,7 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
     assert num_near_misses > 10
 
 
-# -- files ---------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 STRAIGHT = {"x": [0.0, 8.0], "y": [0.0, 0.0], "heading": [0.0, 0.0], "speed": [8.0, 8.0]}
 FAULTS = {
@@ -272,22 +323,41 @@ FAULTS = {
     "duration: input should be greater than 0, got -3": {"duration": -3.0},
     "duration: input should be a valid number": {"duration": "long"},
     "at least 120 s": {"duration": 50.0},
-    "Unknown lane 'inn'. Did you mean 'in'?": {"ego": {**BEND["ego"], "start": {"lane": "inn", "s": 0.0}}},
-    "lane 'in' is 81.4159 m long, got 90": {"ego": {**BEND["ego"], "start": {"lane": "in", "s": 90.0}}},
-    "no way leads": {"ego": {"start": {"lane": "dead_end", "s": 0.0}, "goal": {"lane": "out", "s": 9.0}}},
+    "Unknown lane 'inn'. Did you mean 'in'?": {
+        "ego": {**BEND["ego"], "start": {"lane": "inn", "s": 0.0}}
+    },
+    "lane 'in' is 81.4159 m long, got 90": {
+        "ego": {**BEND["ego"], "start": {"lane": "in", "s": 90.0}}
+    },
+    "no way leads": {
+        "ego": {"start": {"lane": "dead_end", "s": 0.0}, "goal": {"lane": "out", "s": 9.0}}
+    },
     "time must increase": {"trajectories": [{**BEND["trajectories"][1], "time": [7.0, 7.0]}]},
-    "it has 2 values, and time has 3": {"trajectories": [{**BEND["trajectories"][1], "time": [7.0, 7.5, 8.0]}]},
+    "it has 2 values, and time has 3": {
+        "trajectories": [{**BEND["trajectories"][1], "time": [7.0, 7.5, 8.0]}]
+    },
     "at most 100 m/s from point to point, got 5000": {
         "trajectories": [{**BEND["trajectories"][1], "x": [0.0, 5000.0]}]
     },
     "the vehicle moves at 8.0 m/s on average, and its speeds say 28.8 m/s": {
-        "trajectories": [{**BEND["trajectories"][1], "time": [7.0, 8.0], **STRAIGHT, "speed": [28.8, 28.8]}]
+        "trajectories": [
+            {**BEND["trajectories"][1], "time": [7.0, 8.0], **STRAIGHT, "speed": [28.8, 28.8]}
+        ]
     },
     "the vehicle drives backwards after point 0": {
-        "trajectories": [{**BEND["trajectories"][1], "time": [7.0, 8.0], **STRAIGHT, "heading": [math.pi, math.pi]}]
+        "trajectories": [
+            {
+                **BEND["trajectories"][1],
+                "time": [7.0, 8.0],
+                **STRAIGHT,
+                "heading": [math.pi, math.pi],
+            }
+        ]
     },
     "finite number": {"trajectories": [{**BEND["trajectories"][1], "x": [0.0, math.inf]}]},
-    "Did you mean 'speed_limit'?": {"lanes": [{**BEND["lanes"][0], "speed_limits": 3.0}, *BEND["lanes"][1:]]},
+    "Did you mean 'speed_limit'?": {
+        "lanes": [{**BEND["lanes"][0], "speed_limits": 3.0}, *BEND["lanes"][1:]]
+    },
     "and 'out' begins 1.00 m and 0.000 rad from there": {
         "lanes": [
             BEND["lanes"][0],
@@ -296,7 +366,10 @@ FAULTS = {
         ]
     },
     "at least 2 m to either side, got 1": {
-        "lanes": [{**BEND["lanes"][0], "pieces": [{"length": 5.0, "radius": 1.0}]}, *BEND["lanes"][1:]]
+        "lanes": [
+            {**BEND["lanes"][0], "pieces": [{"length": 5.0, "radius": 1.0}]},
+            *BEND["lanes"][1:],
+        ]
     },
     "two of them are called": {"lanes": [BEND["lanes"][0]] * 2},
 }
@@ -332,7 +405,9 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, messag
 
 
 def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_path: Path) -> None:
-    """The hash is that of what the file says, whatever its layout; the cache brings it back by its label."""
+    """The hash is that of what the file says, whatever its layout;
+    the cache brings it back by its label.
+    """
     (tmp_path / "town.json").write_text(json.dumps(BEND, indent=3, sort_keys=True))
     (tmp_path / "mine.yaml").write_text("scenario: town.json\n")
     by_file = card(f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}")
@@ -340,7 +415,10 @@ def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_pat
     assert by_file.id.startswith("rlsuite/OwnRoads-v0?context=mine-")
     assert by_file.id.rpartition("-")[2] == by_mapping.id.rpartition("-")[2]
     moved = document_with(duration=201.0)
-    assert card("OwnRoads-v0", context={"scenario": moved}).id.rpartition("-")[2] != by_file.id.rpartition("-")[2]
+    assert (
+        card("OwnRoads-v0", context={"scenario": moved}).id.rpartition("-")[2]
+        != by_file.id.rpartition("-")[2]
+    )
     (tmp_path / "town.json").unlink()
     assert card(by_file.id).build().goal == by_mapping.build().goal
     (tmp_path / "town.json").write_text(json.dumps(document_with(lane=[])))
@@ -355,15 +433,24 @@ def test_the_page_shows_a_scenario_and_names_every_field() -> None:
     page = (Path(__file__).parents[2] / "docs" / "extend" / "scenarios.md").read_text()
     example = page.partition("```json\n")[2].partition("```")[0]
     assert scenario.way_of(scenario.read(json.loads(example))) == ["in", "out"]
-    for model in (scenario.Scenario, scenario.Lane, scenario.Ego, scenario.OnLane, scenario.Trajectory, scenario.Piece):
+    for model in (
+        scenario.Scenario,
+        scenario.Lane,
+        scenario.Ego,
+        scenario.OnLane,
+        scenario.Trajectory,
+        scenario.Piece,
+    ):
         assert all(f"{name}`" in page or f'{name}"' in page for name in model.model_fields), model
 
 
-# -- players -------------------------------------------------------------------------------------------------------
+# -- players ---------------------------------------------------------------------------------------
 
 
 def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
-    """Blind driving meets the recorded traffic; the reference arrives and keeps the cost's limit."""
+    """Blind driving meets the recorded traffic;
+    the reference arrives and keeps the cost's limit.
+    """
     task, own_card = card("OwnRoads-v0").build(), card("OwnRoads-v0")
     best = play(task, reference_player(task), range(40), split="test")
     assert best.info["success"].mean() > 0.9
@@ -378,7 +465,12 @@ def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
     task = card("OwnRoads-v0").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(1))
     state = task.initial(jax.random.key(0), params)
-    for crashed, near_miss, price in ((False, False, 0), (False, True, 1), (True, False, 5), (True, True, 5)):
+    for crashed, near_miss, price in (
+        (False, False, 0),
+        (False, True, 1),
+        (True, False, 5),
+        (True, True, 5),
+    ):
         next_state = state._replace(crashed=jnp.bool_(crashed), near_miss=jnp.bool_(near_miss))
         assert float(task.cost(state, None, next_state, params)) == price
     blind = play(task, Constant(jnp.ones(1, jnp.float32)), range(100), split="test")

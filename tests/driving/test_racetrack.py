@@ -1,4 +1,6 @@
-"""Routes in closed form, closed tracks, and the racetrack: whole steps in plain NumPy, no cheap reward."""
+"""Routes in closed form, closed tracks, and the racetrack:
+whole steps in plain NumPy, no cheap reward.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
@@ -33,24 +35,34 @@ def task(dtype: str = "float32") -> Any:
     return card("Racetrack-v0").build(dtype=dtype)
 
 
-def centre(pieces: list[tuple[float, float]], start: tuple[float, float, float], s: float) -> np.ndarray:
+def centre(
+    pieces: list[tuple[float, float]], start: tuple[float, float, float], s: float
+) -> np.ndarray:
     """Integrate x, y and heading of a centre line from its curvature."""
     place = np.array(start)
     for length, kappa in pieces:
         piece = min(length, s)
         if piece > 0:
             place = solve_ivp(
-                lambda _, z, k=kappa: [math.cos(z[2]), math.sin(z[2]), k], (0, piece), place, rtol=1e-12, atol=1e-12
+                lambda _, z, k=kappa: [math.cos(z[2]), math.sin(z[2]), k],
+                (0, piece),
+                place,
+                rtol=1e-12,
+                atol=1e-12,
             ).y[:, -1]
         s -= length
     return place
 
 
 def test_places_are_those_that_the_curvature_integrates_to_and_points_project_onto_them() -> None:
-    """SciPy's integral of the heading; a point's s and d by minimising its distance from that line."""
+    """SciPy's integral of the heading; a point's s and d
+    by minimising its distance from that line.
+    """
     start = 3.0, -2.0, 2.5
     starts = np.cumsum([0.0, *(length for length, _ in PIECES[:-1])])
-    rows = [(s, *centre(PIECES, start, s), kappa) for s, (_, kappa) in zip(starts, PIECES, strict=True)]
+    rows = [
+        (s, *centre(PIECES, start, s), kappa) for s, (_, kappa) in zip(starts, PIECES, strict=True)
+    ]
     route = routes.Route(*np.array(rows).T)
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
@@ -60,7 +72,10 @@ def test_places_are_those_that_the_curvature_integrates_to_and_points_project_on
             np.testing.assert_allclose([float(v) for v in place[:3]], truth, atol=1e-8)
             d, guess = rng.uniform(-5, 5), np.clip(s + rng.uniform(-2, 2), 0, 73)
             x, y = truth[0] - d * math.sin(truth[2]), truth[1] + d * math.cos(truth[2])
-            projection = [float(v) for v in routes.project(route, jnp.float64(x), jnp.float64(y), jnp.float64(guess))]
+            projection = [
+                float(v)
+                for v in routes.project(route, jnp.float64(x), jnp.float64(y), jnp.float64(guess))
+            ]
             np.testing.assert_allclose(projection, [s, d], atol=1e-8)
             nearest = minimize_scalar(
                 lambda z, x=x, y=y: math.dist(centre(PIECES, start, z)[:2], (x, y)),
@@ -71,14 +86,16 @@ def test_places_are_those_that_the_curvature_integrates_to_and_points_project_on
 
 
 def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
-    """The end is the beginning, after a whole turn; joints are where curvature integrates to; the inner lane bends with
-    at least 15 m, so that v^2 / r stays below 4.9 m/s^2.
+    """The end is the beginning, after a whole turn; joints are where curvature integrates to; the
+    inner lane bends with at least 15 m, so that v^2 / r stays below 4.9 m/s^2.
     """
     which = task("float64")
     senses = set()
     for seed in range(12):
         with precision(which):
-            params = jax.tree.map(np.asarray, which.sample_params(jax.random.key(seed), jnp.int32(seed % 2)))
+            params = jax.tree.map(
+                np.asarray, which.sample_params(jax.random.key(seed), jnp.int32(seed % 2))
+            )
         track, lap = params.track, float(params.lap)
         lengths = np.diff([*track.start, lap])
         assert (lengths > 0).all()
@@ -86,7 +103,9 @@ def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
         begin_at = tuple(float(v[0]) for v in (track.x, track.y, track.heading))
         end = centre(pieces, begin_at, lap)
         turn = end[2] - begin_at[2]
-        np.testing.assert_allclose([*(end[:2] - begin_at[:2]), abs(turn)], [0, 0, 2 * math.pi], atol=1e-6)
+        np.testing.assert_allclose(
+            [*(end[:2] - begin_at[:2]), abs(turn)], [0, 0, 2 * math.pi], atol=1e-6
+        )
         senses.add(turn > 0)
         for k in (3, 8):
             place = centre(pieces, begin_at, track.start[k])
@@ -103,7 +122,9 @@ def hostile_episodes(count: int) -> Any:
     def step(carry: Any, key: Any) -> Any:
         episode, wheel = carry
         wheel = jnp.clip(wheel + 0.3 * jax.random.normal(key, wheel.shape, wheel.dtype), -1, 1)
-        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, wheel)
+        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(
+            episode, wheel
+        )
         return (next_episode, wheel), (episode.state, wheel, next_episode.state)
 
     def reach(state: Any, params: Any) -> Any:
@@ -115,7 +136,9 @@ def hostile_episodes(count: int) -> Any:
 
     with precision(which):
         seeds = np.stack([seed_key(seed) for seed in range(count)])
-        start = jax.vmap(lambda seed: begin(which, seed, 0, Draw(np.int32(1), np.int32(-1)))[0])(seeds)
+        start = jax.vmap(
+            lambda seed: begin(which, seed, 0, ContextSource(np.int32(1), np.int32(-1)))[0]
+        )(seeds)
         start = start._replace(state=jax.vmap(reach)(start.state, start.params))
         keys = jax.random.split(jax.random.key(3), STEPS)
         _, run = jax.jit(lambda e: jax.lax.scan(step, (e, jnp.zeros((count, 1))), keys))(start)
@@ -128,7 +151,9 @@ def body(x: float, y: float, heading: float) -> np.ndarray:
 
 
 def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted() -> None:
-    """The bicycle integrated by SciPy, the others where uniform motion takes them, bodies tested at each sub-step."""
+    """The bicycle integrated by SciPy, the others where uniform motion takes them,
+    bodies tested at each sub-step.
+    """
     count = 24
     params, states, actions, next_states = hostile_episodes(count)
     at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
@@ -136,7 +161,11 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
     for e in range(count):
         context = at(params, e)
         track = context.track
-        pieces = list(zip(np.diff([*track.start, context.lap]).tolist(), track.curvature.tolist(), strict=True))
+        pieces = list(
+            zip(
+                np.diff([*track.start, context.lap]).tolist(), track.curvature.tolist(), strict=True
+            )
+        )
         first = tuple(float(v[0]) for v in (track.x, track.y, track.heading))
         for t in range(STEPS):
             old, new = at(states, t, e), at(next_states, t, e)
@@ -149,7 +178,8 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
             for k in range(1, 4):
                 beta = math.asin(slip)
                 z = solve_ivp(
-                    lambda _, z, u=u, b=beta: [u * math.cos(z[2] + b), u * math.sin(z[2] + b), u / 1.5 * math.sin(b)],
+                    lambda _, z, u=u,
+                    b=beta: [u * math.cos(z[2] + b), u * math.sin(z[2] + b), u / 1.5 * math.sin(b)],
                     (0, 1 / 15), z, rtol=1e-11, atol=1e-11,
                 ).y[:, -1]  # fmt: skip
                 for s, d in zip(old.other_s, context.across, strict=True):
@@ -174,7 +204,9 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
 
 
 def test_the_reference_laps_and_no_held_wheel_does() -> None:
-    """It passes slower cars and stays near the middle of lanes; held wheels leave the track and earn nothing."""
+    """It passes slower cars and stays near the middle of lanes;
+    held wheels leave the track and earn nothing.
+    """
     best = play(task(), reference_player(task()), range(100), split="test")
     assert best.info["success"].all()
     assert best.cost.mean() < card("Racetrack-v0").constraint.limit
@@ -185,7 +217,9 @@ def test_the_reference_laps_and_no_held_wheel_does() -> None:
 
 
 def test_one_that_never_passes_meets_the_next_car() -> None:
-    """The reference without a look ahead keeps its lane, runs into a car of its lane and earns nothing then."""
+    """The reference without a look ahead keeps its lane,
+    runs into a car of its lane and earns nothing then.
+    """
     blind = reference_player(task())._replace(notice=-100.0)
     record = play(task(), blind, range(100), split="test")
     hit = record.info["collision"]

@@ -1,4 +1,6 @@
-"""Merge, exit and country road: whole steps against plain NumPy, ends in closed form, no cheap way to a reward."""
+"""Merge, exit and country road: whole steps against plain NumPy,
+ends in closed form, no cheap way to a reward.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,22 @@ from plain_traffic import PlainTraffic
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks import merge, motorway_exit, two_way
-from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.tasks.highway import (
+    ACTIONS,
+    FASTER,
+    IDLE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    SLOWER,
+)
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 ROADS = "Merge-v0", "Exit-v0", "TwoWay-v0"
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @cache
@@ -36,7 +45,9 @@ def hostile_episodes(which: Any, count: int, steps: int) -> Any:
 
     def step(episode: Any, key: Any) -> Any:
         actions = jax.random.randint(key, (count,), 0, len(ACTIONS))
-        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(steps))[0])(episode, actions)
+        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(steps))[0])(
+            episode, actions
+        )
         return next_episode, (episode.state, actions, next_episode.state)
 
     with precision(which):
@@ -50,9 +61,18 @@ def hostile_episodes(which: Any, count: int, steps: int) -> Any:
 def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainTraffic:
     """One step of the task's docstring in plain NumPy."""
     lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
-    lanes, lowest, steady = {"Merge-v0": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[name]
+    lanes, lowest, steady = {"Merge-v0": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[
+        name
+    ]
     road = PlainTraffic(
-        params, *state.traffic.pose, lane, target, state.travelled, lanes=lanes, lowest=lowest, steady=steady
+        params,
+        *state.traffic.pose,
+        lane,
+        target,
+        state.travelled,
+        lanes=lanes,
+        lowest=lowest,
+        steady=steady,
     )
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
     target_lane, in_target_lane = target[:, 0] + aside, lane[:, 0] == target[:, 0]
@@ -80,14 +100,18 @@ def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainT
 
 @pytest.mark.parametrize("name", ["Merge-v0", "TwoWay-v0"])
 def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
-    """Positions to a nanometre, lanes exactly, crashes never missed: brute force in NumPy at float64."""
+    """Positions to a nanometre, lanes exactly,
+    crashes never missed: brute force in NumPy at float64.
+    """
     steps = 14
     params, states, actions, next_states = hostile_episodes(task(name, "float64"), 24, steps)
     at = lambda tree, index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
     compared = 0
     for t in range(steps):
         running = np.flatnonzero(~states.crashed[t])
-        road = plain_step(name, at(params, running), at(at(states, t), running), actions[t, running])
+        road = plain_step(
+            name, at(params, running), at(at(states, t), running), actions[t, running]
+        )
         simulated = at(at(next_states, t), running)
         assert not (road.touched & ~simulated.crashed).any()
         unbroken = ~simulated.crashed
@@ -101,7 +125,9 @@ def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
 
 
 def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -> None:
-    """At 20 m/s the front of the ego reaches 400 m after 19.9 s; lane changes before 150 m do nothing."""
+    """At 20 m/s the front of the ego reaches 400 m after 19.9 s;
+    lane changes before 150 m do nothing.
+    """
     record = play(task("Merge-v0"), Constant(jnp.int32(IDLE)), range(20), split="test")
     assert (record.length == 20).all()
     assert record.terminated.all()
@@ -115,11 +141,15 @@ def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -
         assert (env.episode.state.traffic.target[2:] > 0).all()
     length = env.params.length
     gap = env.episode.state.traffic.pose.x[1] - (length[0] + length[1]) / 2
-    assert -20 / 15 <= gap <= 0.1  # m, from bumper to barrier; a sub-step takes a fifteenth of a second
+    # M, from bumper to barrier; a sub-step takes a fifteenth of a second.
+    assert -20 / 15 <= gap <= 0.1
 
 
 def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
-    """420 m at 20 m/s take 21 s. Only a fast ego in the exit lane succeeds, and an edge lies on either side of it."""
+    """420 m at 20 m/s take 21 s.
+
+    Only a fast ego in the exit lane succeeds, and an edge lies on either side of it.
+    """
     record = play(task("Exit-v0"), Constant(jnp.int32(FASTER)), range(40), split="test")
     missed = ~record.info["collision"]
     assert not record.info["success"].any()
@@ -139,15 +169,21 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
     y = state.traffic.pose.y.copy()
     for place, has_left in ((2.0, True), (6.0, False)):
         y[0] = place
-        state_at_exit = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(y=y)))
+        state_at_exit = state._replace(
+            traffic=state.traffic._replace(pose=state.traffic.pose._replace(y=y))
+        )
         assert bool(exit_task.info(state_at_exit, env.params)["success"]) == has_left
-        assert not exit_task.info(state_at_exit._replace(overtaken=np.int32(0)), env.params)["success"]
+        assert not exit_task.info(state_at_exit._replace(overtaken=np.int32(0)), env.params)[
+            "success"
+        ]
         right, end = motorway_exit.rules_of(state_at_exit).edges(np.float32(0), np.float32(place))
         assert (float(right), float(end)) == ((0, 4) if has_left else (4, 16))
 
 
 def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lane() -> None:
-    """Each of the five is where a uniform motion takes it, and the ego passes none of them in the count."""
+    """Each of the five is where a uniform motion takes it,
+    and the ego passes none of them in the count.
+    """
     env = gymnasium.make("rlsuite/TwoWay-v0").unwrapped
     env.reset(seed=2)
     first, ring = env.episode.state, float(env.params.circumference)
@@ -168,7 +204,9 @@ def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lan
     assert env.episode.state.overtaken <= 0
 
 
-@pytest.mark.parametrize("name", ["LaneKeeping-v0", "LaneKeepingObstacles-v0", "Parking-v0", "Racetrack-v0"])
+@pytest.mark.parametrize(
+    "name", ["LaneKeeping-v0", "LaneKeepingObstacles-v0", "Parking-v0", "Racetrack-v0"]
+)
 def test_more_time_than_the_horizon_keeps_the_spaces(name: str) -> None:
     """A crash takes back at most the horizon, and the observation shows no more."""
     env = gymnasium.make(f"rlsuite/{name}", max_episode_steps=10**6).unwrapped
@@ -183,7 +221,9 @@ def test_more_time_than_the_horizon_keeps_the_spaces(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROADS)
 def test_no_constant_action_pays(name: str) -> None:
-    """Waiting, cutting in, racing and braking earn next to nothing against the reference; no success either."""
+    """Waiting, cutting in, racing and braking earn next
+    to nothing against the reference; no success either.
+    """
     best = card(name).scores()["reference"].mean
     for action in range(len(ACTIONS)):
         record = play(task(name), Constant(jnp.int32(action)), range(40), split="test")

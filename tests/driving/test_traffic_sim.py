@@ -1,4 +1,6 @@
-"""TrafficSim against closed forms, SciPy's distances, a plain simulation, and players who look real in one way only."""
+"""TrafficSim against closed forms, SciPy's distances,
+a plain simulation, and players who look real in one way only.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from scipy.stats import wasserstein_distance
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks import traffic_sim
@@ -34,18 +36,22 @@ def task(heterogeneity: float = 0.4, dtype: str = "float32") -> Any:
     return card("TrafficSim-v0").build(difficulty=heterogeneity, dtype=dtype)
 
 
-# -- the road --------------------------------------------------------------------------------------------------------
+# -- the road --------------------------------------------------------------------------------------
 
 
 def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
-    """s = (s0 + v T) / sqrt(1 - (v / v0)^4) for each driver at one speed, and the ring keeps its length."""
+    """s = (s0 + v T) / sqrt(1 - (v / v0)^4) for each driver at one speed,
+    and the ring keeps its length.
+    """
     rng = np.random.default_rng(0)
     low, high = np.array([[20, 0.9, 1.5, 1.0, 1.2], [30, 2, 3, 1.6, 2]])
     driver = Driver(*rng.uniform(low, high, (16, 5)).T)
     with jax.enable_x64(True):
         start = Ring(jnp.full(16, 25.0), jnp.full(16, 8.0))
         tick = lambda _, ring: ring_road.move(ring, ring_road.human_acceleration(ring, driver, 0.0))  # noqa: E731
-        gap, v = jax.tree.map(np.asarray, jax.jit(lambda ring: jax.lax.fori_loop(0, 6000, tick, ring))(start))
+        gap, v = jax.tree.map(
+            np.asarray, jax.jit(lambda ring: jax.lax.fori_loop(0, 6000, tick, ring))(start)
+        )
     np.testing.assert_allclose(v, v[0], rtol=1e-9)
     expected = (driver.jam_gap + v * driver.time_gap) / np.sqrt(1 - (v / driver.desired_speed) ** 4)
     np.testing.assert_allclose(gap, expected, rtol=1e-8)
@@ -53,7 +59,9 @@ def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
 
 
 def gaps_within(ring: Ring, pedal: Any, moments: int) -> Any:
-    """Return the gaps at moments of a tick, ``(moments, ...)``, of cars that stay where they stop."""
+    """Return the gaps at moments of a tick, ``(moments, ...)``,
+    of cars that stay where they stop.
+    """
     time = jnp.linspace(0, TICK, moments).reshape(-1, *[1] * pedal.ndim)
     stop = jnp.where(pedal < 0, jnp.minimum(time, ring.v / jnp.maximum(-pedal, 1e-12)), time)
     distance = ring.v * stop + 0.5 * pedal * stop * stop
@@ -61,7 +69,9 @@ def gaps_within(ring: Ring, pedal: Any, moments: int) -> Any:
 
 
 def test_a_tick_is_that_of_held_accelerations() -> None:
-    """Compare gaps and speeds with positions in closed form, of cars of which many stop on the way."""
+    """Compare gaps and speeds with positions in closed form,
+    of cars of which many stop on the way.
+    """
     rng = np.random.default_rng(1)
     count = 4000
     gap, v = rng.uniform(0, 1.5, count), rng.uniform(0, 4, count) * (rng.random(count) < 0.9)
@@ -75,7 +85,9 @@ def test_a_tick_is_that_of_held_accelerations() -> None:
 
 
 def test_humans_never_collide_behind_anybody() -> None:
-    """Disturb drivers by 2 m/s^2 who want no gap and 50 m/s, behind a car that accelerates at random."""
+    """Disturb drivers by 2 m/s^2 who want no gap and 50 m/s,
+    behind a car that accelerates at random.
+    """
     rng = np.random.default_rng(2)
     driver = Driver(*(jnp.full(8, value) for value in (50.0, 0.0, 0.01, 4.0, 50.0)))
     pedals = np.repeat(rng.uniform(-BRAKING, BRAKING, (500, 64)), 3, 0)
@@ -93,7 +105,7 @@ def test_humans_never_collide_behind_anybody() -> None:
     assert -1e-9 < np.asarray(min_gaps).min() < 0.05
 
 
-# -- distances -------------------------------------------------------------------------------------------------------
+# -- distances -------------------------------------------------------------------------------------
 
 
 def binned(values: np.ndarray, grid: Grid) -> np.ndarray:
@@ -101,7 +113,9 @@ def binned(values: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 def test_distances_are_those_of_scipy() -> None:
-    """Compare values moved to the beginnings of their bins exactly, and the values themselves to the width of a bin."""
+    """Compare values moved to the beginnings of their bins exactly,
+    and the values themselves to the width of a bin.
+    """
     rng, grid = np.random.default_rng(3), Grid(-4.0, 0.125)
     for scale in (0.5, 2.0, 4.0):
         samples, other_samples = rng.normal(0, scale, 500), scale * rng.exponential(1, 500) - 2
@@ -117,7 +131,7 @@ def test_distances_are_those_of_scipy() -> None:
         assert width * int(spread(counts[0], 500)) == pytest.approx(min(constants), abs=1e-12)
 
 
-# -- the whole task ----------------------------------------------------------------------------------------------------
+# -- the whole task --------------------------------------------------------------------------------
 
 
 def bound(gap: float, v: float, leader: float) -> float:
@@ -145,24 +159,36 @@ def travelled(cars: list[list[float]], a: list[float]) -> tuple[list[float], lis
     return distances, [max(v + TICK * x, 0.0) for (_, v), x in zip(cars, a, strict=True)]
 
 
-def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Cars to 1e-9, observations, realism by SciPy's distances, obedience and return; humans without randomness."""
+def test_whole_episodes_agree_with_a_plain_simulation() -> None:  # noqa: PLR0915
+    """Cars to 1e-9, observations, realism by SciPy's distances,
+    obedience and return; humans without randomness.
+    """
     which = task(0.6, "float64")
     rng = np.random.default_rng(0)
     with precision(which):
         go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(120)))
-        episode, step = jax.jit(lambda key: begin(which, key, 0, Draw(np.int32(1), np.int32(-1))))(seed_key(4))
+        episode, step = jax.jit(
+            lambda key: begin(which, key, 0, ContextSource(np.int32(1), np.int32(-1)))
+        )(seed_key(4))
         episode = episode._replace(params=episode.params._replace(random=np.float64(0)))
         params, state = jax.tree.map(np.asarray, (episode.params, episode.state))
         commanded = params.command > 0
         assert not commanded[0]
         drivers = [
-            (1.3 * params.limit, params.command[i], 2.0, *(float(values[i]) for values in params.driver[3:]))
+            (
+                1.3 * params.limit,
+                params.command[i],
+                2.0,
+                *(float(values[i]) for values in params.driver[3:]),
+            )
             if commanded[i]
             else tuple(float(values[i]) for values in params.driver)
             for i in range(CARS)
         ]
-        roads = [[list(pair) for pair in zip(*(values[k] for values in state.ring), strict=True)] for k in (0, 1)]
+        roads = [
+            [list(pair) for pair in zip(*(values[k] for values in state.ring), strict=True)]
+            for k in (0, 1)
+        ]
         histories: list[list[list[float]]] = [[[], [], []], [[], [], []]]
         errors, total, overruled = [], 0.0, 0
         for k in range(120):
@@ -183,7 +209,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                     gap = cars[i][0] + distances[i - 1] - distances[i]
                     if i:
                         for history, value in zip(
-                            histories[world], (new[i], gap, (new[i] - cars[i][1]) / TICK), strict=True
+                            histories[world],
+                            (new[i], gap, (new[i] - cars[i][1]) / TICK),
+                            strict=True,
                         ):
                             history.append(value)
                     cars[i][:] = gap, new[i]
@@ -192,19 +220,30 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                         errors.append(min(abs(gap - goal) / goal, 1))
             episode, step = go_on(episode, action)
             total += float(step.reward[0])
-            np.testing.assert_allclose(episode.state.ring.gap, [[c[0] for c in cars] for cars in roads], atol=1e-8)
-            np.testing.assert_allclose(episode.state.ring.v, [[c[1] for c in cars] for cars in roads], atol=1e-8)
-            entries = [[c[1] / 40, min(c[0] / 100, 1), roads[1][i - 1][1] / 40] for i, c in enumerate(roads[1])][1:]
+            np.testing.assert_allclose(
+                episode.state.ring.gap, [[c[0] for c in cars] for cars in roads], atol=1e-8
+            )
+            np.testing.assert_allclose(
+                episode.state.ring.v, [[c[1] for c in cars] for cars in roads], atol=1e-8
+            )
+            entries = [
+                [c[1] / 40, min(c[0] / 100, 1), roads[1][i - 1][1] / 40]
+                for i, c in enumerate(roads[1])
+            ][1:]
             np.testing.assert_allclose(np.asarray(step.observation)[:, :3], entries, atol=1e-9)
     realism = []
     for name, twin_values, fleet_values in zip(GRIDS, *histories, strict=True):
-        twin, fleet = (binned(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values))
-        distance, wide = wasserstein_distance(twin, fleet), wasserstein_distance(twin, [np.median(twin)])
+        twin, fleet = (
+            binned(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values)
+        )
+        distance = wasserstein_distance(twin, fleet)
+        wide = wasserstein_distance(twin, [np.median(twin)])
         realism.append(max(0, 1 - 2 * distance / wide))
         assert float(step.info[f"{name}_distance"]) == pytest.approx(distance, abs=1e-9)
         assert float(step.info[f"{name}_realism"]) == pytest.approx(realism[-1], abs=1e-9)
     obedience = max(1 - 2.5 * float(np.mean(errors)), 0)
-    assert float(step.info["obedience"]) == pytest.approx(obedience, abs=2e-3)  # errors in thousandths
+    # Errors in thousandths.
+    assert float(step.info["obedience"]) == pytest.approx(obedience, abs=2e-3)
     assert 0 < obedience < 1
     assert step.info["overruled"] == overruled > 0
     assert total == pytest.approx(25 * (sum(realism) + float(step.info["obedience"])), abs=1e-3)
@@ -224,8 +263,12 @@ class Impostor(eqx.Module):
         ring = Ring(*(values[1] for values in state.ring))
         random = params.random * jax.random.normal(key, (CARS,))
         unit = jnp.ones(CARS)
-        typical = params._replace(driver=Driver(unit * params.limit, unit * 1.4, unit * 2.25, unit * 1.2, unit * 1.6))
-        drive = lambda driver, random: ring_road.human_acceleration(ring, driver, random)[1:] / BRAKING  # noqa: E731
+        typical = params._replace(
+            driver=Driver(unit * params.limit, unit * 1.4, unit * 2.25, unit * 1.2, unit * 1.6)
+        )
+        drive = lambda driver, random: (  # noqa: E731
+            ring_road.human_acceleration(ring, driver, random)[1:] / BRAKING
+        )  # fmt: skip
         real = drive(traffic_sim.obedient_drivers(params), random)
         mean = (state.record.speed.mean() - ring.v[1:]) / (TICK * BRAKING)
         rammed = (jnp.arange(AGENTS) == 5) & (state.steps >= 100)
@@ -245,7 +288,10 @@ class Impostor(eqx.Module):
 
 
 def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
-    """Returns of 64 test episodes. The first line is the noise floor: the population under other random numbers."""
+    """Returns of 64 test episodes.
+
+    The first line is the noise floor: the population under other random numbers.
+    """
     which, seeds = task(), range(64)
     records = [play(which, Impostor(jnp.int32(number), which), seeds) for number in range(10)]
     returns = [float(record.total.mean()) for record in records]
@@ -257,7 +303,8 @@ def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
     assert min(real.values()) > 0.87, real
     assert records[0].info["obedience"].mean() > 0.8
     assert population - 10 < good < population
-    assert records[0].cost.sum() == records[9].cost.sum() == 0  # nor do humans ever need to be overruled
+    # Nor do humans ever need to be overruled.
+    assert records[0].cost.sum() == records[9].cost.sum() == 0
     assert silent < population - 8  # it knows all drivers, which the reference does not
     assert records[1].info["acceleration_realism"].mean() < 0.6
     assert deaf < good - 15
@@ -274,19 +321,26 @@ def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
 
 
 def test_nobody_collides_whatever_agents_ask_for() -> None:
-    """Full throttle, hardest braking, both in turns and at random, by cars of their own; gaps at every step."""
+    """Full throttle, hardest braking, both in turns and at random,
+    by cars of their own; gaps at every step.
+    """
     which = task(0.4, "float64")
     rng = np.random.default_rng(5)
     styles = rng.permutation(np.arange(AGENTS) % 4)
     with precision(which):
-        start = jax.jit(lambda key: begin(which, key, 0, Draw(np.int32(1), np.int32(-1))))
+        start = jax.jit(lambda key: begin(which, key, 0, ContextSource(np.int32(1), np.int32(-1))))
         go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(120)))
         for seed in range(4):
             episode, _ = start(seed_key(seed))
             length = float(episode.state.ring.gap[1].sum())
             for k in range(120):
                 ways = np.stack(
-                    [np.ones(AGENTS), -np.ones(AGENTS), np.full(AGENTS, (-1) ** k), rng.choice([-1, 1], AGENTS)]
+                    [
+                        np.ones(AGENTS),
+                        -np.ones(AGENTS),
+                        np.full(AGENTS, (-1) ** k),
+                        rng.choice([-1, 1], AGENTS),
+                    ]
                 )
                 turned = (styles + k // 30) % 4
                 episode, step = go_on(episode, ways[turned, np.arange(AGENTS)][:, None])

@@ -1,4 +1,6 @@
-"""The U-turn: whole steps in the plane in plain NumPy, the ring by hand, and no cheap way to a reward."""
+"""The U-turn: whole steps in the plane in plain NumPy,
+the ring by hand, and no cheap way to a reward.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,17 @@ from plain_traffic import NODES, SAMPLES, SUBSTEP, WEIGHTS, PlainTraffic, corner
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import routes
-from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.tasks.highway import (
+    ACTIONS,
+    FASTER,
+    IDLE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    SLOWER,
+)
 from rlbench_suite.envs.driving.tasks.u_turn import UTurn, UTurnDriver
 from rlbench_suite.envs.driving.traffic import bent_road
 from rlbench_suite.numerics.process import precision
@@ -32,10 +41,14 @@ STEPS, EPISODES = 20, 16
 
 
 class PlainRing(PlainTraffic):
-    """The ring by hand: straights at y = -22 and y = 22 in the plane, half circles around their ends."""
+    """The ring by hand: straights at y = -22 and y = 22 in the plane,
+    half circles around their ends.
+    """
 
     def place(self, s: np.ndarray, d: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Point of the plane, and direction of the road, at s along the middle line and d to the left of it."""
+        """Point of the plane, and direction of the road,
+        at s along the middle line and d to the left of it.
+        """
         half = self.ring / 4 - BEND / 2
         lap = np.mod(s, self.ring)
         second = lap >= self.ring / 2
@@ -50,13 +63,17 @@ class PlainRing(PlainTraffic):
         half = self.ring / 4 - BEND / 2
         angle = np.arctan2(y, np.abs(x) - half)
         bend = np.abs(x) > half
-        first = np.where(bend, half + R * (angle + math.pi / 2), np.where(y < 0, x, 2 * half + BEND - x))
+        first = np.where(
+            bend, half + R * (angle + math.pi / 2), np.where(y < 0, x, 2 * half + BEND - x)
+        )
         second = np.where(bend, 3 * half + BEND + R * (math.pi / 2 - angle), first)
         s = np.where(bend & (x < 0), second, first)
         return s, R - np.where(bend, np.hypot(np.abs(x) - half, y), np.abs(y))
 
-    def substep(self, ego: Any) -> None:
-        """``ego(course, limit)`` gives acceleration, and sine of the slip angle without that of the bend."""
+    def substep(self, ego: Any) -> None:  # noqa: PLR0915
+        """``ego(course, limit)`` gives acceleration,
+        and sine of the slip angle without that of the bend.
+        """
         length, width = self.fleet.length, self.fleet.width
         half = self.ring / 4 - BEND / 2
         s = np.mod(self.travelled[:, None] + self.x, self.ring)
@@ -83,7 +100,10 @@ class PlainRing(PlainTraffic):
         slip = np.clip(slip + along, -bound, bound)
 
         x, y, road = self.place(s, self.y - 4)
-        rear, beta, first, driven = 0.3 * length, np.arcsin(slip), road + self.heading, np.zeros_like(x)
+        rear = 0.3 * length
+        beta = np.arcsin(slip)
+        first = road + self.heading
+        driven = np.zeros_like(x)
         for k in range(1, SAMPLES + 1):
             t = k * SUBSTEP / SAMPLES
             stop = np.where(pull < 0, -self.speed / np.minimum(pull, -1e-300), np.inf)
@@ -114,18 +134,28 @@ class PlainRing(PlainTraffic):
 
 @cache
 def hostile_episodes() -> Any:
-    """Params, states before, actions and states after of episodes under random actions, at float64."""
+    """Params, states before, actions and states after
+    of episodes under random actions, at float64.
+    """
     which = card("UTurn-v0").build(dtype="float64")
 
     def step(episode: Any, actions: Any) -> Any:
-        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, actions)
+        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(
+            episode, actions
+        )
         return next_episode, (episode.state, next_episode.state)
 
     shares = (0.2, 0.1, 0.2, 0.35, 0.15)
-    actions = np.random.default_rng(2).choice(np.arange(5, dtype=np.int32), (STEPS, EPISODES), p=shares)
+    actions = np.random.default_rng(2).choice(
+        np.arange(5, dtype=np.int32), (STEPS, EPISODES), p=shares
+    )
     with precision(which):
         seeds = np.stack([seed_key(seed) for seed in range(EPISODES)])
-        start = jax.jit(jax.vmap(lambda seed: begin(which, seed, 0, Draw(np.int32(1), np.int32(-1)))[0]))(seeds)
+        start = jax.jit(
+            jax.vmap(
+                lambda seed: begin(which, seed, 0, ContextSource(np.int32(1), np.int32(-1)))[0]
+            )
+        )(seeds)
         _, run = jax.jit(lambda episode: jax.lax.scan(step, episode, actions))(start)
         return (*jax.tree.map(np.asarray, (start.params, *run)), actions)
 
@@ -143,7 +173,9 @@ def plain_step(params: Any, state: Any, action: np.ndarray) -> PlainRing:
     y = 4 * target[:, 0] + 2
 
     def ego(at: Any, course: Any, v: Any, limit: Any) -> Any:
-        return np.clip((np.minimum(speed, limit) - v) / 0.6, -6, 3), plain_traffic.steer(at, course, v, y, 5.0)
+        return np.clip((np.minimum(speed, limit) - v) / 0.6, -6, 3), plain_traffic.steer(
+            at, course, v, y, 5.0
+        )
 
     for direction, substeps in ((1, 8), (-1, 7)):
         road.weigh_lanes(np.full(len(action), direction))
@@ -155,7 +187,9 @@ def plain_step(params: Any, state: Any, action: np.ndarray) -> PlainRing:
 
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
-    """Positions to a nanometre, lanes exactly, crashes never missed: bicycles in the plane, by quadrature."""
+    """Positions to a nanometre, lanes exactly, crashes never missed:
+    bicycles in the plane, by quadrature.
+    """
     params, states, next_states, actions = hostile_episodes()
     at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
     close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
@@ -173,19 +207,25 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
         compared += unbroken.sum()
         crashes += road.touched.sum()
         half = road.ring[:, 0] / 4 - BEND / 2
-        bends += (unbroken & (simulated.travelled > half) & (simulated.travelled < half + BEND)).sum()
+        bends += (
+            unbroken & (simulated.travelled > half) & (simulated.travelled < half + BEND)
+        ).sum()
     assert compared > 150
     assert bends > 30
     assert crashes >= 2
 
 
 def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
-    """Points beside the middle line are those by hand; both lanes' lengths differ by 2 pi 4 m in a whole turn."""
+    """Points beside the middle line are those by hand;
+    both lanes' lengths differ by 2 pi 4 m in a whole turn.
+    """
     ring = 619.0
     plain = PlainRing.__new__(PlainRing)
     plain.ring = np.array(ring)
     with jax.enable_x64(True):
-        route = routes.Route(*(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring))))
+        route = routes.Route(
+            *(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring)))
+        )
     s = np.linspace(0, ring, 20001)
     lengths = []
     for d in (-2.0, 2.0):
@@ -199,20 +239,28 @@ def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
 
 
 def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
-    """Random play and IDLE at every difficulty, every constant action; the reference keeps the cost's limit."""
+    """Random play and IDLE at every difficulty, every constant action;
+    the reference keeps the cost's limit.
+    """
     folder = Path(str(sys.modules[UTurn.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v0"]
     limit = card("UTurn-v0").constraint.limit
     for line in scores.values():
-        assert max(line[name]["mean"] for name in ("noop", "random")) < 0.2 * line["reference"]["mean"]
+        assert (
+            max(line[name]["mean"] for name in ("noop", "random")) < 0.2 * line["reference"]["mean"]
+        )
         assert line["reference"]["cost"] < limit
     for action in range(len(ACTIONS)):
-        record = play(card("UTurn-v0").build(), Constant(jnp.int32(action)), range(60), split="test")
+        record = play(
+            card("UTurn-v0").build(), Constant(jnp.int32(action)), range(60), split="test"
+        )
         assert record.total.mean() < 0.2 * scores["medium"]["reference"]["mean"], ACTIONS[action]
 
 
 def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
-    """No speed pays in a bend, so that to hurry through it gains only a place behind slow vehicles."""
+    """No speed pays in a bend,
+    so that to hurry through it gains only a place behind slow vehicles.
+    """
     task: Any = card("UTurn-v0").build()
     hurried = UTurnDriver.for_task(task)._replace(hang_back_from=0.0)
     record = play(task, hurried, range(60), split="test")
@@ -220,14 +268,16 @@ def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
 
 
 def test_success_is_a_return_that_hardly_any_follower_earns() -> None:
-    """Six points without a crash behind the bend: the reference nearly always, random play and constants rarely, and a
-    driver who follows and overtakes nobody in about half of the episodes.
+    """Six points without a crash behind the bend: the reference nearly always, random play and
+    constants rarely, and a driver who follows and overtakes nobody in about half of the episodes.
     """
     for tier in ("medium", "hard"):
         task: Any = card("UTurn-v0").build(difficulty=tier)
         driver = UTurnDriver.for_task(task)
         players = driver, Follower(driver), Uniform(task.action_space), Constant(jnp.int32(FASTER))
-        reference, follower, random, fast = (play(task, player, range(100), split="test") for player in players)
+        reference, follower, random, fast = (
+            play(task, player, range(100), split="test") for player in players
+        )
         assert reference.info["success"].mean() > 0.8
         assert follower.info["success"].mean() < reference.info["success"].mean() - 0.2
         assert random.info["success"].mean() <= 0.05

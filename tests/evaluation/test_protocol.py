@@ -48,7 +48,9 @@ def share_none(blocks: list[range]) -> bool:
 
 def test_evaluation_seeds_are_no_training_seeds_and_no_two_cells_share_one():
     blocks = [
-        evaluation_seeds(card, seed, "full") for card in every_card() for seed in (0, 1, 2, 19, TRAINING_SEEDS - 1)
+        evaluation_seeds(card, seed, "full")
+        for card in every_card()
+        for seed in (0, 1, 2, 19, TRAINING_SEEDS - 1)
     ]
     assert all(len(block) == EPISODES["full"] for block in blocks)
     assert share_none(blocks)
@@ -60,27 +62,38 @@ def test_a_transfer_is_judged_on_the_episodes_of_the_task_that_was_trained_on():
     transfers = [card for card in registry.cards().values() if card.trained_on]
     assert transfers
     for card in transfers:
-        assert evaluation_seeds(card, 1, "full") == evaluation_seeds(registry.card(card.trained_on), 1, "full")
+        assert evaluation_seeds(card, 1, "full") == evaluation_seeds(
+            registry.card(card.trained_on), 1, "full"
+        )
 
 
 @pytest.mark.parametrize("tasks", [("QuadcopterHoverRates-v0", "QuadcopterHoverVelocity-v0")])
 def test_tasks_that_sample_the_same_contexts_do_not_share_their_luck(tasks: tuple[str, ...]):
-    """The means of the reference's cells correlate .98 between these tasks if both play the same seeds."""
+    """The means of the reference's cells correlate .98 between these tasks
+    if both play the same seeds.
+    """
     built = [registry.card(name).build() for name in tasks]
     separate, shared = [], []
     for task in built:
         for means, block_of in ((separate, task.card), (shared, built[0].card)):
-            seeds = [evaluation_seeds(block_of, seed, "smoke")[i] for seed in range(CELLS) for i in range(4)]
+            seeds = [
+                evaluation_seeds(block_of, seed, "smoke")[i]
+                for seed in range(CELLS)
+                for i in range(4)
+            ]
             returns = play(task, reference_player(task), seeds).total.reshape(CELLS, 4)
             means.append(returns.mean(1))
     assert np.corrcoef(shared)[0, 1] > 0.9
-    # Of independent cells, a correlation lies beyond four standard errors once in 15,000 draws; these seeds are fixed.
+    # Of independent cells, a correlation lies beyond four standard errors once in 15,000 draws;
+    # these seeds are fixed.
     assert abs(np.corrcoef(separate)[0, 1]) < 4 / CELLS**0.5
 
 
 def test_a_larger_budget_only_adds_episodes():
     card = registry.card("SAT-v0")
-    smoke, quick, full = (list(evaluation_seeds(card, 3, budget)) for budget in ("smoke", "quick", "full"))
+    smoke, quick, full = (
+        list(evaluation_seeds(card, 3, budget)) for budget in ("smoke", "quick", "full")
+    )
     assert quick[: len(smoke)] == smoke
     assert full[: len(quick)] == quick
 
@@ -92,7 +105,9 @@ def test_seeds_out_of_range_and_unknown_budgets_are_refused(seed: int, budget: s
 
 
 def by_hand(task: Task[Any, Any], record: Record, seeds: range) -> None:
-    """Step the single environment of each seed through the recorded actions and compare to the bit."""
+    """Step the single environment of each seed through the recorded actions
+    and compare to the bit.
+    """
     env = make(task.card.id, split="test")
     for i, seed in enumerate(seeds):
         env.reset(seed=seed)
@@ -102,15 +117,24 @@ def by_hand(task: Task[Any, Any], record: Record, seeds: range) -> None:
             total = total + reward
             cost += np.float32(info.get("cost", 0))
         assert env.episode.total.tobytes() == record.total[i].tobytes()
-        # Against the sum of what the environment handed out: the engine adds in float32, one rounding a step.
-        assert record.total[i] == pytest.approx(total, rel=record.length[i] * np.finfo(np.float32).eps)
-        assert (terminated, info["success"], cost) == (record.terminated[i], record.info["success"][i], record.cost[i])
+        # Against the sum of what the environment handed out: the engine adds in float32, one
+        # rounding a step.
+        assert record.total[i] == pytest.approx(
+            total, rel=record.length[i] * np.finfo(np.float32).eps
+        )
+        assert (terminated, info["success"], cost) == (
+            record.terminated[i],
+            record.info["success"][i],
+            record.cost[i],
+        )
         assert terminated or record.length[i] == task.card.horizon
 
 
 @pytest.mark.parametrize("name", TOYS)
 @pytest.mark.parametrize("agent", ["toy", "toy-host"])
-def test_a_cell_is_what_stepping_by_hand_gives_and_replays_to_the_bit(toys: Path, name: str, agent: str):
+def test_a_cell_is_what_stepping_by_hand_gives_and_replays_to_the_bit(
+    toys: Path, name: str, agent: str
+):
     task = registry.card(name).build()
     player = registry.agent(agent)
     *progress, outcome = run_cell(player, task, resolve_cell(player, task, 2, "smoke"))
@@ -145,7 +169,9 @@ def test_seeds_differ_for_a_player_that_learns_nothing(toys: Path):
     task = registry.card("ToyDrift-v0").build()
     policy = registry.agent("toy").policy(0)
     means = {
-        scalar_return(task, evaluate(task, policy, evaluation_seeds(task.card, seed, "smoke")).total).mean()
+        scalar_return(
+            task, evaluate(task, policy, evaluation_seeds(task.card, seed, "smoke")).total
+        ).mean()
         for seed in range(3)
     }
     assert len(means) == 3
@@ -174,5 +200,6 @@ def test_an_agent_must_give_a_policy_and_may_diverge(toys: Path):
         def act(self, memory: Any, view: Any, key: Any) -> Any:
             return view.observation[:1] * np.nan, memory
 
-    *_, outcome = run_cell(Odd(Diverged(nan.skill)), task, spec)  # the store counts such episodes as the floor
+    # The store counts such episodes as the floor.
+    *_, outcome = run_cell(Odd(Diverged(nan.skill)), task, spec)
     assert not np.isfinite(outcome.record.total).all()

@@ -1,4 +1,6 @@
-"""InformativePath against log-determinants, enumeration of sets and paths, and Gaussian conditioning by NumPy."""
+"""InformativePath against log-determinants,
+enumeration of sets and paths, and Gaussian conditioning by NumPy.
+"""
 
 import itertools
 import math
@@ -49,7 +51,8 @@ def test_rewards_add_up_to_the_closed_form_and_the_posterior_is_that_of_gauss(en
             total_cost += costs[visited[-1]]
             over |= truncated
         assert total_cost <= BUDGET
-        assert len(set(visited)) < len(visited)  # some cell was measured twice, which is worth less and not nothing
+        # Some cell was measured twice, which is worth less and not nothing.
+        assert len(set(visited)) < len(visited)
         assert sum(rewards) == pytest.approx(information(prior, visited), rel=1e-12)
         assert info["information"] == pytest.approx(sum(rewards), rel=1e-12)
         gram = prior[np.ix_(visited, visited)] + NOISE * np.eye(len(visited))
@@ -58,7 +61,9 @@ def test_rewards_add_up_to_the_closed_form_and_the_posterior_is_that_of_gauss(en
 
 
 def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None:
-    """All sets A within B and all cells beyond B, of seven cells close together; gains are the task's own."""
+    """All sets A within B and all cells beyond B,
+    of seven cells close together; gains are the task's own.
+    """
     env.reset(seed=1)
     cells = [0, 1, 2, 8, 9, 10, 18]
     with jax.enable_x64():
@@ -66,7 +71,9 @@ def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None
         posteriors = {frozenset(): jnp.asarray(env.params.covariance)}
         for size in range(1, len(cells)):
             for subset in itertools.combinations(cells, size):
-                posteriors[frozenset(subset)] = measure(posteriors[frozenset(subset[:-1])], subset[-1])
+                posteriors[frozenset(subset)] = measure(
+                    posteriors[frozenset(subset[:-1])], subset[-1]
+                )
         gains = {
             (inside, cell): float(gain(posterior[cell, cell]))
             for inside, posterior in posteriors.items()
@@ -74,19 +81,25 @@ def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None
         }
     prior = np.array(env.params.covariance)
     for (inside, cell), value in gains.items():
-        assert value == pytest.approx(information(prior, [*inside, cell]) - information(prior, inside), abs=1e-12)
+        assert value == pytest.approx(
+            information(prior, [*inside, cell]) - information(prior, inside), abs=1e-12
+        )
         assert value > 0
         for extra_cell in set(cells) - inside - {cell}:
             assert value >= gains[inside | {extra_cell}, cell] - 1e-12
 
 
 def test_greedy_sets_keep_the_bound_and_no_path_beats_it(env: Any) -> None:
-    """Best sets of 3 cells of 64, and best paths of 5 steps, by enumeration; (1 - 1/e) as published."""
+    """Best sets of 3 cells of 64, and best paths of 5 steps,
+    by enumeration; (1 - 1/e) as published.
+    """
     for seed in range(2):
         env.reset(seed=seed)
         prior = np.array(env.params.covariance)
         with jax.enable_x64():
-            greedy = {n: float(informative_path.greedy_information(jnp.asarray(prior), n)) for n in (3, 5)}
+            greedy = {
+                n: float(informative_path.greedy_information(jnp.asarray(prior), n)) for n in (3, 5)
+            }
         sets = np.array(list(itertools.combinations(range(CELLS), 3)))
         noisy = np.eye(3) + prior[sets[:, :, None], sets[:, None, :]] / NOISE
         best = 0.5 * np.linalg.slogdet(noisy)[1].max()

@@ -1,4 +1,6 @@
-"""MarsCoverage against plain Python line of sight, SciPy's components and filters, and breadth-first search."""
+"""MarsCoverage against plain Python line of sight,
+SciPy's components and filters, and breadth-first search.
+"""
 
 from collections import deque
 from fractions import Fraction
@@ -62,7 +64,7 @@ def grounds(keys: jax.Array, density: int, odd: bool) -> jax.Array:
     return jax.vmap(lambda key: terrain.random_ground(draw(key), density, odd))(keys)
 
 
-# -- terrain ---------------------------------------------------------------------------------------------------------
+# -- terrain ---------------------------------------------------------------------------------------
 
 
 def test_automaton_counts_nine_cells() -> None:
@@ -110,7 +112,9 @@ def test_terrain_of_random_bits_is_the_plain_one() -> None:
         ring[1:-1, 1:-1] = False
         rock |= ring
         for _ in range(3):
-            rock = (ndimage.convolve(rock.astype(int), np.ones((3, 3), int), mode="constant") >= 5) | ring
+            rock = (
+                ndimage.convolve(rock.astype(int), np.ones((3, 3), int), mode="constant") >= 5
+            ) | ring
         plain = cells(terrain.largest_region(words(~rock)))
         grounds = [cells(MAKE(bits, density, jnp.bool_(odd))) for odd in (False, True)]
         assert sorted((ground ^ plain).sum() for ground in grounds) == [0, 1]
@@ -140,11 +144,13 @@ def test_harder_is_rockier() -> None:
     assert sizes[0] > sizes[1] + 50 > sizes[2] + 100
 
 
-# -- lidar -----------------------------------------------------------------------------------------------------------
+# -- lidar -----------------------------------------------------------------------------------------
 
 
 def sees(rock: np.ndarray, x: int, y: int, tx: int, ty: int) -> bool:
-    """Walk the line in exact fractions: each column (or row) crossed at the nearest cell, ties away from the axis."""
+    """Walk the line in exact fractions:
+    each column (or row) crossed at the nearest cell, ties away from the axis.
+    """
     dx, dy = tx - x, ty - y
     if dx * dx + dy * dy > RANGE**2:
         return False
@@ -170,12 +176,19 @@ def test_lidar_sees_what_a_walk_along_every_line_sees() -> None:
             y, x = rng.choice(np.argwhere(~rock))
             if rng.random() < 0.3:
                 x, y = rng.choice([1, 2, SIDE - 2], 2)
-            expected = np.array([[sees(rock, x, y, tx, ty) for tx in range(SIDE)] for ty in range(SIDE)])
-            np.testing.assert_array_equal(cells(look(words(~rock), jnp.int32(x), jnp.int32(y))), expected)
+            expected = np.array(
+                [[sees(rock, x, y, tx, ty) for tx in range(SIDE)] for ty in range(SIDE)]
+            )
+            np.testing.assert_array_equal(
+                cells(look(words(~rock), jnp.int32(x), jnp.int32(y))), expected
+            )
 
 
 def test_open_ground_is_a_full_disc_and_a_wall_casts_its_shadow() -> None:
-    """113 lattice points lie within 6 of the origin (OEIS A000328). Behind a wall nothing is seen."""
+    """113 lattice points lie within 6 of the origin (OEIS A000328).
+
+    Behind a wall nothing is seen.
+    """
     open_ground = np.ones((SIDE, SIDE), bool)
     open_ground[[0, -1]] = open_ground[:, [0, -1]] = False
     assert cells(terrain.seen_from(words(open_ground), jnp.int32(15), jnp.int32(15))).sum() == 113
@@ -193,13 +206,15 @@ def test_the_lidar_treats_all_directions_alike() -> None:
         y, x = 13, 9
         rock[y, x] = False
         visible = cells(terrain.seen_from(words(~rock), jnp.int32(x), jnp.int32(y)))
-        mirrored = cells(terrain.seen_from(words(~rock[:, ::-1]), jnp.int32(SIDE - 1 - x), jnp.int32(y)))
+        mirrored = cells(
+            terrain.seen_from(words(~rock[:, ::-1]), jnp.int32(SIDE - 1 - x), jnp.int32(y))
+        )
         turned = cells(terrain.seen_from(words(~rock.T), jnp.int32(y), jnp.int32(x)))
         np.testing.assert_array_equal(mirrored, visible[:, ::-1])
         np.testing.assert_array_equal(turned, visible.T)
 
 
-# -- episodes --------------------------------------------------------------------------------------------------------
+# -- episodes --------------------------------------------------------------------------------------
 
 
 def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
@@ -218,10 +233,16 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
                     known_cells[ty, tx] |= sees(~ground, x, y, tx, ty)
             before, covered = covered, int((known_cells & ground).sum())
             np.testing.assert_array_equal(cells(env.episode.state.known_cells), known_cells)
-            np.testing.assert_array_equal(info["action_mask"], [ground[y + dy, x + dx] for dx, dy in MOVES.values()])
+            np.testing.assert_array_equal(
+                info["action_mask"], [ground[y + dy, x + dx] for dx, dy in MOVES.values()]
+            )
             if reward is not None:
-                assert reward == pytest.approx((covered - before) / ground.sum() - STEP_COST, abs=1e-6)
-            np.testing.assert_allclose(observation, plain_observation(ground, known_cells, x, y), atol=1e-6)
+                assert reward == pytest.approx(
+                    (covered - before) / ground.sum() - STEP_COST, abs=1e-6
+                )
+            np.testing.assert_allclose(
+                observation, plain_observation(ground, known_cells, x, y), atol=1e-6
+            )
             action = rng.choice(np.flatnonzero(info["action_mask"]))
             dx, dy = list(MOVES.values())[action]
             x, y = x + dx, y + dy
@@ -237,12 +258,17 @@ def plain_observation(ground: np.ndarray, known_cells: np.ndarray, x: int, y: in
     blocks = np.zeros((8, 8))
     for fy, fx in np.argwhere(known_cells & ground):
         if not (
-            known_cells[fy + 1, fx] and known_cells[fy - 1, fx] and known_cells[fy, fx + 1] and known_cells[fy, fx - 1]
+            known_cells[fy + 1, fx]
+            and known_cells[fy - 1, fx]
+            and known_cells[fy, fx + 1]
+            and known_cells[fy, fx - 1]
         ):
             blocks[(fy - y + 32) // 8, (fx - x + 32) // 8] += 1
     covered = (known_cells & ground).sum() / ground.sum()
     coarse = np.minimum(blocks, 16).ravel() / 16
-    return np.concatenate([near(known_cells & ground), near(known_cells & ~ground), coarse, [x / 31, y / 31, covered]])
+    return np.concatenate(
+        [near(known_cells & ground), near(known_cells & ~ground), coarse, [x / 31, y / 31, covered]]
+    )
 
 
 def test_rock_is_refused_and_costs_a_step(task: MarsCoverage) -> None:
@@ -267,11 +293,13 @@ def test_the_goal_is_95_percent_to_the_cell(task: MarsCoverage) -> None:
     short = enough._replace(known_cells=jnp.asarray(words(known_cells)))
     assert bool(task.terminal(enough, None, params))
     assert not bool(task.terminal(short, None, params))
-    assert float(task.reward(short, jnp.int32(0), enough, None, params)) == pytest.approx(1 + 1 / 40 - STEP_COST)
+    assert float(task.reward(short, jnp.int32(0), enough, None, params)) == pytest.approx(
+        1 + 1 / 40 - STEP_COST
+    )
     assert Fraction(*GOAL) == Fraction(95, 100)
 
 
-# -- the reference player --------------------------------------------------------------------------------------------
+# -- the reference player --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
@@ -289,7 +317,9 @@ def test_the_player_covers_every_terrain(tier: str) -> None:
 
 
 def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage) -> None:
-    """Breadth-first search from every frontier over the cells it knows, at every step of a whole episode."""
+    """Breadth-first search from every frontier over the cells it knows,
+    at every step of a whole episode.
+    """
     env = TaskEnv(task)
     env.reset(seed=8)
     player = FrontierUtility.for_task(task)
@@ -299,7 +329,10 @@ def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage
         state, params = env.episode.state, env.params
         known_cells, ground = cells(state.known_cells), cells(params.ground)
         here = int(state.x), int(state.y)
-        ways = {cell: walk(known_cells & ground, *cell) for cell in (here, *neighbours(known_cells & ground, *here))}
+        ways = {
+            cell: walk(known_cells & ground, *cell)
+            for cell in (here, *neighbours(known_cells & ground, *here))
+        }
         worth = {}
         for y, x in np.argwhere(known_cells & ground):
             if not all(known_cells[y + dy, x + dx] for dx, dy in MOVES.values()):
@@ -309,11 +342,15 @@ def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage
         dx, dy = list(MOVES.values())[action]
 
         def least_cost(cell: tuple[int, int], ways: Any = ways, worth: Any = worth) -> int:
-            return min(ways[cell][goal] - gain for goal, gain in worth.items() if goal in ways[cell])
+            return min(
+                ways[cell][goal] - gain for goal, gain in worth.items() if goal in ways[cell]
+            )
 
         assert least_cost((here[0] + dx, here[1] + dy)) == least_cost(here) - 1
         farther += min(ways[here][goal] for goal in worth if goal in ways[here]) < min(
-            ways[here][goal] for goal in worth if ways[here].get(goal, 999) - worth[goal] == least_cost(here)
+            ways[here][goal]
+            for goal in worth
+            if ways[here].get(goal, 999) - worth[goal] == least_cost(here)
         )
         over = env.step(action)[2]
     assert farther > 3, "it does not always choose the nearest"
@@ -340,14 +377,19 @@ def test_counts_in_squares_are_those_of_a_convolution() -> None:
     rng = np.random.default_rng(7)
     for radius in (1, 3):
         grid = rng.random((SIDE, SIDE)) < 0.6
-        planes = [cells(plane).astype(int) for plane in terrain.box_counts(jnp.asarray(words(grid)), radius)]
+        planes = [
+            cells(plane).astype(int)
+            for plane in terrain.box_counts(jnp.asarray(words(grid)), radius)
+        ]
         counted = sum(plane << i for i, plane in enumerate(planes))
         side = 2 * radius + 1
         np.testing.assert_array_equal(
             counted, ndimage.convolve(grid.astype(int), np.ones((side, side), int), mode="constant")
         )
         for number in (0, 1, 5, side**2, side**2 + 9):
-            bits = terrain.at_least(terrain.box_counts(jnp.asarray(words(grid)), radius), jnp.int32(number))
+            bits = terrain.at_least(
+                terrain.box_counts(jnp.asarray(words(grid)), radius), jnp.int32(number)
+            )
             np.testing.assert_array_equal(cells(bits), counted >= number)
 
 
@@ -358,7 +400,9 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsCoverage) -> None:
     player = FrontierUtility.for_task(task)
     hidden = ~np.asarray(state.known_cells)
     for ground in (np.asarray(params.ground) | hidden, np.asarray(params.ground) & ~hidden):
-        action = player.act((), View(None, None, state, params._replace(ground=jnp.asarray(ground))), None)[0]
+        action = player.act(
+            (), View(None, None, state, params._replace(ground=jnp.asarray(ground))), None
+        )[0]
         assert int(action) == int(player.act((), View(None, None, state, params), None)[0])
 
 
@@ -378,9 +422,13 @@ def test_words_and_picture(task: MarsCoverage) -> None:
     picture = task.draw(state, params)
     assert picture.shape == task.picture_shape
     blue = np.argwhere((picture == (65, 105, 225)).all(-1)).mean(0)
-    np.testing.assert_allclose(blue, [12 * (31.5 - int(state.y)), 12 * (int(state.x) + 0.5)], atol=1)
+    np.testing.assert_allclose(
+        blue, [12 * (31.5 - int(state.y)), 12 * (int(state.x) + 0.5)], atol=1
+    )
     hidden = params._replace(ground=np.asarray(params.ground) & np.asarray(state.known_cells))
-    np.testing.assert_array_equal(task.draw(state, hidden), picture, "a picture shows nothing unseen")
+    np.testing.assert_array_equal(
+        task.draw(state, hidden), picture, "a picture shows nothing unseen"
+    )
 
 
 def test_a_density_out_of_range_is_refused() -> None:

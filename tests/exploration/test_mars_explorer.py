@@ -1,6 +1,8 @@
-"""MarsExplorer against episodes that its own program played, and its lidar against rays walked in plain NumPy.
+"""MarsExplorer against episodes that its own program played,
+and its lidar against rays walked in plain NumPy.
 
-The episodes were recorded with MarsExplorer's ``Explorer`` (commit 6533a9a) under NumPy 2, where ``np.int`` is ``int``.
+The episodes were recorded with MarsExplorer's ``Explorer`` (commit 6533a9a) under NumPy 2, where
+``np.int`` is ``int``.
 """
 
 from functools import partial
@@ -36,23 +38,24 @@ CARD = card("MarsExplorer-v0")
 RECORDED = (
     # Rock, a number for each y with bit x; actions; rewards plus 0.2, or 400 and -400 at the end.
     (
-        [0, 786432, 983040, 196608, 49344, 442560, 393216, 198, 1734, 1536, 3072, 3072, 0, 197376, 197376, 0, 98304,
-         98304, 0, 0, 0],
+        [0, 786432, 983040, 196608, 49344, 442560, 393216, 198, 1734, 1536, 3072, 3072, 0, 197376,
+         197376, 0, 98304, 98304, 0, 0, 0],
         "0000010222222000200001002222022212221011211121111103113113330300300003303331",
-        [7, 7, 7, 5, 5, 0, 0, 6, 5, 7, 5, 6, 21, 4, 11, 18, 6, 3, 15, 18, 13, 0, 0, 8, 12, 10, 12, 9, 6, 3, 9, 14,
-         9, 5, 7, 9, 7, 0, 0, 7, 1, 5, 8, 8, 0, 4, 8, 4, 3, 2, 0, 1, 2, 1, 2, 0, 0, 1, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0,
-         0, 0, 0, 0, 0, 0, 0, -400],
+        [7, 7, 7, 5, 5, 0, 0, 6, 5, 7, 5, 6, 21, 4, 11, 18, 6, 3, 15, 18, 13, 0, 0, 8, 12, 10, 12,
+         9, 6, 3, 9, 14, 9, 5, 7, 9, 7, 0, 0, 7, 1, 5, 8, 8, 0, 4, 8, 4, 3, 2, 0, 1, 2, 1, 2, 0, 0,
+         1, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -400],
     ),
     (
-        [0, 3072, 3078, 6, 0, 0, 99072, 99072, 0, 192, 12480, 12288, 55296, 55680, 49536, 0, 96, 786528, 786432, 0,
-         0],
+        [0, 3072, 3078, 6, 0, 0, 99072, 99072, 0, 192, 12480, 12288, 55296, 55680, 49536, 0, 96,
+         786528, 786432, 0, 0],
         "00000000022202222222221111222000000000003333333330002222222222111221111111",
-        [8, 11, 10, 10, 5, 4, 4, 3, 5, 2, 10, 22, 10, 7, 9, 7, 15, 12, 6, 7, 12, 4, 10, 6, 18, 22, 5, 6, 1, 11, 9,
-         9, 6, 7, 10, 9, 5, 10, 14, 4, 5, 4, 4, 4, 4, 4, 4, 5, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 0, 0, 0, 0,
-         0, 0, 0, 0, 0, 0, 2, 400],
+        [8, 11, 10, 10, 5, 4, 4, 3, 5, 2, 10, 22, 10, 7, 9, 7, 15, 12, 6, 7, 12, 4, 10, 6, 18, 22,
+         5, 6, 1, 11, 9, 9, 6, 7, 10, 9, 5, 10, 14, 4, 5, 4, 4, 4, 4, 4, 4, 5, 5, 1, 0, 0, 0, 0, 0,
+         0, 0, 0, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 400],
     ),
     (
-        [0, 0, 6, 6, 0, 786432, 786480, 54, 30, 3992, 3968, 384, 0, 24, 98328, 104448, 6144, 0, 0, 0, 0],
+        [0, 0, 6, 6, 0, 786432, 786480, 54, 30, 3992, 3968, 384, 0, 24, 98328, 104448, 6144, 0, 0,
+         0, 0],
         "00022200002122322223220",
         [8, 11, 10, 9, 4, 7, 10, 11, 12, 11, 9, 0, 2, 4, 0, 0, 7, 9, 13, 0, 0, 10, -400],
     ),
@@ -77,10 +80,12 @@ def as_cells(words: Any) -> np.ndarray:
     return ((np.asarray(words)[:MAP] >> np.arange(MAP, dtype=np.uint32)[:, None]) & 1).astype(bool)
 
 
-# -- the program of MarsExplorer --------------------------------------------------------------------------------------
+# -- the program of MarsExplorer -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rock", "actions", "rewards"), RECORDED, ids=["late crash", "goal", "crash"])
+@pytest.mark.parametrize(
+    ("rock", "actions", "rewards"), RECORDED, ids=["late crash", "goal", "crash"]
+)
 def test_bugs_are_those_of_the_program(rock: list[int], actions: str, rewards: list[int]) -> None:
     task: MarsExplorer = card("MarsExplorer-v0", bugs=True).build()
     params = Params(jnp.asarray(INSIDE & ~np.array([*rock, *[0] * 11], np.uint32)))
@@ -90,11 +95,17 @@ def test_bugs_are_those_of_the_program(rock: list[int], actions: str, rewards: l
     @jax.jit
     def step(state: Any, action: Any) -> tuple[Any, ...]:
         after = task.transition(state, action, None, params)
-        return after, task.reward(state, action, after, None, params), task.terminal(after, None, params)
+        return (
+            after,
+            task.reward(state, action, after, None, params),
+            task.terminal(after, None, params),
+        )
 
     for i, (action, expected) in enumerate(zip(actions, rewards, strict=True)):
         state, reward, over = step(state, jnp.int32(int(action)))
-        assert float(reward) == pytest.approx(expected if abs(expected) == PRIZE else expected - 0.2, abs=1e-5)
+        assert float(reward) == pytest.approx(
+            expected if abs(expected) == PRIZE else expected - 0.2, abs=1e-5
+        )
         assert bool(over) == (i == len(actions) - 1)
         observation = np.asarray(task.observation(state, None, params))[..., 0]
         assert observation[int(state.x), int(state.y)] == pytest.approx(0.5)
@@ -102,7 +113,7 @@ def test_bugs_are_those_of_the_program(rock: list[int], actions: str, rewards: l
     assert bool(task.info(state, params)["success"]) == (rewards[-1] == PRIZE)
 
 
-# -- maps --------------------------------------------------------------------------------------------------------------
+# -- maps ------------------------------------------------------------------------------------------
 
 
 def test_boulders_are_squares_of_four_at_uniform_corners() -> None:
@@ -118,12 +129,16 @@ def test_boulders_are_squares_of_four_at_uniform_corners() -> None:
 
 
 def test_every_map_can_be_covered_and_splits_are_apart() -> None:
-    """The free cells that can be reached from the corner, and the cells beside them, are enough for the goal."""
+    """The free cells that can be reached from the corner,
+    and the cells beside them, are enough for the goal.
+    """
     keys = jax.random.split(jax.random.key(3), 300)
     for tier in ("medium", "hard"):
         task: MarsExplorer = CARD.build(difficulty=tier)
         for split in Split:
-            grounds = np.asarray(jax.jit(jax.vmap(partial(task.sample_params, split=jnp.int32(split))))(keys).ground)
+            grounds = np.asarray(
+                jax.jit(jax.vmap(partial(task.sample_params, split=jnp.int32(split))))(keys).ground
+            )
             for ground in map(as_cells, grounds):
                 assert (~ground).sum() <= 4 * task.boulders
                 assert (~ground)[::4, ::2].sum() % 2 == split
@@ -131,7 +146,7 @@ def test_every_map_can_be_covered_and_splits_are_apart() -> None:
                 assert ndimage.binary_dilation(labels == labels[0, 0]).sum() >= goal_cells()
 
 
-# -- lidar -------------------------------------------------------------------------------------------------------------
+# -- lidar -----------------------------------------------------------------------------------------
 
 
 def walked(ground: np.ndarray, x: int, y: int) -> np.ndarray:
@@ -173,12 +188,14 @@ def test_bugs_show_cells_behind_rock_at_the_edge_and_at_every_second_place() -> 
     assert honest[3, 1]
     assert not honest[4, 1]
     assert buggy[4, 1]
-    odd = as_cells(look(jnp.asarray(as_words(np.roll(ground, 1, 0))), jnp.int32(3), jnp.int32(1), bugs=True))
+    odd = as_cells(
+        look(jnp.asarray(as_words(np.roll(ground, 1, 0))), jnp.int32(3), jnp.int32(1), bugs=True)
+    )
     assert not odd[5, 1]
     assert buggy[5, 0] > honest[5, 0] or buggy[:, 0].sum() > honest[:, 0].sum()
 
 
-# -- episodes ----------------------------------------------------------------------------------------------------------
+# -- episodes --------------------------------------------------------------------------------------
 
 
 def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
@@ -202,7 +219,9 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
             before, known_cells = known_cells.sum(), known_cells | walked(ground, x, y)
             observation, reward, over, _, info = env.step(action)
             won = known_cells.sum() > MAP**2 * GOAL[0] / GOAL[1]
-            assert reward == known_cells.sum() - before - STEP_COST + PRIZE * (int(won) - (not free))
+            assert reward == known_cells.sum() - before - STEP_COST + PRIZE * (
+                int(won) - (not free)
+            )
             assert over == (won or not free)
             assert info["crashed"] == (not free)
             assert info["coverage"] == pytest.approx(known_cells.sum() / MAP**2)
@@ -231,7 +250,9 @@ def test_the_player_reaches_the_goal_on_every_map(bugs: bool) -> None:
 
 
 def test_nothing_cheap_pays(task: MarsExplorer) -> None:
-    """Driving to and fro until time is up earns less than doing nothing, which drives along the edge into its end."""
+    """Driving to and fro until time is up earns less than doing nothing,
+    which drives along the edge into its end.
+    """
     scores = CARD.scores()
     env = TaskEnv(task)
     for seed in range(3):
@@ -250,7 +271,10 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsExplorer) -> None:
     state, params = env.episode.state, env.params
     hidden = ~np.asarray(state.known_cells)
     action = int(player.act((), View(None, None, state, params), None)[0])
-    for ground in (np.asarray(params.ground) | hidden & INSIDE, np.asarray(params.ground) & ~hidden):
+    for ground in (
+        np.asarray(params.ground) | hidden & INSIDE,
+        np.asarray(params.ground) & ~hidden,
+    ):
         changed = Params(jnp.asarray(ground))
         assert int(player.act((), View(None, None, state, changed), None)[0]) == action
 
@@ -260,8 +284,14 @@ def test_words_and_choices(task: MarsExplorer) -> None:
     env.reset(seed=1)
     lines = task.describe(env.episode.state, env.params).splitlines()
     assert lines[MAP][0] == "R"
-    assert sum(line.count("?") for line in lines[1:22]) == MAP**2 - as_cells(env.episode.state.known_cells).sum()
-    assert [int(task.parse(word, env.episode.state, env.params)) for word in ("east", "west", "north", "south")] == [
+    assert (
+        sum(line.count("?") for line in lines[1:22])
+        == MAP**2 - as_cells(env.episode.state.known_cells).sum()
+    )
+    assert [
+        int(task.parse(word, env.episode.state, env.params))
+        for word in ("east", "west", "north", "south")
+    ] == [
         0,
         1,
         2,
@@ -269,7 +299,10 @@ def test_words_and_choices(task: MarsExplorer) -> None:
     ]
     env.step(3)
     info = task.info(env.episode.state, env.params)
-    assert task.why_over(env.episode.state, env.params, info) == "the rover drove into rock or off the map"
+    assert (
+        task.why_over(env.episode.state, env.params, info)
+        == "the rover drove into rock or off the map"
+    )
     assert card("MarsExplorer-v0", bugs="True").id == "rlsuite/MarsExplorer-v0?bugs=True"
     with pytest.raises(ValueError, match="boulders"):
         CARD.build(difficulty=0)

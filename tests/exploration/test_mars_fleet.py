@@ -1,4 +1,6 @@
-"""MarsFleet against breadth-first search, sums of energy in plain Python, and cheapest ways by SciPy."""
+"""MarsFleet against breadth-first search,
+sums of energy in plain Python, and cheapest ways by SciPy.
+"""
 
 from collections import deque
 from typing import Any
@@ -66,7 +68,7 @@ def walk(free: np.ndarray, heights: np.ndarray, x: int, y: int) -> set[tuple[int
     return reached
 
 
-# -- terrain -----------------------------------------------------------------------------------------------------------
+# -- terrain ---------------------------------------------------------------------------------------
 
 
 def test_all_ground_can_be_reached_and_no_region_is_larger(task: MarsFleet) -> None:
@@ -77,7 +79,9 @@ def test_all_ground_can_be_reached_and_no_region_is_larger(task: MarsFleet) -> N
     for split in Split:
         terrains = sample(keys, jnp.int32(split))
         for i in range(len(keys)):
-            free, ground, heights = cells(terrains.open[i]), cells(terrains.ground[i]), np.asarray(terrains.heights[i])
+            free = cells(terrains.open[i])
+            ground = cells(terrains.ground[i])
+            heights = np.asarray(terrains.heights[i])
             assert free.sum() % 2 == split
             assert ground.sum() == terrains.size[i]
             unvisited = {(int(x), int(y)) for y, x in np.argwhere(free)}
@@ -109,25 +113,34 @@ def test_heights_are_those_of_interpolated_lattices() -> None:
     np.testing.assert_array_equal(relief.random_heights(jnp.asarray(bits), 12), expected)
 
 
-# -- episodes ----------------------------------------------------------------------------------------------------------
+# -- episodes --------------------------------------------------------------------------------------
 
 
 def test_an_episode_by_plain_python(task: MarsFleet) -> None:
-    """Places, batteries, masks, the union of views, rewards and energy, until batteries are empty."""
+    """Places, batteries, masks, the union of views,
+    rewards and energy, until batteries are empty.
+    """
     look = jax.jit(terrain.seen_from)
     env = TaskEnv(task)
     rng = np.random.default_rng(2)
     observation, info = env.reset(seed=3)
     params: Params = env.params
     free, ground, heights = cells(params.open), cells(params.ground), np.asarray(params.heights)
-    place = [(int(env.episode.state.rovers.x[i]), int(env.episode.state.rovers.y[i])) for i in range(3)]
+    place = [
+        (int(env.episode.state.rovers.x[i]), int(env.episode.state.rovers.y[i])) for i in range(3)
+    ]
     assert len(set(place)) == 1
     battery, energy = [CHARGE] * 3, 0
     known_cells = cells(look(params.open, *map(jnp.int32, place[0])))
     for _ in range(150):
         np.testing.assert_array_equal(cells(env.episode.state.known_cells), known_cells)
         open_ways = [
-            {"stay": 0} | {name: cost for name, cost in steps(free, heights, *place[i]).items() if cost <= battery[i]}
+            {"stay": 0}
+            | {
+                name: cost
+                for name, cost in steps(free, heights, *place[i]).items()
+                if cost <= battery[i]
+            }
             for i in range(3)
         ]
         mask = np.array([[name in ways for name in WAYS] for ways in open_ways])
@@ -136,9 +149,21 @@ def test_an_episode_by_plain_python(task: MarsFleet) -> None:
             check_observation(observation[i], i, place, battery, free, known_cells, heights)
             assert observation[i][574] == pytest.approx((known_cells & ground).sum() / ground.sum())
         # One rover stands at times, so that batteries differ.
-        names = [rng.choice([name for name in ways if name != "stay" or rng.random() < 0.2 * i or len(ways) == 1])
-                 if len(ways) > 1 else "stay" for i, ways in enumerate(open_ways)]  # fmt: skip
-        observation, reward, over, _, info = env.step(np.array([list(WAYS).index(name) for name in names]))
+        names = [
+            rng.choice(
+                [
+                    name
+                    for name in ways
+                    if name != "stay" or rng.random() < 0.2 * i or len(ways) == 1
+                ]
+            )
+            if len(ways) > 1
+            else "stay"
+            for i, ways in enumerate(open_ways)
+        ]
+        observation, reward, over, _, info = env.step(
+            np.array([list(WAYS).index(name) for name in names])
+        )
         before = known_cells.copy()
         for i, name in enumerate(names):
             place[i] = place[i][0] + WAYS[name][0], place[i][1] + WAYS[name][1]
@@ -169,11 +194,21 @@ def check_observation(
         return np.pad(grid, 6)[y : y + 13, x : x + 13].ravel()
 
     rise = np.clip(heights - heights[y, x], -16, 16) / 16
-    expected = [*near(known_cells & free), *near(known_cells & ~free), *near(np.where(known_cells, rise, 0))]
+    expected = [
+        *near(known_cells & free),
+        *near(known_cells & ~free),
+        *near(np.where(known_cells, rise, 0)),
+    ]
     np.testing.assert_allclose(observation[:507], expected, atol=1e-6)
-    np.testing.assert_allclose(observation[571:574], [x / 31, y / 31, battery[i] / CHARGE], atol=1e-6)
+    np.testing.assert_allclose(
+        observation[571:574], [x / 31, y / 31, battery[i] / CHARGE], atol=1e-6
+    )
     for k, teammate in enumerate([(i + 1) % 3, (i + 2) % 3]):
-        expected = [(place[teammate][0] - x) / 31, (place[teammate][1] - y) / 31, battery[teammate] / CHARGE]
+        expected = [
+            (place[teammate][0] - x) / 31,
+            (place[teammate][1] - y) / 31,
+            battery[teammate] / CHARGE,
+        ]
         np.testing.assert_allclose(observation[575 + 3 * k : 578 + 3 * k], expected, atol=1e-6)
 
 
@@ -189,13 +224,15 @@ def test_one_illegal_action_stops_all_and_costs_a_step(task: MarsFleet) -> None:
     _, reward, _, _, info = env.step(np.array([0, int(np.flatnonzero(mask[1])[-1]), illegal]))
     assert reward == pytest.approx(-STEP_COST)
     assert jax.tree.all(
-        jax.tree.map(lambda a, b: bool((np.asarray(a) == np.asarray(b)).all()), before, env.episode.state)
+        jax.tree.map(
+            lambda a, b: bool((np.asarray(a) == np.asarray(b)).all()), before, env.episode.state
+        )
     )
     why = task.why_illegal(np.array([0, 0, illegal]), env.episode.state, env.params)
     assert why.startswith(f"rover 3 cannot go {list(WAYS)[illegal]}")
 
 
-# -- the reference player ----------------------------------------------------------------------------------------------
+# -- the reference player --------------------------------------------------------------------------
 
 
 def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
@@ -207,8 +244,11 @@ def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
     for t in range(12):
         state, params = env.episode.state, env.params
         if t % 4 == 3:
-            known_cells, heights = cells(state.known_cells & params.open), np.asarray(params.heights)
-            cost, first = map(np.asarray, cheapest_ways(state.rovers, state.known_cells & params.open, params))
+            known_cells = cells(state.known_cells & params.open)
+            heights = np.asarray(params.heights)
+            cost, first = map(
+                np.asarray, cheapest_ways(state.rovers, state.known_cells & params.open, params)
+            )
             links = {
                 (SIDE * y + x, SIDE * (y + MOVES[name][1]) + x + MOVES[name][0]): energy
                 for y, x in np.argwhere(known_cells)
@@ -222,19 +262,29 @@ def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
                 np.testing.assert_array_equal(
                     np.where(np.isinf(exact_costs), UNREACHABLE / 8, exact_costs), cost[i].ravel()
                 )
-                for cell in np.flatnonzero(np.isfinite(exact_costs) & (np.arange(SIDE**2) != here))[::17]:
+                for cell in np.flatnonzero(np.isfinite(exact_costs) & (np.arange(SIDE**2) != here))[
+                    ::17
+                ]:
                     dx, dy = list(WAYS.values())[first[i].ravel()[cell]]
                     beside = here + dx + SIDE * dy
-                    assert links[here, beside] + dijkstra(graph, indices=beside)[cell] == exact_costs[cell]
+                    assert (
+                        links[here, beside] + dijkstra(graph, indices=beside)[cell]
+                        == exact_costs[cell]
+                    )
         env.step(np.asarray(act(state, params)))
 
 
 def test_the_player_covers_terrains_before_batteries_are_empty(task: MarsFleet) -> None:
-    """Play 24 terrains of the hardest kind. Rovers that all drive to the nearest frontier use them up together."""
+    """Play 24 terrains of the hardest kind.
+
+    Rovers that all drive to the nearest frontier use them up together.
+    """
     player = CoordinatedFrontiers.for_task(task)
     record = play(task, player, range(24))
     assert record.info["success"].all()
-    start = record.info["coverage"] - (record.total[..., 0] - record.info["success"] + record.length * STEP_COST)
+    start = record.info["coverage"] - (
+        record.total[..., 0] - record.info["success"] + record.length * STEP_COST
+    )
     assert (start > 0).all(), "what is left is the part seen at the start"
     assert (start < 113 / 500).all()
     together = play(task, player._replace(weight=0.0), range(24))
@@ -251,12 +301,16 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsFleet) -> None:
     action = player.act((), View(None, None, state, params), None)[0]
     for value in (0, 2**32 - 1):
         changed = {
-            name: jnp.asarray(np.where(hidden, np.uint32(value), 0) | np.asarray(getattr(params, name)) & ~hidden)
+            name: jnp.asarray(
+                np.where(hidden, np.uint32(value), 0) | np.asarray(getattr(params, name)) & ~hidden
+            )
             for name in ("open", "ground")
         }
         heights = jnp.where(cells(state.known_cells), params.heights, value % 7)
         changed_params = params._replace(**changed, heights=heights)
-        np.testing.assert_array_equal(player.act((), View(None, None, state, changed_params), None)[0], action)
+        np.testing.assert_array_equal(
+            player.act((), View(None, None, state, changed_params), None)[0], action
+        )
 
 
 def test_words_and_picture(task: MarsFleet) -> None:
@@ -268,11 +322,18 @@ def test_words_and_picture(task: MarsFleet) -> None:
     x, y = (int(coordinates[0]) for coordinates in state.rovers[:2])
     assert lines[SIDE - y][x] == "1"
     assert int(lines[1 + SIDE + SIDE - y][x], 36) == int(params.heights[y, x])
-    assert sum(line.count("?") for line in lines[2 + SIDE : 2 + 2 * SIDE]) == SIDE**2 - cells(state.known_cells).sum()
+    assert (
+        sum(line.count("?") for line in lines[2 + SIDE : 2 + 2 * SIDE])
+        == SIDE**2 - cells(state.known_cells).sum()
+    )
     assert task.parse("east, Stay 4", state, params).tolist() == [1, 0, 4]
     with pytest.raises(ValueError, match="expected 3 words"):
         task.parse("east", state, params)
-    hidden = params._replace(heights=np.where(cells(state.known_cells), np.asarray(params.heights), 0))
-    np.testing.assert_array_equal(task.draw(state, hidden), task.draw(state, params), "a picture shows nothing unseen")
+    hidden = params._replace(
+        heights=np.where(cells(state.known_cells), np.asarray(params.heights), 0)
+    )
+    np.testing.assert_array_equal(
+        task.draw(state, hidden), task.draw(state, params), "a picture shows nothing unseen"
+    )
     with pytest.raises(ValueError, match="height in steps"):
         CARD.build(difficulty=99)

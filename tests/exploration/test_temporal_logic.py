@@ -1,4 +1,6 @@
-"""TemporalLogic against a plain evaluator of robustness over whole traces, and SciPy's integration of the car."""
+"""TemporalLogic against a plain evaluator of robustness over whole traces,
+and SciPy's integration of the car.
+"""
 
 import math
 from functools import partial
@@ -41,7 +43,9 @@ def prefixes(formula: Formula, trace: Trace) -> list[float]:
     monitor = Monitor(formula)
     memory, values_so_far = (NEVER,) * monitor.size, []
     for sample in range(len(next(iter(trace.values())))):
-        value, memory = monitor.step(memory, {name: values[sample] for name, values in trace.items()}, sample)
+        value, memory = monitor.step(
+            memory, {name: values[sample] for name, values in trace.items()}, sample
+        )
         values_so_far.append(float(value))
     return values_so_far
 
@@ -62,14 +66,22 @@ HARDER = (
 def test_monitors_agree_with_the_definition_on_every_prefix(formula: Formula) -> None:
     with jax.disable_jit():
         for seed in range(3):
-            trace = {name: np.random.default_rng((seed, ord(name))).normal(size=8).tolist() for name in "PQR"}
-            expected = [robustness(formula, {n: v[: k + 1] for n, v in trace.items()}) for k in range(8)]
+            trace = {
+                name: np.random.default_rng((seed, ord(name))).normal(size=8).tolist()
+                for name in "PQR"
+            }
+            expected = [
+                robustness(formula, {n: v[: k + 1] for n, v in trace.items()}) for k in range(8)
+            ]
             np.testing.assert_allclose(prefixes(formula, trace), expected, rtol=1e-6)
 
 
 def test_a_value_of_a_peer() -> None:
     """As stljax computes it: F (x > 3) & G (y < 2) has robustness 0.5 on this trace."""
-    trace = {"X": [x - 3 for x in (0, 1, 2, 3.5, 2, 1)], "Y": [2 - y for y in (0, 0.5, 1, 1.5, 1, 0)]}
+    trace = {
+        "X": [x - 3 for x in (0, 1, 2, 3.5, 2, 1)],
+        "Y": [2 - y for y in (0, 0.5, 1, 1.5, 1, 0)],
+    }
     assert prefixes(And((Eventually(In("X")), Always(In("Y")))), trace)[-1] == pytest.approx(0.5)
 
 
@@ -84,14 +96,16 @@ def test_formulas_beyond_the_fragment_are_refused() -> None:
 
 def test_formulas_in_words() -> None:
     assert in_words(FORMULAS[3], STEP) == (
-        "always stay in free, and at some time be in A, and from then on at some time be in B, and from then on at "
-        "some time be in C"
+        "always stay in free, and at some time be in A, and from then on at some time be in B, and "
+        "from then on at some time be in C"
     )
     assert in_symbols(FORMULAS[4], STEP) == "(G free & (!A U B) & F A)"
 
 
 def test_no_plan_satisfies_more_than_four_specifications() -> None:
-    """Apply the definition to traces that visit regions for eleven samples each, or for two (small letters)."""
+    """Apply the definition to traces that visit regions
+    for eleven samples each, or for two (small letters).
+    """
     satisfied_by = {
         "A": {0, 1, 5},
         "a": {0, 1},
@@ -102,17 +116,24 @@ def test_no_plan_satisfies_more_than_four_specifications() -> None:
         "c": set(),
     }
     for plan, expected in satisfied_by.items():
-        places = " " * LEAD_IN + "".join(f" {name * (11 if name.isupper() else 2)} ".upper() for name in plan)
+        places = " " * LEAD_IN + "".join(
+            f" {name * (11 if name.isupper() else 2)} ".upper() for name in plan
+        )
         trace = {name: [1.0 if place == name else -1.0 for place in places] for name in "ABC"}
         trace["free"] = [1.0] * len(places)
-        assert {i for i, formula in enumerate(FORMULAS) if robustness(formula, trace) > 0} == expected, plan
+        assert {
+            i for i, formula in enumerate(FORMULAS) if robustness(formula, trace) > 0
+        } == expected, plan
 
 
 def test_the_text_tells_the_clock() -> None:
     task = CARD.build()
     params = task.sample_params(jax.random.key(0), np.int32(0))
     text = task.describe(task.initial(jax.random.key(0), params), params)
-    assert "Its clock shows 2 s before the first step and 32 s after the last: 150 steps of 0.2 s." in text
+    assert (
+        "Its clock shows 2 s before the first step and 32 s after the last: 150 steps of 0.2 s."
+        in text
+    )
     assert "Step 0 of 150, clock 2.0 s." in text
 
 
@@ -127,7 +148,9 @@ def plain_values(x: float, y: float, params: Any) -> dict[str, float]:
 
 
 def test_returns_are_final_robustness_of_whole_traces() -> None:
-    """Episodes of the driver at float64, every specification: rewards telescope, and success is satisfaction."""
+    """Episodes of the driver at float64, every specification:
+    rewards telescope, and success is satisfaction.
+    """
     task = CARD.build(dtype="float64")
     env, player = TaskEnv(task, split="test"), SpecificationDriver()
     act = jax.jit(player.act)
@@ -157,7 +180,9 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
         collided = min(trace["free"]) <= 0
         assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
         assert info["success"] == (last > 0 and len(trace["free"]) == LEAD_IN + 1 + STEPS)
-        telescoped = (np.clip(last, -20, 0) - np.clip(first, -20, 0)) / 10 + info["success"] - collided
+        telescoped = (
+            (np.clip(last, -20, 0) - np.clip(first, -20, 0)) / 10 + info["success"] - collided
+        )
         assert total == pytest.approx(telescoped, abs=1e-9)
         successes += info["success"]
     assert driven_specifications == set(range(len(FORMULAS)))
@@ -169,7 +194,9 @@ def temporal_logic_view(env: Any) -> Any:
 
 
 def test_car_against_scipy() -> None:
-    """One Runge-Kutta step errs by v h (turn h)^4 / 2880 = 6e-6 m at 3 m/s and the sharpest turn (Simpson's rule)."""
+    """One Runge-Kutta step errs by v h (turn h)^4 / 2880 = 6e-6 m
+    at 3 m/s and the sharpest turn (Simpson's rule).
+    """
     rng = np.random.default_rng(0)
     with jax.enable_x64():
         step = jax.jit(temporal_logic.drive)
@@ -180,8 +207,12 @@ def test_car_against_scipy() -> None:
             def slopes(_: float, y: np.ndarray, a: float, delta: float) -> list[float]:
                 return [y[3] * math.cos(y[2]), y[3] * math.sin(y[2]), y[3] * math.tan(delta), a]
 
-            truth = solve_ivp(partial(slopes, a=a, delta=delta), (0, STEP), start, rtol=1e-11, atol=1e-12).y[:, -1]
-            np.testing.assert_allclose(np.array(step(temporal_logic.Pose(*start), a, delta)), truth, atol=1e-5)
+            truth = solve_ivp(
+                partial(slopes, a=a, delta=delta), (0, STEP), start, rtol=1e-11, atol=1e-12
+            ).y[:, -1]
+            np.testing.assert_allclose(
+                np.array(step(temporal_logic.Pose(*start), a, delta)), truth, atol=1e-5
+            )
 
 
 def test_driver_satisfies_most_specifications_and_standing_none() -> None:
@@ -199,7 +230,11 @@ def test_splits_differ_in_the_sum_of_cells() -> None:
         params = draw(jax.random.split(jax.random.key(1), 200), np.int32(split))
         cells = np.asarray(params.region_x) // 5 + 4 * (np.asarray(params.region_y) // 5)
         assert (cells.sum(1) % 2 == split).all()
-        x = np.concatenate([np.asarray(params.start.x)[:, None], params.region_x, params.hazard_x], 1)
-        y = np.concatenate([np.asarray(params.start.y)[:, None], params.region_y, params.hazard_y], 1)
+        x = np.concatenate(
+            [np.asarray(params.start.x)[:, None], params.region_x, params.hazard_x], 1
+        )
+        y = np.concatenate(
+            [np.asarray(params.start.y)[:, None], params.region_y, params.hazard_y], 1
+        )
         used = x // 5 + 4 * (y // 5)
         assert all(len(set(row)) == 8 for row in used)

@@ -1,4 +1,6 @@
-"""Weather files of EnergyPlus: hours where the format's dictionary puts them, energy kept, bad rows refused."""
+"""Weather files of EnergyPlus: hours where the format's dictionary puts them,
+energy kept, bad rows refused.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ def rows(radiation: np.ndarray = 100 + HOURS % 24) -> list[str]:
     """Return a file's rows: a temperature, humidity and wind that are straight lines in time."""
     header = ["LOCATION,Nowhere,-,-,TEST,000000,52.0,5.0,1.0,0.0", *["-"] * 7]
     return header + [
-        f"2001,{date(n)},{(n - 1) % 24 + 1:.0f},60,?9?9,{n / 100},0.0,{50 + n / 100},101325,0,0,300,"
-        f"{fell},0,0,0,0,0,0,180,{n / 500},5,5,20,2000,9,999999999,10,0.1,0,88,0.2,0,1"
+        f"2001,{date(n)},{(n - 1) % 24 + 1:.0f},60,?9?9,{n / 100},0.0,{50 + n / 100},101325,0,0,"
+        f"300,{fell},0,0,0,0,0,0,180,{n / 500},5,5,20,2000,9,999999999,10,0.1,0,88,0.2,0,1"
         for n, fell in zip(HOURS, radiation, strict=True)
     ]
 
@@ -56,7 +58,9 @@ def test_hours_are_where_the_dictionary_puts_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(time, 1800.0 * np.arange(2 * len(HOURS) + 1))
     later = time >= 3600
     np.testing.assert_allclose(weather["temperature"][later], time[later] / 3600 / 100, rtol=1e-12)
-    np.testing.assert_allclose(weather["humidity"][later], 50 + time[later] / 3600 / 100, rtol=1e-12)
+    np.testing.assert_allclose(
+        weather["humidity"][later], 50 + time[later] / 3600 / 100, rtol=1e-12
+    )
     np.testing.assert_allclose(weather["wind"][later], time[later] / 3600 / 500, rtol=1e-12)
     np.testing.assert_array_equal(weather["radiation"][1::2], fell)
     assert np.trapezoid(weather["radiation"], time) == pytest.approx(3600 * fell.sum(), rel=1e-3)
@@ -68,7 +72,8 @@ def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
     weather: Any = read_energyplus(path, columns_of("Lettuce-v0"))
     (tmp_path / "mine.yaml").write_text("weather: city.epw\n")
     by_file, by_columns = (
-        card("Lettuce-v0", context=context) for context in (tmp_path / "mine.yaml", {"weather": weather})
+        card("Lettuce-v0", context=context)
+        for context in (tmp_path / "mine.yaml", {"weather": weather})
     )
     assert by_file.context is not None
     assert by_columns.context is not None
@@ -98,7 +103,9 @@ def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
         (8, 2, "-1", "month and day of row 9 are no date: '01--1'"),
     ],
 )
-def test_bad_files_cost_one_sentence(tmp_path: Path, row: int, field: int, value: str, message: str) -> None:
+def test_bad_files_cost_one_sentence(
+    tmp_path: Path, row: int, field: int, value: str, message: str
+) -> None:
     lines = rows()
     fields = lines[row].split(",")
     fields[field] = value
@@ -115,12 +122,17 @@ def test_days_follow_each_other(tmp_path: Path) -> None:
         (8 + 24 * 31, 672, "row 753 should begin the day .* 2-1, got 3-1"),
     ):
         with pytest.raises(ValueError, match=message):
-            read_energyplus(written(tmp_path, lines[:first] + lines[first + count :]), columns_of("Lettuce-v0"))
+            read_energyplus(
+                written(tmp_path, lines[:first] + lines[first + count :]), columns_of("Lettuce-v0")
+            )
     leap = [line.replace("2001,03,01,", "2000,02,29,", 1) for line in lines[: 8 + 24 * 60]]
     around = [line.replace("2001,01,01,", "2001,12,31,", 1) for line in lines[8:32]]
     for file_lines in (leap, lines[:8] + around + lines[8:]):
         (tmp_path / "city.epw").write_text("\ufeff" + "\n".join(file_lines))
-        assert len(read_energyplus(tmp_path / "city.epw", columns_of("Lettuce-v0"))["time"]) == 2 * len(file_lines) - 15
+        assert (
+            len(read_energyplus(tmp_path / "city.epw", columns_of("Lettuce-v0"))["time"])
+            == 2 * len(file_lines) - 15
+        )
 
 
 def test_short_and_empty_files_are_refused(tmp_path: Path) -> None:

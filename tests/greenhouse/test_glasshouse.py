@@ -1,4 +1,6 @@
-"""Tomato crop and glasshouse against published definitions, an implicit solver, and balances over a whole season."""
+"""Tomato crop and glasshouse against published definitions,
+an implicit solver, and balances over a whole season.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,33 @@ HOUSE, VARIETY = Glasshouse(), Variety()
 GREENLIGHT = [
     (
         (Crop(15e3, 150e3, 90e3, 60e3, 1500.0, 20.0), 21.0, 700.0, 500.0),
-        (0.20777380492211844, 0.3138659928657417, 0.07237433699781677, 0.06739852655791191, 0.9701850259269016),
+        (
+            0.20777380492211844,
+            0.3138659928657417,
+            0.07237433699781677,
+            0.06739852655791191,
+            0.9701850259269016,
+        ),
     ),
     (
         (Crop(2e3, 290e3, 112e3, 80e3, 2000.0, 17.0), 12.0, 420.0, 0.0),
-        (-0.44431036003104385, -4.802167385876505, -32734.687237599774, 0.05072261169702109, -0.2123527443129209),
+        (
+            -0.44431036003104385,
+            -4.802167385876505,
+            -32734.687237599774,
+            0.05072261169702109,
+            -0.2123527443129209,
+        ),
     ),
     (
         (Crop(19e3, 20e3, 30e3, 20e3, 700.0, 24.0), 33.0, 350.0, 900.0),
-        (-0.06183610595339941, 0.11050610616902846, 0.06557824621648878, 0.055903769118264154, 0.2495562894738936),
+        (
+            -0.06183610595339941,
+            0.11050610616902846,
+            0.06557824621648878,
+            0.055903769118264154,
+            0.2495562894738936,
+        ),
     ),
 ]
 """Crop, temperature, ppm, light; slopes of the four stores and uptake of carbon dioxide, mg/(m2 s).
@@ -60,13 +80,20 @@ def equations(y: np.ndarray, u: Control, v: Outside) -> np.ndarray:
     par = 4.6 * 0.5 * 0.9 * 0.78 * 0.93 * v.radiation * (1 - np.exp(-0.7 * lai))
 
     j = 210 * lai * np.exp(37e3 * (k - 298.15) / (8.314 * k * 298.15))
-    j *= (1 + np.exp((710 * 298.15 - 22e4) / (8.314 * 298.15))) / (1 + np.exp((710 * k - 22e4) / (8.314 * k)))
+    j *= (1 + np.exp((710 * 298.15 - 22e4) / (8.314 * 298.15))) / (
+        1 + np.exp((710 * k - 22e4) / (8.314 * k))
+    )
     a = 0.385 * par
     j = (j + a - np.sqrt((j + a) ** 2 - 2.8 * j * a)) / 1.4
     stomata, gamma = 0.67 * ppm, 1.7 * t / lai + 34 * (1 - 1 / lai)
     p = j * (stomata - gamma) / (4 * (stomata + 2 * gamma))
     ab = 0.03 * (p - p * gamma / stomata) * s(-5e-4 * (buf - 2e4))
-    h = s(5e-3 * (buf - 1e3)) * (0.047 * t24 + 0.06) * s(1.1587 * (t24 - 15)) * s(-1.3904 * (t24 - 24.5))
+    h = (
+        s(5e-3 * (buf - 1e3))
+        * (0.047 * t24 + 0.06)
+        * s(1.1587 * (t24 - 15))
+        * s(-1.3904 * (t24 - 24.5))
+    )
     z = tsum / 1035
     h_sum = 0.5 * (z + np.sqrt(z * z + 1e-4)) - 0.5 * (z - 1 + np.sqrt((z - 1) ** 2 + 1e-4))
     bf = 0.328 * h * s(0.869 * (t - 10)) * s(-0.5793 * (t - 34)) * h_sum
@@ -82,7 +109,12 @@ def equations(y: np.ndarray, u: Control, v: Outside) -> np.ndarray:
     fv += 1e-4 * max(v.wind, 0.25)
     rc, d = 0.9 * 0.78 * v.radiation, sat(t) - vp
     day = s(rc - 5)
-    rs = 82 * (rc + 4.3) / (rc + 0.54) * min(1.5, 1 + (6.1e-7 * day + 1.1e-11 * (1 - day)) * (ppm - 200) ** 2)
+    rs = (
+        82
+        * (rc + 4.3)
+        / (rc + 0.54)
+        * min(1.5, 1 + (6.1e-7 * day + 1.1e-11 * (1 - day)) * (ppm - 200) ** 2)
+    )
     rs *= min(5.8, 1 + (4.3e-6 * day + 5.2e-6 * (1 - day)) * max(d, 0) ** 2)
     e = 2400 * lai / (2.45e6 * 65.8) * (max(d, 0) / (275 + rs) - max(-d, 0) / 275)
     h_in, h_out = 1.86 * abs(dt) ** 0.33 + 4.5, 2.8 + 1.2 * v.wind
@@ -121,7 +153,9 @@ def random_case(rng: np.random.Generator) -> tuple[House, Control, Outside]:
     crop = Crop(*rng.uniform([2e3, 300, 4e4, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
     damp = rng.uniform(0.4, 1.02)
     air = Air(t, rng.uniform(500, 3000), damp * float(saturated(t)), t + rng.uniform(0, 40))
-    control = Control(rng.choice([0.0, 75.0, 150.0]), rng.choice([0.0, 0.05, 0.3, 1.0]), rng.choice([0.0, 5.0]))
+    control = Control(
+        rng.choice([0.0, 75.0, 150.0]), rng.choice([0.0, 0.05, 0.3, 1.0]), rng.choice([0.0, 5.0])
+    )
     vapour = rng.uniform(0.5, 1) * float(saturated(outside))
     weather = Outside(rng.choice([0.0, 300.0, 800.0]), outside, vapour, rng.uniform(0.5, 15), 750.0)
     return jax.tree.map(np.float64, (House(air, crop, 0.0), control, weather))
@@ -129,7 +163,9 @@ def random_case(rng: np.random.Generator) -> tuple[House, Control, Outside]:
 
 @cache
 def truths() -> tuple[Any, np.ndarray]:
-    """Return cases, and their states after half an hour by an implicit method at tight tolerance."""
+    """Return cases, and their states after half an hour
+    by an implicit method at tight tolerance.
+    """
     rng, cases, ends = np.random.default_rng(1), [], []
     for _ in range(8):
         now, control, weather = random_case(rng)
@@ -182,28 +218,37 @@ def test_derivative_equals_the_papers_equations() -> None:
     rng = np.random.default_rng(0)
     cases = [random_case(rng) for _ in range(30)]
     with jax.enable_x64():
-        ours = flat(jax.jit(lambda *c: glasshouse.derivative(*c, HOUSE, VARIETY))(*stacked(cases))).T
+        ours = flat(
+            jax.jit(lambda *c: glasshouse.derivative(*c, HOUSE, VARIETY))(*stacked(cases))
+        ).T
     truth = [equations(flat(now), control, weather) for now, control, weather in cases]
     np.testing.assert_allclose(ours, truth, rtol=1e-8, atol=1e-11)
 
 
 def test_stiff_steps_agree_with_an_implicit_solver() -> None:
-    """degC, mg/m3, Pa, degC, mg/m2 (four), degC day, degC, mg/m2: after half an hour anywhere in the task's range."""
+    """degC, mg/m3, Pa, degC, mg/m2 (four), degC day,
+    degC, mg/m2: after half an hour anywhere in the task's range.
+    """
     worst = np.abs(errors(round(STEP / glasshouse.SUBSTEP))).max(0)
     assert (worst < [0.02, 0.1, 1, 0.01, 10, 10, 0.1, 0.1, 1e-3, 1e-3, 0.1]).all(), worst
 
 
 def test_order_of_convergence_is_four() -> None:
-    """At night, on a way without kinks: the sign of condensation and the limits of the stomata do not change."""
+    """At night, on a way without kinks:
+    the sign of condensation and the limits of the stomata do not change.
+    """
     crop = Crop(15e3, 150e3, 90e3, 60e3, 1500.0, 20.0)
-    air, control, night = (
-        Air(20.0, 1100.0, 1700.0, 45.0),
-        Control(100.0, 0.03, 0.0),
-        Outside(0.0, 12.0, 1e3, 4.0, 750.0),
-    )
+    air = Air(20.0, 1100.0, 1700.0, 45.0)
+    control = Control(100.0, 0.03, 0.0)
+    night = Outside(0.0, 12.0, 1e3, 4.0, 750.0)
     now = House(air, crop, 0.0), control, night
     solved = solve_ivp(
-        lambda _, y: equations(y, control, night), (0, STEP), flat(now[0]), method="DOP853", rtol=1e-13, atol=1e-11
+        lambda _, y: equations(y, control, night),
+        (0, STEP),
+        flat(now[0]),
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-11,
     )
     with jax.enable_x64():
         ours = [flat(stepped(*stacked([now] * 8), n))[:, 0] for n in (6, 12, 24)]
@@ -213,7 +258,9 @@ def test_order_of_convergence_is_four() -> None:
 
 
 def test_below_the_compensation_point_nothing_is_assimilated() -> None:
-    """The published formula gains there: its numerator and its photorespiration are negative together."""
+    """The published formula gains there:
+    its numerator and its photorespiration are negative together.
+    """
     for ppm in (0.0, 20.0, 45.0):
         crop = Crop(1e4, 1e5, 9e4, 5e4, 1500.0, 20.0)
         assert float(tomato_crop.assimilation(crop, 20.0, ppm, 500.0, VARIETY)) == 0
@@ -221,22 +268,28 @@ def test_below_the_compensation_point_nothing_is_assimilated() -> None:
     assert np.isfinite(float(tomato_crop.assimilation(young, 5.0, 400.0, 300.0, VARIETY)))
 
 
-# -- a season ----------------------------------------------------------------------------------------------------
+# -- a season --------------------------------------------------------------------------------------
 
 
 @cache
 def season() -> tuple[House, House, dict[str, np.ndarray]]:
-    """Return the states before and after 200 days from 11 December, and what flowed between, by set points of 20/18,
-    of 20/18 without carbon dioxide, and of 17/15 degC.
+    """Return the states before and after 200 days from 11 December, and what flowed between, by set
+    points of 20/18, of 20/18 without carbon dioxide, and of 17/15 degC.
     """
-    warm, cold, dosing = np.array([20.0, 20.0, 17.0]), np.array([18.0, 18.0, 15.0]), np.array([5.0, 0.0, 5.0])
+    warm = np.array([20.0, 20.0, 17.0])
+    cold = np.array([18.0, 18.0, 15.0])
+    dosing = np.array([5.0, 0.0, 5.0])
 
     def weather(time: Any) -> Outside:
         day, hour = 345 + jnp.floor(time / 86400), jnp.mod(time, 86400.0) / 3600
         peak = 420 + 330 * jnp.sin(2 * np.pi * (day - 80) / 365)
         half = 0.5 * (12 + 4.2 * jnp.sin(2 * np.pi * (day - 80) / 365))
         sun = peak * jnp.maximum(0, 1 - ((hour - 12) / half) ** 2)
-        t = 10.5 - 7.5 * jnp.cos(2 * np.pi * (day - 20) / 365) + 3.5 * jnp.cos(2 * np.pi * (hour - 15) / 24)
+        t = (
+            10.5
+            - 7.5 * jnp.cos(2 * np.pi * (day - 20) / 365)
+            + 3.5 * jnp.cos(2 * np.pi * (hour - 15) / 24)
+        )
         return Outside(sun, t, 0.8 * saturated(t), 3.5, 700.0)
 
     def flowing(now: House, control: Control, outside: Outside) -> dict[str, Any]:
@@ -261,11 +314,15 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
             slope = jax.tree.map(lambda d, rate, y: d + rate * y, slope, rates, house_and_total[0])
             return slope, flowing(house_and_total[0], control, outside)
 
-        return exponential_rk4(remainder, (rates, jax.tree.map(lambda _: 0.0, total)), (now, total), 300.0, 1, 4)
+        return exponential_rk4(
+            remainder, (rates, jax.tree.map(lambda _: 0.0, total)), (now, total), 300.0, 1, 4
+        )
 
     def run_season(day: Any, night: Any, dose: Any) -> Any:
         start = jax.tree.map(jnp.float64, House(Air(18.0, 700.0, 1500.0, 30.0), PLANTED, 0.0))
-        total = jax.tree.map(lambda _: jnp.float64(0), flowing(start, Control(0.0, 0.0, 0.0), weather(0.0)))
+        total = jax.tree.map(
+            lambda _: jnp.float64(0), flowing(start, Control(0.0, 0.0, 0.0), weather(0.0))
+        )
 
         def advance(i: Any, house_and_total: Any) -> Any:
             return five_minutes(*house_and_total, 300.0 * i, day, night, dose)
@@ -278,9 +335,11 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
 
 
 def test_season_of_another_implementation() -> None:
-    """Fresh tomatoes (kg/m2), heat (MJ/m2) and carbon dioxide (kg/m2), by a midpoint method of 60 s in NumPy.
+    """Fresh tomatoes (kg/m2), heat (MJ/m2) and carbon dioxide (kg/m2),
+    by a midpoint method of 60 s in NumPy.
 
-    How it started and when it switched between day and night was not recorded; hence the tolerances.
+    How it started and when it switched between day and night was not recorded; hence the
+    tolerances.
     """
     _, end, total = season()
     np.testing.assert_allclose(end.harvest * 1e-6 / DRY_MATTER, [33.1, 21.4, 33.3], rtol=0.025)
@@ -292,7 +351,9 @@ def test_carbohydrates_close_over_a_season() -> None:
     start, end, total = season()
     stored = sum(end.crop[i] - start.crop[i] for i in range(4))
     grown = total["to_fruit"] + total["to_leaves"] + total["to_stem"]
-    respired = total["growing"] + total["fruit_upkeep"] + total["leaf_upkeep"] + total["stem_upkeep"]
+    respired = (
+        total["growing"] + total["fruit_upkeep"] + total["leaf_upkeep"] + total["stem_upkeep"]
+    )
     taken_out = total["picked"] + total["pruned"]
     np.testing.assert_allclose(total["assimilated"] - respired - taken_out, stored, rtol=1e-9)
     np.testing.assert_allclose(total["uptake"] * 30 / 44, stored + taken_out, rtol=1e-9)
@@ -305,7 +366,9 @@ def test_heat_vapour_and_carbon_dioxide_close_over_a_season() -> None:
     """Inflow minus outflow is what the glasshouse stores, which is little beside what flows."""
     start, end, total = season()
     pipes = total["heat"] - total["pipe"]
-    np.testing.assert_allclose(pipes, glasshouse.PIPE_CAPACITY * (end.air.pipe - start.air.pipe), rtol=1e-6, atol=1)
+    np.testing.assert_allclose(
+        pipes, glasshouse.PIPE_CAPACITY * (end.air.pipe - start.air.pipe), rtol=1e-6, atol=1
+    )
     latent = glasshouse.LATENT_HEAT * total["transpired"]
     heat = total["pipe"] + total["sun"] - total["cover"] - total["vented"] - latent
     assert (np.abs(heat) < 50_000 * 15).all()  # J/(m2 K) of air, floor and leaves, times K
@@ -314,19 +377,30 @@ def test_heat_vapour_and_carbon_dioxide_close_over_a_season() -> None:
     assert (np.abs(water) < 3.8 * 0.03).all()  # kg/m3 in saturated air of 30 degC
     assert (total["transpired"] > 100).all()
     carbon = total["dosed"] - total["uptake"] - total["vented_co2"]
-    np.testing.assert_allclose(carbon, glasshouse.AIR_HEIGHT * (end.air.co2 - start.air.co2), atol=100)  # of 1e7 mg
+    np.testing.assert_allclose(
+        carbon, glasshouse.AIR_HEIGHT * (end.air.co2 - start.air.co2), atol=100
+    )  # of 1e7 mg
 
 
 def test_constant_climates_of_another_implementation() -> None:
-    """Fresh tomatoes of 180 days, kg/m2: temperature, ppm, W/m2 of absorbed light in the hours of light."""
-    cases = np.array([[20.0, 800, 100, 16], [20.0, 400, 100, 16], [24.0, 800, 100, 16], [18.0, 800, 60, 12]]).T
+    """Fresh tomatoes of 180 days, kg/m2: temperature,
+    ppm, W/m2 of absorbed light in the hours of light.
+    """
+    cases = np.array(
+        [[20.0, 800, 100, 16], [20.0, 400, 100, 16], [24.0, 800, 100, 16], [18.0, 800, 60, 12]]
+    ).T
 
     def grow(t: Any, ppm: Any, watt: Any, hours: Any) -> Any:
         def ten_minutes(i: Any, state: Any) -> Any:
             lit = jnp.mod(i, 144) < 6 * hours
 
             def slope(y: Any) -> Any:
-                light = 4.6 * 0.93 * jnp.where(lit, watt, 0.0) * (1 - jnp.exp(-0.7 * tomato_crop.leaf_area_index(y[0])))
+                light = (
+                    4.6
+                    * 0.93
+                    * jnp.where(lit, watt, 0.0)
+                    * (1 - jnp.exp(-0.7 * tomato_crop.leaf_area_index(y[0])))
+                )
                 flow = tomato_crop.flows(y[0], t, ppm, light, VARIETY)
                 return tomato_crop.derivative(y[0], flow, t), flow.picked
 

@@ -1,4 +1,6 @@
-"""The lettuce task: weather against astronomy and climate, money and constraints by hand, contexts, the grower."""
+"""The lettuce task: weather against astronomy and climate,
+money and constraints by hand, contexts, the grower.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +60,16 @@ def air(temperature: float, ppm: float, humidity: float, dry_weight: float = 0.1
     return Climate(dry_weight, van_henten.co2_density(ppm, temperature), temperature, vapour)
 
 
-# -- weather -----------------------------------------------------------------------------------------------------
+# -- weather ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("day", "declination"), [(79.5, 0.0), (171.5, 23.44), (265.5, 0.0), (354.5, -23.44)])
+@pytest.mark.parametrize(
+    ("day", "declination"), [(79.5, 0.0), (171.5, 23.44), (265.5, 0.0), (354.5, -23.44)]
+)
 def test_sun_at_noon_on_equinoxes_and_solstices(day: float, declination: float) -> None:
-    """20 March, 21 June, 23 September, 21 December; Cooper's formula is known to be up to 1.5 deg off."""
+    """20 March, 21 June, 23 September, 21 December;
+    Cooper's formula is known to be up to 1.5 deg off.
+    """
     noon = float(sun_height(SITE._replace(start=np.floor(day)), 12 * 3600.0))
     assert np.degrees(np.arcsin(noon)) == pytest.approx(90 - 52 + declination, abs=1.5)
 
@@ -77,22 +83,30 @@ def test_day_length_at_midsummer_and_midwinter() -> None:
 
 
 def test_radiation_of_clear_and_overcast_skies() -> None:
-    """Kasten & Czeplak 1980: 910 sin(elevation) - 30 W/m2 when clear, a quarter of it when overcast."""
+    """Kasten & Czeplak 1980: 910 sin(elevation) - 30 W/m2 when clear,
+    a quarter of it when overcast.
+    """
     noon = 12 * 3600.0
     clear = float(weather(SITE._replace(cloudiness=-30.0), MEDIAN, noon).radiation)
     assert clear == pytest.approx(910 * float(sun_height(SITE, noon)) - 30, rel=1e-5)
-    assert float(weather(SITE._replace(cloudiness=30.0), MEDIAN, noon).radiation) == pytest.approx(clear / 4, rel=1e-5)
+    assert float(weather(SITE._replace(cloudiness=30.0), MEDIAN, noon).radiation) == pytest.approx(
+        clear / 4, rel=1e-5
+    )
     assert float(weather(SITE, MEDIAN, 0.0).radiation) == 0
 
 
 def test_months_are_those_of_the_climate() -> None:
-    """De Bilt, 1981-2010 (KNMI): monthly mean temperatures, daily global radiation (J/cm2 a day) within a quarter."""
+    """De Bilt, 1981-2010 (KNMI): monthly mean temperatures,
+    daily global radiation (J/cm2 a day) within a quarter.
+    """
     months = {3: (6.2, 860), 5: (13.1, 1790), 7: (17.9, 1750), 9: (14.5, 1000)}
     rng = np.random.default_rng(0)
     for month, (mean, radiation) in months.items():
         start = 30.4 * (month - 1)
         sky = Sky(*rng.standard_normal((3, 20_000)))
-        now = jax.jit(partial(weather, SITE._replace(start=start)))(sky, rng.uniform(0, 30.4 * 86400, 20_000))
+        now = jax.jit(partial(weather, SITE._replace(start=start)))(
+            sky, rng.uniform(0, 30.4 * 86400, 20_000)
+        )
         assert np.mean(now.temperature) == pytest.approx(mean, abs=1.0)
         assert np.mean(now.radiation) * 8.64 == pytest.approx(radiation, rel=0.25)
         humidity = np.asarray(van_henten.relative_humidity(now.humidity, now.temperature))
@@ -112,17 +126,20 @@ def test_sky_is_stationary_and_remembers_as_long_as_said() -> None:
         assert np.mean(first[i] * sky[i]) == pytest.approx(np.exp(-24 / memory), abs=0.06)
 
 
-# -- money and constraints ---------------------------------------------------------------------------------------
+# -- money and constraints -------------------------------------------------------------------------
 
 
 def test_reward_by_hand(task: Any) -> None:
     before, after = state(air(20, 800, 70, 0.1)), state(air(20, 800, 70, 0.101))
     after = after._replace(applied=Control(np.float32(0.5), np.float32(1.0), np.float32(0.4)))
-    # 1 g at 20 EUR/kg; 60 W/m2 for half an hour at 0.05 EUR/kWh; 0.6 mg/(m2 s) for half an hour at 0.2 EUR/kg.
+    # 1 g at 20 EUR/kg; 60 W/m2 for half an hour at 0.05 EUR/kWh; 0.6 mg/(m2 s) for half an hour at
+    # 0.2 EUR/kg.
     profit = 0.001 * 20 - 0.03 * 0.05 - 0.6e-6 * 1800 * 0.2
     assert float(task.reward(before, None, after, None, CONTEXT)) == pytest.approx(profit, rel=1e-4)
     burnt = after._replace(climate=after.climate._replace(temperature=np.float32(45.5)))
-    assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(profit - 0.101 * 20, rel=1e-4)
+    assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(
+        profit - 0.101 * 20, rel=1e-4
+    )
     assert task.terminal(burnt, None, CONTEXT)
     assert "45.5 degC" in task.why_over(burnt, CONTEXT, {})
 
@@ -153,7 +170,9 @@ def test_return_is_the_season_s_profit(task: Any) -> None:
         return after, task.reward(now, setting, after, None, params)
 
     start = task.initial(jax.random.key(0), params)
-    end, rewards = jax.jit(lambda s: jax.lax.scan(advance_state, s, jax.random.split(jax.random.key(1), 480)))(start)
+    end, rewards = jax.jit(
+        lambda s: jax.lax.scan(advance_state, s, jax.random.split(jax.random.key(1), 480))
+    )(start)
     hours = 240
     bills = 0.1 * 150 / 1000 * hours * 0.05 + 0.3 * 1.2e-6 * 3600 * hours * 0.2
     earned = 20 * float(end.climate.dry_weight - start.climate.dry_weight)
@@ -176,7 +195,7 @@ def test_success_needs_weight_and_bounds(task: Any) -> None:
     assert not task.info(state(heavy._replace(temperature=46.0), 1920, 100.0), CONTEXT)["success"]
 
 
-# -- players and contexts ----------------------------------------------------------------------------------------
+# -- players and contexts --------------------------------------------------------------------------
 
 
 def test_grower_beats_every_constant_setting(task: Any, grown: Any) -> None:
@@ -201,15 +220,21 @@ def test_train_and_test_seasons_never_overlap(task: Any) -> None:
         params = jax.device_get(sample(keys, np.int32(split)))
         assert set(np.floor((params.site.start - 40) / 10)) == set(range(split, 20, 2))
         for value, nominal in zip(params.house, Greenhouse(), strict=True):
-            np.testing.assert_allclose([value.min(), value.max()], [0.9 * nominal, 1.1 * nominal], rtol=5e-3)
+            np.testing.assert_allclose(
+                [value.min(), value.max()], [0.9 * nominal, 1.1 * nominal], rtol=5e-3
+            )
         cheap, dear = 16 / 2.20371 * 0.8, 22.285125 * 1.2
         assert cheap < params.prices.lettuce.min() < params.prices.lettuce.max() < dear
-        np.testing.assert_allclose(np.median(params.prices.heat), np.sqrt(0.0103734 * 0.1281), rtol=0.1)
+        np.testing.assert_allclose(
+            np.median(params.prices.heat), np.sqrt(0.0103734 * 0.1281), rtol=0.1
+        )
 
 
 def test_easy_is_van_henten_s_greenhouse() -> None:
     easy = card("Lettuce-v0").build(difficulty="easy")
-    np.testing.assert_allclose(easy.sample_params(jax.random.key(0), 0).house, Greenhouse(), rtol=1e-6)
+    np.testing.assert_allclose(
+        easy.sample_params(jax.random.key(0), 0).house, Greenhouse(), rtol=1e-6
+    )
     with pytest.raises(ValueError, match="relative tolerance"):
         card("Lettuce-v0").build(difficulty=0.9)
 
@@ -223,12 +248,19 @@ def test_extreme_settings_stay_finite_and_inside_the_space() -> None:
 
         def advance_state(now: State, k: jax.Array) -> Any:
             after = hard.transition(now, action, k, params)
-            return after, (hard.observation(after, None, params), hard.reward(now, action, after, None, params))
+            return after, (
+                hard.observation(after, None, params),
+                hard.reward(now, action, after, None, params),
+            )
 
-        return jax.lax.scan(advance_state, hard.initial(key, params), jax.random.split(key, 1920))[1]
+        return jax.lax.scan(advance_state, hard.initial(key, params), jax.random.split(key, 1920))[
+            1
+        ]
 
     settings = jnp.array([(1, 0, 1), (0, 0, 0), (1, 1, 1), (0, 1, 0)] * 8, jnp.float32)
-    observations, rewards = jax.jit(jax.vmap(season))(jax.random.split(jax.random.key(1), 32), settings)
+    observations, rewards = jax.jit(jax.vmap(season))(
+        jax.random.split(jax.random.key(1), 32), settings
+    )
     assert np.isfinite(observations).all()
     assert (observations >= hard.observation_space.low).all()
     assert (observations <= hard.observation_space.high).all()
@@ -249,6 +281,10 @@ def test_recorded_prices_below_zero_are_in_the_space() -> None:
     prices = {"time": time, "heat": np.where(time < 7200, -0.3, 0.2)}
     task: Any = card("Lettuce-v0", context={"prices": prices}).build()
     params = task.sample_params(jax.random.key(0), np.int32(0))._replace(row=np.int32(0))
-    observation = np.asarray(task.observation(task.initial(jax.random.key(0), params), None, params))
-    assert task.named(observation)["heat_price"] * task.price_scales[1] == pytest.approx(-0.3, rel=1e-5)
+    observation = np.asarray(
+        task.observation(task.initial(jax.random.key(0), params), None, params)
+    )
+    assert task.named(observation)["heat_price"] * task.price_scales[1] == pytest.approx(
+        -0.3, rel=1e-5
+    )
     assert task.observation_space.contains(observation)

@@ -1,7 +1,8 @@
-"""Lettuce with ``peer_compat=True`` against whole seasons that lettuce-greenhouse-gym 0.1.3 (Apache-2.0) played.
+"""Lettuce with ``peer_compat=True`` against whole seasons
+that lettuce-greenhouse-gym 0.1.3 (Apache-2.0) played.
 
-The weather is a formula, so that anybody may repeat the peer's seasons; they were played once with its own environment,
-its default settings, and open-loop actions.
+The weather is a formula, so that anybody may repeat the peer's seasons; they were played once with
+its own environment, its default settings, and open-loop actions.
 """
 
 from typing import Any
@@ -22,7 +23,9 @@ def weather() -> dict[str, np.ndarray]:
     return {
         "time": 1800.0 * np.arange(STEPS),
         "radiation": np.where((HOUR > 6) & (HOUR < 18), np.maximum(0, noon), 0),
-        "temperature": 6 + 4 * np.sin(2 * np.pi * (HOUR - 9) / 24) + 2 * np.sin(2 * np.pi * DAY / 9),
+        "temperature": 6
+        + 4 * np.sin(2 * np.pi * (HOUR - 9) / 24)
+        + 2 * np.sin(2 * np.pi * DAY / 9),
         "humidity": 80 + 10 * np.cos(2 * np.pi * (HOUR - 4) / 24),
         "co2": np.full(STEPS, 410.0),
     }
@@ -35,18 +38,34 @@ ACTIONS = {
 }
 SEASONS = [
     ("hold", "0.75e-5", -76.52408011607294, [0.01500764, 1.1619437e-4, 13.64967087, 0.01040362559]),
-    ("hold", "0.75e-4", -62.94648840461029, [0.0738878895, 4.2886433e-4, 13.64967087, 0.0101370778]),
+    (
+        "hold",
+        "0.75e-4",
+        -62.94648840461029,
+        [0.0738878895, 4.2886433e-4, 13.64967087, 0.0101370778],
+    ),
     ("up", "0.75e-5", -19.880922432046017, [0.3291611932, 9.6252242e-4, 14.08971477, 0.0070222915]),
     ("sine", "0.75e-5", -57.058018668393, [0.2134167393, 9.3258708e-4, 23.26255356, 0.0159841003]),
-    ("sine", "0.75e-4", -56.675126264396496, [0.2154481600, 9.2482578e-4, 23.26255356, 0.0158253317]),
+    (
+        "sine",
+        "0.75e-4",
+        -56.675126264396496,
+        [0.2154481600, 9.2482578e-4, 23.26255356, 0.0158253317],
+    ),
 ]
 """Actions, leakage, the peer's return in EUR/m2, and its last state."""
 
 
 @pytest.mark.parametrize(("actions", "leakage", "published", "last"), SEASONS)
-def test_whole_seasons_of_the_peer(actions: str, leakage: str, published: float, last: list[float]) -> None:
+def test_whole_seasons_of_the_peer(
+    actions: str, leakage: str, published: float, last: list[float]
+) -> None:
     env: Any = gymnasium.make(
-        "rlsuite/Lettuce-v0", peer_compat=True, leakage=leakage, context={"weather": weather()}, dtype="float64"
+        "rlsuite/Lettuce-v0",
+        peer_compat=True,
+        leakage=leakage,
+        context={"weather": weather()},
+        dtype="float64",
     )
     observation, _ = env.reset(seed=0)
     np.testing.assert_allclose(observation[[0, 4, 5, 6, 7]], [0.0035, 0, 0, 50, 0], atol=1e-12)
@@ -61,5 +80,7 @@ def test_whole_seasons_of_the_peer(actions: str, leakage: str, published: float,
 
 def test_both_leakages_are_choices() -> None:
     for leakage in ("0.75e-4", "0.75e-5"):
-        assert card("Lettuce-v0", leakage=leakage).build(difficulty="easy").usual.leakage == float(leakage)
+        assert card("Lettuce-v0", leakage=leakage).build(difficulty="easy").usual.leakage == float(
+            leakage
+        )
     assert card("Lettuce-v0", peer_compat=True).id == "rlsuite/LettucePeer-v0"

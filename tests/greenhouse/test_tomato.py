@@ -1,4 +1,6 @@
-"""The tomato task: money and constraints by hand, contexts, records, and a grower who beats simpler players."""
+"""The tomato task: money and constraints by hand,
+contexts, records, and a grower who beats simpler players.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
@@ -50,8 +52,20 @@ def task() -> Any:
     return card("Tomato-v0").build()
 
 
-def state(temperature: float, ppm: float, humidity: float, fruit: float = 6e4, steps: int = 10, **more: Any) -> State:
-    air = Air(temperature, co2_density(ppm, temperature), 0.01 * humidity * float(saturated(temperature)), 40.0)
+def state(
+    temperature: float,
+    ppm: float,
+    humidity: float,
+    fruit: float = 6e4,
+    steps: int = 10,
+    **more: Any,
+) -> State:
+    air = Air(
+        temperature,
+        co2_density(ppm, temperature),
+        0.01 * humidity * float(saturated(temperature)),
+        40.0,
+    )
     house = House(air, Crop(1e4, fruit, 9e4, 5e4, 1200.0, 20.0), more.get("harvest", 0.0))
     built = State(
         house,
@@ -69,13 +83,17 @@ def test_entries_are_those_of_the_components(task: Any) -> None:
 
 
 def test_reward_by_hand(task: Any) -> None:
-    before, after = state(20, 800, 70), state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
-    # 600 mg of dry weight are 10 g fresh, at 1 EUR/kg; 60 W/m2 for half an hour at 0.05 EUR/kWh; 2.5 mg/(m2 s) at 0.2.
+    before = state(20, 800, 70)
+    after = state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
+    # 600 mg of dry weight are 10 g fresh, at 1 EUR/kg; 60 W/m2 for half an hour at 0.05 EUR/kWh;
+    # 2.5 mg/(m2 s) at 0.2.
     profit = 0.01 * 1.0 - 0.03 * 0.05 - 2.5e-6 * 1800 * 0.2
     assert float(task.reward(before, None, after, None, CONTEXT)) == pytest.approx(profit, rel=1e-3)
     air = after.house.air._replace(temperature=np.float32(45.5))
     burnt = after._replace(house=after.house._replace(air=air))
-    assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(profit - 6.03e4 / 6e4, rel=1e-3)
+    assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(
+        profit - 6.03e4 / 6e4, rel=1e-3
+    )
     assert task.terminal(burnt, None, CONTEXT)
     assert "45.5 degC" in task.why_over(burnt, CONTEXT, {})
 
@@ -99,9 +117,15 @@ def test_cost_by_hand(task: Any, climate: tuple[float, float, float], cost: floa
 
 def test_success_needs_fruit_bounds_and_a_harvest(task: Any) -> None:
     plenty, season = {"fruit": 2e5, "harvest": 6e5}, tomato.SEASON
-    assert task.info(state(20, 800, 70, steps=season, violated=1900.0, **plenty), CONTEXT)["success"]
-    assert not task.info(state(20, 800, 70, steps=season, violated=1950.0, **plenty), CONTEXT)["success"]
-    assert not task.info(state(20, 800, 70, fruit=2e5, harvest=5e5, steps=season), CONTEXT)["success"]
+    assert task.info(state(20, 800, 70, steps=season, violated=1900.0, **plenty), CONTEXT)[
+        "success"
+    ]
+    assert not task.info(state(20, 800, 70, steps=season, violated=1950.0, **plenty), CONTEXT)[
+        "success"
+    ]
+    assert not task.info(state(20, 800, 70, fruit=2e5, harvest=5e5, steps=season), CONTEXT)[
+        "success"
+    ]
     assert not task.info(state(46, 800, 70, steps=season, **plenty), CONTEXT)["success"]
     assert not task.info(state(20, 800, 70, steps=season - 1, **plenty), CONTEXT)["success"]
 
@@ -118,8 +142,12 @@ def test_train_and_test_seasons_never_overlap(task: Any) -> None:
     for split in (0, 1):
         params = jax.device_get(sample(keys, np.int32(split)))
         assert set(np.floor((params.site.start + 31) / 4.5)) == set(range(split, 20, 2))
-        for value, nominal in zip((*params.house, *params.variety), (*Glasshouse(), *Variety()), strict=True):
-            np.testing.assert_allclose([value.min(), value.max()], [0.9 * nominal, 1.1 * nominal], rtol=5e-3)
+        for value, nominal in zip(
+            (*params.house, *params.variety), (*Glasshouse(), *Variety()), strict=True
+        ):
+            np.testing.assert_allclose(
+                [value.min(), value.max()], [0.9 * nominal, 1.1 * nominal], rtol=5e-3
+            )
         assert 0.8 <= params.prices.tomato.min() < params.prices.tomato.max() < 1.6
         assert np.median(params.prices.heat) == pytest.approx(0.055, rel=0.05)
 
@@ -127,7 +155,9 @@ def test_train_and_test_seasons_never_overlap(task: Any) -> None:
 def test_easy_has_the_published_constants() -> None:
     easy = card("Tomato-v0").build(difficulty="easy")
     params = jax.jit(easy.sample_params)(jax.random.key(0), 0)
-    np.testing.assert_allclose((*params.house, *params.variety), (*Glasshouse(), *Variety()), rtol=1e-6)
+    np.testing.assert_allclose(
+        (*params.house, *params.variety), (*Glasshouse(), *Variety()), rtol=1e-6
+    )
     with pytest.raises(ValueError, match="relative tolerance"):
         card("Tomato-v0").build(difficulty=0.9)
 
@@ -139,25 +169,35 @@ def test_grower_beats_every_constant_setting(task: Any) -> None:
     assert grown.terminated.all()
     assert grown.info["mean_violation"].mean() < tomato.TOLERATED
     settings = [(0, 0, 0), (0.3, 0.1, 0), (0.3, 0.1, 0.2), (0.4, 0.2, 0.1), (0.5, 0.1, 0.1)]
-    best = max(play(task, Constant(np.array(c, np.float32)), range(16)).total.mean() for c in settings)
+    best = max(
+        play(task, Constant(np.array(c, np.float32)), range(16)).total.mean() for c in settings
+    )
     assert grown.total.mean() > max(10.0, 2 * best)
 
 
 def test_losing_the_crop_to_keep_the_limit_does_not_pay(task: Any) -> None:
-    """A grower who does not mind damp air breaks the limit, and loses the crop at the best moment before that."""
+    """A grower who does not mind damp air breaks the limit,
+    and loses the crop at the best moment before that.
+    """
     grower, limit = TomatoGrower(damp=100.0), task.card.constraint.limit
 
     def season(key: Any) -> Any:
         def step(carry: Any, _: Any) -> Any:
             episode, last = carry
-            action, _ = grower.act((), View(last.observation, None, episode.state, episode.params), key)
+            action, _ = grower.act(
+                (), View(last.observation, None, episode.state, episode.params), key
+            )
             after, now = advance(task, episode, action, tomato.SEASON + 1)
             hanging = episode.params.prices.tomato * FRESH * after.state.house.crop.fruit
             return (after, now), (after.total, after.total - hanging, after.state.violation)
 
-        return jax.lax.scan(step, begin(task, key, 0, Draw(np.int32(1), np.int32(-1))), None, tomato.SEASON)[1]
+        return jax.lax.scan(
+            step, begin(task, key, 0, ContextSource(np.int32(1), np.int32(-1))), None, tomato.SEASON
+        )[1]
 
-    full, lost, violated = jax.jit(jax.vmap(season))(np.stack([seed_key(seed) for seed in range(4)]))
+    full, lost, violated = jax.jit(jax.vmap(season))(
+        np.stack([seed_key(seed) for seed in range(4)])
+    )
     assert violated[:, -1].mean() > 1.5 * limit
     assert np.where(violated <= limit, lost, -np.inf).max(1).mean() < 0.4 * full[:, -1].mean()
 

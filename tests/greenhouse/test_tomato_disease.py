@@ -1,4 +1,6 @@
-"""Grey mould on tomatoes: the published response, spread against SciPy, what rots, what is seen, drying pays."""
+"""Grey mould on tomatoes: the published response,
+spread against SciPy, what rots, what is seen, drying pays.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,20 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.players.drying_grower import DryingGrower
 from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
 from rlbench_suite.envs.greenhouse.tasks import tomato_disease
-from rlbench_suite.envs.greenhouse.tasks.grey_mould import CANOPY, ROT, SPREAD, growth, rotten, spread
+from rlbench_suite.envs.greenhouse.tasks.grey_mould import (
+    CANOPY,
+    ROT,
+    SPREAD,
+    growth,
+    rotten,
+    spread,
+)
 
 pytestmark = pytest.mark.of_variants
 DAY = 48
@@ -30,7 +39,9 @@ def task() -> Any:
 
 
 def test_growth_is_the_published_response() -> None:
-    """Gropin model 37 as its script states it, on the grid of that script; drops on the leaves count as damp."""
+    """Gropin model 37 as its script states it,
+    on the grid of that script; drops on the leaves count as damp.
+    """
     t, activity = np.meshgrid(np.linspace(7.007, 24.975, 21), np.linspace(0.9009, 0.984, 21))
     with jax.enable_x64(True):
         computed = np.asarray(growth(jnp.asarray(t), jnp.asarray(100 * activity - CANOPY)))
@@ -47,7 +58,9 @@ def test_growth_is_the_published_response() -> None:
 
 
 def test_mould_spreads_and_rots_as_two_populations() -> None:
-    """Integrate what is infected and what is healthy as masses, by SciPy, over 20 days of some air."""
+    """Integrate what is infected and what is healthy as masses,
+    by SciPy, over 20 days of some air.
+    """
     air, days = (18.0, 88.0), 20
     rate = SPREAD * float(growth(*air))
 
@@ -67,25 +80,36 @@ def test_mould_spreads_and_rots_as_two_populations() -> None:
 
 @pytest.fixture(scope="module")
 def season(task: Any) -> tuple[np.ndarray, ...]:
-    """Ten days of a large crop, with an outbreak of 0.95 % on the fifth, beside the same days without mould."""
+    """Ten days of a large crop, with an outbreak of 0.95 % on the fifth,
+    beside the same days without mould.
+    """
     plain = card("Tomato-v0").build()
 
     def grown(state: Any) -> Any:
         house = state.house
-        return state._replace(house=house._replace(crop=house.crop._replace(leaves=jnp.float32(1e5))))
+        return state._replace(
+            house=house._replace(crop=house.crop._replace(leaves=jnp.float32(1e5)))
+        )
 
     def days(task: Any, params: Any, state: Any) -> Any:
         def step(state: Any, _: Any) -> Any:
             after = task.transition(state, jnp.array([0.5, 0.0, 0.0]), jax.random.key(1), params)
             crop = after.house.crop
-            return after, (crop.leaves, crop.fruit, after.infected, task.observation(after, None, params))
+            return after, (
+                crop.leaves,
+                crop.fruit,
+                after.infected,
+                task.observation(after, None, params),
+            )
 
         return jax.lax.scan(step, state, None, 10 * DAY)[1]
 
     def simulate(key: Any) -> Any:
-        draw = Draw(np.int32(1), np.int32(-1))
-        episode, plain_episode = (begin(each, key, 0, draw)[0] for each in (task, plain))
-        mould = days(task, episode.params._replace(outbreak=jnp.int32(4 * DAY)), grown(episode.state))
+        source = ContextSource(np.int32(1), np.int32(-1))
+        episode, plain_episode = (begin(each, key, 0, source)[0] for each in (task, plain))
+        mould = days(
+            task, episode.params._replace(outbreak=jnp.int32(4 * DAY)), grown(episode.state)
+        )
         return mould, days(plain, plain_episode.params, grown(plain_episode.state))
 
     with pytest.MonkeyPatch.context() as patch:
@@ -96,14 +120,18 @@ def season(task: Any) -> tuple[np.ndarray, ...]:
 
 def test_an_outbreak_by_hand(season: Any) -> None:
     leaves, fruit, infected, observations, sound = season
-    np.testing.assert_array_equal(leaves[: 4 * DAY], sound[: 4 * DAY])  # bit for bit the season of Tomato-v0
+    # Bit for bit the season of Tomato-v0.
+    np.testing.assert_array_equal(leaves[: 4 * DAY], sound[: 4 * DAY])
     assert (infected[: 4 * DAY] == 0).all()
     assert infected[4 * DAY] == pytest.approx(0.0095, rel=0.06)
     assert infected[-1] > 0.01  # closed vents keep the air damp
-    np.testing.assert_allclose(observations[:, 23], np.where(infected >= 0.01, 10 * infected, 0), rtol=1e-5)
+    np.testing.assert_allclose(
+        observations[:, 23], np.where(infected >= 0.01, 10 * infected, 0), rtol=1e-5
+    )
     assert ((observations[:, 23] > 0) != (infected > 0)).any()  # mould spreads before it is seen
     lost = np.cumprod(1 - ROT / DAY * infected)
-    np.testing.assert_allclose(leaves[-1] / sound[-1], lost[-1], rtol=0.02)  # fewer leaves, a little less growth
+    # Fewer leaves, a little less growth.
+    np.testing.assert_allclose(leaves[-1] / sound[-1], lost[-1], rtol=0.02)
     assert np.isfinite(fruit).all()
 
 
@@ -111,14 +139,20 @@ def test_outbreaks_are_drawn_as_the_table_says(task: Any) -> None:
     keys = jax.random.split(jax.random.key(0), 4000)
     params = jax.device_get(jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(0)))
     plain = jax.jit(jax.vmap(card("Tomato-v0").build().sample_params, (0, None)))(keys, np.int32(0))
-    for values, plain_values in zip(params.site + params.prices, plain.site + plain.prices, strict=True):
+    for values, plain_values in zip(
+        params.site + params.prices, plain.site + plain.prices, strict=True
+    ):
         np.testing.assert_array_equal(values, plain_values)
     days = params.outbreak / DAY
     np.testing.assert_allclose([days.min(), days.mean(), days.max()], [30, 65, 100], atol=1.5)
 
 
 def test_grower_dries_and_warms_what_has_mould() -> None:
-    damp = jnp.zeros(24).at[jnp.array([4, 5, 6, 9, 13, 20])].set(jnp.array([0.9, 0.4, 0.84, 0.5, 0.1, 1.0]))
+    damp = (
+        jnp.zeros(24)
+        .at[jnp.array([4, 5, 6, 9, 13, 20])]
+        .set(jnp.array([0.9, 0.4, 0.84, 0.5, 0.1, 1.0]))
+    )
     act = partial(DryingGrower().act, (), key=None)  # type: ignore[arg-type]
     usual = TomatoGrower().act((), View(damp, None, None, None), None)[0]  # type: ignore[arg-type]
     np.testing.assert_array_equal(act(view=View(damp, None, None, None))[0], usual)  # type: ignore[arg-type]
@@ -128,6 +162,9 @@ def test_grower_dries_and_warms_what_has_mould() -> None:
 
 
 def test_drying_in_time_saves_a_quarter_of_the_profit(task: Any) -> None:
-    heeds, ignores = (play(task, player, range(12)) for player in (DryingGrower(), DryingGrower(drier=0.0, warmer=0.0)))
+    heeds, ignores = (
+        play(task, player, range(12))
+        for player in (DryingGrower(), DryingGrower(drier=0.0, warmer=0.0))
+    )
     assert ignores.total.mean() < 0.75 * heeds.total.mean()
     assert heeds.cost.mean() < ignores.cost.mean()

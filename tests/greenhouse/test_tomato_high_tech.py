@@ -1,4 +1,6 @@
-"""High-tech glasshouse against published definitions, a stiff solver and balances; money; nothing cheap pays."""
+"""High-tech glasshouse against published definitions,
+a stiff solver and balances; money; nothing cheap pays.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.physics import heat_store, root_zone, tomato_crop
@@ -92,8 +94,8 @@ GREENLIGHT = (
 
 They were computed once from the definitions of GreenLight (Katzin et al., Clear BSD), files
 ``greenhouse_vanthoor_2011_chapter_8.json``, ``crop_vanthoor_2011_chapter_9_simplified.json`` and
-``extension_greenhouse_katzin_2021_vanthoor_2011.json``, with the dimensions of Vanthoor's table 8.2, the sky of
-``high_tech_glasshouse.sky_temperature``, and the mean of the cover's two sides.
+``extension_greenhouse_katzin_2021_vanthoor_2011.json``, with the dimensions of Vanthoor's table
+8.2, the sky of ``high_tech_glasshouse.sky_temperature``, and the mean of the cover's two sides.
 """
 
 
@@ -112,7 +114,9 @@ def slopes() -> Any:
 
     def slope(y: Any, setting: Setting, outside: Outside, house: Glasshouse) -> Any:
         now = jax.tree.unflatten(kind, list(y))
-        return jnp.stack(jax.tree.leaves(model.derivative(now, setting, outside, house, Variety(), DEEP)))
+        return jnp.stack(
+            jax.tree.leaves(model.derivative(now, setting, outside, house, Variety(), DEEP))
+        )
 
     return jax.jit(slope), jax.jit(jax.jacfwd(slope))
 
@@ -141,14 +145,18 @@ def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
 
 
 def random_case(rng: np.random.Generator) -> Any:
-    """Draw a state and its conditions from the whole range of the task, screen and lamps just switched."""
+    """Draw a state and its conditions from the whole range of the task,
+    screen and lamps just switched.
+    """
     t, outside = rng.uniform(8, 34), rng.uniform(-10, 28)
     crop = Crop(*rng.uniform([2e3, 300, 5e3, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
-    top, cover = t + 0.8 * rng.uniform() * (outside - t), outside + 0.5 * rng.uniform() * (t - outside)
-    damp, damp_top = rng.uniform(0.4, 1) * float(saturated(t)), rng.uniform(0.5, 1) * float(saturated(top))
+    top = t + 0.8 * rng.uniform() * (outside - t)
+    cover = outside + 0.5 * rng.uniform() * (t - outside)
+    damp = rng.uniform(0.4, 1) * float(saturated(t))
+    damp_top = rng.uniform(0.5, 1) * float(saturated(top))
     nodes = Nodes(
-        t + rng.uniform(-3, 3), t + rng.uniform(-5, 5), *rng.uniform(8, 20, 5), 0.5 * (t + top), cover,
-        t + rng.uniform(0, 15), top, rng.uniform(400, 2000), damp_top,
+        t + rng.uniform(-3, 3), t + rng.uniform(-5, 5), *rng.uniform(8, 20, 5), 0.5 * (t + top),
+        cover, t + rng.uniform(0, 15), top, rng.uniform(400, 2000), damp_top,
     )  # fmt: skip
     air = Air(t, rng.uniform(500, 3000), damp, t + rng.uniform(0, 40))
     setting = Setting(
@@ -172,7 +180,9 @@ def test_slopes_are_those_of_greenlight(case: Any, published: Any) -> None:
 
 
 def test_steps_agree_with_radau() -> None:
-    """degC, mg/m3, Pa, kg/m2: half an hour after a jump of all devices, anywhere in the task's range."""
+    """degC, mg/m3, Pa, kg/m2: half an hour after a jump of all devices,
+    anywhere in the task's range.
+    """
     rng = np.random.default_rng(1)
     worst = np.zeros(25)
     with jax.enable_x64():
@@ -188,9 +198,13 @@ def test_steps_agree_with_radau() -> None:
     assert worst[-1] < 0.002
 
 
-@pytest.mark.parametrize(("screen", "counts", "order"), [(1.0, (320, 640, 1280), 4), (0.0, (20, 40, 80), 2)])
+@pytest.mark.parametrize(
+    ("screen", "counts", "order"), [(1.0, (320, 640, 1280), 4), (0.0, (20, 40, 80), 2)]
+)
 def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int) -> None:
-    """Four while a step is short beside the fastest decay, as under a closed screen; two where air mixes faster."""
+    """Four while a step is short beside the fastest decay,
+    as under a closed screen; two where air mixes faster.
+    """
     now, setting, outside = NIGHT
     setting = setting._replace(screen=screen, vents=0.0, lamps=0.0)
     nodes = now.nodes._replace(lamps=19.0, cover=5.0)
@@ -212,9 +226,15 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
         def rates(now: Climate) -> Any:
             flux = model.fluxes(now, setting, outside, PUBLISHED, DEEP)
             slope = model.derivative(now, setting, outside, PUBLISHED, Variety(), DEEP)
-            # Leaves that grow bring their heat with them: their number stays, and their temperature moves.
+            # Leaves that grow bring their heat with them: their number stays, and their temperature
+            # moves.
             heat = model.heat_content(slope._replace(crop=now.crop))
-            return slope, flux, tomato_crop.uptake(model.crop_flows(now, flux.driving.light, Variety())), heat
+            return (
+                slope,
+                flux,
+                tomato_crop.uptake(model.crop_flows(now, flux.driving.light, Variety())),
+                heat,
+            )
 
         slope, flux, uptake, heat = jax.device_get(rates(now))
     latent = 2.45e6 * (flux.driving.transpired - flux.condensed)
@@ -227,7 +247,9 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
             (0.4, slope.nodes.top_vapour, now.nodes.top),
         )
     )
-    np.testing.assert_allclose(vapour, flux.driving.transpired - flux.condensed - flux.vented_vapour, rtol=1e-9)
+    np.testing.assert_allclose(
+        vapour, flux.driving.transpired - flux.condensed - flux.vented_vapour, rtol=1e-9
+    )
     carbon = 3.8 * slope.air.co2 + 0.4 * slope.nodes.top_co2
     np.testing.assert_allclose(carbon, setting.co2 - uptake - flux.vented_co2, rtol=1e-9)
     np.testing.assert_allclose(slope.water, setting.irrigation - flux.driving.transpired, rtol=1e-9)
@@ -235,24 +257,32 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
 
 def test_screen_keeps_heat_and_takes_light() -> None:
     now, setting, outside = NIGHT
-    fluxes = jax.jit(lambda screen: model.fluxes(now, setting._replace(screen=screen), outside, PUBLISHED, DEEP))
+    fluxes = jax.jit(
+        lambda screen: model.fluxes(now, setting._replace(screen=screen), outside, PUBLISHED, DEEP)
+    )
     closed, opened = fluxes(1.0), fluxes(0.0)
     assert closed.rates.mixed < 0.01 * opened.rates.mixed
     closed, opened = closed.driving, opened.driving
     assert closed.air.temperature > opened.air.temperature
     # Layers of 0.85 and 0.6 that reflect 0.13 and 0.35, by the sum of all reflections between them.
     lamps = 5.4 * 0.55 * 60 * 0.93 * (1 - np.exp(-0.7 * 2.394)) * (1 + 0.65 * np.exp(-0.7 * 2.394))
-    assert (closed.light - lamps) / (opened.light - lamps) == pytest.approx(0.6 / (1 - 0.13 * 0.35), rel=1e-4)
+    assert (closed.light - lamps) / (opened.light - lamps) == pytest.approx(
+        0.6 / (1 - 0.13 * 0.35), rel=1e-4
+    )
 
 
 def test_dry_root_zone_stops_transpiration_and_growth() -> None:
     """Equation 84 of FAO 56: no stress down to 60 % of the water, then in proportion."""
-    np.testing.assert_allclose(root_zone.stress(np.array([0, 1.2, 2.4, 4.8, 8.0])), [0, 0.25, 0.5, 1, 1], rtol=1e-6)
+    np.testing.assert_allclose(
+        root_zone.stress(np.array([0, 1.2, 2.4, 4.8, 8.0])), [0, 0.25, 0.5, 1, 1], rtol=1e-6
+    )
     now, setting, outside = NOON
 
     def transpired(water: float) -> float:
         dried = now._replace(water=water)
-        return float(jax.jit(model.fluxes)(dried, setting, outside, PUBLISHED, DEEP).driving.transpired)
+        return float(
+            jax.jit(model.fluxes)(dried, setting, outside, PUBLISHED, DEEP).driving.transpired
+        )
 
     assert transpired(2.4) == pytest.approx(0.5 * transpired(8.0), rel=1e-5)
     assert transpired(0.0) == 0
@@ -260,18 +290,24 @@ def test_dry_root_zone_stops_transpiration_and_growth() -> None:
 
 
 def test_store_obeys_its_equation_and_its_limits() -> None:
-    solved = solve_ivp(lambda _, q: 40.0 - 90.0 - q / heat_store.COOLING, (0, STEP), [2e6], rtol=1e-10, atol=1e-3)
+    solved = solve_ivp(
+        lambda _, q: 40.0 - 90.0 - q / heat_store.COOLING, (0, STEP), [2e6], rtol=1e-10, atol=1e-3
+    )
     heat, *flows = heat_store.pass_time(2e6, 40.0, 90.0, STEP)
     assert float(heat) == pytest.approx(solved.y[0, -1], rel=1e-6)
     assert list(map(float, flows)) == [40, 90]
     heat, charged, _ = heat_store.pass_time(heat_store.CAPACITY, 150.0, 0.0, STEP)
     assert float(heat) == pytest.approx(heat_store.CAPACITY)
-    assert float(charged) == pytest.approx(heat_store.CAPACITY / heat_store.COOLING, rel=1e-3)  # what has cooled
+    # What has cooled.
+    assert float(charged) == pytest.approx(heat_store.CAPACITY / heat_store.COOLING, rel=1e-3)
     heat, _, discharged = heat_store.pass_time(18e3, 0.0, 150.0, STEP)
-    assert (float(heat), float(discharged)) == (pytest.approx(0, abs=1), pytest.approx(10, rel=1e-3))
+    assert (float(heat), float(discharged)) == (
+        pytest.approx(0, abs=1),
+        pytest.approx(10, rel=1e-3),
+    )
 
 
-# -- the task ----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -282,7 +318,9 @@ def task() -> Any:
 @pytest.fixture(scope="module")
 def start(task: Any) -> Any:
     """Return the episode of a seed at its begin, with prices of 1, 0.05, 0.2, 0.1 and 1."""
-    episode = jax.jit(lambda key: begin(task, key, 0, Draw(np.int32(1), np.int32(-1)))[0])(seed_key(2))
+    episode = jax.jit(lambda key: begin(task, key, 0, ContextSource(np.int32(1), np.int32(-1)))[0])(
+        seed_key(2)
+    )
     params = episode.params
     prices = params.prices._replace(tomato=1.0, heat=0.05, co2=0.2)
     return episode.state, params._replace(
@@ -291,10 +329,13 @@ def start(task: Any) -> Any:
 
 
 def test_reward_by_hand(task: Any, start: Any) -> None:
-    """60 W/m2 of boiler give 3.42 mg/(m2 s) of carbon dioxide, of 5 dosed; half of the lamps; 0.5 kg/m2 of water."""
+    """60 W/m2 of boiler give 3.42 mg/(m2 s) of carbon dioxide,
+    of 5 dosed; half of the lamps; 0.5 kg/m2 of water.
+    """
     state, params = start
     devices = state.equipment.applied._replace(lamps=0.5, boiler=0.4, irrigation=0.5)
-    heat = state.equipment.heat - 36e3  # 108 kJ/m2 of the boiler and 36 of the store went to the pipes: 0.04 kWh
+    # 108 kJ/m2 of the boiler and 36 of the store went to the pipes: 0.04 kWh.
+    heat = state.equipment.heat - 36e3
     crop = state.house.crop._replace(fruit=state.house.crop.fruit + 600.0)  # 10 g of fresh tomatoes
     after = state._replace(
         house=state.house._replace(crop=crop),
@@ -307,7 +348,9 @@ def test_reward_by_hand(task: Any, start: Any) -> None:
 
 
 def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
-    """Charging costs nothing until the heat is used, and emptying the store costs as much as burning."""
+    """Charging costs nothing until the heat is used,
+    and emptying the store costs as much as burning.
+    """
     state, params = start
 
     @jax.jit
@@ -322,7 +365,8 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
         return np.array([levels.get(name, 0.0) for name in names], np.float32)
 
     idle, charge, drain, burn = (
-        paid(setting(**levels)) for levels in ({}, {"boiler": 1.0}, {"heating": 1.0}, {"heating": 1.0, "boiler": 1.0})
+        paid(setting(**levels))
+        for levels in ({}, {"boiler": 1.0}, {"heating": 1.0}, {"heating": 1.0, "boiler": 1.0})
     )
     assert charge[1] > state.equipment.heat > drain[1]
     assert float(charge[0]) == pytest.approx(float(idle[0]), abs=2e-6)  # but for what has cooled
@@ -336,10 +380,14 @@ def step(task: Any) -> Any:
 
 
 def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
-    """Half an hour with 60 W/m2 of boiler, 30 of pipes and half of the rest, then one with nothing: the tank cools."""
+    """Half an hour with 60 W/m2 of boiler, 30 of pipes and half of the rest,
+    then one with nothing: the tank cools.
+    """
     state, params = start
     levels = {"heating": 0.2, "dosing": 1.0, "lamps": 0.5, "boiler": 0.4, "irrigation": 0.5}
-    setting = np.array([levels.get(component.name, 0.0) for component in task.action_components()], np.float32)
+    setting = np.array(
+        [levels.get(component.name, 0.0) for component in task.action_components()], np.float32
+    )
     used = []
     for action in (setting, np.zeros(7, np.float32)):
         state = step(state, action, jax.random.key(1), params)
@@ -351,7 +399,9 @@ def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
     stored_and_left = [0.5 * heat_store.CAPACITY, 0.0]
     electricity, bought = 0.5 * 200 / 3 * 0.5e-3, (5 - 60 * FLUE) * STEP * 1e-6
     for counts, flows in zip(used, ((60.0, 30.0), (0.0, 0.0)), strict=True):
-        stored_and_left = solve_ivp(rate, (0, STEP), stored_and_left, args=flows, rtol=1e-9).y[:, -1]
+        stored_and_left = solve_ivp(rate, (0, STEP), stored_and_left, args=flows, rtol=1e-9).y[
+            :, -1
+        ]
         assert counts["heat_used"] == pytest.approx(stored_and_left[1] / 3.6e6, rel=1e-4)
         assert counts["electricity_used"] == pytest.approx(electricity, rel=1e-5)
         assert counts["water_used"] == pytest.approx(0.5, rel=1e-5)
@@ -373,7 +423,9 @@ def priced(electricity: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def lit(task: Any, start: Any, step: Any) -> Any:
-    """Return the states of a day with random settings, from the first on, and the lamps' kWh/m2 of each step."""
+    """Return the states of a day with random settings,
+    from the first on, and the lamps' kWh/m2 of each step.
+    """
     states, params = [start[0]], start[1]
     actions = np.random.default_rng(0).uniform(0, 1, (DAY, 7)).astype(np.float32)
     for action in actions:
@@ -385,8 +437,13 @@ def lit(task: Any, start: Any, step: Any) -> Any:
 
 
 def profits_of_steps(task: Any, states: Any, params: Any) -> np.ndarray:
-    before, after = (jax.tree.map(lambda leaf, rows=rows: leaf[rows], states) for rows in (slice(-1), slice(1, None)))
-    rewards = jax.jit(jax.vmap(task.reward, (0, None, 0, None, None)))(before, None, after, None, params)
+    before, after = (
+        jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
+        for rows in (slice(-1), slice(1, None))
+    )
+    rewards = jax.jit(jax.vmap(task.reward, (0, None, 0, None, None)))(
+        before, None, after, None, params
+    )
     assert (rewards <= task.reward_space.high).all()
     return np.asarray(rewards, np.float64)
 
@@ -396,11 +453,14 @@ def test_entries_are_those_of_the_components(task: Any) -> None:
 
 
 def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any) -> None:
-    """An hour's price holds for two steps; below 0 the grower is paid; twice the price is twice the cost."""
+    """An hour's price holds for two steps; below 0 the grower is paid;
+    twice the price is twice the cost.
+    """
     (states, used), params = lit, start[1]._replace(row=np.int32(FIRST))
     hourly, twice = priced(DAY_AHEAD), priced(2 * DAY_AHEAD)
     free, fixed, shipped = (
-        profits_of_steps(priced_task, states, params) for priced_task in (priced(0), priced(0.1), task)
+        profits_of_steps(priced_task, states, params)
+        for priced_task in (priced(0), priced(0.1), task)
     )
     cost = used * np.repeat(DAY_AHEAD[72:96], 2)
     assert cost.min() < -1e-4
@@ -419,37 +479,51 @@ def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any)
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"electricity": 1000 * DAY_AHEAD}, "electricity must be from -1 to 5 EUR/kWh, got .* in row 1"),
+        ({"electricity": 1000 * DAY_AHEAD},
+         "electricity must be from -1 to 5 EUR/kWh, got .* in row 1"),
         ({"electricity": 100 * DAY_AHEAD}, "electricity must be from -1 to 5 EUR/kWh"),
-        ({"electricity": np.where(HOURS == 6, np.nan, DAY_AHEAD)}, "electricity is not finite in row 7"),
+        ({"electricity": np.where(HOURS == 6, np.nan, DAY_AHEAD)},
+         "electricity is not finite in row 7"),
         ({"electricity": DAY_AHEAD[1:]}, "its columns must be of equal length"),
-        ({"time": 3600 * (HOURS + (HOURS > 6))}, "at most 3600 s from row to row, and goes up by 7200 in row 8"),
+        ({"time": 3600 * (HOURS + (HOURS > 6))},
+         "at most 3600 s from row to row, and goes up by 7200 in row 8"),
         ({"time": 3600 * (HOURS + 1)}, "time must begin at a midnight"),
     ],
     ids=["EUR/MWh", "ct/kWh", "empty hour", "shorter column", "missing hour", "from one o'clock"],
 )  # fmt: skip
 def test_bad_prices_cost_one_sentence(changed: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf"^.*prices: .*{message}"):
-        card("TomatoHighTech-v0", context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed})
+        card(
+            "TomatoHighTech-v0",
+            context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed},
+        )
 
 
 def test_a_price_is_given_once() -> None:
     prices = {"time": 3600 * HOURS, "electricity": DAY_AHEAD}
-    with pytest.raises(ValueError, match="electricity_price follows from the record of prices; leave it out"):
+    with pytest.raises(
+        ValueError, match="electricity_price follows from the record of prices; leave it out"
+    ):
         card("TomatoHighTech-v0", context={"prices": prices, "electricity_price": 0.2}).build()
-    with pytest.raises(ValueError, match="it has none of the columns tomato, heat, co2"):  # no lamps
+    with pytest.raises(
+        ValueError, match="it has none of the columns tomato, heat, co2"
+    ):  # no lamps
         card("Tomato-v0", context={"prices": prices})
 
 
 def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None:
-    """Ten days of the same weather, heat and vents, screen open: only sky and soil make it colder."""
+    """Ten days of the same weather, heat and vents,
+    screen open: only sky and soil make it colder.
+    """
     plain = card("Tomato-v0").build()
 
     def days(task: Any, action: Any, key: Any) -> Any:
-        episode = begin(task, key, 0, Draw(np.int32(1), np.int32(-1)))[0]
+        episode = begin(task, key, 0, ContextSource(np.int32(1), np.int32(-1)))[0]
 
         def step(state: Any, number: Any) -> Any:
-            after = task.transition(state, action, jax.random.fold_in(jax.random.key(1), number), episode.params)
+            after = task.transition(
+                state, action, jax.random.fold_in(jax.random.key(1), number), episode.params
+            )
             return after, (task.readings(after, episode.params), after.outside.temperature)
 
         return jax.lax.scan(step, episode.state, jnp.arange(480))[1]
@@ -461,7 +535,8 @@ def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None
     )(seed_key(2))
     np.testing.assert_array_equal(outside, plain_outside)
     warmth, ppm, damp = (float(np.mean(a - b)) for a, b in zip(here, there, strict=True))
-    # Colder: the cover radiates to a sky colder than the air, and the soil takes heat. Tomato has neither.
+    # Colder: the cover radiates to a sky colder than the air, and the soil takes heat. Tomato has
+    # neither.
     assert warmth == pytest.approx(-4.2, abs=0.2)
     assert abs(ppm) < 50
     assert abs(damp) < 10
@@ -481,19 +556,25 @@ class Overruled(NamedTuple):
 
 
 def profits(task: Any, players: list[Overruled], seeds: list[int], steps: int) -> np.ndarray:
-    """Return the mean profit of each player, all side by side in one program; what is lost earns nothing more."""
+    """Return the mean profit of each player,
+    all side by side in one program; what is lost earns nothing more.
+    """
 
     def season(player: Overruled, key: Any) -> Any:
         def step(carry: Any, _: Any) -> Any:
             episode, last = carry
             action = player.act(View(last.observation, None, episode.state, episode.params), key)
             advanced = advance(task, episode, action, steps)
-            return jax.tree.map(lambda old, new: jnp.where(last.terminated, old, new), carry, advanced), None
+            return jax.tree.map(
+                lambda old, new: jnp.where(last.terminated, old, new), carry, advanced
+            ), None
 
-        start = begin(task, key, 0, Draw(np.int32(1), np.int32(-1)))
+        start = begin(task, key, 0, ContextSource(np.int32(1), np.int32(-1)))
         return jax.lax.scan(step, start, None, steps)[0][0].total
 
-    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.float32(leaf) for leaf in leaves]), *players)
+    stacked = jax.tree.map(
+        lambda *leaves: jnp.stack([jnp.float32(leaf) for leaf in leaves]), *players
+    )
     keys = np.stack([seed_key(seed) for seed in seeds])
     totals = jax.jit(jax.vmap(jax.vmap(season, (None, 0)), (0, None)))(stacked, keys)
     return np.asarray(totals).mean(1)
@@ -516,7 +597,9 @@ def test_grower_beats_constants_and_every_device_pays(task: Any) -> None:
         "constant": player((0.3, 0.05, 0.2, 0.0, 0.0, 0.3, 0.15)),
         "constant with lamps": player((0.3, 0.1, 0.2, 0.3, 0.3, 0.3, 0.15)),
     }
-    mean_profits = dict(zip(players, profits(task, list(players.values()), [0, 2], 100 * DAY), strict=True))
+    mean_profits = dict(
+        zip(players, profits(task, list(players.values()), [0, 2], 100 * DAY), strict=True)
+    )
     best = mean_profits.pop("best")
     assert all(profit < best - 1 for profit in mean_profits.values()), (best, mean_profits)
     assert max(mean_profits["constant"], mean_profits["constant with lamps"]) < 0.6 * best

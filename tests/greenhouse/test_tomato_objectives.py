@@ -1,4 +1,6 @@
-"""Tomatoes with three objectives: heat and carbon dioxide by hand, and the profit of the tomato task to the bit."""
+"""Tomatoes with three objectives: heat and carbon dioxide by hand,
+and the profit of the tomato task to the bit.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,11 @@ def task() -> Any:
 
 
 def test_objectives_by_hand(task: Any) -> None:
-    before, after = state(20, 800, 70), state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
+    before = state(20, 800, 70)
+    after = state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
     profit, heat, co2 = map(float, task.reward(before, None, after, None, CONTEXT))
-    # 600 mg of dry weight are 10 g fresh, at 1 EUR/kg. 60 W/m2 for half an hour are 0.03 kWh at 0.05 EUR/kWh, and
-    # 2.5 mg/(m2 s) 4.5 g at 0.2 EUR/kg.
+    # 600 mg of dry weight are 10 g fresh, at 1 EUR/kg. 60 W/m2 for half an hour are 0.03 kWh at
+    # 0.05 EUR/kWh, and 2.5 mg/(m2 s) 4.5 g at 0.2 EUR/kg.
     assert profit == pytest.approx(0.01 - 0.03 * 0.05 - 0.0045 * 0.2, rel=1e-3)
     assert heat == pytest.approx(-0.03, rel=1e-6)
     assert co2 == pytest.approx(-0.0045, rel=1e-6)
@@ -36,7 +39,11 @@ def test_weighted_sum_is_the_reward_of_the_tomato_task(task: Any) -> None:
     plain, random = card("Tomato-v0").build(), np.random.default_rng(0)
     for _ in range(8):
         setting, fruit = random.uniform(0, 1, 3), random.uniform(5.8e4, 6.2e4)
-        step = state(20, 800, 70), None, state(*random.uniform((-5, 300, 40), (50, 2000, 99)), fruit, applied=setting)
+        step = (
+            state(20, 800, 70),
+            None,
+            state(*random.uniform((-5, 300, 40), (50, 2000, 99)), fruit, applied=setting),
+        )
         vector = task.reward(*step, None, CONTEXT)
         assert weighted_sum(vector, CARD.weights, task.dtype) == plain.reward(*step, None, CONTEXT)
         assert task.reward_space.contains(np.array(vector))
@@ -45,7 +52,15 @@ def test_weighted_sum_is_the_reward_of_the_tomato_task(task: Any) -> None:
 def test_nothing_else_differs(task: Any) -> None:
     """The same actions give the same seasons, and the hypervolume counts every one of them."""
     assert {*vars(TomatoObjectives)} >= {"__init__", "reward"}
-    assert not {*vars(TomatoObjectives)} & {"transition", "initial", "observation", "sample_params", "terminal", "cost"}
-    dearest = np.array([0.08 * 576 + 0.25 * 69.12, 576, 69.12])  # all actuators on for 3,840 hours, and no fruit
+    assert not {*vars(TomatoObjectives)} & {
+        "transition",
+        "initial",
+        "observation",
+        "sample_params",
+        "terminal",
+        "cost",
+    }
+    # All actuators on for 3,840 hours, and no fruit.
+    dearest = np.array([0.08 * 576 + 0.25 * 69.12, 576, 69.12])
     np.testing.assert_allclose(task.reward_space.low[1:] * SEASON, -dearest[1:], rtol=1e-5)
     assert hypervolume(-dearest[None], np.array(CARD.hypervolume_reference)) > 0

@@ -1,4 +1,6 @@
-"""The crop and climate model against published equations, an independent stiff solver, and closed forms."""
+"""The crop and climate model against published equations,
+an independent stiff solver, and closed forms.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.envs.greenhouse.physics import van_henten
-from rlbench_suite.envs.greenhouse.physics.exponential_runge_kutta import exponential_rk4, phi_functions
+from rlbench_suite.envs.greenhouse.physics.exponential_runge_kutta import (
+    exponential_rk4,
+    phi_functions,
+)
 from rlbench_suite.envs.greenhouse.physics.van_henten import Climate, Control, Greenhouse, Weather
 
 STEP = 1800.0
@@ -20,7 +25,9 @@ PLANTED = Climate(0.0035, 0.001, 15.0, 0.008)
 NIGHT = Weather(0.0, 8.80726208e-4, 6.0, 5.11515426e-3)
 CLIMATES = (PLANTED, Climate(0.1, 0.0012, 18.0, 0.009), Climate(0.6, 0.003, 35.0, 0.03))
 WEATHERS = (NIGHT, Weather(300.0, 8e-4, -10.0, 0.002), Weather(900.0, 7e-4, 30.0, 0.015))
-CONTROLS = tuple(Control(*u) for u in itertools.product((0.0, 1.2e-6), (0.0, 1.5e-3, 7.5e-3), (0.0, 150.0)))
+CONTROLS = tuple(
+    Control(*u) for u in itertools.product((0.0, 1.2e-6), (0.0, 1.5e-3, 7.5e-3), (0.0, 150.0))
+)
 
 
 def equations(climate: Any, control: Control, weather: Weather, leakage: float) -> np.ndarray:
@@ -76,19 +83,29 @@ def truths() -> list[tuple[Climate, Control, Weather, np.ndarray]]:
 
 @cache
 def errors(substeps: int, *, kinks: bool = False) -> np.ndarray:
-    """Largest relative error of each state; without ``kinks``, where light is off or 3..42 degC are never left."""
+    """Largest relative error of each state; without ``kinks``,
+    where light is off or 3..42 degC are never left.
+    """
     selected = [
-        case for case in truths() if kinks or case[2].radiation == 0 or max(3 - case[3][2], case[3][2] - 42) < 0
+        case
+        for case in truths()
+        if kinks or case[2].radiation == 0 or max(3 - case[3][2], case[3][2] - 42) < 0
     ]
     x, u, v, truth = (np.array(column).T for column in zip(*selected, strict=True))
-    return np.abs(step(Climate(*x), Control(*u), Weather(*v), Greenhouse(), substeps) / truth - 1).max(-1)
+    return np.abs(
+        step(Climate(*x), Control(*u), Weather(*v), Greenhouse(), substeps) / truth - 1
+    ).max(-1)
 
 
 def test_derivative_equals_the_paper_s_equations() -> None:
     for climate, control, weather in itertools.product(CLIMATES, CONTROLS, WEATHERS):
         with jax.enable_x64():
-            ours = np.array(van_henten.derivative(climate, control, weather, Greenhouse(leakage=0.75e-5)))
-        np.testing.assert_allclose(ours, equations(climate, control, weather, 0.75e-5), rtol=1e-11, atol=1e-18)
+            ours = np.array(
+                van_henten.derivative(climate, control, weather, Greenhouse(leakage=0.75e-5))
+            )
+        np.testing.assert_allclose(
+            ours, equations(climate, control, weather, 0.75e-5), rtol=1e-11, atol=1e-18
+        )
 
 
 @pytest.mark.parametrize(
@@ -98,14 +115,19 @@ def test_derivative_equals_the_paper_s_equations() -> None:
             Control(0.0, 0.0, 50.0),
             [0.0034991728598738787, 0.0009999780511955418, 14.753797460662646, 0.00865103886940698],
         ),
-        (Control(1.2e-6, 0.0, 150.0), [0.00349900054, 0.00152601808, 19.77833907979231, 0.00912244368]),
+        (
+            Control(1.2e-6, 0.0, 150.0),
+            [0.00349900054, 0.00152601808, 19.77833907979231, 0.00912244368],
+        ),
     ],
 )
 def test_golden_steps_of_a_peer(control: Control, published: list[float]) -> None:
-    """lettuce-greenhouse-gym 0.1.3 (Apache-2.0), one step of 30 min with its leakage of 0.75e-5 m/s.
+    """lettuce-greenhouse-gym 0.1.3 (Apache-2.0),
+    one step of 30 min with its leakage of 0.75e-5 m/s.
 
-    It takes four steps of the classical Runge-Kutta method: the same method on our equations gives its digits, and
-    what that method itself is off by (checked here too) is all that our integrator differs by.
+    It takes four steps of the classical Runge-Kutta method: the same method on our equations gives
+    its digits, and what that method itself is off by (checked here too) is all that our integrator
+    differs by.
     """
     house = Greenhouse(leakage=0.75e-5)
     now = np.array(PLANTED)
@@ -116,7 +138,9 @@ def test_golden_steps_of_a_peer(control: Control, published: list[float]) -> Non
         k4 = equations(now + 450 * k3, control, NIGHT, 0.75e-5)
         now = now + 75 * (k1 + 2 * k2 + 2 * k3 + k4)
     np.testing.assert_allclose(now, published, rtol=3e-9)  # as many digits as were published
-    np.testing.assert_allclose(step(PLANTED, control, NIGHT, house, van_henten.SUBSTEPS), published, rtol=1e-6)
+    np.testing.assert_allclose(
+        step(PLANTED, control, NIGHT, house, van_henten.SUBSTEPS), published, rtol=1e-6
+    )
 
 
 def test_stiff_steps_agree_with_an_implicit_solver_over_the_whole_range() -> None:
@@ -133,13 +157,19 @@ def test_order_of_convergence_is_four() -> None:
 
 
 def test_classical_method_is_less_accurate_where_the_vents_are_open() -> None:
-    """Why the decay is integrated exactly: with the same number of evaluations the classical method is worse."""
+    """Why the decay is integrated exactly:
+    with the same number of evaluations the classical method is worse.
+    """
     control, weather = Control(0.0, 7.5e-3, 150.0), WEATHERS[2]
     truth = next(t for x, u, v, t in truths() if (x, u, v) == (PLANTED, control, weather))
     zero = Climate(0.0, 0.0, 0.0, 0.0)
     with jax.enable_x64():
         classical = exponential_rk4(
-            lambda x: van_henten.derivative(x, control, weather, Greenhouse()), zero, PLANTED, STEP / 4, 4
+            lambda x: van_henten.derivative(x, control, weather, Greenhouse()),
+            zero,
+            PLANTED,
+            STEP / 4,
+            4,
         )
     ours = np.abs(step(PLANTED, control, weather, Greenhouse(), 4) / truth - 1)
     assert np.abs(np.array(classical) / truth - 1).max() > 20 * ours.max()
@@ -160,15 +190,21 @@ def test_constant_input_with_decay_is_exact() -> None:
     rate, gain = 2.7e-3, 0.4
     with jax.enable_x64():
         (ours,) = exponential_rk4(lambda y: (gain + 0.0 * y[0],), (rate,), (3.0,), 450.0, 4)
-    assert float(ours) == pytest.approx(gain / rate + (3.0 - gain / rate) * np.exp(-rate * 1800), rel=1e-14)
+    assert float(ours) == pytest.approx(
+        gain / rate + (3.0 - gain / rate) * np.exp(-rate * 1800), rel=1e-14
+    )
 
 
 def test_measured_quantities() -> None:
-    """400 ppm of an ideal gas at 20 degC; saturated air at 20 degC holds 17.3 g/m3 (steam tables)."""
-    assert van_henten.co2_ppm(400e-6 * 101325 * 0.04401 / (8.3144598 * 293.15), 20.0) == pytest.approx(400)
+    """400 ppm of an ideal gas at 20 degC;
+    saturated air at 20 degC holds 17.3 g/m3 (steam tables).
+    """
+    assert van_henten.co2_ppm(
+        400e-6 * 101325 * 0.04401 / (8.3144598 * 293.15), 20.0
+    ) == pytest.approx(400)
     assert van_henten.co2_density(van_henten.co2_ppm(1e-3, 12.0), 12.0) == pytest.approx(1e-3)
     assert float(van_henten.saturated_air(20.0)) == pytest.approx(17.3e-3, rel=0.01)
     assert float(van_henten.relative_humidity(0.02, 20.0)) == 100
-    assert float(van_henten.relative_humidity(0.5 * van_henten.saturated_air(20.0), 20.0)) == pytest.approx(
-        50, rel=1e-6
-    )
+    assert float(
+        van_henten.relative_humidity(0.5 * van_henten.saturated_air(20.0), 20.0)
+    ) == pytest.approx(50, rel=1e-6)

@@ -1,4 +1,6 @@
-"""A local server of chat completions that plays scripted models: good ones, bad ones and hostile ones."""
+"""A local server of chat completions that plays scripted models:
+good ones, bad ones and hostile ones.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,15 @@ class Answer:
     drip: float = 0.0
     """Seconds between two bytes."""
     drop: str = ""
-    """``before`` to close the connection without an answer, ``within`` to close it in the middle of one."""
+    """``before`` to close the connection without an answer,
+    ``within`` to close it in the middle of one.
+    """
 
 
 Script = Callable[[Request, int], Answer]
-"""A model: its answer to a request, and the number of times that these very messages were sent before."""
+"""A model: its answer to a request,
+and the number of times that these very messages were sent before.
+"""
 
 
 def completion(
@@ -40,7 +46,9 @@ def completion(
     **more: Any,
 ) -> Answer:
     """Return a chat completion; ``usage`` is 100 tokens in and 10 out if it is to count."""
-    message = {"role": "assistant", "content": content} | ({} if tool_calls is None else {"tool_calls": tool_calls})
+    message = {"role": "assistant", "content": content} | (
+        {} if tool_calls is None else {"tool_calls": tool_calls}
+    )
     body = {
         "id": "1",
         "object": "chat.completion",
@@ -61,7 +69,11 @@ def tool_call(name: Any, arguments: Any, number: Any = "call_a") -> dict[str, An
 
 def error(status: int, message: str = "no", code: str | None = None, **headers: str) -> Answer:
     body = {"error": {"message": message, "type": "error", "param": None, "code": code}}
-    return Answer(json.dumps(body).encode(), status, {name.replace("_", "-"): value for name, value in headers.items()})
+    return Answer(
+        json.dumps(body).encode(),
+        status,
+        {name.replace("_", "-"): value for name, value in headers.items()},
+    )
 
 
 class ModelServer:
@@ -82,13 +94,19 @@ class ModelServer:
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with outer._lock:
-                    before = sum(earlier["messages"] == request["messages"] for earlier in outer.requests)
+                    before = sum(
+                        earlier["messages"] == request["messages"] for earlier in outer.requests
+                    )
                     outer.requests.append(request)
                     outer.headers.append(dict(self.headers.items()))
                     outer._at_once += 1
                     outer.most_at_once = max(outer.most_at_once, outer._at_once)
                 try:
-                    self.say(outer.script(request, before) if self.path == "/v1/chat/completions" else error(404))
+                    self.say(
+                        outer.script(request, before)
+                        if self.path == "/v1/chat/completions"
+                        else error(404)
+                    )
                 except (BrokenPipeError, ConnectionResetError):
                     self.close_connection = True
                 finally:

@@ -1,4 +1,6 @@
-"""The client of chat completions against a real server on this machine that answers well, badly and with malice."""
+"""The client of chat completions against a real server
+on this machine that answers well, badly and with malice.
+"""
 
 import asyncio
 import email.utils
@@ -123,7 +125,10 @@ def test_what_was_refused_is_not_sent_again(refused: Answer, words: str) -> None
 
 def test_a_refusal_without_a_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with ModelServer(always(error(401))) as server, pytest.raises(ChatError, match="OPENAI_API_KEY is not set"):
+    with (
+        ModelServer(always(error(401))) as server,
+        pytest.raises(ChatError, match="OPENAI_API_KEY is not set"),
+    ):
         ask(server)
 
 
@@ -171,7 +176,10 @@ def test_nonsense_about_waiting_is_ignored(wish: str) -> None:
 
 def test_a_server_that_wants_hours_is_given_up_at_once() -> None:
     hours = always(error(429, "daily limit", retry_after="7200"))
-    with ModelServer(hours) as server, pytest.raises(ChatError, match="come back in 7200 s, status 429: daily limit"):
+    with (
+        ModelServer(hours) as server,
+        pytest.raises(ChatError, match="come back in 7200 s, status 429: daily limit"),
+    ):
         ask(server)
     assert len(server.requests) == 1
 
@@ -187,8 +195,12 @@ def test_pauses_grow_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(always(error(500))) as server, pytest.raises(ChatError):
         ask(server)
     middles = [0.5, 1, 2, 4, 8, 16, 30]
-    assert all(0.5 * middle <= pause <= 1.5 * middle for pause, middle in zip(pauses, middles, strict=True))
-    assert len({pause / middle for pause, middle in zip(pauses, middles, strict=True)}) == len(middles)
+    assert all(
+        0.5 * middle <= pause <= 1.5 * middle for pause, middle in zip(pauses, middles, strict=True)
+    )
+    assert len({pause / middle for pause, middle in zip(pauses, middles, strict=True)}) == len(
+        middles
+    )
 
 
 def test_no_more_requests_at_a_time_than_allowed() -> None:
@@ -204,7 +216,9 @@ def test_a_server_that_is_not_there_is_named_at_once() -> None:
 
     for url in ("http://127.0.0.1:9/v1", "http://no-such-host.invalid/v1"):
         started = time.perf_counter()
-        with pytest.raises(ChatError, match=f"Cannot reach {url}/chat/completions: .*Check --base-url"):
+        with pytest.raises(
+            ChatError, match=f"Cannot reach {url}/chat/completions: .*Check --base-url"
+        ):
             asyncio.run(ask_once(url))
         assert time.perf_counter() - started < 10
 
@@ -229,7 +243,8 @@ def test_a_response_without_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> N
     ("content", "text"),
     [
         (None, ""), (7, ""), ({}, ""), ([], ""), ("", ""), ("\x00\u2028", "\x00\u2028"),
-        ([{"type": "text", "text": "4"}, {"type": "image"}, "no", {"text": 3}, {"type": "text", "text": "2"}], "42"),
+        ([{"type": "text", "text": "4"}, {"type": "image"}, "no", {"text": 3},
+          {"type": "text", "text": "2"}], "42"),
         ("\ud800", "?"),
     ],
 )  # fmt: skip
@@ -265,7 +280,8 @@ def test_a_thousand_tool_calls_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "usage", [None, {}, "many", {"prompt_tokens": -1, "completion_tokens": 3}, {"prompt_tokens": 1.5}, [1]]
+    "usage",
+    [None, {}, "many", {"prompt_tokens": -1, "completion_tokens": 3}, {"prompt_tokens": 1.5}, [1]],
 )
 def test_tokens_that_are_not_counted_are_estimated(usage: Any) -> None:
     with ModelServer(always(completion("a" * 400, usage=usage))) as server:
@@ -276,7 +292,9 @@ def test_tokens_that_are_not_counted_are_estimated(usage: Any) -> None:
 
 
 def test_the_price_of_tokens() -> None:
-    assert Endpoint(model="toy", input_price=2.0, output_price=10.0).cost(1_000_000, 100_000) == pytest.approx(3.0)
+    assert Endpoint(model="toy", input_price=2.0, output_price=10.0).cost(
+        1_000_000, 100_000
+    ) == pytest.approx(3.0)
     assert Endpoint(model="toy", input_price=2.0).cost(1, 1) is None
     assert Endpoint(model="toy", input_price=0.0, output_price=0.0).cost(5, 5) == 0
 
@@ -285,7 +303,10 @@ def test_the_price_of_tokens() -> None:
     ("settings", "words"),
     [
         ({"model": ""}, "A model has a name"),
-        ({"base_url": "localhost:8000"}, "A base URL is like http://localhost:8000/v1, got 'localhost:8000'"),
+        (
+            {"base_url": "localhost:8000"},
+            "A base URL is like http://localhost:8000/v1, got 'localhost:8000'",
+        ),
         ({"base_url": "http://me:secret@host/v1"}, "A key belongs into an environment variable"),
         ({"base_url": "http://host/v1?key=secret"}, "A key belongs into an environment variable"),
         ({"api_key_env": "NO_SUCH_KEY"}, "the environment variable NO_SUCH_KEY is not set"),

@@ -31,7 +31,9 @@ def test_rows_take_several_difficulties_in_turn() -> None:
 
 
 def test_unique_rows_differ_and_warnings_tell_how_many_do() -> None:
-    with pytest.warns(UserWarning, match=r"NinePuzzle-v0 has few .* of 1000 rows of one split, about (\d+) differ"):
+    with pytest.warns(
+        UserWarning, match=r"NinePuzzle-v0 has few .* of 1000 rows of one split, about (\d+) differ"
+    ):
         PuzzleDataset("NinePuzzle-v0", difficulty="easy", split="test")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -39,14 +41,20 @@ def test_unique_rows_differ_and_warnings_tell_how_many_do() -> None:
         data = PuzzleDataset("Game24-v0", difficulty="medium", split="test", size=200, unique=True)
     assert len(set(canonical(data))) == 200
     again = PuzzleDataset("Game24-v0", difficulty="medium", split="test", size=200, unique=True)
-    assert [again[number] for number in (150, 3)] == [data[150], data[3]], "a function of the number alone"
+    assert [again[number] for number in (150, 3)] == [data[150], data[3]], (
+        "a function of the number alone"
+    )
     with pytest.warns(UserWarning, match="about 135 differ"):
         repeated = PuzzleDataset("Game24-v0", difficulty="medium", split="test", size=200)
-    assert list(dict.fromkeys(canonical(repeated))) == canonical(data)[: len(set(canonical(repeated)))]
+    assert (
+        list(dict.fromkeys(canonical(repeated))) == canonical(data)[: len(set(canonical(repeated)))]
+    )
 
 
 def test_too_few_instances_are_named() -> None:
-    with pytest.raises(ValueError, match=r"too few different test instances .* 5 rows were found.*puzzle.space"):
+    with pytest.raises(
+        ValueError, match=r"too few different test instances .* 5 rows were found.*puzzle.space"
+    ):
         PuzzleDataset("NinePuzzle-v0", difficulty="easy", split="test", unique=True)
     five = PuzzleDataset("NinePuzzle-v0", difficulty="easy", split="test", unique=True, size=5)
     assert len(set(canonical(five))) == 5
@@ -57,11 +65,15 @@ def test_too_few_instances_are_named() -> None:
 def test_the_expected_number_of_different_instances_is_what_a_dataset_has() -> None:
     with pytest.warns(UserWarning, match="few different instances"):
         data = PuzzleDataset("Game24-v0", difficulty="medium", size=300)
-    assert len(set(canonical(data))) == pytest.approx(expected_different(data.puzzle.space / 2, 300), rel=0.1)
+    assert len(set(canonical(data))) == pytest.approx(
+        expected_different(data.puzzle.space / 2, 300), rel=0.1
+    )
 
 
 def test_a_composite_draws_by_weights() -> None:
-    data = CompositeDataset({"SAT-v0": 1, "Sudoku4-v0": 3}, size=400, difficulty="easy", split="test")
+    data = CompositeDataset(
+        {"SAT-v0": 1, "Sudoku4-v0": 3}, size=400, difficulty="easy", split="test"
+    )
     counts = Counter(row["metadata"]["id"] for row in data)
     assert counts["rlsuite/Sudoku4-v0"] == pytest.approx(300, abs=4 * (400 * 0.25 * 0.75) ** 0.5)
     assert len({row["metadata"]["row"] for row in data}) == 400, "no seed is skipped or repeated"
@@ -87,7 +99,9 @@ def test_a_composite_is_the_same_by_index_in_a_stream_and_after_pickling() -> No
 
 
 def test_a_composite_takes_datasets_of_any_tier() -> None:
-    easy, hard = (PuzzleDataset("SAT-v0", difficulty=tier, split="test") for tier in ("easy", "hard"))
+    easy, hard = (
+        PuzzleDataset("SAT-v0", difficulty=tier, split="test") for tier in ("easy", "hard")
+    )
     data = CompositeDataset([(easy, 1), (hard, 1)], size=30)
     assert {row["metadata"]["tier"] for row in data} == {10, 32}
     nested = CompositeDataset([(data, 1), (PuzzleDataset("Sudoku4-v0", size=9), 1)], size=10)
@@ -99,7 +113,9 @@ def test_wrong_parts_are_refused() -> None:
         CompositeDataset({})
     with pytest.raises(ValueError, match="weight of SAT-v0 is 0"):
         CompositeDataset({"SAT-v0": 0})
-    with pytest.raises(TypeError, match=r"\{id: weight\} or a list of \(dataset, weight\); got 'SAT-v0'"):
+    with pytest.raises(
+        TypeError, match=r"\{id: weight\} or a list of \(dataset, weight\); got 'SAT-v0'"
+    ):
         CompositeDataset([("SAT-v0", 1)])
     with pytest.raises(TypeError, match="Datasets have their own split"):
         CompositeDataset([(PuzzleDataset("SAT-v0"), 1)], split="test")

@@ -27,7 +27,9 @@ from rlbench_suite.language.rows import instance_of
 def all_puzzles(each: int = 2) -> CompositeDataset:
     """Rows of all puzzles at their easiest tiers, which are made in a second."""
     ids = [card.id for card in cards().values() if card.puzzle]
-    sources = [(PuzzleDataset(task_id, difficulty="easy", split="test", size=each), 1.0) for task_id in ids]
+    sources = [
+        (PuzzleDataset(task_id, difficulty="easy", split="test", size=each), 1.0) for task_id in ids
+    ]
     return CompositeDataset(sources, size=each * len(ids))
 
 
@@ -58,7 +60,9 @@ def test_a_mixed_dataset_of_all_puzzles_survives_parquet_and_json(tmp_path: Path
 
 def test_a_folder_for_the_hub_tells_what_it_holds(tmp_path: Path) -> None:
     folder = tmp_path / "made"
-    splits = {split: PuzzleDataset("Sudoku4-v0", split=split, size=5) for split in ("train", "test")}
+    splits = {
+        split: PuzzleDataset("Sudoku4-v0", split=split, size=5) for split in ("train", "test")
+    }
     write_folder(splits, folder)
     text = (folder / "README.md").read_text()
     _, front, body = text.split("---\n", 2)
@@ -68,7 +72,10 @@ def test_a_folder_for_the_hub_tells_what_it_holds(tmp_path: Path) -> None:
         path = folder / entry["path"]
         assert pq.read_table(path).num_rows == 5
         assert read(path)[0]["metadata"]["split"] == entry["split"]
-        assert f"| {entry['split']} | 5 | 5 | `{hashlib.sha256(path.read_bytes()).hexdigest()}` |" in body
+        assert (
+            f"| {entry['split']} | 5 | 5 | `{hashlib.sha256(path.read_bytes()).hexdigest()}` |"
+            in body
+        )
     assert CANARY in body
     assert "Contamination" in body
     assert "| rlsuite/Sudoku4-v0 | 9 | test | 5 |" in body
@@ -85,7 +92,9 @@ def test_the_hub_gets_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
             return f"hub/{name}"
 
         def upload_folder(self, *, folder_path: str, **keywords: Any) -> None:
-            files = sorted(str(path.relative_to(folder_path)) for path in Path(folder_path).rglob("*.*"))
+            files = sorted(
+                str(path.relative_to(folder_path)) for path in Path(folder_path).rglob("*.*")
+            )
             calls.append((files, keywords))
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(HfApi=Hub))
@@ -93,7 +102,10 @@ def test_the_hub_gets_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert push_to_hub(splits, "me/puzzles") == "hub/me/puzzles"
     assert calls == [
         ("me/puzzles", {"repo_type": "dataset", "private": True, "exist_ok": True}),
-        (["README.md", "data/train-00000-of-00001.parquet"], {"repo_id": "me/puzzles", "repo_type": "dataset"}),
+        (
+            ["README.md", "data/train-00000-of-00001.parquet"],
+            {"repo_id": "me/puzzles", "repo_type": "dataset"},
+        ),
     ]
     with pytest.raises(ValueError, match="written user/name, got 'puzzles'"):
         push_to_hub(splits, "puzzles")
@@ -118,12 +130,17 @@ def test_the_command_mixes_ids_and_difficulties(tmp_path: Path) -> None:
     rows = read(path)
     tiers = {(row["metadata"]["id"][8:], row["metadata"]["tier"]) for row in rows}
     assert len(rows) == 12
-    assert tiers <= {("Sudoku-v0", tier) for tier in (29, 30, 31, 32)} | {("SAT-v0", tier) for tier in (30, 32, 10)}
+    assert tiers <= {("Sudoku-v0", tier) for tier in (29, 30, 31, 32)} | {
+        ("SAT-v0", tier) for tier in (30, 32, 10)
+    }
     assert len(tiers) > 3
     path = tmp_path / "unique.jsonl"
     done = run("NinePuzzle-v0", "--n", "6", "--difficulty", "3", "--unique", "--out", str(path))
     assert done.exit_code == 0, done.output
-    assert len({json.loads(line)["metadata"]["canonical"] for line in path.read_text().splitlines()}) == 6
+    assert (
+        len({json.loads(line)["metadata"]["canonical"] for line in path.read_text().splitlines()})
+        == 6
+    )
     refused = run("SAT-v0", "--difficulty", "201-300", "--out", str(path))
     assert refused.exit_code
     assert "no difficulty from 201 to 300" in str(refused.exception) + refused.output
@@ -149,7 +166,9 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, sentence: s
         read(path)
     assert len(str(refusal.value)) < 500
     (tmp_path / "rows.parquet").write_bytes(b"PAR1" + bytes(50))
-    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'rows.parquet'} is no Parquet file of rows")):
+    with pytest.raises(
+        ValueError, match=re.escape(f"{tmp_path / 'rows.parquet'} is no Parquet file of rows")
+    ):
         read(tmp_path / "rows.parquet")
 
 
@@ -163,13 +182,20 @@ def test_texts_may_hold_any_character(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
-def test_a_full_disk_is_named_and_nothing_is_left(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named_and_nothing_is_left(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
     path = tmp_path / name
-    call = CliRunner().invoke(suite.app, ["puzzles", "export", "Sudoku4-v0", "--n", "3", "--out", str(path)])
+    call = CliRunner().invoke(
+        suite.app, ["puzzles", "export", "Sudoku4-v0", "--n", "3", "--out", str(path)]
+    )
     assert isinstance(call.exception, CannotWrite)
-    assert str(call.exception) == f"Cannot write {path}: No space left on device. Nothing of it was kept."
+    assert (
+        str(call.exception)
+        == f"Cannot write {path}: No space left on device. Nothing of it was kept."
+    )
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,6 @@
-"""Replies judged in worker processes: the same verdicts, within a time limit, whatever a verifier does."""
+"""Replies judged in worker processes: the same verdicts,
+within a time limit, whatever a verifier does.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,12 @@ def rows_and_replies(count: int) -> tuple[list[Any], list[Any]]:
     data = CompositeDataset({"Sudoku4-v0": 1, "SAT-v0": 1}, size=count)
     rows = data[:]
     return rows, [
-        [f"<answer>{row['answer']}</answer>", "junk", None, [{"role": "assistant", "content": "<answer>1</answer>"}]][
-            number % 4
-        ]
+        [
+            f"<answer>{row['answer']}</answer>",
+            "junk",
+            None,
+            [{"role": "assistant", "content": "<answer>1</answer>"}],
+        ][number % 4]
         for number, row in enumerate(rows)
     ]
 
@@ -43,7 +48,9 @@ def test_processes_give_the_same_verdicts_in_order() -> None:
     truth = [verdict(row, reply) for row, reply in zip(rows, replies, strict=True)]
     with Judge(processes=2) as judge:
         assert judge.verdicts(rows, replies) == truth
-        assert judge.scores(rows[::-1], replies[::-1]) == [judged.score for judged in reversed(truth)]
+        assert judge.scores(rows[::-1], replies[::-1]) == [
+            judged.score for judged in reversed(truth)
+        ]
         assert judge.verdicts([], []) == []
         with pytest.raises(TypeError, match="A completion is a str"):
             judge.verdicts(rows[:3], ["", 5, ""])
@@ -66,7 +73,9 @@ def test_a_reply_that_hangs_or_kills_costs_that_reply_alone() -> None:
 
 
 @pytest.mark.parametrize("fault", ["interrupt", "unpicklable", "idle worker killed"])
-def test_a_call_that_failed_leaves_no_verdicts_to_the_next(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_failed_leaves_no_verdicts_to_the_next(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows, _ = rows_and_replies(64)
     right = [f"<answer>{row['answer']}</answer>" for row in rows]
     with Judge(processes=2) as judge:
@@ -117,7 +126,8 @@ def test_a_forged_row_refuses_no_other_reply_of_its_batch() -> None:
         rows[number] = row
     with Judge(processes=2) as judge:
         with pytest.warns(
-            UserWarning, match="10 of 70 rows cannot be judged, and replies to them score 0. The first: "
+            UserWarning,
+            match="10 of 70 rows cannot be judged, and replies to them score 0. The first: ",
         ):
             verdicts = judge.verdicts(rows, replies)
         with pytest.warns(UserWarning, match="1 of 1 rows cannot be judged"):

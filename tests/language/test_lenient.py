@@ -1,4 +1,6 @@
-"""The reading of whole replies: one answer counts, usual formats pass, and nothing wrong ever does."""
+"""The reading of whole replies: one answer counts,
+usual formats pass, and nothing wrong ever does.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle, items_of
 WAYS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "audits" / "perturbations.py"))
 
 HIDING = {"A grid on one line", "The answer twice in the tags"}
-"""Ways to write that may hide what is malformed: lines of unequal lengths, one number where two are asked for."""
+"""Ways to write that may hide what is malformed:
+lines of unequal lengths, one number where two are asked for.
+"""
 
 
 @cache
@@ -37,7 +41,9 @@ def instances() -> list[tuple[Puzzle[Any], Any]]:
 
 
 def some_answers(puzzle: Puzzle[Any], instance: Any) -> list[str]:
-    """Return answers of many kinds: right, by the rule of thumb, random, constant, and of another instance."""
+    """Return answers of many kinds: right, by the rule of thumb,
+    random, constant, and of another instance.
+    """
     guesses = [puzzle.guess(instance, Dice(0, seed)) for seed in range(3)]
     another_instance = puzzle.generate(9, "test")
     return [
@@ -50,7 +56,9 @@ def some_answers(puzzle: Puzzle[Any], instance: Any) -> list[str]:
 
 
 def spoiled(answer: str, dice: Dice) -> Iterator[str]:
-    """Yield answers with a line, an item or (of a single word) a letter left out, doubled, replaced or exchanged."""
+    """Yield answers with a line, an item or (of a single word) a letter left out,
+    doubled, replaced or exchanged.
+    """
     for mark in [mark for mark in "\n " if mark in answer] or [""]:
         items = answer.split(mark) if mark else list(answer)
         for _ in range(3 if len(items) > 1 else 0):
@@ -62,16 +70,20 @@ def spoiled(answer: str, dice: Dice) -> Iterator[str]:
             yield mark.join(items)
 
 
-# -- every puzzle -----------------------------------------------------------------------------------------------------
+# -- every puzzle ----------------------------------------------------------------------------------
 
 
 def test_right_answers_pass_as_the_table_says() -> None:
     offenders = []
     for puzzle, instance in instances():
         for form, reply in WAYS["replies"](puzzle, puzzle.solve(instance)).items():
-            verdicts = [judge_reply(puzzle, instance, reply, lenient=lenient) for lenient in (False, True)]
+            verdicts = [
+                judge_reply(puzzle, instance, reply, lenient=lenient) for lenient in (False, True)
+            ]
             if (*(verdict.score == 1 for verdict in verdicts),) != WAYS["expected"](form, puzzle):
-                offenders.append((puzzle.name, form.name, reply, [verdict.reason for verdict in verdicts]))
+                offenders.append(
+                    (puzzle.name, form.name, reply, [verdict.reason for verdict in verdicts])
+                )
     assert not offenders
 
 
@@ -90,7 +102,10 @@ def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
                     continue
                 tried += 1
                 for lenient in (False, True):
-                    if judge_reply(puzzle, instance, reply, lenient=lenient).score not in (0, score):
+                    if judge_reply(puzzle, instance, reply, lenient=lenient).score not in (
+                        0,
+                        score,
+                    ):
                         offenders.append((puzzle.name, name, reply))
     assert not offenders
     assert tried > 10_000
@@ -108,9 +123,14 @@ def test_what_is_well_formed_means_the_same_to_both() -> None:
     for puzzle, instance in instances():
         for answer in some_answers(puzzle, instance):
             strict = puzzle.verify(instance, answer)
-            assert judge_answer(puzzle, instance, answer, lenient=True) == strict or not strict.valid
+            assert (
+                judge_answer(puzzle, instance, answer, lenient=True) == strict or not strict.valid
+            )
             if strict.valid:
-                assert puzzle.verify(instance, puzzle.mend(plain(answer))) == strict, (puzzle.name, answer)
+                assert puzzle.verify(instance, puzzle.mend(plain(answer))) == strict, (
+                    puzzle.name,
+                    answer,
+                )
 
 
 def test_score_takes_the_solvers_answer_in_any_wrapping_without_asking_the_rules() -> None:
@@ -121,7 +141,10 @@ def test_score_takes_the_solvers_answer_in_any_wrapping_without_asking_the_rules
             wrapped = f"```\n{answer}\n```"
             assert plain(wrapped) == plain(answer)
             if strict.valid:
-                assert judge_answer(puzzle, instance, wrapped, lenient=True) == strict, (puzzle.name, answer)
+                assert judge_answer(puzzle, instance, wrapped, lenient=True) == strict, (
+                    puzzle.name,
+                    answer,
+                )
 
 
 def test_the_output_of_a_sat_solver_is_an_assignment() -> None:
@@ -130,10 +153,20 @@ def test_the_output_of_a_sat_solver_is_an_assignment() -> None:
     best = puzzle.solve(instance)
     head, tail = best[: len(best) // 2].rpartition(" ")[0], ""
     tail = best.removeprefix(head).strip()
-    for answer in (f"v {best} 0", f"s SATISFIABLE\nv {best} 0", f"v {head}\nv {tail} 0", f"v {best}"):
+    for answer in (
+        f"v {best} 0",
+        f"s SATISFIABLE\nv {best} 0",
+        f"v {head}\nv {tail} 0",
+        f"v {best}",
+    ):
         assert judge_answer(puzzle, instance, answer).score == 0
         assert judge_answer(puzzle, instance, answer, lenient=True).score == 1, answer
-    for answer in (f"s UNSATISFIABLE\nv {best} 0", f"v {best} 0 0", f"c a comment\nv {best} 0", f"v {head} 0"):
+    for answer in (
+        f"s UNSATISFIABLE\nv {best} 0",
+        f"v {best} 0 0",
+        f"c a comment\nv {best} 0",
+        f"v {head} 0",
+    ):
         assert judge_answer(puzzle, instance, answer, lenient=True).score == 0, answer
 
 
@@ -144,7 +177,7 @@ def test_words_are_told_apart_in_any_case_and_hold_no_separators() -> None:
         assert all(word.isascii() for word in puzzle.caseless), puzzle.name
 
 
-# -- which answer counts ----------------------------------------------------------------------------------------------
+# -- which answer counts ---------------------------------------------------------------------------
 
 A, Z = OPENING, CLOSING
 
@@ -177,7 +210,9 @@ A, Z = OPENING, CLOSING
         (rf"\boxed{{7}}, between {A} and {Z}", None, "7"),
     ],
 )
-def test_the_last_complete_answer_counts(reply: str, strict: str | None, lenient: str | None) -> None:
+def test_the_last_complete_answer_counts(
+    reply: str, strict: str | None, lenient: str | None
+) -> None:
     assert find_answer(reply) == strict
     assert find_answer(reply, lenient=True) == lenient
 
@@ -207,13 +242,16 @@ def test_tags_may_be_others() -> None:
     tags, thoughts = ("[[", "]]"), ("<r>", "</r>")
     for lenient in (False, True):
         assert find_answer(f"{A}6{Z} [[7]]", lenient=lenient, tags=tags) == "7"
-        assert find_answer("[[7]]<r>[[6]]</r>", outside_thoughts=True, tags=tags, thoughts=thoughts) == "7"
+        assert (
+            find_answer("[[7]]<r>[[6]]</r>", outside_thoughts=True, tags=tags, thoughts=thoughts)
+            == "7"
+        )
     for wrong in (("", "x"), ("x", ""), ("|", "|")):
         with pytest.raises(ValueError, match="Tags are two different texts"):
             find_answer("7", tags=wrong)
 
 
-# -- what an answer says, by hand -------------------------------------------------------------------------------------
+# -- what an answer says, by hand ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -255,14 +293,20 @@ def test_tags_may_be_others() -> None:
 )
 def test_other_readings_are_not_tried(name: str, answer: str, right: bool) -> None:
     puzzle = puzzle_of(name, "easy")
-    instance = next(i for i in map(puzzle.generate, range(99)) if name != "Geometry-v0" or puzzle.solve(i).isdigit())
+    instance = next(
+        i
+        for i in map(puzzle.generate, range(99))
+        if name != "Geometry-v0" or puzzle.solve(i).isdigit()
+    )
     reply = answer.replace("X", puzzle.solve(instance))
     assert (judge_answer(puzzle, instance, reply, lenient=True).score == 1) == right
 
 
 @pytest.mark.parametrize("reply", ["1," * 4_900, "1\n" * 4_900])
 def test_far_too_many_items_make_no_lists(reply: str) -> None:
-    """Thousands of lists would set off the collection of garbage, which may take longer than all else."""
+    """Thousands of lists would set off the collection of garbage,
+    which may take longer than all else.
+    """
     puzzle = puzzle_of("Sudoku4-v0", "easy")
     assert puzzle.mend(reply).count("1") == 4_900
     instance = puzzle.generate(0)
@@ -290,7 +334,9 @@ def test_a_wrong_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_expression_may_be_written_as_in_print() -> None:
     puzzle = puzzle_of("Game24-v0", "easy")
-    instance = next(i for i in map(puzzle.generate, range(99)) if sorted(i.numbers.tolist()) == [2, 4, 8, 10])
+    instance = next(
+        i for i in map(puzzle.generate, range(99)) if sorted(i.numbers.tolist()) == [2, 4, 8, 10]
+    )
     printed = (
         "8 \u00d7 10 \u00f7 4 \u2212\u00a02",
         r"\(2+4+\left(8+10\right)\)",
@@ -304,9 +350,18 @@ def test_an_expression_may_be_written_as_in_print() -> None:
         "4 / (2 - 8 / 4 * 10 / 10) = 24",
         "4 = 4",
     )
-    assert [judge_answer(puzzle, instance, answer, lenient=True).score for answer in printed] == [0, 1, 1, 1]
-    assert [judge_answer(puzzle, instance, answer, lenient=True).score for answer in wrong] == [0] * len(wrong)
-    assert judge_answer(puzzle, instance, printed[0], lenient=True).reason == "the value is 18, not 24"
+    assert [judge_answer(puzzle, instance, answer, lenient=True).score for answer in printed] == [
+        0,
+        1,
+        1,
+        1,
+    ]
+    assert [judge_answer(puzzle, instance, answer, lenient=True).score for answer in wrong] == [
+        0
+    ] * len(wrong)
+    assert (
+        judge_answer(puzzle, instance, printed[0], lenient=True).reason == "the value is 18, not 24"
+    )
 
 
 def test_the_command_reads_leniently_on_request() -> None:
@@ -319,7 +374,7 @@ def test_the_command_reads_leniently_on_request() -> None:
     assert json.loads(result.output)["solved"]
 
 
-# -- hostile replies --------------------------------------------------------------------------------------------------
+# -- hostile replies -------------------------------------------------------------------------------
 
 MILLION = 1_000_000
 HOSTILE = {
@@ -358,13 +413,22 @@ HOSTILE = {
 
 @pytest.mark.parametrize("attack", HOSTILE)
 def test_a_hostile_reply_takes_no_time(attack: str) -> None:
-    names = ("Game24-v0", "Geometry-v0", "Sudoku4-v0", "RuleInduction-v0", "CipherKnownKey-v0", "Navigation-v0")
+    names = (
+        "Game24-v0",
+        "Geometry-v0",
+        "Sudoku4-v0",
+        "RuleInduction-v0",
+        "CipherKnownKey-v0",
+        "Navigation-v0",
+    )
     for puzzle in (puzzle_of(name, "easy") for name in names):
         instance = puzzle.generate(0)
         puzzle.verify(instance, puzzle.solve(instance))
         for lenient in (False, True):
             start = time.process_time()
-            verdict = judge_reply(puzzle, instance, HOSTILE[attack], lenient=lenient, outside_thoughts=True)
+            verdict = judge_reply(
+                puzzle, instance, HOSTILE[attack], lenient=lenient, outside_thoughts=True
+            )
             assert time.process_time() - start < MAX_READING_SECONDS, puzzle.name
             assert verdict.score == 0
             assert judge_reply(puzzle, instance, HOSTILE[attack], lenient=lenient).score == 0
@@ -374,7 +438,10 @@ def test_a_hostile_reply_takes_no_time(attack: str) -> None:
 def test_a_hostile_reply_is_scored_in_no_time(attack: str) -> None:
     row = PuzzleDataset("Sudoku4-v0", size=1)[0]
     score(row, "")
-    for reading in ({"lenient": True}, {"lenient": True, "outside_thoughts": True, "partial": True}):
+    for reading in (
+        {"lenient": True},
+        {"lenient": True, "outside_thoughts": True, "partial": True},
+    ):
         start = time.process_time()
         assert score(row, HOSTILE[attack], **reading) == 0  # type: ignore[arg-type]
         assert time.process_time() - start < MAX_READING_SECONDS

@@ -16,7 +16,9 @@ LADDER = {"Sudoku-v0": range(20, 50, 5)}
 
 
 class Learner:
-    """Solves a puzzle with a probability that falls with its difficulty and rises with its skill."""
+    """Solves a puzzle with a probability that falls
+    with its difficulty and rises with its skill.
+    """
 
     def __init__(self, skill: float) -> None:
         self.skill, self.luck = skill, random.Random(0)
@@ -38,7 +40,9 @@ def test_difficulty_follows_skill_up_and_down() -> None:
     levels, learner = Levels(LADDER, window=16), Learner(skill=35)
     tiers = play(levels, learner, 400)
     assert tiers[0] == 20
-    assert {30, 35} <= set(tiers[200:]) <= {30, 35, 40}, "it settles where about half of the replies are right"
+    assert {30, 35} <= set(tiers[200:]) <= {30, 35, 40}, (
+        "it settles where about half of the replies are right"
+    )
     assert all(abs(a - b) in (0, 5) for a, b in pairwise(tiers))
     changes = [at for at in range(1, 400) if tiers[at] != tiers[at - 1]]
     assert all(b - a >= 16 for a, b in pairwise(changes)), "a window at each level"
@@ -66,7 +70,9 @@ def test_late_reports_do_not_count() -> None:
     late = [levels.next_row()["metadata"]["row"] for _ in range(6)]
     for row_id in late:
         levels.report(row_id, 1.0)
-    assert levels.difficulty("Sudoku-v0") == 25, "replies to rows of the level before do not raise it again"
+    assert levels.difficulty("Sudoku-v0") == 25, (
+        "replies to rows of the level before do not raise it again"
+    )
     assert levels.recent == {"rlsuite/Sudoku-v0": []}
 
 

@@ -1,4 +1,6 @@
-"""The agent ``llm``: scripted models on a real server play puzzles and games, in one sitting and in several."""
+"""The agent ``llm``: scripted models on a real server play puzzles and games,
+in one sitting and in several.
+"""
 
 import asyncio
 import io
@@ -70,12 +72,16 @@ def question(request: Request) -> str:
 
 
 def model(server: ModelServer, **settings: Any) -> LanguageModel:
-    endpoint = {name: settings.pop(name) for name in ("input_price", "output_price") if name in settings}
+    endpoint = {
+        name: settings.pop(name) for name in ("input_price", "output_price") if name in settings
+    }
     at = Endpoint(model="toy/model:1", base_url=server.url, timeout=10.0, concurrency=8, **endpoint)
     return LanguageModel(endpoint=at, **{"episodes": EPISODES} | settings)
 
 
-def run_all(path: Path, player: LanguageModel, tasks: str = ",".join(PUZZLES), seeds: int = 2) -> Report:
+def run_all(
+    path: Path, player: LanguageModel, tasks: str = ",".join(PUZZLES), seeds: int = 2
+) -> Report:
     with OpenRun.open(path, plan("", tasks, seeds, "smoke", model=player)) as run, run.sitting():
         for event in in_process(run, player):
             assert event.kind != "failed", event.value
@@ -93,7 +99,7 @@ def play_one(server: ModelServer, game: Game) -> Transcript:
     return transcript
 
 
-# -- scores ----------------------------------------------------------------------------------------------------------
+# -- scores ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "c"), [(1, 0), (1, 1), (5, 0), (5, 2), (6, 5), (6, 6)])
@@ -118,7 +124,8 @@ def test_a_model_with_failed_cells_has_no_chances() -> None:
     measures = [("input_tokens", 1.0), ("output_tokens", 1.0), ("estimated", 0.0)]
     row = {"episode_seed": 1, "success": True, "measures": measures}
     schema = pa.schema([
-        ("episode_seed", pa.int64()), ("success", pa.bool_()), ("measures", pa.map_(pa.string(), pa.float64())),
+        ("episode_seed", pa.int64()), ("success", pa.bool_()),
+        ("measures", pa.map_(pa.string(), pa.float64())),
     ])  # fmt: skip
     settings = {"samples": 1, "one_shot": True, "lenient": False}
     cells = {seed: Cell("llm", task, seed) for seed in (0, 1)}
@@ -126,7 +133,9 @@ def test_a_model_with_failed_cells_has_no_chances() -> None:
         results=lambda: [SimpleNamespace(agent="llm", cell=cells[0])],
         read_episodes=lambda cell: pa.Table.from_pylist([row], schema),
         failures=lambda: [],
-        manifest=SimpleNamespace(models={"llm": {}}, references={task: {}}, hyperparameters={"llm": {task: settings}}),
+        manifest=SimpleNamespace(
+            models={"llm": {}}, references={task: {}}, hyperparameters={"llm": {task: settings}}
+        ),
     )
     assert [each.agent for each in passing(run)] == ["llm"]
     run.failures = lambda: [cells[1]]
@@ -181,8 +190,12 @@ def test_a_run_has_the_scores_that_the_replies_earn(
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=140))
     output = stream.getvalue()
-    assert re.search(r"SAT-v0 +llm.toy-model-1 .*0\.500 \[.*0\.800 \[.*0\.200 \[.*100 +10 +\$0\.018", output)
-    assert "0 is a random answer of the right format, 1 the exact solver" in " ".join(output.split())
+    assert re.search(
+        r"SAT-v0 +llm.toy-model-1 .*0\.500 \[.*0\.800 \[.*0\.200 \[.*100 +10 +\$0\.018", output
+    )
+    assert "0 is a random answer of the right format, 1 the exact solver" in " ".join(
+        output.split()
+    )
     write_html(report)
     page = (tmp_path / "report.html").read_text()
     assert "<h2>Language models</h2>" in page
@@ -196,7 +209,9 @@ def test_a_run_has_the_scores_that_the_replies_earn(
         f"{len(rows)} of {len(rows)}",
     )
     lines = file.read_text().splitlines()
-    forged = json.loads(lines[3]) | {"result": {"score": 0.75, "total_reward": 1.0, "success": True, "turns": 1}}
+    forged = json.loads(lines[3]) | {
+        "result": {"score": 0.75, "total_reward": 1.0, "success": True, "turns": 1}
+    }
     file.write_text("\n".join([*lines[:3], json.dumps(forged), *lines[4:]]) + "\n")
     assert rejudge_run(tmp_path, capsys) == (
         1,
@@ -215,7 +230,7 @@ def rejudge_run(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
     return int(left.value.code or 0), capsys.readouterr().out.partition(" transcripts")[0]
 
 
-# -- games -----------------------------------------------------------------------------------------------------------
+# -- games -----------------------------------------------------------------------------------------
 
 GUESSES = (
     "crane",
@@ -224,7 +239,9 @@ GUESSES = (
     "<think>crane?</think> <action>sound</action>",
     "x" * 2**20,
 )
-"""Replies to Wordle: a word, no word of the list, words of the list, a megabyte; then the model repeats the first."""
+"""Replies to Wordle: a word, no word of the list,
+words of the list, a megabyte; then the model repeats the first.
+"""
 
 
 def guess(request: Request) -> str:
@@ -248,11 +265,20 @@ def test_a_game_has_the_score_of_its_replies(tmp_path: Path) -> None:
     assert (each.form, each.best_trivial) == ("turns", None)
     rows = table(tmp_path)
     assert [row["episode_seed"] for row in rows] == [
-        seed for seed in evaluation_seeds(card("Wordle-v0"), 0, "smoke")[:EPISODES] for _ in range(2)
+        seed
+        for seed in evaluation_seeds(card("Wordle-v0"), 0, "smoke")[:EPISODES]
+        for _ in range(2)
     ]
     for row in rows:
-        session = by_hand(row["episode_seed"], lambda number: GUESSES[number % len(GUESSES)][-chat.LONGEST_REPLY :])
-        assert (row["return"], row["success"], row["length"]) == (session.total_reward, session.success, session.turns)
+        session = by_hand(
+            row["episode_seed"],
+            lambda number: GUESSES[number % len(GUESSES)][-chat.LONGEST_REPLY :],
+        )
+        assert (row["return"], row["success"], row["length"]) == (
+            session.total_reward,
+            session.success,
+            session.turns,
+        )
         assert row["score"] == pytest.approx(session.score)
         assert dict(row["measures"])["input_tokens"] == 100 * session.turns
     assert report.rows[0].scale == card("Wordle-v0").scale()
@@ -284,22 +310,41 @@ def test_tool_calls_good_and_bad_are_played_and_answered(calls: list[Any]) -> No
     with ModelServer(lambda request, before: completion(None, tool_calls=calls)) as server:
         transcript = play_one(server, Game(card("Wordle-v0").id, seed, tools=True))
         assert server.requests[0]["tools"] == begin("Wordle-v0", one_shot=False).tools
-        for request in server.requests[1:]:  # each call has one answer, in order, as every server demands
-            call_ids = [call["id"] for message in request["messages"] for call in message.get("tool_calls", ())]
-            answered_ids = [message["tool_call_id"] for message in request["messages"] if message["role"] == "tool"]
+        for request in server.requests[
+            1:
+        ]:  # each call has one answer, in order, as every server demands
+            call_ids = [
+                call["id"]
+                for message in request["messages"]
+                for call in message.get("tool_calls", ())
+            ]
+            answered_ids = [
+                message["tool_call_id"]
+                for message in request["messages"]
+                if message["role"] == "tool"
+            ]
             assert call_ids == answered_ids
     readable = calls if calls in (CALLS["good"], CALLS["two"]) else ()
     good = [json.loads(call["function"]["arguments"])["text"] for call in readable]
     session = by_hand(seed, lambda number: good[number % len(good)] if good else "")
-    assert transcript.result == (session.score, session.total_reward, session.success, session.turns)
+    assert transcript.result == (
+        session.score,
+        session.total_reward,
+        session.success,
+        session.turns,
+    )
     assert rejudge(Transcript.from_json(transcript.to_json())) == transcript.result
 
 
 def test_without_tools_a_call_is_no_reply() -> None:
     seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
-    with ModelServer(lambda request, before: completion("sound", tool_calls=CALLS["good"])) as server:
+    with ModelServer(
+        lambda request, before: completion("sound", tool_calls=CALLS["good"])
+    ) as server:
         transcript = play_one(server, Game(card("Wordle-v0").id, seed))
-    assert not any("tools" in request or "tool_calls" in str(request) for request in server.requests)
+    assert not any(
+        "tools" in request or "tool_calls" in str(request) for request in server.requests
+    )
     assert transcript.result.score == by_hand(seed, lambda number: "sound").score
 
 
@@ -308,16 +353,27 @@ def test_a_game_that_the_server_refuses_to_continue_is_played_to_its_end() -> No
     seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
 
     def script(request: Request, before: int) -> Answer:
-        return error(400, code="context_length_exceeded") if len(request["messages"]) > 6 else completion("sound")
+        return (
+            error(400, code="context_length_exceeded")
+            if len(request["messages"]) > 6
+            else completion("sound")
+        )
 
     with ModelServer(script) as server:
         transcript = play_one(server, Game(card("Wordle-v0").id, seed))
     num_replies = len(server.requests) - 1
     assert num_replies == 3
     session = by_hand(seed, lambda number: "sound" if number < num_replies else "")
-    assert transcript.result == (session.score, session.total_reward, session.success, session.turns)
+    assert transcript.result == (
+        session.score,
+        session.total_reward,
+        session.success,
+        session.turns,
+    )
     assert transcript.result.turns > num_replies
-    assert "context_length" in transcript.gave_up or "refuses this conversation" in transcript.gave_up
+    assert (
+        "context_length" in transcript.gave_up or "refuses this conversation" in transcript.gave_up
+    )
     assert rejudge(Transcript.from_json(transcript.to_json())) == transcript.result
 
 
@@ -352,18 +408,24 @@ def test_games_are_played_inside_a_running_loop() -> None:
         assert asyncio.run(notebook(game)).result == play_one(server, game).result
 
 
-# -- interruptions ---------------------------------------------------------------------------------------------------
+# -- interruptions ---------------------------------------------------------------------------------
 
 
-def test_a_resumed_run_repeats_nothing_and_has_the_same_table(solutions: dict[str, str], tmp_path: Path) -> None:
-    """The server refuses after some requests, again and again; a killed program left half a line."""
+def test_a_resumed_run_repeats_nothing_and_has_the_same_table(
+    solutions: dict[str, str], tmp_path: Path
+) -> None:
+    """The server refuses after some requests,
+    again and again; a killed program left half a line.
+    """
     left = 0
 
     def reply(request: Request) -> Answer:
         if "Wordle" in question(request):
             return completion(guess(request))
         good = len(question(request)) % 2
-        return completion(f"<answer>{solutions[question(request)] if good else 'no'}</answer>", usage=None)
+        return completion(
+            f"<answer>{solutions[question(request)] if good else 'no'}</answer>", usage=None
+        )
 
     def script(request: Request, before: int) -> Answer:
         nonlocal left
@@ -372,7 +434,9 @@ def test_a_resumed_run_repeats_nothing_and_has_the_same_table(solutions: dict[st
 
     def lines() -> list[str]:
         files = tmp_path.glob("parts/transcripts/*/*/*")
-        return [line for file in files for line in file.read_text().splitlines() if line.endswith("}")]
+        return [
+            line for file in files for line in file.read_text().splitlines() if line.endswith("}")
+        ]
 
     tasks = f"{PUZZLES[0]},Wordle-v0"
     with ModelServer(lambda request, before: reply(request)) as server:
@@ -389,20 +453,27 @@ def test_a_resumed_run_repeats_nothing_and_has_the_same_table(solutions: dict[st
                 refusals += 1
             assert len(lines()) > finished
             finished = len(lines())
-            last = max(tmp_path.glob("parts/transcripts/*/*/*"), key=lambda file: file.stat().st_mtime_ns)
+            last = max(
+                tmp_path.glob("parts/transcripts/*/*/*"), key=lambda file: file.stat().st_mtime_ns
+            )
             with last.open("a") as file:
                 file.write('{"game": {"task": "rlsuite/Wor')
     assert refusals > 1
     assert table(tmp_path / "parts") == table(tmp_path / "whole")
     assert len(lines()) == 2 * 2 * 2 * EPISODES  # nothing was lost or played twice
-    assert len(server.requests) - needed <= refusals * 8 * card("Wordle-v0").horizon  # the episodes in progress
+    # The episodes in progress.
+    assert len(server.requests) - needed <= refusals * 8 * card("Wordle-v0").horizon
 
 
 @pytest.mark.parametrize("half", ["{", '{"game": {"task": "rlsuite/Wor'])
 @pytest.mark.parametrize("num_lines", [0, 2])
-def test_half_a_line_that_a_killed_program_left_is_removed(tmp_path: Path, num_lines: int, half: str) -> None:
+def test_half_a_line_that_a_killed_program_left_is_removed(
+    tmp_path: Path, num_lines: int, half: str
+) -> None:
     with ModelServer(lambda request, before: completion("no")) as server:
-        first, second, third = (play_one(server, Game(card(PUZZLES[0]).id, seed, one_shot=True)) for seed in range(3))
+        first, second, third = (
+            play_one(server, Game(card(PUZZLES[0]).id, seed, one_shot=True)) for seed in range(3)
+        )
     path = tmp_path / "0.jsonl"
     path.write_text("".join(each.to_json() + "\n" for each in (first, second)[:num_lines]) + half)
     file = TranscriptFile(path)
@@ -424,20 +495,30 @@ def toy(server: ModelServer) -> tuple[str, ...]:
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from rlbench_suite.cli.evaluate import app; app()", *arguments]
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes ignore SIGINT
+    command = [
+        sys.executable,
+        "-c",
+        "from rlbench_suite.cli.evaluate import app; app()",
+        *arguments,
+    ]
+    # Background processes ignore SIGINT.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     finally:
         signal.signal(signal.SIGINT, handler)
 
 
-def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[str, str], tmp_path: Path) -> None:
+def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
+    solutions: dict[str, str], tmp_path: Path
+) -> None:
     server_is_slow = True
 
     def script(request: Request, before: int) -> Answer:
         slow = server_is_slow and list(solutions).index(question(request)) % EPISODES > 2
-        return completion(f"<answer>{solutions[question(request)]}</answer>", wait=60 if slow else 0)
+        return completion(
+            f"<answer>{solutions[question(request)]}</answer>", wait=60 if slow else 0
+        )
 
     with ModelServer(script) as server:
         arguments = (*toy(server), "--episodes", str(EPISODES), "--out", str(tmp_path / "run"))
@@ -450,7 +531,10 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[s
         os.kill(run.pid, signal.SIGINT)
         out, err = run.communicate(timeout=30)
         assert run.returncode == 130, err
-        assert "Interrupted: 0 of 1 cells are done and saved. Transcripts of finished episodes are kept, too. " in out
+        assert (
+            "Interrupted: 0 of 1 cells are done and saved. Transcripts of finished episodes "
+            "are kept, too. "
+        ) in out
         assert "Continue with: rlsuite-eval llm" in out
         assert "Traceback" not in out + err
 
@@ -462,11 +546,13 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[s
     assert [row["success"] for row in table(tmp_path / "run")] == [True] * EPISODES
 
 
-# -- the command -----------------------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
     """Run the program in this process: exit code, stdout, stderr."""
     monkeypatch.setattr(execution, "prepare_jax", lambda *_: None)
 
@@ -500,19 +586,23 @@ def test_wrong_arguments(call: Any, arguments: tuple[str, ...], words: str, tmp_
 
 def test_the_example_of_the_documentation(call: Any, tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples" / "scripted_model.py"
-    with subprocess.Popen([sys.executable, str(example), "0"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [sys.executable, str(example), "0"], stdout=subprocess.PIPE, text=True
+    ) as server:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
             code, out, err = call(
                 "llm", "scripted", "--base-url", url, "--suite", "TicTacToe-v0,Wordle-v0",
-                "--seeds", "2", "--episodes", "3", "--samples", "2", "--lenient", "--out", str(tmp_path),
+                "--seeds", "2", "--episodes", "3", "--samples", "2", "--lenient", "--out",
+                str(tmp_path),
             )  # fmt: skip
         finally:
             server.kill()
     assert (code, err) == (0, "")
-    assert "Answers were read leniently, formatted in another way than asked for: llm.scripted." in " ".join(
-        out.split()
+    assert (
+        "Answers were read leniently, formatted in another way than asked for: llm.scripted."
+        in " ".join(out.split())
     )
     page = (tmp_path / "report.html").read_text()
     assert "<td>one answer, lenient</td>" in page
@@ -528,7 +618,9 @@ def test_the_key_is_stored_nowhere(
     def script(request: Request, before: int) -> Answer:
         if not accepted:
             return error(401, "sk-very-secret is no key")
-        return completion(f"Your key is sk-very-secret. <answer>{solutions[question(request)]}</answer>")
+        return completion(
+            f"Your key is sk-very-secret. <answer>{solutions[question(request)]}</answer>"
+        )
 
     with ModelServer(script) as server:
         arguments = (*toy(server), "--episodes", "2", "--out", str(tmp_path))
@@ -539,17 +631,26 @@ def test_the_key_is_stored_nowhere(
         assert code == 0
     assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"
     assert "sk-very-secret" not in out + more + err
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"sk-very-secret" in path.read_bytes()]
+    assert not [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and b"sk-very-secret" in path.read_bytes()
+    ]
     assert read_manifest(tmp_path).models["llm.toy"].model == "toy"
 
 
-def test_runs_that_cannot_be_compared_are_not_mixed(solutions: dict[str, str], tmp_path: Path) -> None:
+def test_runs_that_cannot_be_compared_are_not_mixed(
+    solutions: dict[str, str], tmp_path: Path
+) -> None:
     with ModelServer(lambda request, before: completion("")) as server:
         run_all(tmp_path, model(server, episodes=1), PUZZLES[0], seeds=1)
         for settings, words in (
             ({"samples": 2}, "samples on rlsuite/SAT-v0 = 1, but now it is 2"),
             ({"lenient": True}, "lenient on rlsuite/SAT-v0 = False, but now it is True"),
-            ({"turns": True}, "one_shot on rlsuite/SAT-v0 = True, but now it is False|score of rlsuite/SAT-v0 = "),
+            (
+                {"turns": True},
+                "one_shot on rlsuite/SAT-v0 = True, but now it is False|score of rlsuite/SAT-v0 = ",
+            ),
         ):
             with pytest.raises(ValueError, match=words):
                 run_all(tmp_path, model(server, episodes=1, **settings), PUZZLES[0], seeds=1)

@@ -1,4 +1,6 @@
-"""Right, wrong and hostile replies of scripted models on a real server: what they score, strictly and leniently."""
+"""Right, wrong and hostile replies of scripted models on a real server:
+what they score, strictly and leniently.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +61,9 @@ WRONG: dict[str, Callable[[str], Any]] = {
     "no tags": lambda a: a,
     "a refusal": lambda a: "I cannot help with that.",
     "right, then wrong": lambda a: f"<answer>{a}</answer><answer>no</answer>",
-    "thousands of answers": lambda a: "".join(f"<answer>{word} x</answer>" for word in a.split() * 2000),
+    "thousands of answers": lambda a: "".join(
+        f"<answer>{word} x</answer>" for word in a.split() * 2000
+    ),
     "the tags only": lambda a: "<answer></answer>",
     "the prompt": lambda a: "Put your final answer between <answer> and </answer>.",
     "a claim": lambda a: '<answer>correct</answer> {"score": 1, "success": true, "done": true}',
@@ -71,7 +75,8 @@ WRONG: dict[str, Callable[[str], Any]] = {
     "a megabyte behind it": lambda a: f"<answer>{a}</answer>" + "z" * 2**20,
     "halves of characters": lambda a: "<answer>\ud800\udfff\ud800</answer>",
 }  # fmt: skip
-"""Replies that are wrong, or hostile. The last but one loses its beginning, and the answer with it."""
+"""Replies that are wrong, or hostile. The last but one loses its beginning, and the answer with it.
+"""
 
 
 def test_formats_of_right_and_wrong_answers() -> None:
@@ -79,10 +84,16 @@ def test_formats_of_right_and_wrong_answers() -> None:
     for task in PUZZLES:
         puzzle = puzzle_of(task)
         right = puzzle.solve(puzzle.generate(SEED, "test"))
-        replies = [form.format(a=right) for form in RIGHT] + [make(right) for make in WRONG.values()]
+        replies = [form.format(a=right) for form in RIGHT] + [
+            make(right) for make in WRONG.values()
+        ]
         games = [Game(card(task).id, SEED, number, one_shot=True) for number in range(len(replies))]
-        with ModelServer(lambda request, before, replies=replies: completion(replies[before])) as server:
-            transcripts = list(play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1)))
+        with ModelServer(
+            lambda request, before, replies=replies: completion(replies[before])
+        ) as server:
+            transcripts = list(
+                play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1))
+            )
         for number, transcript in enumerate(transcripts):
             assert transcript.game.sample == number
             assert transcript.result.score == (number < len(RIGHT)), (replies[number] or "")[:100]
@@ -108,17 +119,25 @@ def test_lenient_reading_is_for_those_who_ask_for_it() -> None:
     for task in PUZZLES:
         puzzle = puzzle_of(task)
         right = puzzle.solve(puzzle.generate(SEED, "test"))
-        replies = [form.format(a=right) for form in LENIENT] + [make(right) for make in WRONG.values()]
+        replies = [form.format(a=right) for form in LENIENT] + [
+            make(right) for make in WRONG.values()
+        ]
         games = [
             Game(card(task).id, SEED, number, one_shot=True, lenient=lenient)
             for number in range(len(replies))
             for lenient in (False, True)
         ]
-        with ModelServer(lambda request, before, replies=replies: completion(replies[before // 2])) as server:
-            transcripts = list(play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1)))
+        with ModelServer(
+            lambda request, before, replies=replies: completion(replies[before // 2])
+        ) as server:
+            transcripts = list(
+                play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1))
+            )
         for transcript in transcripts:
             game, success = transcript.game, transcript.result.success
-            assert success == (game.lenient and game.sample < len(LENIENT)), (replies[game.sample] or "")[:100]
+            assert success == (game.lenient and game.sample < len(LENIENT)), (
+                replies[game.sample] or ""
+            )[:100]
             assert rejudge(transcript) == transcript.result
 
 

@@ -1,4 +1,6 @@
-"""Partial credit: wrong answers earn less than right ones, and answers that took no thought earn nothing."""
+"""Partial credit: wrong answers earn less than right ones,
+and answers that took no thought earn nothing.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def test_nearly_right_answers_earn_more(card: TaskCard) -> None:
         separate = "" if " " not in best else " "
         right = best.replace("\n", " \n").split(separate) if separate else list(best)
         wrong = guess.replace("\n", " \n").split(separate) if separate else list(guess)
-        differing = [index for index in range(min(len(right), len(wrong))) if right[index] != wrong[index]]
+        differing = [
+            index for index in range(min(len(right), len(wrong))) if right[index] != wrong[index]
+        ]
         if len(right) == len(wrong) and differing:
             changed = list(right)
             changed[differing[0]] = wrong[differing[0]]

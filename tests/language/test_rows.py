@@ -33,7 +33,9 @@ def test_a_row_is_plain_and_scores_alike_after_json_and_arrow(card: TaskCard) ->
     row = PuzzleDataset(card.id, split="test", size=1, seed=2)[0]
     metadata = row["metadata"]
     assert tuple(metadata) == METADATA
-    assert {name: type(value) for name, value in metadata.items()} == dict.fromkeys(METADATA, str) | {
+    assert {name: type(value) for name, value in metadata.items()} == dict.fromkeys(
+        METADATA, str
+    ) | {
         "tier": float,
         "seed": int,
         "difficulty": float,
@@ -41,9 +43,16 @@ def test_a_row_is_plain_and_scores_alike_after_json_and_arrow(card: TaskCard) ->
     assert metadata["row"] == f"{card.id}/{puzzle.tier:g}/test/2"
     instance = puzzle.generate(2, "test")
     assert json.loads(metadata["instance"]) == puzzle.to_plain(instance)
-    assert metadata["canonical"] == hashlib.blake2b(puzzle.canonical(instance), digest_size=16).hexdigest()
+    assert (
+        metadata["canonical"]
+        == hashlib.blake2b(puzzle.canonical(instance), digest_size=16).hexdigest()
+    )
     replies = [row["answer"], puzzle.heuristic(instance), *puzzle.constants()[:1], "junk", ""]
-    for copy in (json.loads(json.dumps(row)), *through_arrow([row]), row | {"metadata": json.dumps(metadata)}):
+    for copy in (
+        json.loads(json.dumps(row)),
+        *through_arrow([row]),
+        row | {"metadata": json.dumps(metadata)},
+    ):
         for answer in replies:
             truth = puzzle.verify(instance, answer)
             assert verdict(copy, tagged(answer)) == truth
@@ -53,7 +62,9 @@ def test_a_row_is_plain_and_scores_alike_after_json_and_arrow(card: TaskCard) ->
 
 
 def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
-    """Struct columns of Arrow once filled absent fields with None, and rows of another tier had other shapes."""
+    """Struct columns of Arrow once filled absent fields with None,
+    and rows of another tier had other shapes.
+    """
     first, second = (PuzzleDataset("Sudoku4-v0", size=3), PuzzleDataset("SAT-v0", size=3))
     mixed = [*first, *second, *PuzzleDataset("SAT-v0", size=3, difficulty="hard")]
     for row in through_arrow(mixed):
@@ -75,8 +86,19 @@ def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
         ([{"role": "assistant", "content": None}], None),
         ([{"role": "assistant"}], None),
         ([{"role": "assistant", "content": []}], ""),
-        ([{"role": "assistant", "content": [{"type": "text", "text": "ye"}, {"type": "text", "text": "s"}]}], "yes"),
-        ([{"role": "assistant", "content": [{"type": "image_url", "image_url": "no"}, "yes"]}], "yes"),
+        (
+            [
+                {
+                    "role": "assistant",
+                    "content": [{"type": "text", "text": "ye"}, {"type": "text", "text": "s"}],
+                }
+            ],
+            "yes",
+        ),
+        (
+            [{"role": "assistant", "content": [{"type": "image_url", "image_url": "no"}, "yes"]}],
+            "yes",
+        ),
     ],
 )
 def test_the_last_message_of_the_assistant_counts(completion: Any, text: str | None) -> None:
@@ -84,12 +106,15 @@ def test_the_last_message_of_the_assistant_counts(completion: Any, text: str | N
 
 
 @pytest.mark.parametrize(
-    "completion", [5, 1.5, b"yes", {"role": "assistant"}, ["yes"], [{"role": "assistant", "content": 5}]]
+    "completion",
+    [5, 1.5, b"yes", {"role": "assistant"}, ["yes"], [{"role": "assistant", "content": 5}]],
 )
 def test_another_type_is_refused_by_name(completion: Any) -> None:
     data = PuzzleDataset("Sudoku4-v0", size=1)
     for call in (score, verdict):
-        with pytest.raises(TypeError, match=r"A completion is a str, .* got (int|float|bytes|dict|list): "):
+        with pytest.raises(
+            TypeError, match=r"A completion is a str, .* got (int|float|bytes|dict|list): "
+        ):
             call(data[0], completion)
     with pytest.raises(TypeError, match="A completion is a str"):
         data.score_answer(completion, data[0])
@@ -107,7 +132,9 @@ def test_chat_messages_score_like_their_text() -> None:
 
 def test_a_broken_row_is_refused_by_name() -> None:
     row = PuzzleDataset("Sudoku4-v0", size=1)[0]
-    with pytest.raises(ValueError, match=r"The metadata of a row have the keys row, id, .* got metadata None"):
+    with pytest.raises(
+        ValueError, match=r"The metadata of a row have the keys row, id, .* got metadata None"
+    ):
         verdict({"question": "", "answer": ""}, "")
     with pytest.raises(ValueError, match="got id, tier"):
         verdict(row | {"metadata": {"id": "rlsuite/Sudoku4-v0", "tier": 6.0}}, "")
@@ -120,8 +147,8 @@ def test_a_broken_row_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("instance", "[]"), ("instance", "null"), ("instance", None), ("instance", "[" * 100_000), ("id", None),
-        ("instance", '{"givens": 3}'), ("tier", [4]), ("tier", None),
+        ("instance", "[]"), ("instance", "null"), ("instance", None), ("instance", "[" * 100_000),
+        ("id", None), ("instance", '{"givens": 3}'), ("tier", [4]), ("tier", None),
     ],
 )  # fmt: skip
 def test_damaged_metadata_are_refused_by_name(name: str, value: Any) -> None:
@@ -140,16 +167,22 @@ def test_an_answer_of_another_kind_does_not_harm(answer: Any) -> None:
     best = tagged(row["answer"])
     wrong = row["answer"].replace("1", "2", 1)
     assert score(row | {"answer": answer}, best) == 1
-    assert verdict(row | {"answer": answer}, tagged(wrong), partial=True) == verdict(row, tagged(wrong), partial=True)
+    assert verdict(row | {"answer": answer}, tagged(wrong), partial=True) == verdict(
+        row, tagged(wrong), partial=True
+    )
 
 
 def test_an_answer_that_is_wrong_is_refused_where_it_would_give_credit() -> None:
-    """The solver does not look for another one: an instance that no generator has made may have none."""
+    """The solver does not look for another one:
+    an instance that no generator has made may have none.
+    """
     row = PuzzleDataset("Sudoku4-v0", size=3)[0]
     wrong = row["answer"].replace("1", "2", 1)
     row |= {"answer": "hello"}
     assert verdict(row, tagged(wrong)).score == 0
-    with pytest.raises(ValueError, match="the answer of the row, 'hello', does not solve its instance"):
+    with pytest.raises(
+        ValueError, match="the answer of the row, 'hello', does not solve its instance"
+    ):
         verdict(row, tagged(wrong), partial=True)
 
 
@@ -159,7 +192,7 @@ def test_the_instance_that_replies_share_cannot_be_changed() -> None:
         instance.givens[...] = 0
 
 
-# -- forged rows -------------------------------------------------------------------------------------------------------
+# -- forged rows -----------------------------------------------------------------------------------
 
 FORGED_NUMBERS = (-1, 0, 1, 2, 99, 2**31 - 1)
 MAX_SECONDS = 10
@@ -189,7 +222,10 @@ def filled(value: Any, number: int) -> Any:
 
 @pytest.mark.every_puzzle
 def test_a_forged_instance_is_judged_or_refused_soon(card: TaskCard) -> None:
-    """Each field in turn has the same number everywhere. A forged row never ends a trainer or a judge."""
+    """Each field in turn has the same number everywhere.
+
+    A forged row never ends a trainer or a judge.
+    """
     row = PuzzleDataset(card.id, split="test", size=1, seed=2)[0]
     instance = json.loads(row["metadata"]["instance"])
     for field in instance:

@@ -1,4 +1,6 @@
-"""Conversations: the same episode and score as the environment's, whatever a model writes around its actions."""
+"""Conversations: the same episode and score as the environment's,
+whatever a model writes around its actions.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def reference(session: EpisodeSession) -> Callable[[], np.ndarray]:
     def choose() -> np.ndarray:
         nonlocal memory
         task, state, params = session.task, session.view.episode.state, session.view.params
-        view = View(task.observation(state, key, params), task.action_mask(state, params), state, params)
+        view = View(
+            task.observation(state, key, params), task.action_mask(state, params), state, params
+        )
         action, memory = act(memory, view, key)
         return np.asarray(action)
 
@@ -87,10 +91,18 @@ def test_the_last_observation_under_a_time_limit_asks_for_nothing() -> None:
 
 @pytest.mark.parametrize(("name", "difficulty"), TEXTS)
 @pytest.mark.parametrize("history", ["delta", "full", "window"])
-def test_the_reference_scores_in_words_what_it_scores_in_numbers(name: str, difficulty: str, history: Any) -> None:
-    wrapped = ("{}", "I think so.\n<action>{}</action>", "<think>no: <action>x</action></think>\n{}")
+def test_the_reference_scores_in_words_what_it_scores_in_numbers(
+    name: str, difficulty: str, history: Any
+) -> None:
+    wrapped = (
+        "{}",
+        "I think so.\n<action>{}</action>",
+        "<think>no: <action>x</action></think>\n{}",
+    )
     for seed in range(3):
-        session = open_session(name, seed=seed, split="test", difficulty=difficulty, history=history, window=2)
+        session = open_session(
+            name, seed=seed, split="test", difficulty=difficulty, history=history, window=2
+        )
         plain = gymnasium.make(f"rlsuite/{name}", split="test", difficulty=difficulty)
         plain.reset(seed=seed)
         choose, total, info = reference(session), 0.0, {}
@@ -131,12 +143,22 @@ def test_a_puzzle_scores_as_its_verdict(card: TaskCard) -> None:
         for play, earns in (
             (lambda s: s.reply(f"So: {OPENING}{best}{CLOSING}"), 1.0),
             (lambda s: s.call("submit_answer", {"answer": best}), 1.0),
-            (lambda s: s.call("submit_answer", json.dumps({"answer": f" {OPENING}{best}{CLOSING}\n"})), 1.0),
+            (
+                lambda s: s.call(
+                    "submit_answer", json.dumps({"answer": f" {OPENING}{best}{CLOSING}\n"})
+                ),
+                1.0,
+            ),
             (lambda s: s.reply("I do not know."), 0.0),
         ):
             session = begin(card.id, seed=3, split="test", lenient=lenient)
             turn = play(session)
-            assert (session.score, turn.reward, turn.done, session.done) == (earns, earns, True, True), card.id
+            assert (session.score, turn.reward, turn.done, session.done) == (
+                earns,
+                earns,
+                True,
+                True,
+            ), card.id
             assert session.success == (earns == 1)
             assert turn.text.endswith(f" Score: {earns:g}.")
             with pytest.raises(RuntimeError, match="over"):
@@ -166,7 +188,9 @@ def test_an_unreadable_submission_may_be_repeated_and_a_judged_one_counts() -> N
 
 
 @pytest.mark.parametrize(("name", "difficulty"), TEXTS)
-def test_rules_are_said_once_and_the_format_again_only_after_an_error(name: str, difficulty: str) -> None:
+def test_rules_are_said_once_and_the_format_again_only_after_an_error(
+    name: str, difficulty: str
+) -> None:
     session = open_session(name, seed=0, difficulty=difficulty)
     how = session.task.how_to_act()
     assert session.task.rules() in session.system
@@ -216,7 +240,9 @@ def test_messages_are_what_a_chat_endpoint_takes() -> None:
 def test_a_window_keeps_the_last_turns_and_all_that_is_known() -> None:
     session = open_session("TwentyQuestions-v0", seed=0, history="window", window=2)
     questions = [
-        word for word in spell_actions(session.task.knowledge(session.view.params)) if not word.startswith("Is it a ")
+        word
+        for word in spell_actions(session.task.knowledge(session.view.params))
+        if not word.startswith("Is it a ")
     ]
     for question in questions[:4]:
         session.reply(question)
@@ -231,7 +257,9 @@ def test_a_window_keeps_the_last_turns_and_all_that_is_known() -> None:
 
 
 def test_history_says_everything_or_what_changed() -> None:
-    full, delta = (open_session("Wordle-v0", seed=0, history=history) for history in ("full", "delta"))
+    full, delta = (
+        open_session("Wordle-v0", seed=0, history=history) for history in ("full", "delta")
+    )
     for word in ("crane", "about"):
         texts = full.reply(word).text, delta.reply(word).text
     assert "C R A N E" in texts[0]
@@ -247,8 +275,20 @@ def test_history_says_everything_or_what_changed() -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        *("**forward**", "`forward`", "forward.", '"forward"', "```\nforward\n```", "Action: forward"),
-        *("**Action:** forward", "I walk.\n\nforward", "I walk:\n```\nforward\n```\nThat is all.", "\\boxed{forward}"),
+        *(
+            "**forward**",
+            "`forward`",
+            "forward.",
+            '"forward"',
+            "```\nforward\n```",
+            "Action: forward",
+        ),
+        *(
+            "**Action:** forward",
+            "I walk.\n\nforward",
+            "I walk:\n```\nforward\n```\nThat is all.",
+            "\\boxed{forward}",
+        ),
         "<action>`forward`</action>",
         "<action>**forward**.</action> That is it.",
     ],
@@ -304,7 +344,15 @@ def test_hostile_calls_play_the_noop() -> None:
         deep = {"contact": deep}
     for name in ("OfficeApps-v0", "TMaze-v0", "Sudoku4-v0"):
         begin(name, seed=0).reply("")  # compiles
-        for arguments in (deep, {"contact": {1, 2}}, "[" * 10_000, "[1]", "nonsense", {"text": 3}, {"x": "y" * 10**6}):
+        for arguments in (
+            deep,
+            {"contact": {1, 2}},
+            "[" * 10_000,
+            "[1]",
+            "nonsense",
+            {"text": 3},
+            {"x": "y" * 10**6},
+        ):
             for tool in ("contacts_get", "reply", "submit_answer", "a" * 10_000, "", "x\n\ud800"):
                 session = begin(name, seed=0)
                 began = time.process_time()
@@ -316,9 +364,13 @@ def test_hostile_calls_play_the_noop() -> None:
                 json.dumps(session.messages())
 
 
-@pytest.mark.parametrize("name", ["Vicsek-v0", "Hopper-v0", "Highway-v0", "PMSMTorque-v0", "Zebra-v0", "Maze-v0"])
+@pytest.mark.parametrize(
+    "name", ["Vicsek-v0", "Hopper-v0", "Highway-v0", "PMSMTorque-v0", "Zebra-v0", "Maze-v0"]
+)
 def test_a_session_says_what_the_text_view_shows(name: str) -> None:
-    """Replies that are no action play the no-op action; what has not changed at the beginning is not said again."""
+    """Replies that are no action play the no-op action;
+    what has not changed at the beginning is not said again.
+    """
     session, plain = open_session(f"rlsuite/{name}", seed=2), gymnasium.make(f"rlsuite/{name}")
     _, first = plain.reset(seed=2)
     assert session.score_so_far == first["score"]
@@ -329,15 +381,21 @@ def test_a_session_says_what_the_text_view_shows(name: str) -> None:
     _, _, terminated, truncated, info = plain.step(session.task.noop_action())
     assert (turn.done, session.score_so_far) == (terminated or truncated, info["score"])
     if not turn.done and "Not allowed" not in turn.text:
-        turn_text = session.task.describe_turn(before, session.view.episode.state, session.view.params)
+        turn_text = session.task.describe_turn(
+            before, session.view.episode.state, session.view.params
+        )
         assert turn_text in turn.text
         if type(session.task).describe_turn is Described.describe_turn:
-            assert session.task.describe(session.view.episode.state, session.view.params).endswith(turn_text)
+            assert session.task.describe(session.view.episode.state, session.view.params).endswith(
+                turn_text
+            )
 
 
 @pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
 def test_the_first_info_of_text_tasks_tells_nothing_of_the_instance(name: str) -> None:
-    """Whoever shows ``info`` to a model gives nothing away: it is the same for every instance of a tier."""
+    """Whoever shows ``info`` to a model gives nothing away:
+    it is the same for every instance of a tier.
+    """
     for difficulty in find_card(name).difficulties or (None,):
         env = gymnasium.make(f"rlsuite/{name}", difficulty=difficulty)
         infos = [env.reset(seed=seed)[1] for seed in range(40)]
@@ -367,13 +425,25 @@ def test_a_time_limit_is_named() -> None:
 
 
 def test_messages_of_other_clients_are_played() -> None:
-    content = [{"type": "text", "text": "I guess "}, {"type": "text", "text": "<action>crane</action>"}]
+    content = [
+        {"type": "text", "text": "I guess "},
+        {"type": "text", "text": "<action>crane</action>"},
+    ]
     session, expected = begin("Wordle-v0", seed=1), begin("Wordle-v0", seed=1)
-    assert session.play({"role": "assistant", "content": content}) == expected.reply("<action>crane</action>")
+    assert session.play({"role": "assistant", "content": content}) == expected.reply(
+        "<action>crane</action>"
+    )
     puzzle_session = begin("Sudoku4-v0")
     for call in ({}, {"id": "a"}, {"function": {}}, {"function": {"name": "x" * 10**6}}):
         if not puzzle_session.done:
-            assert len(puzzle_session.play({"role": "assistant", "content": None, "tool_calls": [call]}).text) < 500
+            assert (
+                len(
+                    puzzle_session.play(
+                        {"role": "assistant", "content": None, "tool_calls": [call]}
+                    ).text
+                )
+                < 500
+            )
 
 
 @pytest.mark.parametrize("task_id", ["Game24-v0", "Wordle-v0", "OfficeApps-v0"])
@@ -387,12 +457,16 @@ def test_a_forged_or_broken_message_is_a_reply_that_cannot_be_read(task_id: str)
         [{"function": {"name": 3, "arguments": 4}}],
     ):
         session = begin(task_id)
-        assert "Not understood" in session.play({"role": "assistant", "content": None, "tool_calls": calls}).text
+        assert (
+            "Not understood"
+            in session.play({"role": "assistant", "content": None, "tool_calls": calls}).text
+        )
         assert session.total_reward <= max(begin(task_id).reply("?").reward, 0)
     session = begin(task_id)
     session.play({"role": "tool", "tool_call_id": "call_1", "content": "Right. Score: 1."})
     assert not session.success
-    assert [message["role"] for message in session.messages()[-2:]] == ["assistant", "user"]  # no result of a tool
+    # No result of a tool.
+    assert [message["role"] for message in session.messages()[-2:]] == ["assistant", "user"]
 
 
 @pytest.mark.parametrize(
@@ -407,13 +481,20 @@ def test_ten_thousand_calls_at_once_earn_what_the_first_ones_do(
     task_id: str, tool: str, arguments: dict[str, str]
 ) -> None:
     session, alone = begin(task_id, seed=1), begin(task_id, seed=1)
-    call = {"id": "a", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+    call = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": tool, "arguments": json.dumps(arguments)},
+    }
     turn = session.play({"role": "assistant", "content": None, "tool_calls": [call] * 10_000})
     while not alone.done:
         alone.call(tool, arguments)
     assert turn.done
     assert (session.score, session.turns) == (alone.score, alone.turns)
-    assert session.messages_by_turn[-1][-1]["content"] == "The episode is over; this call was not made."
+    assert (
+        session.messages_by_turn[-1][-1]["content"]
+        == "The episode is over; this call was not made."
+    )
 
 
 @pytest.mark.parametrize("task_id", ["Game24-v0", "Wordle-v0", "OfficeApps-v0"])
@@ -424,8 +505,13 @@ def test_a_briefing_for_tools_names_the_tool_and_no_answer_tags(task_id: str) ->
         assert session.tools[0]["function"]["name"] in session.briefing
 
 
-@pytest.mark.parametrize("around", ["Action: `{}`", "**Action:** `{}`", "`{}`", "I look.\n\nAction: `{}`"])
+@pytest.mark.parametrize(
+    "around", ["Action: `{}`", "**Action:** `{}`", "`{}`", "I look.\n\nAction: `{}`"]
+)
 def test_a_label_and_marks_may_stand_together(around: str) -> None:
     session = begin("OfficeApps-v0", seed=3, lenient=True)
-    assert "calendar.list_day" in session.reply(around.format('calendar.list_day(day="wed")')).text.splitlines()[0]
+    assert (
+        "calendar.list_day"
+        in session.reply(around.format('calendar.list_day(day="wed")')).text.splitlines()[0]
+    )
     assert not session.view.remarks

@@ -34,10 +34,16 @@ def test_a_function_has_the_signature_and_docstring_of_its_schema() -> None:
     calls: list[tuple[str, dict[str, Any]]] = []
     move = function_of(MOVE, lambda name, arguments: calls.append((name, arguments)) or "ok")
     assert move(3) == move(event=3, place=None) == move(3, place="lab") == "ok"
-    assert calls == [("calendar.move", {"event": 3})] * 2 + [("calendar.move", {"event": 3, "place": "lab"})]
+    assert calls == [("calendar.move", {"event": 3})] * 2 + [
+        ("calendar.move", {"event": 3, "place": "lab"})
+    ]
     assert move.__name__ == "calendar_move"
     assert list(inspect.signature(move).parameters) == ["event", "place"]
-    assert get_type_hints(move) == {"event": int, "place": Optional[Literal["lab", "park"]], "return": str}  # noqa: UP045
+    assert get_type_hints(move) == {
+        "event": int,
+        "place": Optional[Literal["lab", "park"]],  # noqa: UP045
+        "return": str,
+    }
     assert inspect.getdoc(move) == (
         "Give an event another time.\n\nArgs:\n    event: id of an event\n    place: place\n\n"
         "Returns:\n    The result, or what was wrong with the call."
@@ -48,7 +54,10 @@ def test_a_function_has_the_signature_and_docstring_of_its_schema() -> None:
 
 def test_functions_of_all_tools_play_a_session() -> None:
     session = begin("OfficeApps-v0", seed=0)
-    functions = {f.__name__: f for f in (function_of(s, lambda n, a: session.call(n, a).text) for s in session.tools)}
+    functions = {
+        f.__name__: f
+        for f in (function_of(s, lambda n, a: session.call(n, a).text) for s in session.tools)
+    }
     assert len(functions) == len(COLUMN_APIS)
     assert '"api": "contacts.list"' in functions["contacts_list"]()
     assert "Not understood" in functions["contacts_get"](contact=77)
@@ -58,7 +67,13 @@ def test_functions_of_all_tools_play_a_session() -> None:
 
 def test_arguments_are_a_dict_or_its_json() -> None:
     assert read_arguments({"a": 1}) == read_arguments('{"a": 1}') == {"a": 1}
-    assert read_arguments("") == read_arguments(None) == read_arguments(" ") == read_arguments("{}") == {}
+    assert (
+        read_arguments("")
+        == read_arguments(None)
+        == read_arguments(" ")
+        == read_arguments("{}")
+        == {}
+    )
     for wrong in ("[1]", "1", "x", "[" * 100_000, [1]):
         with pytest.raises(ValueError, match="one JSON object"):
             read_arguments(wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A small run and its archive."""
+"""Small runs, their archives, and a stolen one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forgery import run_agents
+from forgery import Forgery, run_agents, stolen
 
 from rlbench_suite.leaderboard import site, submit
 from rlbench_suite.leaderboard.pack import pack
@@ -25,18 +25,28 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def toy_run(toys: Path, shelf: Path) -> Path:
     """Two agents on both toys, two seeds; not to be changed."""
-    return shelf / "run" if (shelf / "run").exists() else run_agents(shelf / "run", "toy,random", "toys", 2)
+    return (
+        shelf / "run"
+        if (shelf / "run").exists()
+        else run_agents(shelf / "run", "toy,random", "toys", 2)
+    )
 
 
 @pytest.fixture
 def wide_run(toys: Path, shelf: Path) -> Path:
     """The same agents with as many seeds as a rank needs; not to be changed."""
-    return shelf / "wide" if (shelf / "wide").exists() else run_agents(shelf / "wide", "toy,random", "toys", 5)
+    return (
+        shelf / "wide"
+        if (shelf / "wide").exists()
+        else run_agents(shelf / "wide", "toy,random", "toys", 5)
+    )
 
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are judged in this process: a new one takes seconds, and ``test_judging.py`` starts them."""
+    """Archives are judged in this process: a new one takes seconds,
+    and ``test_judging.py`` starts them.
+    """
 
     def open_up(path: Path) -> Contents | None:
         try:
@@ -50,10 +60,18 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts are kept in a folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
 def honest(toy_run: Path, shelf: Path, tmp_path: Path) -> Path:
     """The archive of agent ``toy``, as ``pack`` writes it; a copy of the test's own."""
     if not (shelf / "toy-v1.zip").exists():
-        pack(toy_run, Entry(name="toy", agent="toy", authors=("Ada Lovelace",)), shelf / "toy-v1.zip")
+        pack(
+            toy_run, Entry(name="toy", agent="toy", authors=("Ada Lovelace",)), shelf / "toy-v1.zip"
+        )
     return Path(shutil.copy(shelf / "toy-v1.zip", tmp_path))
 
 
@@ -67,3 +85,14 @@ def packed(wide_run: Path, tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / "packed" / f"{entry.title}.zip"
 
     return packed
+
+
+@pytest.fixture
+def theft(packed: Callable[..., Path], shelf: Path, tmp_path: Path) -> Path:
+    """An archive that an earlier judge ranked in its victim's place."""
+    if not (shelf / "six").exists():
+        run_agents(shelf / "six", "random", "toys", 6)
+    pack(shelf / "six", Entry(name="own", agent="random"), tmp_path / "own.zip")
+    path = stolen(tmp_path / "thief-v1.zip", Forgery(packed()), Forgery(tmp_path / "own.zip"))
+    assert verify(path).problems == ()
+    return path

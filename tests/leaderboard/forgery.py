@@ -34,7 +34,10 @@ def run_agents(path: Path, agents: str, suite: str, seeds: int) -> Path:
 
 
 class Forgery:
-    """An archive taken apart. ``claims`` is ``submission.json``; tables are read and written by task and cell."""
+    """An archive taken apart.
+
+    ``claims`` is ``submission.json``; tables are read and written by task and cell.
+    """
 
     def __init__(self, path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
@@ -50,21 +53,28 @@ class Forgery:
     def groups(self, kind: str, task: str = WALK) -> Groups:
         file = pq.ParquetFile(io.BytesIO(self.members[self.member(kind, task)]))
         tables = [file.read_row_group(i) for i in range(file.num_row_groups)]
-        return [{name: table[name].to_numpy().copy() for name in table.column_names} for table in tables]
+        return [
+            {name: table[name].to_numpy().copy() for name in table.column_names} for table in tables
+        ]
 
     def member(self, kind: str, task: str = WALK) -> str:
         return f"{kind}/{task.split('/')[1]}.parquet"
 
     def put(self, kind: str, groups: Groups, task: str = WALK) -> None:
         """Write a table as ``pack`` would; the digests of actions are claimed anew."""
-        fields = [pa.field(name, pa.from_numpy_dtype(v.dtype), nullable=False) for name, v in groups[0].items()]
+        fields = [
+            pa.field(name, pa.from_numpy_dtype(v.dtype), nullable=False)
+            for name, v in groups[0].items()
+        ]
         data = write_table(pa.schema(fields), [list(group.values()) for group in groups])
         self.members[self.member(kind, task)] = data
         if kind == "actions":
             for cell, group in zip(self.task(task)["cells"], groups, strict=False):
                 cell["actions"] = fingerprint(list(group.values()))
 
-    def change(self, kind: str, column: str, row: int, value: Any, task: str = WALK, seed: int = 0) -> None:
+    def change(
+        self, kind: str, column: str, row: int, value: Any, task: str = WALK, seed: int = 0
+    ) -> None:
         groups = self.groups(kind, task)
         groups[seed][column][row] = value
         self.put(kind, groups, task)
@@ -73,17 +83,28 @@ class Forgery:
         """Claim the means that the claimed episodes have, so that nothing but a replay can tell."""
         for claim in self.claims["tasks"]:
             task = registry.card(claim["task"]).build()
-            for cell, group in zip(claim["cells"], self.groups("episodes", claim["task"]), strict=True):
-                totals = np.stack([v for name, v in group.items() if name.startswith("return_")], axis=-1)
-                returns = np.asarray(scalar_return(task, totals if task.reward_space.shape else totals[:, 0]))
+            for cell, group in zip(
+                claim["cells"], self.groups("episodes", claim["task"]), strict=True
+            ):
+                totals = np.stack(
+                    [v for name, v in group.items() if name.startswith("return_")], axis=-1
+                )
+                returns = np.asarray(
+                    scalar_return(task, totals if task.reward_space.shape else totals[:, 0])
+                )
                 cell["mean_return"] = returns.mean()
                 cell["score"] = np.mean([task.card.normalise(value) for value in returns.tolist()])
                 cell["success_rate"] = group["success"].mean()
                 cell["mean_length"] = group["length"].mean()
                 cell["mean_cost"] = group["cost"].mean()
             claim["score"] = np.mean([cell["score"] for cell in claim["cells"]])
-        scores = {claim["task"]: [cell["score"] for cell in claim["cells"]] for claim in self.claims["tasks"]}
-        self.claims["iqm"], self.claims["mean"] = (f(scores, replicates=1).point for f in (iqm, mean))
+        scores = {
+            claim["task"]: [cell["score"] for cell in claim["cells"]]
+            for claim in self.claims["tasks"]
+        }
+        self.claims["iqm"], self.claims["mean"] = (
+            f(scores, replicates=1).point for f in (iqm, mean)
+        )
 
     def write(self, path: Path) -> Path:
         self.members["submission.json"] = json.dumps(self.claims).encode()
@@ -93,3 +114,17 @@ class Forgery:
         with path.open("wb") as file:
             write_archive(file, iter(self.members.items()))
         return path
+
+
+def stolen(path: Path, victim: Forgery, more: Forgery) -> Path:
+    """The victim's archive, with a seed of its thief's added,
+    an action changed and an older date.
+    """
+    victim.claims["entry"] |= {"name": "thief", "authors": ["Mallory"]}
+    victim.claims["created"] = "2020-01-01T00:00:00Z"
+    for task in (WALK, DRIFT):
+        for kind in ("episodes", "actions"):
+            victim.put(kind, [*victim.groups(kind, task), more.groups(kind, task)[5]], task)
+        victim.task(task)["cells"].append(more.cell(5, task))
+    victim.settle()
+    return victim.write(path)

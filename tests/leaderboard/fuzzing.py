@@ -1,6 +1,8 @@
-"""Archives with bytes flipped at random places, and a program that verifies many in turn until one ends it.
+"""Archives with bytes flipped at random places,
+and a program that verifies many in turn until one ends it.
 
-``python fuzzing.py FOLDER FIRST`` verifies the archives of a folder from number FIRST on, a line each on stdout.
+``python fuzzing.py FOLDER FIRST`` verifies the archives of a folder from number FIRST on, a line
+each on stdout.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from forgery import Forgery
 
 
 def damage(honest: Path, seed: int) -> tuple[str, bytes]:
-    """The archive with one to three bytes changed, and where: in the zip, the claims, or a table (often its footer)."""
+    """The archive with one to three bytes changed, and where:
+    in the zip, the claims, or a table (often its footer).
+    """
     dice = random.Random(seed)
     forged = Forgery(honest)
     place = dice.choice(["zip", "submission.json", "table", "footer", "footer"])
@@ -21,7 +25,11 @@ def damage(honest: Path, seed: int) -> tuple[str, bytes]:
         data = bytearray(honest.read_bytes())
         _flip(data, dice, dice.choice([0, len(data) - 400]))
         return place, bytes(data)
-    name = place if place == "submission.json" else dice.choice([n for n in forged.members if n.endswith(".parquet")])
+    name = (
+        place
+        if place == "submission.json"
+        else dice.choice([n for n in forged.members if n.endswith(".parquet")])
+    )
     data = bytearray(forged.members[name])
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     _flip(data, dice, footer if place == "footer" else 0)
@@ -34,7 +42,9 @@ def damage(honest: Path, seed: int) -> tuple[str, bytes]:
 
 def _flip(data: bytearray, dice: random.Random, first: int) -> None:
     for _ in range(dice.choice([1, 1, 2, 3])):
-        data[dice.randrange(first, len(data))] ^= dice.choice([1 << dice.randrange(8), dice.randrange(1, 256)])
+        data[dice.randrange(first, len(data))] ^= dice.choice(
+            [1 << dice.randrange(8), dice.randrange(1, 256)]
+        )
 
 
 def main() -> None:

@@ -101,8 +101,11 @@ def bomb(path: Path) -> bytes:
     return file.getvalue()
 
 
-def by_hand(path: Path, behind: bytes = b"", comment: bytes = b"", wrong: int = 0, name: bytes = b"") -> bytes:
-    """The archive written byte by byte, the first member with something that a reader may pass over.
+def by_hand(
+    path: Path, behind: bytes = b"", comment: bytes = b"", wrong: int = 0, name: bytes = b""
+) -> bytes:
+    """The archive written byte by byte,
+    the first member with something that a reader may pass over.
 
     Args:
         path: the archive.
@@ -119,9 +122,15 @@ def by_hand(path: Path, behind: bytes = b"", comment: bytes = b"", wrong: int = 
         numbers = (20, 0, 8, 0, 33, zlib.crc32(data), len(packed))
         true, local = member.encode(), name if odd and name else member.encode()
         note, size, place = comment * odd, len(data) + wrong * odd, len(members)
-        members += struct.pack("<4s5H3L2H", b"PK\3\4", *numbers, size, len(local), 0) + local + packed
+        members += (
+            struct.pack("<4s5H3L2H", b"PK\3\4", *numbers, size, len(local), 0) + local + packed
+        )
         lengths = (len(true), 0, len(note), 0, 0, 0o100644 << 16, place)
-        directory += struct.pack("<4s6H3L5H2L", b"PK\1\2", 0x314, *numbers, len(data), *lengths) + true + note
+        directory += (
+            struct.pack("<4s6H3L5H2L", b"PK\1\2", 0x314, *numbers, len(data), *lengths)
+            + true
+            + note
+        )
     count = len(contents)
     end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(directory), len(members), 0)
     return members + directory + end
@@ -149,24 +158,39 @@ ZIPS: dict[str, tuple[Callable[[Path], bytes], str]] = {
     "truncated": (lambda p: p.read_bytes()[:-30], "cut short"),
     "half": (lambda p: p.read_bytes()[:5000], "cut short"),
     "something after the end": (lambda p: p.read_bytes() + b"#!/bin/sh", "something after its end"),
-    "something before the beginning": (lambda p: b"#!/bin/sh\n" + p.read_bytes(), "directory that is not at its end"),
+    "something before the beginning": (
+        lambda p: b"#!/bin/sh\n" + p.read_bytes(),
+        "directory that is not at its end",
+    ),
     "comment": (lambda p: p.read_bytes()[:-2] + b"\x03\x00abc", "is not a zip"),
     "symbolic link": (lambda p: rezip(p, symlink), "is not a plain file"),
     "extra fields": (lambda p: rezip(p, extra), "belong to no member"),
-    "another compression": (lambda p: rezip(p, lambda _: None, compression=zipfile.ZIP_LZMA), "than deflate"),
+    "another compression": (
+        lambda p: rezip(p, lambda _: None, compression=zipfile.ZIP_LZMA),
+        "than deflate",
+    ),
     "streamed": (streamed, "streamed"),
     "encrypted": (flagged, "encrypted"),
     "name twice": (duplicated, "submission.json twice"),
     "overlapping members": (overlapping, "belong to no member"),
     "size that lies": (lying_size, "differs from the zip"),
-    "bytes behind the compressed data": (lambda p: by_hand(p, behind=b"code" * 10), "end at another place"),
-    "many bytes behind the data": (lambda p: by_hand(p, behind=b"code" * 10**6), "it holds more than these"),
+    "bytes behind the compressed data": (
+        lambda p: by_hand(p, behind=b"code" * 10),
+        "end at another place",
+    ),
+    "many bytes behind the data": (
+        lambda p: by_hand(p, behind=b"code" * 10**6),
+        "it holds more than these",
+    ),
     "field of the local header": (with_hidden_field, "differs from the zip"),
     "local size that lies": (lambda p: by_hand(p, wrong=1), "differs from the zip"),
     "local name that lies": (lambda p: by_hand(p, name=b"Submission.json"), "differs from the zip"),
     "comment on a member": (lambda p: by_hand(p, comment=b"code"), "belong to no member"),
     "bomb": (bomb, "inflates to 300,000,000 bytes; at most"),
-    "flipped bit": (lambda p: bytes([*(d := p.read_bytes())[:2000], d[2000] ^ 1, *d[2001:]]), "damaged"),
+    "flipped bit": (
+        lambda p: bytes([*(d := p.read_bytes())[:2000], d[2000] ^ 1, *d[2001:]]),
+        "damaged",
+    ),
 }
 
 
@@ -187,7 +211,9 @@ def test_members_that_inflate_to_too_much_together_are_not_inflated(
     monkeypatch.setattr(archives, "MAX_INFLATED", 5000)
     monkeypatch.setattr(archives.Archive, "read", None)  # nothing is inflated
     (problem,) = verify(honest).problems
-    assert re.fullmatch(r"The members inflate to [\d,]+ bytes in all; at most 5,000 are allowed\.", problem)
+    assert re.fullmatch(
+        r"The members inflate to [\d,]+ bytes in all; at most 5,000 are allowed\.", problem
+    )
 
 
 def test_too_large_a_file_is_not_opened(honest: Path, monkeypatch: pytest.MonkeyPatch):

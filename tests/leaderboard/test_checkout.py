@@ -1,4 +1,6 @@
-"""Submissions to the checkout of a git repository: the archive and the log are committed, and nothing else."""
+"""Submissions to the checkout of a git repository:
+the archive and the log are committed, and nothing else.
+"""
 
 import subprocess
 from pathlib import Path
@@ -20,7 +22,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def git(where: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
+    identity = (
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    )
     command = ["git", *identity, "-C", str(where), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -30,7 +39,11 @@ def checkout(tmp_path: Path) -> Path:
     path = tmp_path / "checkout"
     path.mkdir()
     git(path, "init", "--quiet")
-    for name, value in {"user.name": "Ada", "user.email": "ada@example.org", "commit.gpgsign": "false"}.items():
+    for name, value in {
+        "user.name": "Ada",
+        "user.email": "ada@example.org",
+        "commit.gpgsign": "false",
+    }.items():
         git(path, "config", name, value)
     (path / "README").write_text("ours")
     git(path, "add", "README")
@@ -46,11 +59,15 @@ def test_in_a_checkout_the_archive_alone_is_committed(honest: Path, checkout: Pa
     assert git(checkout, "log", "--format=%an %s", "-1").strip() == "Ada Submission toy-v1"
     committed = git(checkout, "show", "--name-only", "--format=").split()
     assert committed == ["submissions/log.jsonl", "submissions/toy-v1.zip"]
-    assert git(checkout, "status", "--porcelain").split("\n")[:-1] == ["M  README"]  # still staged, not committed
+    # Still staged, not committed.
+    assert git(checkout, "status", "--porcelain").split("\n")[:-1] == ["M  README"]
 
 
 def test_a_folder_of_a_checkout_is_taken_as_it_is(honest: Path, checkout: Path):
-    assert submit(honest, checkout / "results" / "2026")[0] == checkout / "results" / "2026" / "toy-v1.zip"
+    assert (
+        submit(honest, checkout / "results" / "2026")[0]
+        == checkout / "results" / "2026" / "toy-v1.zip"
+    )
     committed = git(checkout, "show", "--name-only", "--format=").split()
     assert committed == ["results/2026/log.jsonl", "results/2026/toy-v1.zip"]
 
@@ -67,7 +84,9 @@ def test_where_git_refuses_the_checkout_stays_as_it_was(honest: Path, checkout: 
 
 
 @pytest.mark.filterwarnings("ignore")  # of JAX about forks: the copies do not compute
-@pytest.mark.parametrize("place", ["before the log", "after the log", "before the commit", "after the commit"])
+@pytest.mark.parametrize(
+    "place", ["before the log", "after the log", "before the commit", "after the commit"]
+)
 def test_a_submission_that_is_killed_is_finished_by_the_same_command(
     place: str, honest: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +120,8 @@ def test_a_submission_that_is_killed_is_finished_by_the_same_command(
     folder = checkout / "submissions"
     assert git(checkout, "log", "--format=%s").splitlines() == ["Submission toy-v1", "begin"]
     assert git(checkout, "status", "--porcelain").split("\n")[:-1] == ["M  README"]
-    assert [(arrival.archive, arrival.sha256) for arrival in read_log(folder)] == [("toy-v1.zip", verdict.sha256)]
+    assert [(arrival.archive, arrival.sha256) for arrival in read_log(folder)] == [
+        ("toy-v1.zip", verdict.sha256)
+    ]
     assert (folder / "toy-v1.zip").read_bytes() == honest.read_bytes()
     assert sorted(path.name for path in folder.iterdir()) == ["log.jsonl", "toy-v1.zip"]

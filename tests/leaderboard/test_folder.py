@@ -1,4 +1,6 @@
-"""Directories that others can write to: what lies in them without ``submit`` takes nothing from those who used it."""
+"""Directories that others can write to:
+what lies in them without ``submit`` takes nothing from those who used it.
+"""
 
 import json
 import os
@@ -29,16 +31,23 @@ def ranked(site: Site) -> list[str]:
     return [place.standing.title for place in board.ranking]
 
 
-def test_of_names_that_differ_in_capital_letters_the_first_in_the_log_wins(packed: Callable[..., Path], tmp_path: Path):
+def test_of_names_that_differ_in_capital_letters_the_first_in_the_log_wins(
+    packed: Callable[..., Path], tmp_path: Path
+):
     folder = submit(packed(authors=ADA), tmp_path / "subs")[0].parent
-    shutil.copy(packed("random", name="TOY", authors=MALLORY), folder)  # TOY stands before toy in every order of names
+    # TOY stands before toy in every order of names.
+    shutil.copy(packed("random", name="TOY", authors=MALLORY), folder)
     built = build(folder, tmp_path / "site")
     assert ranked(built) == ["toy-v1"]
     assert "Another archive of TOY-v1 arrived first" in built.refused["TOY-v1.zip"][0]
 
 
-def mixed(packed: Callable[..., Path], path: Path, name: str, authors: tuple[str, ...], version: int = 1) -> Path:
-    """The walk of ``toy`` and the drift of ``random``: of either one task, which is not most of its episodes."""
+def mixed(
+    packed: Callable[..., Path], path: Path, name: str, authors: tuple[str, ...], version: int = 1
+) -> Path:
+    """The walk of ``toy`` and the drift of ``random``:
+    of either one task, which is not most of its episodes.
+    """
     forged, filler = Forgery(packed()), Forgery(packed("random"))
     forged.claims["entry"] |= {"name": name, "authors": [*authors], "version": version}
     tasks = forged.claims["tasks"]
@@ -50,9 +59,16 @@ def mixed(packed: Callable[..., Path], path: Path, name: str, authors: tuple[str
 
 
 def odd_entries(folder: Path, archive: Path) -> set[str]:
-    """Everything that may be called .zip and is no plain file; gives the names as they are to be shown."""
+    """Everything that may be called .zip and is no plain file;
+    gives the names as they are to be shown.
+    """
     (folder / "folder-v1.zip").mkdir()
-    links = {"dangling": "/nonexistent", "loop": "loop-v1.zip", "zero": "/dev/zero", "memory": "/proc/self/mem"}
+    links = {
+        "dangling": "/nonexistent",
+        "loop": "loop-v1.zip",
+        "zero": "/dev/zero",
+        "memory": "/proc/self/mem",
+    }
     for name, target in {**links, "outside": str(archive)}.items():
         os.symlink(target, folder / f"{name}-v1.zip")
     os.mkfifo(folder / "pipe-v1.zip")
@@ -68,7 +84,10 @@ def odd_entries(folder: Path, archive: Path) -> set[str]:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without pipes in directories")
 def test_what_is_no_plain_file_is_refused_by_name_and_the_others_are_judged(
-    packed: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    packed: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ):
     folder = submit(packed(), tmp_path / "subs")[0].parent
     names = odd_entries(folder, packed("random", name="outside"))
@@ -104,15 +123,22 @@ def test_file_names_are_told_apart_when_escaped():
     assert folders.escaped("Ä\u202e") == "Ä\\u202e"
 
 
-def test_a_name_squatted_without_submit_stays_its_owners(packed: Callable[..., Path], tmp_path: Path):
+def test_a_name_squatted_without_submit_stays_its_owners(
+    packed: Callable[..., Path], tmp_path: Path
+):
     folder = submit(packed(authors=ADA), tmp_path / "subs")[0].parent
     shutil.copy(packed("random", name="toy", version=7, authors=MALLORY), folder)
-    place, _ = submit(mixed(packed, tmp_path / "new.zip", "toy", ADA, version=2), folder, confirm_authors=True)
+    place, _ = submit(
+        mixed(packed, tmp_path / "new.zip", "toy", ADA, version=2), folder, confirm_authors=True
+    )
     assert place.name == "toy-v2.zip"
     built = build(folder, tmp_path / "site")  # the log has the squatter, before the new version
     assert {e.title: e.unranked for e in built.entries} == {
         "toy-v1": "superseded by toy-v2",
-        "toy-v7": "has the name of toy-v1, and the board's maintainer has not confirmed that its authors sent it",
+        "toy-v7": (
+            "has the name of toy-v1, and the board's maintainer has not confirmed that its authors "
+            "sent it"
+        ),
         "toy-v2": None,
     }
 
@@ -120,7 +146,9 @@ def test_a_name_squatted_without_submit_stays_its_owners(packed: Callable[..., P
 def test_a_name_without_authors_has_no_later_version(packed: Callable[..., Path], tmp_path: Path):
     folder = submit(packed(), tmp_path / "subs")[0].parent
     second = packed("random", name="toy", version=2, authors=MALLORY)
-    with pytest.raises(ValueError, match=r"toy-v1 in .* names no authors, so it has no later version"):
+    with pytest.raises(
+        ValueError, match=r"toy-v1 in .* names no authors, so it has no later version"
+    ):
         submit(second, folder)
     shutil.copy(second, folder)
     assert ranked(build(folder, tmp_path / "site")) == ["toy-v1"]
@@ -134,17 +162,28 @@ def test_numbers_of_the_page_are_json(packed: Callable[..., Path], tmp_path: Pat
     folder = submit(forged.write(tmp_path / "long.zip"), tmp_path / "subs")[0].parent
     build(folder, tmp_path / "site")
     text = (tmp_path / "site" / "results.json").read_text()
-    assert json.loads(text, parse_constant=pytest.fail)["entries"][0]["training"][WALK]["seconds"] == 2e9
+    assert (
+        json.loads(text, parse_constant=pytest.fail)["entries"][0]["training"][WALK]["seconds"]
+        == 2e9
+    )
 
 
-def test_a_task_played_with_the_episodes_of_another_entry_is_in_no_ranking(packed: Callable[..., Path], tmp_path: Path):
+def test_a_task_played_with_the_episodes_of_another_entry_is_in_no_ranking(
+    packed: Callable[..., Path], tmp_path: Path
+):
     folder = submit(packed("random", authors=ADA), tmp_path / "subs")[0].parent
     submit(mixed(packed, tmp_path / "new.zip", "thief", MALLORY), folder)
     built = build(folder, tmp_path / "site")
     (board,) = [board for board in built.boards if board.suite == "toys"]
-    reason = "plays the episodes of random-v1, which arrived first, on ToyDrift-v0 (250 episodes are equal)"
+    reason = (
+        "plays the episodes of random-v1, which arrived first, on ToyDrift-v0 (250 episodes are "
+        "equal)"
+    )
     assert board.unranked == {"thief-v1": reason}
-    assert "which arrived first, on ToyDrift-v0" in (tmp_path / "site" / "entries" / "thief-v1.html").read_text()
+    assert (
+        "which arrived first, on ToyDrift-v0"
+        in (tmp_path / "site" / "entries" / "thief-v1.html").read_text()
+    )
 
 
 def test_episodes_that_all_who_play_best_share_are_no_copies():
@@ -153,7 +192,10 @@ def test_episodes_that_all_who_play_best_share_are_no_copies():
     best = {cell: "ab" * (DIGITS // 2) * 100}
     assert copied_tasks(alone, alone) == {cell[0]: 100}
     assert copied_tasks(best, best) == {}
-    few = {cell: alone[cell][: DIGITS * (LEAST_TELLING - 1)] + best[cell][DIGITS * (LEAST_TELLING - 1) :]}
+    few = {
+        cell: alone[cell][: DIGITS * (LEAST_TELLING - 1)]
+        + best[cell][DIGITS * (LEAST_TELLING - 1) :]
+    }
     assert copied_tasks(few, few) == {}
     half = {cell: alone[cell][: DIGITS * 50] + best[cell][DIGITS * 50 :]}
     assert copied_tasks(alone, half) == {}

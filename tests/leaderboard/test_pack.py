@@ -23,7 +23,9 @@ def test_a_part_of_a_run_can_be_packed(toy_run: Path, tmp_path: Path):
 
 
 def test_one_agent_is_chosen(toy_run: Path):
-    with pytest.raises(ValueError, match=r"several agents \(toy, random\); choose one with --agent"):
+    with pytest.raises(
+        ValueError, match=r"several agents \(toy, random\); choose one with --agent"
+    ):
         choose_agent(toy_run, None)
     with pytest.raises(ValueError, match="Did you mean 'toy'"):
         choose_agent(toy_run, "tyo")
@@ -42,7 +44,9 @@ def test_unfinished_and_damaged_runs_are_not_packed(toy_run: Path, tmp_path: Pat
     with pytest.raises(ValueError, match="damaged"):
         pack(run, entry, tmp_path / "a.zip")
     shutil.rmtree(cell)
-    with pytest.raises(ValueError, match=f"lacks toy on {WALK}, seed 1; finish it with rlsuite-eval --resume"):
+    with pytest.raises(
+        ValueError, match=f"lacks toy on {WALK}, seed 1; finish it with rlsuite-eval --resume"
+    ):
         pack(run, entry, tmp_path / "a.zip")
     with pytest.raises(ValueError, match="not a run directory"):
         pack(tmp_path, entry, tmp_path / "a.zip")
@@ -53,8 +57,13 @@ def test_unfinished_and_damaged_runs_are_not_packed(toy_run: Path, tmp_path: Pat
 def test_a_task_with_settings_of_its_own_is_not_packed(toy_run: Path, tmp_path: Path):
     run = Path(shutil.copytree(toy_run, tmp_path / "run"))
     text = (run / "manifest.json").read_text()
-    (run / "manifest.json").write_text(text.replace('"rlsuite/ToyWalk-v0"', '"rlsuite/SAT-v0?difficulty=hard"'))
-    with pytest.raises(ValueError, match=r"as they are registered, and rlsuite/SAT-v0\?difficulty=hard has settings"):
+    (run / "manifest.json").write_text(
+        text.replace('"rlsuite/ToyWalk-v0"', '"rlsuite/SAT-v0?difficulty=hard"')
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"as they are registered, and rlsuite/SAT-v0\?difficulty=hard has settings",
+    ):
         pack(run, Entry(name="toy", agent="toy"), tmp_path / "a.zip")
 
 

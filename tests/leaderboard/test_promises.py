@@ -29,6 +29,9 @@ def test_limits_are_those_of_the_code():
         f"{LIMITS.output // MIB} MiB of findings, {child._LARGEST_FILE // GIB} GiB for a file",
         f"{verify.MAX_PROBLEMS} faults in a verdict",
         f"{archive.MAX_ARCHIVE // GIB} GiB an archive, {archive.MAX_INFLATED // GIB} GiB inflated",
-        f"{schema.MAX_JSON // MIB} MiB of JSON, {schema.MAX_TASKS:,} tasks, {schema.MAX_SEEDS} seeds a task",
+        (
+            f"{schema.MAX_JSON // MIB} MiB of JSON, {schema.MAX_TASKS:,} tasks, {schema.MAX_SEEDS} "
+            f"seeds a task"
+        ),
     ):
         assert promise in TEXT, promise

@@ -117,7 +117,8 @@ def test_wrong_keywords_of_a_batch(keywords: dict[str, Any], message: str) -> No
 
 def test_without_mujoco_the_rest_of_a_suite_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("gymnasium.envs.mujoco")]:
-        monkeypatch.delitem(sys.modules, name)  # imported anew, and Gymnasium says in its own words what is missing
+        # Imported anew, and Gymnasium says in its own words what is missing.
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(ImportError, match=r"rlbench-suite\[mujoco\]"):
         gymnasium.make(ID)

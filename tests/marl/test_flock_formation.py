@@ -1,4 +1,6 @@
-"""FlockFormation against the matrix exponential, rigid-body geometry, a plain observer, and Routh and Hurwitz."""
+"""FlockFormation against the matrix exponential,
+rigid-body geometry, a plain observer, and Routh and Hurwitz.
+"""
 
 import math
 
@@ -75,12 +77,14 @@ def on_device(tree: State | Params) -> State | Params:
     return jax.tree.map(jnp.asarray, tree)
 
 
-# -- dynamics --------------------------------------------------------------------------------------------------------
+# -- dynamics --------------------------------------------------------------------------------------
 
 
 def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
-    """The equations are linear under a constant command. RK4's error a step is below (STEP / lag)^5 / 120 = 2.6e-4 of
-    what the acceleration moves at the shortest lag, which STEP^2 / 2 turns into micrometres."""
+    """The equations are linear under a constant command. RK4's error a step is below (STEP / lag)^5
+    / 120 = 2.6e-4 of what the acceleration moves at the shortest lag, which STEP^2 / 2 turns into
+    micrometres.
+    """
     rng = np.random.default_rng(0)
     step = jax.jit(exact.transition)
     for _ in range(5):
@@ -106,15 +110,21 @@ def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
 
 
 def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
-    """300 steps against the closed form, straight flight included; the heading stays within one turn."""
+    """300 steps against the closed form, straight flight included;
+    the heading stays within one turn.
+    """
     for turn_rate in (0.5, -0.31, 0.0):
-        params = some_params(np.random.default_rng(1), speed=1.7, turn_rate=turn_rate, heading=3.0, climb=0.2)
+        params = some_params(
+            np.random.default_rng(1), speed=1.7, turn_rate=turn_rate, heading=3.0, climb=0.2
+        )
         with precision(exact):
             params = on_device(params)
             leader = Leader(*(jnp.zeros(()),) * 3, params.heading)
-            path = jax.jit(lambda leader, p: jax.lax.scan(lambda now, _: (led(now, p),) * 2, leader, length=300)[1])(
-                leader, params
-            )
+            path = jax.jit(
+                lambda leader, p: jax.lax.scan(
+                    lambda now, _: (led(now, p),) * 2, leader, length=300
+                )[1]
+            )(leader, params)
         t = STEP * np.arange(1, 301)
         if turn_rate:
             radius = 1.7 / turn_rate
@@ -126,11 +136,15 @@ def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
         np.testing.assert_allclose(path.y, y, atol=1e-7)
         np.testing.assert_allclose(path.z, 0.2 * t, atol=1e-12)
         assert np.abs(path.heading).max() <= math.pi
-        np.testing.assert_allclose(np.exp(1j * np.asarray(path.heading)), np.exp(1j * (3 + turn_rate * t)), atol=1e-12)
+        np.testing.assert_allclose(
+            np.exp(1j * np.asarray(path.heading)), np.exp(1j * (3 + turn_rate * t)), atol=1e-12
+        )
 
 
 def test_slot_velocities_are_the_slots_motion(exact: FlockFormation) -> None:
-    """Against central differences of the slots' places over one step either way: error STEP^2 / 6 jerk, < 1e-3."""
+    """Against central differences of the slots' places over one step either way:
+    error STEP^2 / 6 jerk, < 1e-3.
+    """
     rng = np.random.default_rng(2)
     params = some_params(rng)
     still = Vehicles(*np.zeros((9, N)))
@@ -158,7 +172,7 @@ def test_formations_are_rigid_and_one_apart() -> None:
     assert (line[:, 0] == 0).all()
 
 
-# -- contexts and starts ---------------------------------------------------------------------------------------------
+# -- contexts and starts ---------------------------------------------------------------------------
 
 
 def test_train_and_test_distances_never_meet(task: FlockFormation) -> None:
@@ -181,7 +195,9 @@ def test_train_and_test_distances_never_meet(task: FlockFormation) -> None:
 
 def test_starts_are_apart_and_any_cell_is_any_vehicles(task: FlockFormation) -> None:
     params = on_device(some_params(np.random.default_rng(3)))
-    states = jax.jit(jax.vmap(task.initial, (0, None)))(jax.random.split(jax.random.key(1), 2000), params)
+    states = jax.jit(jax.vmap(task.initial, (0, None)))(
+        jax.random.split(jax.random.key(1), 2000), params
+    )
     x, y = np.asarray(states.vehicles.x), np.asarray(states.vehicles.y)
     apart = np.hypot(x[:, :, None] - x[:, None], y[:, :, None] - y[:, None]) + 9 * np.eye(N)
     assert apart.min() >= 0.6 - 1e-5
@@ -192,12 +208,14 @@ def test_starts_are_apart_and_any_cell_is_any_vehicles(task: FlockFormation) -> 
         np.testing.assert_allclose(counts, 2000 / 9, atol=5 * math.sqrt(2000 / 9))
 
 
-# -- what is seen and paid -------------------------------------------------------------------------------------------
+# -- what is seen and paid -------------------------------------------------------------------------
 
 
 def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation) -> None:
     rng = np.random.default_rng(4)
-    see, pay, charge, over = map(jax.jit, (exact.observation, exact.reward, exact.cost, exact.terminal))
+    see, pay, charge, over = map(
+        jax.jit, (exact.observation, exact.reward, exact.cost, exact.terminal)
+    )
     ends = []
     for trial in range(60):
         params, state = some_params(rng), some_state(rng, spread=(0.3, 1.0, 9.0)[trial % 3])
@@ -205,19 +223,32 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
         place, velocity = np.array(v[:3]).T, np.array(v[3:6]).T
         cos, sin = math.cos(leader.heading), math.sin(leader.heading)
         turn = np.array([[cos, -sin], [sin, cos]])
-        slot_offset = np.c_[np.stack([params.slot_ahead, params.slot_left], 1) @ turn.T, np.zeros(N)]
+        slot_offset = np.c_[
+            np.stack([params.slot_ahead, params.slot_left], 1) @ turn.T, np.zeros(N)
+        ]
         slot = np.array(leader[:3]) + slot_offset
         leader_velocity = np.array([params.speed * cos, params.speed * sin, params.climb])
         slot_velocity = leader_velocity + np.cross([0, 0, params.turn_rate], slot_offset)
         rows, rewards = [], []
         pairs = [np.linalg.norm(place[i] - place[j]) for i in range(N) for j in range(i)]
         for i in range(N):
-            neighbours = sorted((j for j in range(N) if j != i), key=lambda j: np.linalg.norm(place[j] - place[i]))
+            neighbours = sorted(
+                (j for j in range(N) if j != i), key=lambda j: np.linalg.norm(place[j] - place[i])
+            )
             offsets = [slot[i] - place[i], slot_velocity[i] - velocity[i], velocity[i]]
-            near = [offset for j in neighbours[:2] for offset in (place[j] - place[i], velocity[j] - velocity[i])]
+            near = [
+                offset
+                for j in neighbours[:2]
+                for offset in (place[j] - place[i], velocity[j] - velocity[i])
+            ]
             thrust = np.array([v.ax[i] / HORIZONTAL, v.ay[i] / HORIZONTAL, v.az[i] / VERTICAL])
             row = np.concatenate(
-                [*(p / SCALE for p in offsets), thrust, *(p / SCALE for p in near), [params.turn_rate / 0.5]]
+                [
+                    *(p / SCALE for p in offsets),
+                    thrust,
+                    *(p / SCALE for p in near),
+                    [params.turn_rate / 0.5],
+                ]
             )
             rows.append(np.clip(row, -MAX_OBSERVATION, MAX_OBSERVATION))
             nearest = np.linalg.norm(place[neighbours[0]] - place[i])
@@ -235,8 +266,12 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
 
 
 def test_success_is_an_average_over_the_last_second(exact: FlockFormation) -> None:
-    """Vehicles that sit in their slots from now on: the average decays by the factor 1 - STEP / MEMORY a step."""
-    params = some_params(np.random.default_rng(5), speed=0, turn_rate=0, climb=0, wind_x=0, wind_y=0, heading=0)
+    """Vehicles that sit in their slots from now on:
+    the average decays by the factor 1 - STEP / MEMORY a step.
+    """
+    params = some_params(
+        np.random.default_rng(5), speed=0, turn_rate=0, climb=0, wind_x=0, wind_y=0, heading=0
+    )
     params = params._replace(slot_ahead=formations(N)[1][:, 0], slot_left=formations(N)[1][:, 1])
     zero = np.zeros(N)
     vehicles = Vehicles(params.slot_ahead, params.slot_left, *(zero,) * 7)
@@ -250,19 +285,24 @@ def test_success_is_an_average_over_the_last_second(exact: FlockFormation) -> No
     assert steps == math.ceil(math.log(0.1) / math.log(1 - STEP / MEMORY))
 
 
-# -- the reference player --------------------------------------------------------------------------------------------
+# -- the reference player --------------------------------------------------------------------------
 
 
 def test_gains_are_stable_for_every_lag_and_drag(task: FlockFormation) -> None:
-    """Roots near the slot, with the lag as it is before it is measured: that of one vehicle and its controller."""
+    """Roots near the slot, with the lag as it is before it is measured:
+    that of one vehicle and its controller.
+    """
     player = FormationControl.for_task(task)
     for lag in (0.1, 0.15, 0.2):
         for drag in (0.0, 0.2, 0.5):
-            # a' = lead (wanted - a) / lag, velocity' = a - drag velocity, wanted = -stiffness (velocity + slope place)
+            # a' = lead (wanted - a) / lag, velocity' = a - drag velocity, wanted = -stiffness
+            # (velocity + slope place)
             lead = min(1 / (1 - np.exp(-STEP / LAG)), player.lead)
             pull = lead / lag
             loop = np.polymul([1, pull], [1, drag, 0])
-            roots = np.roots(np.polyadd(loop, pull * player.stiffness * np.array([1, player.slope])))
+            roots = np.roots(
+                np.polyadd(loop, pull * player.stiffness * np.array([1, player.slope]))
+            )
             assert roots.real.max() < -0.3
 
 
@@ -281,7 +321,9 @@ def test_it_measures_wind_and_lag(task: FlockFormation) -> None:
     """After two seconds the estimates are the truth, which the vehicles are not shown."""
     env = TaskEnv(task, split="test")
     player = FormationControl.for_task(task)
-    act = jax.jit(lambda memory, observation: player.act(memory, View(observation, None, None, None), None))
+    act = jax.jit(
+        lambda memory, observation: player.act(memory, View(observation, None, None, None), None)
+    )
     observation, _ = env.reset(seed=3)
     memory = player.initial(env.params)
     for _ in range(40):
@@ -298,7 +340,7 @@ def test_it_measures_wind_and_lag(task: FlockFormation) -> None:
     np.testing.assert_allclose(memory.disturbance, drift, atol=0.15)
 
 
-# -- views -----------------------------------------------------------------------------------------------------------
+# -- views -----------------------------------------------------------------------------------------
 
 
 def test_words_and_picture(task: FlockFormation) -> None:

@@ -1,4 +1,6 @@
-"""The Vicsek task against an independent NumPy model, limits known in closed form, and its own symmetries."""
+"""The Vicsek task against an independent NumPy model,
+limits known in closed form, and its own symmetries.
+"""
 
 from functools import cache
 from itertools import product
@@ -47,7 +49,9 @@ def random_state(rng: np.random.Generator, side: float, n: int = N) -> State:
     return State(rng.uniform(0, side, n), rng.uniform(0, side, n), rng.uniform(-np.pi, np.pi, n))
 
 
-def params_of(side: float = 3.0, speed: float = 0.2, noise: float = 0.0, radius: float = 1.0) -> Params:
+def params_of(
+    side: float = 3.0, speed: float = 0.2, noise: float = 0.0, radius: float = 1.0
+) -> Params:
     return Params(*np.array([side, speed, noise, radius]))
 
 
@@ -56,7 +60,7 @@ def see(task: Vicsek, state: State, params: Params) -> np.ndarray:
         return np.asarray(jax.jit(task.observation)(State(*map(jnp.asarray, state)), None, params))
 
 
-# -- an independent model: plain loops, complex headings, all nine images of a neighbour ---------------------------
+# -- an independent model: plain loops, complex headings, all nine images of a neighbour -----------
 
 
 def neighbours(state: State, side: float, radius: float) -> list[list[tuple[int, complex]]]:
@@ -64,7 +68,12 @@ def neighbours(state: State, side: float, radius: float) -> list[list[tuple[int,
     images = [complex(a, b) * side for a, b in product((-1, 0, 1), repeat=2)]
     place = state.x + 1j * state.y
     return [
-        [(j, q - p + image) for j, q in enumerate(place) for image in images if abs(q - p + image) <= radius]
+        [
+            (j, q - p + image)
+            for j, q in enumerate(place)
+            for image in images
+            if abs(q - p + image) <= radius
+        ]
         for p in place
     ]
 
@@ -81,7 +90,9 @@ def test_observation_equals_plain_loops(exact: Vicsek) -> None:
             centre = np.mean([where for _, where in near]) / direction
             relative = mean / abs(mean) / direction
             fraction = (len(near) - 1) / (N - 1)
-            expected.append([relative.real, relative.imag, abs(mean), fraction, centre.real, centre.imag])
+            expected.append(
+                [relative.real, relative.imag, abs(mean), fraction, centre.real, centre.imag]
+            )
         np.testing.assert_allclose(see(exact, state, params), expected, atol=1e-12)
 
 
@@ -97,7 +108,9 @@ def test_reference_with_unlimited_turn_is_the_vicsek_model(monkeypatch: pytest.M
     with precision(task):
         for t in range(20):
             key = jax.random.key(t)
-            action, _ = player.act((), View(task.observation(state, None, params), None, state, params), None)
+            action, _ = player.act(
+                (), View(task.observation(state, None, params), None, state, params), None
+            )
             draws = np.asarray(jax.random.uniform(key, (N,), np.float64))
             means = [
                 np.angle(sum(np.exp(1j * heading[j]) for j, _ in near))
@@ -109,10 +122,12 @@ def test_reference_with_unlimited_turn_is_the_vicsek_model(monkeypatch: pytest.M
             state = task.transition(state, action, key, params)
             np.testing.assert_allclose(state.x, place.real, atol=1e-9)
             np.testing.assert_allclose(state.y, place.imag, atol=1e-9)
-            np.testing.assert_allclose(np.exp(1j * np.asarray(state.heading)), np.exp(1j * heading), atol=1e-9)
+            np.testing.assert_allclose(
+                np.exp(1j * np.asarray(state.heading)), np.exp(1j * heading), atol=1e-9
+            )
 
 
-# -- conservation and limits ---------------------------------------------------------------------------------------
+# -- conservation and limits -----------------------------------------------------------------------
 
 
 class Flight(NamedTuple):
@@ -131,7 +146,9 @@ def flight_program(task: Vicsek, policy: Any, steps: int) -> Any:
         order, _ = mean_heading(after.heading)
         return (after, params), (after, order, task.reward(state, action, after, key, params))
 
-    return jax.jit(lambda *carry: jax.lax.scan(step, carry, jax.random.split(jax.random.key(0), steps))[1])
+    return jax.jit(
+        lambda *carry: jax.lax.scan(step, carry, jax.random.split(jax.random.key(0), steps))[1]
+    )
 
 
 def fly(task: Vicsek, state: State, params: Params, policy: Any, steps: int) -> Flight:
@@ -154,10 +171,14 @@ def reference(view: View, key: jax.Array) -> jax.Array:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-14), ("float32", 1e-6)])
 def test_speed_is_conserved(dtype: str, tolerance: float) -> None:
-    """Displacement modulo the box is the speed, whatever is done; tolerance: rounding at coordinates up to 4."""
+    """Displacement modulo the box is the speed, whatever is done;
+    tolerance: rounding at coordinates up to 4.
+    """
     task, params = CARD.build(dtype=dtype), params_of(side=2.5, speed=0.3, noise=2.0)
     states = fly(task, random_state(np.random.default_rng(2), 2.5), params, anything, 200).states
-    moved = [np.diff(coordinates.astype(np.float64), axis=0) for coordinates in (states.x, states.y)]
+    moved = [
+        np.diff(coordinates.astype(np.float64), axis=0) for coordinates in (states.x, states.y)
+    ]
     dx, dy = ((d + 1.25) % 2.5 - 1.25 for d in moved)
     np.testing.assert_allclose(np.hypot(dx, dy), 0.3, atol=tolerance)
     assert (np.abs(moved) > 1.25).any(), "no agent crossed a side"
@@ -166,7 +187,9 @@ def test_speed_is_conserved(dtype: str, tolerance: float) -> None:
     assert (np.abs(states.heading) <= np.asarray(np.pi, dtype)).all()
 
 
-@pytest.mark.parametrize("policy", [reference, lambda view, key: jnp.zeros((N, 1), view.observation.dtype)])
+@pytest.mark.parametrize(
+    "policy", [reference, lambda view, key: jnp.zeros((N, 1), view.observation.dtype)]
+)
 def test_an_aligned_flock_stays_aligned(exact: Vicsek, policy: Any) -> None:
     state = random_state(np.random.default_rng(3), 3.0)._replace(heading=np.full(N, 3.1))
     flight = fly(exact, state, params_of(noise=0.0), policy, 100)
@@ -176,7 +199,9 @@ def test_an_aligned_flock_stays_aligned(exact: Vicsek, policy: Any) -> None:
 
 
 def test_seeing_all_aligns_all(exact: Vicsek) -> None:
-    """With an endless radius every agent turns to the same direction; the turn bound delays it by few steps."""
+    """With an endless radius every agent turns to the same direction;
+    the turn bound delays it by few steps.
+    """
     rng = np.random.default_rng(4)
     for _ in range(5):
         flight = fly(exact, random_state(rng, 3.0), params_of(radius=100.0), reference, 30)
@@ -184,7 +209,9 @@ def test_seeing_all_aligns_all(exact: Vicsek) -> None:
 
 
 def test_random_headings_have_order_one_over_root_n(task: Vicsek) -> None:
-    """For independent uniform headings E[order**2] = 1 / n exactly; tolerance five standard errors."""
+    """For independent uniform headings E[order**2] = 1 / n exactly;
+    tolerance five standard errors.
+    """
     count = 20_000
     keys = jax.random.split(jax.random.key(0), count)
     params = Params(*np.float32([3, 0.1, 1, 1]))
@@ -196,11 +223,15 @@ def test_random_headings_have_order_one_over_root_n(task: Vicsek) -> None:
 
 
 def test_noise_is_uniform_in_its_width(task: Vicsek) -> None:
-    """Eq. 2: bounds +-eta/2, variance eta**2 / 12, independent between agents; five standard errors."""
+    """Eq. 2: bounds +-eta/2, variance eta**2 / 12,
+    independent between agents; five standard errors.
+    """
     eta = 1.5
     state, params = State(*np.zeros((3, N), np.float32)), Params(*np.float32([3, 0.1, eta, 1]))
     keys = jax.random.split(jax.random.key(1), 5_000)
-    turn = jax.jit(jax.vmap(lambda key: task.transition(state, jnp.zeros((N, 1)), key, params).heading))(keys)
+    turn = jax.jit(
+        jax.vmap(lambda key: task.transition(state, jnp.zeros((N, 1)), key, params).heading)
+    )(keys)
     turn = np.asarray(turn, np.float64)
     assert np.abs(turn).max() <= eta / 2
     assert np.abs(turn).max() > 0.99 * eta / 2
@@ -218,10 +249,14 @@ def test_the_turn_is_the_stated_angle(exact: Vicsek) -> None:
 
 
 def test_rewards_share_the_order_parameter(exact: Vicsek) -> None:
-    flight = fly(exact, random_state(np.random.default_rng(5), 3.0), params_of(noise=1.0), anything, 50)
+    flight = fly(
+        exact, random_state(np.random.default_rng(5), 3.0), params_of(noise=1.0), anything, 50
+    )
     unit = np.exp(1j * flight.states.heading[1:])
     total = unit.sum(1, keepdims=True)
-    np.testing.assert_allclose(flight.rewards, (unit * (total / abs(total)).conj()).real, atol=1e-12)
+    np.testing.assert_allclose(
+        flight.rewards, (unit * (total / abs(total)).conj()).real, atol=1e-12
+    )
     np.testing.assert_allclose(flight.rewards.mean(1), abs(unit.mean(1)), atol=1e-12)
     np.testing.assert_allclose(flight.orders, abs(unit.mean(1)), atol=1e-12)
 
@@ -237,7 +272,7 @@ def test_cancelling_headings_give_no_nan(exact: Vicsek) -> None:
     np.testing.assert_allclose(reward, 0, atol=1e-9)
 
 
-# -- symmetries ----------------------------------------------------------------------------------------------------
+# -- symmetries ------------------------------------------------------------------------------------
 
 
 def test_what_is_seen_does_not_depend_on_where_the_box_lies(exact: Vicsek) -> None:
@@ -245,17 +280,23 @@ def test_what_is_seen_does_not_depend_on_where_the_box_lies(exact: Vicsek) -> No
     state, side = random_state(rng, 3.0), 3.0
     observation = see(exact, state, params_of(side))
     moved = State((state.x + 1.234) % side, (state.y + 2.9) % side, state.heading)
-    turned = State(side - state.y, state.x, (state.heading + np.pi / 2 + np.pi) % (2 * np.pi) - np.pi)
+    turned = State(
+        side - state.y, state.x, (state.heading + np.pi / 2 + np.pi) % (2 * np.pi) - np.pi
+    )
     np.testing.assert_allclose(see(exact, moved, params_of(side)), observation, atol=1e-12)
     np.testing.assert_allclose(see(exact, turned, params_of(side)), observation, atol=1e-12)
     mirrored = State(state.x, side - state.y, -state.heading)
-    np.testing.assert_allclose(see(exact, mirrored, params_of(side)), observation * [1, -1, 1, 1, 1, -1], atol=1e-12)
+    np.testing.assert_allclose(
+        see(exact, mirrored, params_of(side)), observation * [1, -1, 1, 1, 1, -1], atol=1e-12
+    )
     order = rng.permutation(N)
     shuffled = State(*(values[order] for values in state))
-    np.testing.assert_allclose(see(exact, shuffled, params_of(side)), observation[order], atol=1e-12)
+    np.testing.assert_allclose(
+        see(exact, shuffled, params_of(side)), observation[order], atol=1e-12
+    )
 
 
-# -- the same bits in every layout -----------------------------------------------------------------------------------
+# -- the same bits in every layout -----------------------------------------------------------------
 
 
 def test_tree_sum_sums() -> None:
@@ -264,22 +305,27 @@ def test_tree_sum_sums() -> None:
         np.testing.assert_array_equal(tree_sum(jnp.asarray(values)), values.sum(-1))
 
 
-# -- contexts, players, views ----------------------------------------------------------------------------------------
+# -- contexts, players, views ----------------------------------------------------------------------
 
 
 def test_contexts_of_the_splits_never_meet(task: Vicsek) -> None:
     def cells(split: int) -> set[tuple[int, int]]:
         keys = jax.random.split(jax.random.key(split), 20_000)
         params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(split))
-        density, speed = N / np.asarray(params.side, np.float64) ** 2, np.asarray(params.speed, np.float64)
+        density = N / np.asarray(params.side, np.float64) ** 2
+        speed = np.asarray(params.speed, np.float64)
         assert density.min() > DENSITY[0] - 1e-5
         assert density.max() < DENSITY[1]
         assert speed.min() >= np.float32(SPEED[0])
         assert speed.max() < SPEED[1]
         assert (np.asarray(params.radius) == 1).all()
         assert (np.asarray(params.side) >= 2).all()  # nobody is met twice
-        # Rounding of sqrt and back moves a density by parts in 1e7, the gap between cells is parts in 1e4.
-        place = [CELLS * (v - low) / (high - low) for v, (low, high) in ((density, DENSITY), (speed, SPEED))]
+        # Rounding of sqrt and back moves a density by parts in 1e7, the gap between cells is parts
+        # in 1e4.
+        place = [
+            CELLS * (v - low) / (high - low)
+            for v, (low, high) in ((density, DENSITY), (speed, SPEED))
+        ]
         assert all(np.abs(p - p.round())[p % 1 > 0.9995].max(initial=0) < 1e-5 for p in place)
         return set(zip(*(np.floor(p + 1e-5).astype(int).tolist() for p in place), strict=True))
 
@@ -309,10 +355,15 @@ class Constant(NamedTuple):
 
 
 def test_order_falls_with_noise(exact: Vicsek) -> None:
-    """Noise drawn after perfect agreement leaves sin(eta/2) / (eta/2) of order on average: the most there can be."""
+    """Noise drawn after perfect agreement leaves sin(eta/2) / (eta/2)
+    of order on average: the most there can be.
+    """
     rng, previous = np.random.default_rng(10), 1.0
     for eta in (0.3, 1.0, 2.0):
-        flights = [fly(exact, random_state(rng, 3.0), params_of(noise=eta), reference, 100) for _ in range(12)]
+        flights = [
+            fly(exact, random_state(rng, 3.0), params_of(noise=eta), reference, 100)
+            for _ in range(12)
+        ]
         steady_order = np.mean([flight.orders[30:] for flight in flights])
         ceiling = np.sinc(eta / 2 / np.pi)
         assert 0.9 * ceiling < steady_order < 1.01 * ceiling

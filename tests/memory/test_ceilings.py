@@ -1,6 +1,7 @@
 """Ceilings without memory against all small games of the rules, and against what the tasks pay.
 
-No answer changes what is seen later. The best answer to an observation is therefore the one that is right most often.
+No answer changes what is seen later. The best answer to an observation is therefore the one that is
+right most often.
 """
 
 from __future__ import annotations
@@ -31,17 +32,23 @@ Games = Iterator[tuple[Fraction, list[Turn]]]
 COLOURS = range(4)
 
 
-# -- all games, written from the rules ---------------------------------------------------------------------------------
+# -- all games, written from the rules -------------------------------------------------------------
 
 
 def repeat_previous(distance: int, steps: int) -> Games:
     for row in itertools.product(COLOURS, repeat=steps):
-        yield Fraction(1, 4**steps), [(now, row[t - distance] if t >= distance else None) for t, now in enumerate(row)]
+        yield (
+            Fraction(1, 4**steps),
+            [(now, row[t - distance] if t >= distance else None) for t, now in enumerate(row)],
+        )
 
 
 def autoencode(length: int, steps: int) -> Games:
     for row in itertools.product(COLOURS, repeat=length):
-        yield Fraction(1, 4**length), [*((now, None) for now in row), *(("recite", past) for past in reversed(row))]
+        yield (
+            Fraction(1, 4**length),
+            [*((now, None) for now in row), *(("recite", past) for past in reversed(row))],
+        )
 
 
 def n_back(distance: int, steps: int) -> Games:
@@ -51,7 +58,13 @@ def n_back(distance: int, steps: int) -> Games:
         chance = Fraction(1, 4**distance)
         for repeated in repetitions:
             chance *= Fraction(1, 2) if repeated else Fraction(1, 6)
-        yield chance, [(now, int(repetitions[t - distance]) if t >= distance else None) for t, now in enumerate(row)]
+        yield (
+            chance,
+            [
+                (now, int(repetitions[t - distance]) if t >= distance else None)
+                for t, now in enumerate(row)
+            ],
+        )
 
 
 def key_value(keys: int, steps: int, rewriting: str = "0.5") -> Games:
@@ -59,12 +72,18 @@ def key_value(keys: int, steps: int, rewriting: str = "0.5") -> Games:
     rate = Fraction(rewriting)
     chances = [(rate * 3 / 4 / 4, "store", value) for value in COLOURS]
     chances += [(rate / 4, "delete", None), (1 - rate, "look up", None)]
-    each = [(chance / keys, instruction, key, value) for chance, instruction, value in chances for key in range(keys)]
+    each = [
+        (chance / keys, instruction, key, value)
+        for chance, instruction, value in chances
+        for key in range(keys)
+    ]
     for row in itertools.product(each, repeat=steps):
         chance, stored, turns = Fraction(1), dict.fromkeys(range(keys), 4), []
         for probability, instruction, key, value in row:
             chance *= probability
-            turns.append(((instruction, key, value), stored[key] if instruction == "look up" else None))
+            turns.append(
+                ((instruction, key, value), stored[key] if instruction == "look up" else None)
+            )
             if instruction != "look up":
                 stored[key] = 4 if instruction == "delete" else value
         yield chance, turns
@@ -98,7 +117,9 @@ def revised_facts(things: int, steps: int, rewriting: str = "0.5") -> Games:
     pairs = [*itertools.permutations(range(things), 2)]
     each: list[tuple[Fraction, tuple[Any, ...]]]
     each = [((1 - rate) / things, ("ask", item)) for item in range(things)]
-    each += [(rate / 3 / (4 * things), ("put", item, room)) for item in range(things) for room in COLOURS]
+    each += [
+        (rate / 3 / (4 * things), ("put", item, room)) for item in range(things) for room in COLOURS
+    ]
     each += [(rate / 3 / len(pairs), (verb, *pair)) for verb in ("bring", "swap") for pair in pairs]
     for rooms in itertools.product(COLOURS, repeat=things):
         for row in itertools.product(each, repeat=steps - things):
@@ -152,22 +173,28 @@ def test_optimum_and_ceiling_are_those_of_all_games(
                 frequencies.setdefault(observation, Counter())[answer] += chance  # type: ignore[assignment]
     assert total == 1
     assert questions > 0
-    task: Any = load(card(name).entry_point)(replace(card(name), horizon=steps), difficulty=size, dtype="float32")
+    task: Any = load(card(name).entry_point)(
+        replace(card(name), horizon=steps), difficulty=size, dtype="float32"
+    )
     assert task.optimum == pytest.approx(float(questions), rel=1e-12)
     best = sum(max(answers.values()) for answers in frequencies.values())
     assert task.memoryless_ceiling == pytest.approx(float(best), rel=1e-12)
 
 
-# -- what the tasks pay ------------------------------------------------------------------------------------------------
+# -- what the tasks pay ----------------------------------------------------------------------------
 
 
 def payments(task: SymbolTask[Any], episodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of what is seen at each step, ``(episodes, steps)``, and what every answer would earn there."""
+    """Return the number of what is seen at each step,
+    ``(episodes, steps)``, and what every answer would earn there.
+    """
     nothing = Params()
 
     def step(carry: tuple[Any, jax.Array], key: jax.Array) -> tuple[Any, Any]:
         state, over = carry
-        following = jax.vmap(lambda answer: task.transition(state, answer, key, nothing))(jnp.arange(len(task.answers)))
+        following = jax.vmap(lambda answer: task.transition(state, answer, key, nothing))(
+            jnp.arange(len(task.answers))
+        )
         earned = jax.vmap(lambda after: task.reward(state, 0, after, key, nothing))(following)
         after = jax.tree.map(lambda leaf: leaf[0], following)
         observation = task.observation(state, key, nothing).astype(jnp.int32)
@@ -176,7 +203,9 @@ def payments(task: SymbolTask[Any], episodes: int) -> tuple[np.ndarray, np.ndarr
 
     def episode(key: jax.Array) -> Any:
         first, *step_keys = jax.random.split(key, task.card.horizon + 1)
-        return jax.lax.scan(step, (task.initial(first, nothing), jnp.bool_(False)), jnp.stack(step_keys))[1]
+        return jax.lax.scan(
+            step, (task.initial(first, nothing), jnp.bool_(False)), jnp.stack(step_keys)
+        )[1]
 
     numbers, earned = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(3), episodes))
     return np.asarray(numbers), np.asarray(earned)
@@ -197,7 +226,9 @@ def payments(task: SymbolTask[Any], episodes: int) -> tuple[np.ndarray, np.ndarr
     ],
 )
 def test_the_best_map_from_what_is_seen_to_an_answer_earns_the_ceiling(name: str) -> None:
-    """The map is read off half of the episodes, and earns the ceiling in the others, no less and no more."""
+    """The map is read off half of the episodes,
+    and earns the ceiling in the others, no less and no more.
+    """
     task: Any = card(name).build()
     episodes = 1500
     numbers, earned = payments(task, 2 * episodes)
@@ -209,7 +240,7 @@ def test_the_best_map_from_what_is_seen_to_an_answer_earns_the_ceiling(name: str
     assert abs(total.mean() - task.memoryless_ceiling) <= 4 * total.std() / episodes**0.5
 
 
-# -- measured players without a memory ---------------------------------------------------------------------------------
+# -- measured players without a memory -------------------------------------------------------------
 
 
 CARDS = [each for each in cards().values() if each.family == "memory"]
@@ -217,7 +248,10 @@ CARDS = [each for each in cards().values() if each.family == "memory"]
 
 @pytest.mark.parametrize("task_card", CARDS, ids=[each.name for each in CARDS])
 def test_the_measured_player_without_a_memory_earns_the_ceiling(task_card: TaskCard) -> None:
-    """On every tier, within the width of the interval. Where no ceiling is known, it is worth more than random play."""
+    """On every tier, within the width of the interval.
+
+    Where no ceiling is known, it is worth more than random play.
+    """
     for tier in task_card.difficulties:
         task: Any = task_card.build(difficulty=tier)
         scores = task_card.scores(tier)

@@ -1,4 +1,6 @@
-"""ColourCubes against an account of its rules that knows no more than was observed, and its optimum against play."""
+"""ColourCubes against an account of its rules that knows no more than was observed,
+and its optimum against play.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,18 @@ def cells(encoded: np.ndarray) -> list[tuple[int, int]]:
     """Return row and column of each ten numbers; nothing if they are zeros."""
     lines = encoded.reshape(-1, 2, 5)
     assert set(lines.sum(2).reshape(-1)) in ({0.0}, {1.0})
-    return [(int(row.argmax()), int(column.argmax())) for row, column in lines] if lines.any() else []
+    return (
+        [(int(row.argmax()), int(column.argmax())) for row, column in lines] if lines.any() else []
+    )
 
 
-@pytest.mark.parametrize(("difficulty", "rate"), [(1, "0.1"), (4, "0.1"), (-4, "0.1"), (4, "0"), (4, "0.5")])
+@pytest.mark.parametrize(
+    ("difficulty", "rate"), [(1, "0.1"), (4, "0.1"), (-4, "0.1"), (4, "0"), (4, "0.5")]
+)
 def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
-    """Walls hold, only wanted cubes pay, one cube moves at a time, and what is seen is where cubes are."""
+    """Walls hold, only wanted cubes pay, one cube moves at a time,
+    and what is seen is where cubes are.
+    """
     env: Any = gymnasium.make("rlsuite/ColourCubes-v0", difficulty=difficulty, moves=rate)
     chance = float(rate) if difficulty != 1 else 0.0
     assert ("Now and then" in env.unwrapped.task.rules()) == (rate != "0")
@@ -40,7 +48,9 @@ def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
     moves = cubes_taken = steps = 0
     for seed in range(6):
         observation, _ = env.reset(seed=seed)
-        position, target_cube, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
+        position, target_cube, cubes, floor = np.split(
+            observation, np.cumsum([10, count, 10 * count])
+        )
         where, over = cells(cubes), False
         assert len(set(where)) == count
         while not over:
@@ -52,11 +62,14 @@ def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
                 nearer = [np.abs(np.add(agent, step) - goal).sum() for step in STEPS]
                 action = 4 if agent == goal else int(np.argmin(nearer))
             observation, reward, _, over, _ = env.step(action)
-            position, target_cube, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
+            position, target_cube, cubes, floor = np.split(
+                observation, np.cumsum([10, count, 10 * count])
+            )
             assert cells(position) == [tuple(np.clip(np.add(agent, STEPS[action]), 0, 4))]
             assert reward == (action == 4 and agent == goal)
             assert (target_cube.argmax() != target) == (reward == 1 and count > 1)
-            before, now = set(where), {(int(cell) // 5, int(cell) % 5) for cell in floor.nonzero()[0]}
+            before = set(where)
+            now = {(int(cell) // 5, int(cell) % 5) for cell in floor.nonzero()[0]}
             assert bool(cells(cubes)) == (bool(now) and difficulty > 0)
             if now:
                 (left,), (new,) = before - now, now - before
@@ -66,7 +79,9 @@ def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
                 assert cells(cubes) in ([], where)
             else:
                 assert not reward
-            moves, cubes_taken, steps = moves + bool(now) - int(reward), cubes_taken + int(reward), steps + 1
+            moves = moves + bool(now) - int(reward)
+            cubes_taken = cubes_taken + int(reward)
+            steps = steps + 1
     assert cubes_taken > 20
     waits = steps - cubes_taken
     assert abs(moves - waits * chance) <= 4 * (waits * chance * (1 - chance)) ** 0.5
@@ -76,8 +91,9 @@ def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
 def two_taken(steps: int) -> float:
     """Return how often two cubes are taken, exactly.
 
-    Taken in a, the one cube lies on any cell but a and b, where the other one is. On the way to b it moves at each step
-    with probability 1/10, maybe to a: of all cells only a is not as likely as the others.
+    Taken in a, the one cube lies on any cell but a and b, where the other one is. On the way to b
+    it moves at each step with probability 1/10, maybe to a: of all cells only a is not as likely as
+    the others.
     """
     row, column = np.divmod(np.arange(25), 5)
     distance = np.abs(row[:, None] - row) + np.abs(column[:, None] - column)
@@ -92,7 +108,10 @@ def two_taken(steps: int) -> float:
             chances[a], chances[b] = there, 0
             after[left, a, b] = 1 + chances @ after[left - distance[a, b] - 1, b]
     first = [
-        1 + after[steps - d - 1, b].sum() / 24 for from_start in distance for b, d in enumerate(from_start) if d < steps
+        1 + after[steps - d - 1, b].sum() / 24
+        for from_start in distance
+        for b, d in enumerate(from_start)
+        if d < steps
     ]
     return sum(first) / 625
 
@@ -113,7 +132,9 @@ def test_several_cubes_are_a_little_farther_than_one() -> None:
 
 
 def test_first_steps_of_the_optimum() -> None:
-    """One step reaches a cube under the agent, 1 of 25; two also the one beside, 80 of 625 ordered pairs of cells."""
+    """One step reaches a cube under the agent, 1 of 25;
+    two also the one beside, 80 of 625 ordered pairs of cells.
+    """
     assert max_cubes(1) == pytest.approx(1 / 25, rel=1e-12)
     assert max_cubes(2) == two_taken(2) == pytest.approx(1 / 25 + 80 / 625, rel=1e-12)
 
@@ -129,7 +150,9 @@ def test_the_way_around_the_floor_passes_all_cells_but_one() -> None:
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_values_of_players_without_a_memory_are_what_they_earn(count: int) -> None:
-    """The wanderer as a table; half a percent for four cubes, of which the next does not lie everywhere alike."""
+    """The wanderer as a table; half a percent for four cubes,
+    of which the next does not lie everywhere alike.
+    """
     task: Any = card("ColourCubes-v0").build(difficulty=count)
     seeing, blind = np.zeros((25, 25, 5)), np.zeros((25, 5))
     for agent, cube in itertools.product(np.ndindex(5, 5), repeat=2):
@@ -140,4 +163,6 @@ def test_values_of_players_without_a_memory_are_what_they_earn(count: int) -> No
     with np.errstate(divide="ignore"):
         exact = float(value((np.log(blind), np.log(seeing)), 0.1 if count > 1 else 0.0))
     total = play(task, Wanderer.for_task(task), range(1000)).total
-    assert abs(total.mean() - exact) <= 4 * total.std() / 1000**0.5 + (0.005 * exact if count > 1 else 0)
+    assert abs(total.mean() - exact) <= 4 * total.std() / 1000**0.5 + (
+        0.005 * exact if count > 1 else 0
+    )

@@ -1,4 +1,6 @@
-"""Concentration against a plain account of its rules, and its optimum against a published formula and enumeration."""
+"""Concentration against a plain account of its rules,
+and its optimum against a published formula and enumeration.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ pytestmark = pytest.mark.of_variants
 
 @pytest.mark.parametrize("pairs", [4, 8, 12, 50])
 def test_the_optimum_is_that_of_velleman_and_warrington(pairs: int) -> None:
-    """Their expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2, with an error that vanishes."""
+    """Their expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2,
+    with an error that vanishes.
+    """
     published = (3 - 2 * math.log(2)) * pairs + 7 / 8 - 2 * math.log(2)
     assert min_misses(2 * pairs, 0) + pairs == pytest.approx(published, abs=0.1 / pairs)
 
@@ -33,21 +37,33 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
     layouts = tuple(set(itertools.permutations([number // 2 for number in range(2 * pairs)])))
 
     @cache
-    def best(layouts: tuple[tuple[int, ...], ...], revealed: frozenset[int], paired: frozenset[int]) -> float:
+    def best(
+        layouts: tuple[tuple[int, ...], ...], revealed: frozenset[int], paired: frozenset[int]
+    ) -> float:
         free = [number for number in range(2 * pairs) if number not in paired]
         if not free:
             return 0.0
         return min(after_one(layouts, revealed, paired, first) for first in free)
 
-    def after_one(layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int) -> float:
+    def after_one(
+        layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int
+    ) -> float:
         total = 0.0
         for picture in {layout[first] for layout in layouts}:
             left = tuple(layout for layout in layouts if layout[first] == picture)
-            free = [number for number in range(2 * pairs) if number not in paired and number != first]
-            total += len(left) / len(layouts) * min(after_two(left, revealed | {first}, paired, first, n) for n in free)
+            free = [
+                number for number in range(2 * pairs) if number not in paired and number != first
+            ]
+            total += (
+                len(left)
+                / len(layouts)
+                * min(after_two(left, revealed | {first}, paired, first, n) for n in free)
+            )
         return total
 
-    def after_two(layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int, second: int) -> float:
+    def after_two(
+        layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int, second: int
+    ) -> float:
         total = 0.0
         for picture in {layout[second] for layout in layouts}:
             left = tuple(layout for layout in layouts if layout[second] == picture)
@@ -59,7 +75,9 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
                 total += len(left) / len(layouts) * value
         return total
 
-    assert best(layouts, frozenset(), frozenset()) == pytest.approx(min_misses(2 * pairs, 0), abs=1e-12)
+    assert best(layouts, frozenset(), frozenset()) == pytest.approx(
+        min_misses(2 * pairs, 0), abs=1e-12
+    )
 
 
 def test_the_reference_reaches_the_optimum_and_the_card_states_it() -> None:
@@ -83,7 +101,9 @@ def test_turns_are_those_of_the_rules() -> None:
         while not over:
             faces = [layout[n] if n in paired or n in (first, *last) else 3 for n in range(6)]
             assert observation.reshape(6, 4).argmax(1).tolist() == faces
-            assert info["action_mask"].tolist() == [n not in paired and n != first for n in range(6)]
+            assert info["action_mask"].tolist() == [
+                n not in paired and n != first for n in range(6)
+            ]
             action = int(rng.integers(6))
             observation, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated

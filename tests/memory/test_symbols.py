@@ -1,4 +1,6 @@
-"""Tasks of remembered symbols against plain accounts of their rules, and their ceilings against enumeration."""
+"""Tasks of remembered symbols against plain accounts of their rules,
+and their ceilings against enumeration.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def hot(encoded: np.ndarray) -> int:
     return int(encoded.argmax()) if encoded.any() else -1
 
 
-# -- the rules, each as an account of what was observed ----------------------------------------------------------------
+# -- the rules, each as an account of what was observed --------------------------------------------
 
 
 def repeat_previous(observations: list[np.ndarray], distance: int) -> int | None:
@@ -48,17 +50,25 @@ def autoencode(observations: list[np.ndarray], length: int) -> int | None:
 
 
 def counts(observations: list[np.ndarray], symbols: int) -> int | None:
-    return Counter(hot(observation[:symbols]) for observation in observations)[hot(observations[-1][symbols:])]
+    return Counter(hot(observation[:symbols]) for observation in observations)[
+        hot(observations[-1][symbols:])
+    ]
 
 
 def n_back(observations: list[np.ndarray], distance: int) -> int | None:
-    return int(hot(observations[-1]) == hot(observations[-1 - distance])) if len(observations) > distance else None
+    return (
+        int(hot(observations[-1]) == hot(observations[-1 - distance]))
+        if len(observations) > distance
+        else None
+    )
 
 
 def store(observations: list[np.ndarray], keys: int) -> int | None:
     stored: dict[int, int] = {}
     for observation in observations:
-        instruction, key, value = hot(observation[:3]), hot(observation[3 : 3 + keys]), hot(observation[3 + keys :])
+        instruction = hot(observation[:3])
+        key = hot(observation[3 : 3 + keys])
+        value = hot(observation[3 + keys :])
         assert (value >= 0) == (instruction == 0)
         if instruction == 2:
             answer = stored.get(key, 4)
@@ -81,7 +91,9 @@ def obey(observations: list[np.ndarray], longest: int) -> int | None:
 def whereabouts(observations: list[np.ndarray], things: int) -> int | None:
     where: dict[int, int] = {}
     for observation in observations:
-        sentence, first, second, room = (hot(field) for field in np.split(observation, np.cumsum([4, things, things])))
+        sentence, first, second, room = (
+            hot(field) for field in np.split(observation, np.cumsum([4, things, things]))
+        )
         if sentence == 3:
             continue
         if sentence == 0:
@@ -114,7 +126,9 @@ RULES: dict[str, Callable[[list[np.ndarray], int], int | None]] = {
     ],
 )
 def test_rewards_are_those_of_the_rules(name: str, knobs: dict[str, str]) -> None:
-    """Half of the answers are right and half at random; the account knows no more than was observed."""
+    """Half of the answers are right and half at random;
+    the account knows no more than was observed.
+    """
     env: Any = gymnasium.make(f"rlsuite/{name}", **knobs)
     size = int(env.unwrapped.task.difficulty)
     rng = np.random.default_rng(0)
@@ -124,7 +138,11 @@ def test_rewards_are_those_of_the_rules(name: str, knobs: dict[str, str]) -> Non
         observations, over, answered, good = [observation], False, 0, 0
         while not over:
             answer = RULES[name](observations, size)
-            action = int(rng.integers(env.action_space.n)) if answer is None or rng.random() < 0.5 else answer
+            action = (
+                int(rng.integers(env.action_space.n))
+                if answer is None or rng.random() < 0.5
+                else answer
+            )
             observation, reward, terminated, truncated, info = env.step(action)
             assert reward == (action == answer)
             answered, good = answered + (answer is not None), good + (action == answer)
@@ -144,7 +162,7 @@ def test_the_reference_is_always_right_and_reaches_the_optimum(name: str) -> Non
     assert abs(record.total.mean() - task.optimum) <= 4 * record.total.std() / 20
 
 
-# -- closed forms against enumeration --------------------------------------------------------------------------------
+# -- closed forms against enumeration --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("symbols", "copies"), [(2, 2), (3, 1), (2, 3)])
@@ -156,7 +174,9 @@ def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -
     for order in orders:
         for step, symbol_shown in enumerate(order):
             for question in range(symbols):
-                frequency.setdefault((symbol_shown, question), Counter())[order[: step + 1].count(question)] += 1
+                frequency.setdefault((symbol_shown, question), Counter())[
+                    order[: step + 1].count(question)
+                ] += 1
     best = sum(max(table.values()) for table in frequency.values())
     assert count_recall.memoryless_ceiling(symbols, copies) == Fraction(best, len(orders) * symbols)
 
@@ -164,7 +184,10 @@ def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -
 @pytest.mark.parametrize(("longest", "steps"), [(1, 7), (2, 9), (3, 11)])
 def test_the_number_of_calls_is_that_of_all_delays(longest: int, steps: int) -> None:
     sequences = [*itertools.product(range(1, longest + 1), repeat=steps // 3)]
-    calls = sum(sum(ended <= steps for ended in itertools.accumulate(d + 2 for d in row)) for row in sequences)
+    calls = sum(
+        sum(ended <= steps for ended in itertools.accumulate(d + 2 for d in row))
+        for row in sequences
+    )
     assert delayed_instruction.expected_calls(longest, steps) == Fraction(calls, len(sequences))
 
 
@@ -183,23 +206,39 @@ def test_symbols_of_n_back_tell_nothing_of_repetition() -> None:
 @pytest.mark.parametrize(
     ("task_id", "rewrites", "among"),
     [
-        *((f"KeyValue-v0?rewriting={rate}", (0, 1), (0, 1, 2)) for rate in ("0.5", "0.125", "0.875")),
-        *((f"RevisedFacts-v0?rewriting={rate}", (0, 1, 2), (0, 1, 2, 3)) for rate in ("0.5", "0.125", "0.875")),
-        *((f"DelayedInstruction-v0?distractors={rate}", (1,), (1, -1)) for rate in ("0.5", "0", "1")),
+        *(
+            (f"KeyValue-v0?rewriting={rate}", (0, 1), (0, 1, 2))
+            for rate in ("0.5", "0.125", "0.875")
+        ),
+        *(
+            (f"RevisedFacts-v0?rewriting={rate}", (0, 1, 2), (0, 1, 2, 3))
+            for rate in ("0.5", "0.125", "0.875")
+        ),
+        *(
+            (f"DelayedInstruction-v0?distractors={rate}", (1,), (1, -1))
+            for rate in ("0.5", "0", "1")
+        ),
     ],
 )
-def test_knobs_are_the_rates_that_they_name(task_id: str, rewrites: tuple[int, ...], among: tuple[int, ...]) -> None:
-    """The first observed entries tell what is said; four standard deviations of a binomial. Facts are told at first."""
+def test_knobs_are_the_rates_that_they_name(
+    task_id: str, rewrites: tuple[int, ...], among: tuple[int, ...]
+) -> None:
+    """The first observed entries tell what is said; four standard deviations of a binomial.
+
+    Facts are told at first.
+    """
     envs: Any = make_vec(card(task_id).id, 256)
     observations = [envs.reset(seed=0)[0]] + [envs.step(np.zeros(256, int))[0] for _ in range(40)]
     kinds = 4 if "Facts" in task_id else 3
-    instructions = [np.where(row[:, :kinds].any(1), row[:, :kinds].argmax(1), -1) for row in observations[4:]]
+    instructions = [
+        np.where(row[:, :kinds].any(1), row[:, :kinds].argmax(1), -1) for row in observations[4:]
+    ]
     counted = np.isin(instructions, rewrites)[np.isin(instructions, among)]
     rate = float(task_id.partition("=")[2])
     assert abs(counted.mean() - rate) <= 4 * (rate * (1 - rate) / len(counted)) ** 0.5
 
 
-# -- learning ----------------------------------------------------------------------------------------------------------
+# -- learning --------------------------------------------------------------------------------------
 
 
 def test_only_a_memory_beats_the_ceiling() -> None:
@@ -207,7 +246,9 @@ def test_only_a_memory_beats_the_ceiling() -> None:
     *_, blind = PPO(total_steps=30_000, recurrent="none").train(task, seed=0, budget="smoke")
     *_, policy = PPO(total_steps=150_000).train(task, seed=0, budget="smoke")
     without = play(task, blind, range(300)).total
-    assert without.mean() == pytest.approx(task.memoryless_ceiling, abs=float(5 * without.std() / 300**0.5))
+    assert without.mean() == pytest.approx(
+        task.memoryless_ceiling, abs=float(5 * without.std() / 300**0.5)
+    )
     assert play(task, policy, range(300)).total.mean() > 0.9 * task.optimum
 
 

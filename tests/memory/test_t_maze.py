@@ -1,4 +1,6 @@
-"""The endless T-maze against exact enumeration: its optimum, its ceiling without memory, and that nothing leaks."""
+"""The endless T-maze against exact enumeration:
+its optimum, its ceiling without memory, and that nothing leaks.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +41,18 @@ def tier(request: pytest.FixtureRequest) -> TMaze:
     return CARD.build(difficulty=request.param)
 
 
-# -- the maze in exact arithmetic, written from its rules ----------------------------------------------------------
+# -- the maze in exact arithmetic, written from its rules ------------------------------------------
 
 
 def renewals(lengths: tuple[int, ...], steps: int) -> Fraction:
-    """Expected corridors finished in ``steps``, by the renewal equation: the first, and more in what time is left."""
+    """Expected corridors finished in ``steps``, by the renewal equation:
+    the first, and more in what time is left.
+    """
     value = [Fraction(0)]
     for t in range(1, steps + 1):
-        value.append(sum((1 + value[t - n - 1] for n in lengths if n + 1 <= t), Fraction(0)) / len(lengths))
+        value.append(
+            sum((1 + value[t - n - 1] for n in lengths if n + 1 <= t), Fraction(0)) / len(lengths)
+        )
     return value[steps]
 
 
@@ -67,21 +73,30 @@ def memoryless_return(
     steps: int,
     punishment: float = 0.0,
 ) -> float:
-    """Exact expected return of a policy that maps an observation to probabilities of the three actions.
+    """Exact expected return of a policy that maps an observation
+    to probabilities of the three actions.
 
-    ``value[first, side, length, position]`` is the return of the steps left, worked out backwards in time.
+    ``value[first, side, length, position]`` is the return of the steps left, worked out backwards
+    in time.
     """
     places = [
-        (first, side, n, p) for first in (True, False) for side in (LEFT, RIGHT) for n in lengths for p in range(n + 1)
+        (first, side, n, p)
+        for first in (True, False)
+        for side in (LEFT, RIGHT)
+        for n in lengths
+        for p in range(n + 1)
     ]
     value = dict.fromkeys(places, 0.0)
     for _ in range(steps):
         after_turn = {
             side: sum(
-                value[False, w, n, 0] for w in ((LEFT, RIGHT) if rewriting else (side, side)) for n in lengths
-            ) / (2 * len(lengths))
+                value[False, w, n, 0]
+                for w in ((LEFT, RIGHT) if rewriting else (side, side))
+                for n in lengths
+            )
+            / (2 * len(lengths))
             for side in (LEFT, RIGHT)
-        }  # fmt: skip
+        }
         new = {}
         for first, side, n, p in places:
             chances = policy[observe_at(p, n, side if rewriting or first else 0)]
@@ -95,17 +110,21 @@ def memoryless_return(
                 ahead, here = value[first, side, n, p + 1], value[first, side, n, p]
                 new[first, side, n, p] = chances[FORWARD] * ahead + (1 - chances[FORWARD]) * here
         value = new
-    return sum(value[True, side, n, 0] for side in (LEFT, RIGHT) for n in lengths) / (2 * len(lengths))
+    return sum(value[True, side, n, 0] for side in (LEFT, RIGHT) for n in lengths) / (
+        2 * len(lengths)
+    )
 
 
-def deterministic(lengths: tuple[int, ...], rewriting: bool) -> Iterator[dict[tuple[int, Fraction], np.ndarray]]:
+def deterministic(
+    lengths: tuple[int, ...], rewriting: bool
+) -> Iterator[dict[tuple[int, Fraction], np.ndarray]]:
     """Every map from observations to actions."""
     places = sights(lengths, rewriting)
     for actions in itertools.product(np.eye(3), repeat=len(places)):
         yield dict(zip(places, actions, strict=True))
 
 
-# -- optimum and ceiling -----------------------------------------------------------------------------------------------
+# -- optimum and ceiling ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3, 10, 30])
@@ -116,7 +135,9 @@ def test_the_closed_form_solves_the_renewal_equation(longest: int, steps: int) -
 
 
 def test_the_closed_form_counts_rows_of_lengths() -> None:
-    """Every row of five lengths of 1..3, walked for ten steps, in which no sixth corridor can end."""
+    """Every row of five lengths of 1..3, walked for ten steps,
+    in which no sixth corridor can end.
+    """
     finished = [
         sum(walked <= 10 for walked in itertools.accumulate(n + 1 for n in row))
         for row in itertools.product((1, 2, 3), repeat=5)
@@ -141,28 +162,43 @@ def test_the_reference_reaches_the_optimum(tier: TMaze) -> None:
 
 @pytest.mark.parametrize("rewriting", [True, False], ids=["rewriting", "retention"])
 @pytest.mark.parametrize(("lengths", "steps"), [((2,), 9), ((1, 2), 7), ((3,), 12)], ids=str)
-def test_no_memoryless_policy_beats_the_ceiling(lengths: tuple[int, ...], steps: int, rewriting: bool) -> None:
+def test_no_memoryless_policy_beats_the_ceiling(
+    lengths: tuple[int, ...], steps: int, rewriting: bool
+) -> None:
     """All deterministic ones, and many that draw their actions, exactly."""
     ceiling = float(renewals(lengths, steps)) / 2
-    returns = [memoryless_return(policy, lengths, rewriting, steps) for policy in deterministic(lengths, rewriting)]
+    returns = [
+        memoryless_return(policy, lengths, rewriting, steps)
+        for policy in deterministic(lengths, rewriting)
+    ]
     assert len(returns) == 3 ** len(sights(lengths, rewriting)) >= 81
     assert max(returns) == pytest.approx(ceiling, abs=1e-12)
     rng = np.random.default_rng(0)
     places = sights(lengths, rewriting)
     for concentration in (0.1, 1.0):
         for _ in range(150):
-            policy = dict(zip(places, rng.dirichlet(np.full(3, concentration), len(places)), strict=True))
+            policy = dict(
+                zip(places, rng.dirichlet(np.full(3, concentration), len(places)), strict=True)
+            )
             assert memoryless_return(policy, lengths, rewriting, steps) <= ceiling + 1e-12
 
 
 @pytest.mark.parametrize("rewriting", [True, False], ids=["rewriting", "retention"])
 def test_punished_turns_would_pay_for_standing_still(rewriting: bool) -> None:
-    """Why a wrong turn is worth 0: at -1, the best habit earns 0, but waiting before a contrary sign earns more."""
+    """Why a wrong turn is worth 0: at -1, the best habit earns 0,
+    but waiting before a contrary sign earns more.
+    """
     returns = {
-        tuple(int(chances.argmax()) for chances in policy.values()): memoryless_return(policy, (2,), rewriting, 9, -1.0)
+        tuple(int(chances.argmax()) for chances in policy.values()): memoryless_return(
+            policy, (2,), rewriting, 9, -1.0
+        )
         for policy in deterministic((2,), rewriting)
     }
-    walking = [value for actions, value in returns.items() if actions[:-1] == (FORWARD,) * (len(actions) - 1)]
+    walking = [
+        value
+        for actions, value in returns.items()
+        if actions[:-1] == (FORWARD,) * (len(actions) - 1)
+    ]
     assert max(walking) == pytest.approx(0)
     assert max(returns.values()) > 0.5
 
@@ -171,7 +207,9 @@ def test_punished_turns_would_pay_for_standing_still(rewriting: bool) -> None:
 def test_a_habit_reaches_the_ceiling(name: str) -> None:
     task = CARD.build(difficulty=name)
     record = play(task, Habit.for_task(task), range(2000))
-    assert record.total.mean() == pytest.approx(task.memoryless_ceiling, abs=float(4 * record.total.std() / 2000**0.5))
+    assert record.total.mean() == pytest.approx(
+        task.memoryless_ceiling, abs=float(4 * record.total.std() / 2000**0.5)
+    )
     assert not record.info["success"].any() or name.startswith("retention")
 
 
@@ -186,17 +224,21 @@ def test_ppo_without_memory_stays_at_the_ceiling() -> None:
 
 
 def test_recurrent_ppo_remembers_the_sign() -> None:
-    """The card says partially observed, so PPO gets a memory: it comes near the optimum, twice the ceiling."""
+    """The card says partially observed, so PPO gets a memory:
+    it comes near the optimum, twice the ceiling.
+    """
     task = CARD.build(difficulty="rewriting-short")
     *_, policy = PPO(total_steps=60_000).train(task, seed=0, budget="smoke")
     assert play(task, policy, range(500)).total.mean() > 0.95 * task.optimum
 
 
-# -- the task keeps its rules ----------------------------------------------------------------------------------------
+# -- the task keeps its rules ----------------------------------------------------------------------
 
 
 def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
-    """Random and purposeful actions through the single env, beside a plain account of where the walker is."""
+    """Random and purposeful actions through the single env,
+    beside a plain account of where the walker is.
+    """
     env = gymnasium.make("rlsuite/TMaze-v0", difficulty=tier.difficulty)
     rng = np.random.default_rng(0)
     lengths, ways, straight = [], [], 0
@@ -210,11 +252,19 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
             length, side = int(state.length), int(state.sign)
             assert tier.rewriting or side == first_way
             sign = side if position == 0 and (tier.rewriting or turns == 0) else 0
-            np.testing.assert_allclose(observation, [sign == LEFT, sign == RIGHT, position / length], rtol=1e-6)
+            np.testing.assert_allclose(
+                observation, [sign == LEFT, sign == RIGHT, position / length], rtol=1e-6
+            )
             if position == 0:
                 lengths.append(length)
                 ways.append(side)
-            action = int(rng.integers(3)) if rng.random() < 0.2 else FORWARD if position < length else LEFT
+            action = (
+                int(rng.integers(3))
+                if rng.random() < 0.2
+                else FORWARD
+                if position < length
+                else LEFT
+            )
             observation, reward, terminated, truncated, info = env.step(action)
             straight += position < length and action == FORWARD
             if position < length:
@@ -227,7 +277,11 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
                 position, turns, expected = 0, turns + 1, int(action == side)
             right += expected
             assert (reward, terminated) == (expected, False)
-            assert [info["right_turns"], info["wrong_turns"], info["wasted"]] == [right, turns - right, wasted]
+            assert [info["right_turns"], info["wrong_turns"], info["wasted"]] == [
+                right,
+                turns - right,
+                wasted,
+            ]
         assert info["success"] is (wasted == 0 and right == turns > 0)
     assert straight
     assert set(lengths) <= ({tier.longest} if tier.fixed else set(range(1, tier.longest + 1)))
@@ -246,14 +300,17 @@ def test_lengths_and_ways_are_uniform_and_independent(name: str) -> None:
 
 
 def test_nothing_but_the_sign_tells_the_way(tier: TMaze) -> None:
-    """Two mazes that differ in the way only look alike wherever no sign is in sight: numbers, words and picture.
+    """Two mazes that differ in the way only look alike wherever no sign is in sight:
+    numbers, words and picture.
 
     With both ways equally likely, the information about the way that is left there is exactly zero.
     """
     observe = jax.jit(lambda state: tier.observation(state, KEY, Params()))
     length = tier.longest
     num_signs = 0
-    for turns, position in itertools.product((0, 3), sorted({0, 1, length // 2, length - 1, length})):
+    for turns, position in itertools.product(
+        (0, 3), sorted({0, 1, length // 2, length - 1, length})
+    ):
         left, right = (
             State(*map(np.int32, (position, length, side, turns, 1, 0))) if turns else
             State(*map(np.int32, (position, length, side, 0, 0, 0)))
@@ -276,12 +333,14 @@ def test_earlier_signs_and_turns_leave_no_trace() -> None:
     base = State(*map(np.int32, (0, 4, LEFT, 0, 0, 0)))
     observe = jax.jit(lambda state: task.observation(state, KEY, Params()))
     for right, wrong, wasted in itertools.product((0, 5), repeat=3):
-        state = base._replace(right_turns=np.int32(right), wrong_turns=np.int32(wrong), wasted=np.int32(wasted))
+        state = base._replace(
+            right_turns=np.int32(right), wrong_turns=np.int32(wrong), wasted=np.int32(wasted)
+        )
         assert (observe(state) == observe(base)).all()
         assert task.describe(state, Params()) == task.describe(base, Params())
 
 
-# -- its face ----------------------------------------------------------------------------------------------------------
+# -- its face --------------------------------------------------------------------------------------
 
 
 def test_a_number_is_a_difficulty_and_a_wrong_one_is_refused() -> None:
@@ -317,4 +376,5 @@ def test_the_pictures_arrow_points_to_the_walkers_side() -> None:
         picture = task.draw(State(*map(np.int32, (0, 4, side, 0, 0, 0))), Params())
         rows.append(np.flatnonzero((picture == SIGN).all(-1).any(1)))
     middle = task.picture_shape[0] // 2
-    assert rows[0].max() < middle < rows[1].min()  # the walk goes to the right of the picture: left is up
+    # The walk goes to the right of the picture: left is up.
+    assert rows[0].max() < middle < rows[1].min()

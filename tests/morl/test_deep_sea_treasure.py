@@ -14,7 +14,14 @@ from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
-from rlbench_suite.envs.morl.deep_sea_treasure import COLUMNS, MOVES, ROWS, DeepSeaTreasure, Params, State
+from rlbench_suite.envs.morl.deep_sea_treasure import (
+    COLUMNS,
+    MOVES,
+    ROWS,
+    DeepSeaTreasure,
+    Params,
+    State,
+)
 from rlbench_suite.evaluation.statistics.pareto import hypervolume
 
 CARD = card("DeepSeaTreasure-v0")
@@ -41,7 +48,9 @@ def test_front_is_the_published_one(task: DeepSeaTreasure) -> None:
     ("gamma", "reference", "volume"),
     [(0.99, (0, -50), 854.8504), (0.99, (0, -25), 360.4009), (1.0, (0, -50), 994.3)],
 )
-def test_hypervolume_of_the_front(task: DeepSeaTreasure, gamma: float, reference: tuple, volume: float) -> None:
+def test_hypervolume_of_the_front(
+    task: DeepSeaTreasure, gamma: float, reference: tuple, volume: float
+) -> None:
     assert round(hypervolume(task.pareto_front(gamma), reference), 4) == volume
 
 
@@ -61,15 +70,25 @@ def cell_of(env: TaskEnv) -> tuple[int, int]:
 
 def test_every_cell_and_move(task: DeepSeaTreasure) -> None:
     """All 11 x 11 x 4 transitions from open water, against the rules written plainly."""
-    treasure = {(int(r), c): v for c, (r, v) in enumerate(zip(task.floor, task.value, strict=True)) if v}
+    treasure = {
+        (int(r), c): v for c, (r, v) in enumerate(zip(task.floor, task.value, strict=True)) if v
+    }
     rock = {(r, c) for (depth, c) in treasure for r in range(depth + 1, ROWS)}
-    water = [cell for cell in product(range(ROWS), range(COLUMNS)) if cell not in treasure and cell not in rock]
+    water = [
+        cell
+        for cell in product(range(ROWS), range(COLUMNS))
+        if cell not in treasure and cell not in rock
+    ]
     assert len(water) == ROWS * COLUMNS - len(rock) - 10
     cells, actions = zip(*product(water, range(4)), strict=True)
     rows, columns = np.array(cells, np.int32).T
     states = State(rows, columns, np.zeros_like(rows))
-    after = jax.vmap(lambda s, a: task.transition(s, a, None, Params()))(states, np.array(actions, np.int32))
-    rewards = jax.vmap(lambda s, a, n: task.reward(s, a, n, None, Params()))(states, np.array(actions), after)
+    after = jax.vmap(lambda s, a: task.transition(s, a, None, Params()))(
+        states, np.array(actions, np.int32)
+    )
+    rewards = jax.vmap(lambda s, a, n: task.reward(s, a, n, None, Params()))(
+        states, np.array(actions), after
+    )
     over = jax.vmap(lambda s: task.terminal(s, None, Params()))(after)
     for i, ((row, column), action) in enumerate(zip(cells, actions, strict=True)):
         down, right = list(MOVES.values())[action]
@@ -82,8 +101,9 @@ def test_every_cell_and_move(task: DeepSeaTreasure) -> None:
 
 
 def exhaustive_front(task: DeepSeaTreasure, horizon: int) -> set[tuple[float, int]]:
-    """Every return any action sequence of that length can have, by walking sets of cells (not the task's own
-    search: no shortest paths, no front)."""
+    """Every return any action sequence of that length can have, by walking sets of cells (not the
+    task's own search: no shortest paths, no front).
+    """
     step = jax.jit(jax.vmap(lambda s, a: task.transition(s, a, None, Params())))
     cells, returns = {(0, 0)}, set()
     for t in range(1, horizon + 1):
@@ -91,7 +111,11 @@ def exhaustive_front(task: DeepSeaTreasure, horizon: int) -> set[tuple[float, in
         rows, columns = np.array([p[0] for p in pairs], np.int32).T
         padded = 4 * ROWS * COLUMNS - len(pairs)  # one shape, one compilation
         after = step(
-            State(np.pad(rows, (0, padded)), np.pad(columns, (0, padded)), np.full(4 * ROWS * COLUMNS, t - 1)),
+            State(
+                np.pad(rows, (0, padded)),
+                np.pad(columns, (0, padded)),
+                np.full(4 * ROWS * COLUMNS, t - 1),
+            ),
             np.pad(np.array([p[1] for p in pairs], np.int32), (0, padded)),
         )
         reached = set(map(tuple, np.stack(after[:2], 1)[: len(pairs)].tolist()))
@@ -104,7 +128,9 @@ def exhaustive_front(task: DeepSeaTreasure, horizon: int) -> set[tuple[float, in
 def test_no_policy_beats_front_or_reference(task: DeepSeaTreasure) -> None:
     """The returns of all 4**100 action sequences, by dynamic programming over reachable cells."""
     returns = exhaustive_front(task, CARD.horizon)
-    front = {p for p in returns if not any(q[0] >= p[0] and q[1] >= p[1] and q != p for q in returns)}
+    front = {
+        p for p in returns if not any(q[0] >= p[0] and q[1] >= p[1] and q != p for q in returns)
+    }
     np.testing.assert_allclose(task.pareto_front(1.0), sorted(front), rtol=1e-14)
     best = max(0.5 * treasure + 0.5 * time for treasure, time in returns)
     assert CARD.weights == (0.5, 0.5)
@@ -116,15 +142,20 @@ def test_reference_reaches_the_optimum(task: DeepSeaTreasure) -> None:
     record = play(task, load(CARD.reference).for_task(task), range(2))
     assert record.terminated.all()
     assert record.info["success"].all()
-    np.testing.assert_allclose(record.total @ np.array(CARD.weights), CARD.optimum, rtol=1e-6)  # float32 sums
+    # float32 sums.
+    np.testing.assert_allclose(record.total @ np.array(CARD.weights), CARD.optimum, rtol=1e-6)
 
 
 def test_success_is_the_best_return(task: DeepSeaTreasure) -> None:
-    """Any treasure is found by random play; another one than the best, or the best one by a detour, is no success."""
+    """Any treasure is found by random play; another one than the best,
+    or the best one by a detour, is no success.
+    """
     at = np.arange(COLUMNS - 1)
     shortest = task.shortest_paths()[task.floor[at], at]
     for detour, columns in ((0, [4, 5]), (1, [])):
-        info = jax.vmap(task.info, (0, None))(State(task.floor[at], at, shortest + detour), Params())
+        info = jax.vmap(task.info, (0, None))(
+            State(task.floor[at], at, shortest + detour), Params()
+        )
         assert np.flatnonzero(info["success"]).tolist() == columns
     record = play(task, Uniform(task.action_space), range(200))
     assert record.terminated.mean() > 0.9
@@ -132,9 +163,12 @@ def test_success_is_the_best_return(task: DeepSeaTreasure) -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "end"), [((1, 1e-3), (23.7, -19)), ((1e-3, 1), (0.7, -1)), ((0.35, 0.65), (8.2, -3))]
+    ("weights", "end"),
+    [((1, 1e-3), (23.7, -19)), ((1e-3, 1), (0.7, -1)), ((0.35, 0.65), (8.2, -3))],
 )
-def test_value_iteration_follows_the_weights(task: DeepSeaTreasure, weights: tuple, end: tuple) -> None:
+def test_value_iteration_follows_the_weights(
+    task: DeepSeaTreasure, weights: tuple, end: tuple
+) -> None:
     moves, value = task.best_moves(weights)
     best = max(np.array(FRONT), key=lambda point: float(point @ weights))
     np.testing.assert_array_equal(best, end)
@@ -149,7 +183,9 @@ def test_value_iteration_follows_the_weights(task: DeepSeaTreasure, weights: tup
 
 
 def test_best_moves_are_optimal_from_every_cell(task: DeepSeaTreasure) -> None:
-    """Following the table from any cell gives the most that enumeration of treasures and walls allows."""
+    """Following the table from any cell gives the most
+    that enumeration of treasures and walls allows.
+    """
     moves, _ = task.best_moves(CARD.weights)
     for start in product(range(ROWS), range(COLUMNS)):
         if start[0] >= task.floor[start[1]]:
@@ -162,7 +198,9 @@ def test_best_moves_are_optimal_from_every_cell(task: DeepSeaTreasure) -> None:
                     distance[n] = distance[cell] + 1
                     if n[0] < task.floor[n[1]]:
                         queue.append(n)
-        best = max(task.value[c] - steps for (r, c), steps in distance.items() if r == task.floor[c])
+        best = max(
+            task.value[c] - steps for (r, c), steps in distance.items() if r == task.floor[c]
+        )
         cell, steps = start, 0
         while cell[0] < task.floor[cell[1]]:
             cell, steps = task._neighbours(*cell)[moves[cell]], steps + 1
@@ -176,7 +214,9 @@ def test_words_and_picture(task: DeepSeaTreasure) -> None:
     assert [len(row) for row in grid] == [COLUMNS] * ROWS
     assert grid[3][5] == "S"
     assert sum(cell == "S" for row in grid for cell in row) == 1
-    assert {float(cell) for row in grid for cell in row if cell[0].isdigit()} == {value for value, _ in FRONT}
+    assert {float(cell) for row in grid for cell in row if cell[0].isdigit()} == {
+        value for value, _ in FRONT
+    }
     assert all(value in text for value in ("row 3", "column 5"))
     for number, word in enumerate(MOVES):
         assert task.parse(f" {word.upper()}\n", state, Params()) == number

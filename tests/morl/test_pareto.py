@@ -1,4 +1,6 @@
-"""Hypervolume and non-domination against inclusion-exclusion and closed forms; against pymoo in ``peers/``."""
+"""Hypervolume and non-domination against inclusion-exclusion
+and closed forms; against pymoo in ``peers/``.
+"""
 
 from itertools import combinations
 
@@ -26,13 +28,16 @@ def test_equals_inclusion_exclusion(objectives: int) -> None:
         points = np.concatenate([points, points[:1]])  # a double
         points[:, -1] = points[:, -1].round(0)  # ties
         reference = random.normal(-1, 0.5, objectives)
-        assert hypervolume(points, reference) == pytest.approx(inclusion_exclusion(points, reference), abs=1e-12)
+        assert hypervolume(points, reference) == pytest.approx(
+            inclusion_exclusion(points, reference), abs=1e-12
+        )
 
 
 def test_closed_forms() -> None:
     assert hypervolume(np.array([[2.0, 3.0, 4.0]]), np.array([1.0, 1.0, 1.0])) == 6
     assert hypervolume(np.array([[3.0, 1.0], [1.0, 3.0]]), np.zeros(2)) == 5
-    assert hypervolume(np.array([[-1.0, 5.0], [5.0, 0.0]]), np.zeros(2)) == 0  # nothing above the reference
+    # Nothing above the reference.
+    assert hypervolume(np.array([[-1.0, 5.0], [5.0, 0.0]]), np.zeros(2)) == 0
     assert hypervolume(np.empty((0, 2)), np.zeros(2)) == 0
     assert hypervolume([], [0.0, 0.0]) == 0
 
@@ -43,7 +48,9 @@ def test_non_dominated_by_definition() -> None:
         points = random.integers(0, 5, (40, objectives)).astype(float)  # many ties and doubles
         distinct = {tuple(p) for p in points}
         front = {
-            p for p in distinct if not any(q != p and all(a >= b for a, b in zip(q, p, strict=True)) for q in distinct)
+            p
+            for p in distinct
+            if not any(q != p and all(a >= b for a, b in zip(q, p, strict=True)) for q in distinct)
         }
         result = non_dominated(points)
         assert [tuple(p) for p in result] == sorted(front)
@@ -51,9 +58,14 @@ def test_non_dominated_by_definition() -> None:
 
 @pytest.mark.parametrize(
     ("points", "reference"),
-    [([[1.0, np.nan]], [0.0, 0.0]), ([[1.0, np.inf]], [0.0, 0.0]), ([1.0, 2.0], [0.0, 0.0]), ([[1.0, 2.0]], [0.0]),
-     ([[1.0, 2.0]], [0.0, np.nan])],
-)  # fmt: skip
+    [
+        ([[1.0, np.nan]], [0.0, 0.0]),
+        ([[1.0, np.inf]], [0.0, 0.0]),
+        ([1.0, 2.0], [0.0, 0.0]),
+        ([[1.0, 2.0]], [0.0]),
+        ([[1.0, 2.0]], [0.0, np.nan]),
+    ],
+)
 def test_refuses_what_is_no_set_of_points(points: list, reference: list) -> None:
     with pytest.raises(ValueError, match="finite"):
         hypervolume(np.array(points), np.array(reference))

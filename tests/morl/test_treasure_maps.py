@@ -1,4 +1,6 @@
-"""Treasure Maps against breadth-first search and exhaustive enumeration written apart from the task."""
+"""Treasure Maps against breadth-first search
+and exhaustive enumeration written apart from the task.
+"""
 
 from itertools import pairwise
 
@@ -15,7 +17,15 @@ from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.core.registry import card, suites
 from rlbench_suite.core.task import Split
 from rlbench_suite.core.task_card import load
-from rlbench_suite.envs.morl.treasure_maps import DIVES, BestTreasure, Map, Params, Position, State, TreasureMaps
+from rlbench_suite.envs.morl.treasure_maps import (
+    DIVES,
+    BestTreasure,
+    Map,
+    Params,
+    Position,
+    State,
+    TreasureMaps,
+)
 from rlbench_suite.evaluation.statistics.pareto import non_dominated
 
 CARD = card("TreasureMaps-v0")
@@ -61,7 +71,11 @@ def distances(chart: Map, row: int, column: int) -> dict[tuple[int, int], int]:
             continue
         for down, right in MOVES:
             neighbour = (cell[0] + down, cell[1] + right)
-            inside = neighbour[0] >= 0 and 0 <= neighbour[1] < len(floor) and neighbour[0] <= floor[neighbour[1]]
+            inside = (
+                neighbour[0] >= 0
+                and 0 <= neighbour[1] < len(floor)
+                and neighbour[0] <= floor[neighbour[1]]
+            )
             if inside and neighbour not in steps:
                 steps[neighbour] = steps[cell] + 1
                 queue.append(neighbour)
@@ -90,12 +104,19 @@ def test_every_cell_and_move(task: TreasureMaps, dive: int) -> None:
                     state = in_dive((row, column), dive, air=3)
                     after = step(state, np.int32(action), params)
                     target = (row + down, column + right)
-                    free = target[0] >= 0 and 0 <= target[1] < task.size and target[0] <= floor[target[1]]
+                    free = (
+                        target[0] >= 0
+                        and 0 <= target[1] < task.size
+                        and target[0] <= floor[target[1]]
+                    )
                     reached = target if free else (row, column)
                     at_treasure = floor[reached[1]] == reached[0]
                     treasure = chart.value[reached[1]] if at_treasure else 0
                     if at_treasure and dive + 1 < DIVES:
-                        assert (int(after.position.row), int(after.position.column)) == (0, params.maps.start[dive + 1])
+                        assert (int(after.position.row), int(after.position.column)) == (
+                            0,
+                            params.maps.start[dive + 1],
+                        )
                         assert int(after.air) == task.air
                     else:
                         assert (int(after.position.row), int(after.position.column)) == reached
@@ -103,7 +124,9 @@ def test_every_cell_and_move(task: TreasureMaps, dive: int) -> None:
                     assert int(after.dive) == dive + at_treasure
                     assert int(after.steps) == 8
                     assert float(after.treasure) == pytest.approx(1.5 + treasure)
-                    assert bool(task.terminal(after, None, params)) == (at_treasure and dive + 1 == DIVES)
+                    assert bool(task.terminal(after, None, params)) == (
+                        at_treasure and dive + 1 == DIVES
+                    )
                     reward = task.reward(state, np.int32(action), after, None, params)
                     weight = chart.weight
                     np.testing.assert_allclose(reward, [weight * treasure, weight - 1], rtol=1e-6)
@@ -143,7 +166,9 @@ def test_steps_to_treasures_are_those_of_breadth_first_search(tier: str) -> None
         for column in range(task.size):
             for row in range(int(chart.floor[column])):
                 steps = distances(chart, row, column)
-                expected = [steps[int(floor), goal_column] for goal_column, floor in enumerate(chart.floor)]
+                expected = [
+                    steps[int(floor), goal_column] for goal_column, floor in enumerate(chart.floor)
+                ]
                 place = Position(np.int32(row), np.int32(column))
                 assert steps_to_treasures(place, chart).tolist() == expected
 
@@ -167,15 +192,19 @@ def every_return(task: TreasureMaps, chart: Map) -> list[tuple[float, int]]:
 
 
 def test_front_and_best_return_by_exhaustive_enumeration(task: TreasureMaps) -> None:
-    """No sequence of actions of any length leaves the front, and none earns more than the best return."""
+    """No sequence of actions of any length leaves the front,
+    and none earns more than the best return.
+    """
     for chart in sampled_maps(task, 20):
         returns = every_return(task, chart)
-        np.testing.assert_allclose(task.front_of_map(chart), non_dominated(np.array(returns)), rtol=1e-6)
+        np.testing.assert_allclose(
+            task.front_of_map(chart), non_dominated(np.array(returns)), rtol=1e-6
+        )
         weight = float(chart.weight)
         best = max(weight * treasure + (1 - weight) * time for treasure, time in returns)
-        assert float(task.returns_to_go(Position(np.int32(0), chart.start), chart).max()) == pytest.approx(
-            best, abs=1e-4
-        )
+        assert float(
+            task.returns_to_go(Position(np.int32(0), chart.start), chart).max()
+        ) == pytest.approx(best, abs=1e-4)
         assert float(task.best_return(chart)) == pytest.approx(best, abs=1e-4)
 
 
@@ -194,12 +223,15 @@ def test_reference_always_earns_the_best_return(tier: str) -> None:
     assert record.length.max() <= DIVES * (2 * task.size - 1)
 
 
-def test_return_of_the_reference_is_the_sum_of_the_best_returns_of_its_dives(task: TreasureMaps) -> None:
+def test_return_of_the_reference_is_the_sum_of_the_best_returns_of_its_dives(
+    task: TreasureMaps,
+) -> None:
     env = TaskEnv(task, split="test")
     for seed in range(5):
         env.reset(seed=seed)
         best = sum(
-            max(np.array(every_return(task, chart)) @ [chart.weight, 1 - chart.weight]) for chart in maps_of(env)
+            max(np.array(every_return(task, chart)) @ [chart.weight, 1 - chart.weight])
+            for chart in maps_of(env)
         )
         total = play(task, BestTreasure(task), [seed]).total.sum()
         assert total == pytest.approx(best, abs=1e-3)
@@ -226,7 +258,9 @@ def test_reference_reads_every_cell(task: TreasureMaps) -> None:
 
 
 def test_success_is_the_best_return_in_every_dive(task: TreasureMaps) -> None:
-    """A treasure that is best for other weights does not count, nor does the best one by a detour."""
+    """A treasure that is best for other weights does not count,
+    nor does the best one by a detour.
+    """
     step = jax.jit(lambda state, params: task.transition(state, np.int32(0), None, params))
     for params in sampled(task, 3):
         for dive in range(DIVES):
@@ -239,7 +273,9 @@ def test_success_is_the_best_return_in_every_dive(task: TreasureMaps) -> None:
                     air = task.air - steps[column] - detour + 1
                     if air < 1:
                         continue
-                    before = in_dive((floor - 1, column), dive, air)._replace(best_dives=np.int32(7))
+                    before = in_dive((floor - 1, column), dive, air)._replace(
+                        best_dives=np.int32(7)
+                    )
                     after = step(before, params)
                     best = returns[column] > returns.max() - 1e-3 and not detour
                     assert int(after.best_dives) == 7 + best
@@ -263,7 +299,9 @@ def test_observations_show_air_and_dives(task: TreasureMaps) -> None:
 
 
 def test_rewards_are_weighted_objectives(task: TreasureMaps) -> None:
-    """A reward divided by the weights that are shown is the plain objective; measures have the sums."""
+    """A reward divided by the weights that are shown is the plain objective;
+    measures have the sums.
+    """
     env = TaskEnv(task, split="test")
     env.action_space.seed(0)
     for seed in range(10):
@@ -293,9 +331,13 @@ def test_an_episode_goes_on_from_a_copy_in_any_dive(task: TreasureMaps) -> None:
 
 
 def test_maps_of_the_splits_have_other_values(task: TreasureMaps) -> None:
-    """The value of a treasure over its largest one lies in bands of .05 that alternate between the splits."""
+    """The value of a treasure over its largest one lies
+    in bands of .05 that alternate between the splits.
+    """
     for split in Split:
-        shares = np.array([chart.value / (2 * chart.floor) for chart in sampled_maps(task, 50, split)])
+        shares = np.array(
+            [chart.value / (2 * chart.floor) for chart in sampled_maps(task, 50, split)]
+        )
         assert (np.floor(shares * 20) % 2 == split).all()
 
 
@@ -315,7 +357,9 @@ def test_returns_vary_less_than_the_scale() -> None:
 
 
 def test_play_that_ignores_the_weights_or_the_map_is_worse(task: TreasureMaps) -> None:
-    """Both parts of the context count: with fixed weights a perfect planner loses a quarter of the scale or more."""
+    """Both parts of the context count:
+    with fixed weights a perfect planner loses a quarter of the scale or more.
+    """
     score = CARD.scale("easy").score
 
     class FixedWeights(BestTreasure):
@@ -347,14 +391,21 @@ def test_words_and_picture(task: TreasureMaps) -> None:
         assert grid[floor][column] == f"{value:.2f}"
         assert all(row[column] == "#" for row in grid[floor + 1 :])
     assert f"{float(chart.weight):.4f} times" in text
-    states = [in_dive((0, column), 2, 5) for column in range(3)] + [in_dive((0, 2), 2, 4), in_dive((0, 2), 3, 4)]
+    states = [in_dive((0, column), 2, 5) for column in range(3)] + [
+        in_dive((0, 2), 2, 4),
+        in_dive((0, 2), 3, 4),
+    ]
     pictures = [task.draw(state, params) for state in states]
     assert all(picture.shape == task.picture_shape for picture in pictures)
-    assert all((picture_before != picture_after).any() for picture_before, picture_after in pairwise(pictures))
+    assert all(
+        (picture_before != picture_after).any()
+        for picture_before, picture_after in pairwise(pictures)
+    )
 
 
 def test_ppo_learns_to_read_the_map_in_a_smoke_budget() -> None:
     task = CARD.build()
     *_, policy = PPO().train(task, seed=0, budget="smoke")
-    total = play(task, policy, range(2_000)).total.sum(1).mean()  # its standard error is .05 of the scale
+    # Its standard error is .05 of the scale.
+    total = play(task, policy, range(2_000)).total.sum(1).mean()
     assert CARD.normalise(total) > 0.4

@@ -1,4 +1,6 @@
-"""Own data sheets of drives: the shipped one gives the same bits, other units the same episodes; SciPy agrees."""
+"""Own data sheets of drives: the shipped one gives the same bits,
+other units the same episodes; SciPy agrees.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def test_the_shipped_data_sheet_gives_the_same_bits(name: str, tmp_path: Path) -
 
 
 def test_a_machine_in_other_units_plays_the_same_episodes() -> None:
-    """Twice the voltage and current, with the same R and L, is the flux doubled, the torque and the inertia times four.
+    """Twice the voltage and current, with the same R and L,
+    is the flux doubled, the torque and the inertia times four.
 
     Factors of two change no bits.
     """
@@ -69,11 +72,16 @@ def test_a_machine_in_other_units_plays_the_same_episodes() -> None:
     def times(name: str, factor: float) -> list[float]:
         return [factor * end for end in sheet[name]]
 
-    doubled = {name: times(name, 2)[0] for name in ("nominal_current", "current_limit", "link_voltage")}
+    doubled = {
+        name: times(name, 2)[0] for name in ("nominal_current", "current_limit", "link_voltage")
+    }
     doubled |= {"magnet_flux": times("magnet_flux", 2), "inertia": times("inertia", 4)[0]}
-    doubled_record, shipped_record = play_cascade(card(shipped.id, context=doubled)), play_cascade(shipped)
+    doubled_record = play_cascade(card(shipped.id, context=doubled))
+    shipped_record = play_cascade(shipped)
     np.testing.assert_allclose(doubled_record.total, shipped_record.total, rtol=1e-5)
-    np.testing.assert_allclose(doubled_record.info["torque"], 4 * shipped_record.info["torque"], rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose(
+        doubled_record.info["torque"], 4 * shipped_record.info["torque"], rtol=1e-3, atol=1e-2
+    )
 
 
 def test_another_machine_moves_as_scipy_says() -> None:
@@ -97,7 +105,9 @@ def test_another_machine_moves_as_scipy_says() -> None:
                     (unit * u[1] - r * i[1] - p * speed * (l * i[0] + psi)) / l,
                 ]
 
-            truth = solve_ivp(rate, (0, task.period), truth, "DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
+            truth = solve_ivp(rate, (0, task.period), truth, "DOP853", rtol=1e-11, atol=1e-11).y[
+                :, -1
+            ]
         measured = np.array(task.plant.measured(state.electrical))
         torque = float(task.controlled(state, params)[0])
     np.testing.assert_allclose(measured, truth / limit, atol=1e-6)
@@ -109,9 +119,18 @@ def test_goals_and_the_reference_follow_the_data_sheet() -> None:
     shipped: Any = card("PMSMTorque-v0").build()
     torque = 1.5 * 5 * 9.8e-3 * 7
     assert task.plant.base().torque == pytest.approx(torque)
-    assert task.goal.high[0] / torque == pytest.approx(shipped.goal.high[0] / shipped.plant.base().torque)
-    part = task.plant.unit / task.plant.nominal.inductance_d * task.period / task.plant.nominal_current
-    usual = shipped.plant.unit / shipped.plant.nominal.inductance_d * shipped.period / shipped.plant.nominal_current
+    assert task.goal.high[0] / torque == pytest.approx(
+        shipped.goal.high[0] / shipped.plant.base().torque
+    )
+    part = (
+        task.plant.unit / task.plant.nominal.inductance_d * task.period / task.plant.nominal_current
+    )
+    usual = (
+        shipped.plant.unit
+        / shipped.plant.nominal.inductance_d
+        * shipped.period
+        / shipped.plant.nominal_current
+    )
     assert part == pytest.approx(usual)
     record = play(task, Cascade.for_task(task), range(64))
     assert not record.terminated.any()
@@ -120,14 +139,23 @@ def test_goals_and_the_reference_follow_the_data_sheet() -> None:
 
 @pytest.mark.parametrize(
     ("name", "sheet"),
-    [("PMSMTorque-v0", None), ("PMSMTorque-v0", SERVO), ("SCIMCurrent-v0", None), ("PMSMCurrent-v0", None)],
+    [
+        ("PMSMTorque-v0", None),
+        ("PMSMTorque-v0", SERVO),
+        ("SCIMCurrent-v0", None),
+        ("PMSMCurrent-v0", None),
+    ],
 )
 def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | None) -> None:
-    """First set points fill the ranges and leave them never; an error of the stated size halves the reward."""
+    """First set points fill the ranges and leave them never;
+    an error of the stated size halves the reward.
+    """
     task: Any = (card(name, context=sheet) if sheet else card(name)).build()
     figures = {figure.name: figure for figure in task.key_figures()}
     setpoint_figures = [
-        figure for name, figure in figures.items() if name.startswith("setpoint_") and name != "setpoint_length"
+        figure
+        for name, figure in figures.items()
+        if name.startswith("setpoint_") and name != "setpoint_length"
     ]
     key = jax.random.key(0)
     params = jax.jit(task.sample_params)(key, 1)
@@ -145,7 +173,9 @@ def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | No
         value - figures[f"halving_error_{figure.name.removeprefix('setpoint_')}"].low
         for value, figure in zip(values, setpoint_figures, strict=True)
     ]
-    before = state._replace(setpoint=type(state.setpoint)(*missed) if name == "PMSMCurrent-v0" else tuple(missed))
+    before = state._replace(
+        setpoint=type(state.setpoint)(*missed) if name == "PMSMCurrent-v0" else tuple(missed)
+    )
     assert float(task.reward(before, None, state, key, params)) == pytest.approx(0.5)
 
 
@@ -182,20 +212,26 @@ def test_what_the_model_cannot_hold_is_refused(change: dict[str, float], message
 
 
 def test_a_rotor_that_one_period_takes_past_its_limit_is_refused() -> None:
-    with pytest.raises(ValueError, match="is too small: the torque of the nominal current changes the speed by"):
+    with pytest.raises(
+        ValueError, match="is too small: the torque of the nominal current changes the speed by"
+    ):
         card("PMSMSpeed-v0", context={"inertia": 1e-12}).build()
     card("PMSMTorque-v0", context={"inertia": 1e-12}).build()  # its speed is given
 
 
 def test_every_drive_either_takes_a_data_sheet_or_says_that_it_does_not() -> None:
     machines = {
-        drive.settings["machine"] for drive in cards().values() if drive.family == "motor" and drive.build().constants()
+        drive.settings["machine"]
+        for drive in cards().values()
+        if drive.family == "motor" and drive.build().constants()
     }
     assert machines == {"PMSM", "SynRM", "SCIM", "PermExDc", "SeriesDc"}
     assert constants(PMSM(), 1e-4)[-1].derived
     with pytest.raises(ValueError, match="takes no context"):
         card("EESMTorque-v0", context=SERVO)
-    assert own_plant(PMSM(), card("PMSMTorque-v0", context={"pole_pairs": 4}).context).pole_pairs == 4
+    assert (
+        own_plant(PMSM(), card("PMSMTorque-v0", context={"pole_pairs": 4}).context).pole_pairs == 4
+    )
 
 
 @pytest.mark.parametrize(("machine", "seed"), [("SCIM", 2), ("SynRM", 5)])
@@ -216,7 +252,11 @@ def test_random_machines_can_be_simulated() -> None:
 
 @pytest.mark.parametrize(
     ("name", "currents"),
-    [("PMSMSpeed-v0", (-150.0, 200.0)), ("PMSMSpeed-v0", (-100.0, 0.0)), ("SeriesDcTorque-v0", (500.0,))],
+    [
+        ("PMSMSpeed-v0", (-150.0, 200.0)),
+        ("PMSMSpeed-v0", (-100.0, 0.0)),
+        ("SeriesDcTorque-v0", (500.0,)),
+    ],
     ids=["overload", "within the nominal current", "beyond the limit"],
 )
 def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> None:
@@ -227,7 +267,9 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
     with precision(task):
         params = task.sample_params(jax.random.key(0), 1)
         state = task.initial(jax.random.key(1), params)
-        after = state._replace(electrical=type(state.electrical)(*(np.float32(i) for i in currents)))
+        after = state._replace(
+            electrical=type(state.electrical)(*(np.float32(i) for i in currents))
+        )
         reward = np.asarray(task.reward(state, None, after, None, params))
         tracking = float(shipped.reward(state, None, after, None, params))
         value = float(task.controlled(after, params)[0])
@@ -238,20 +280,29 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
     assert float(reward) == pytest.approx(0.8 / (1 + error) - 0.5 * excess, rel=1e-4)
     assert task.reward_space.contains(reward.astype(np.float32))
     largest_excess = plant.current_limit / plant.nominal_current - 1
-    np.testing.assert_allclose([task.reward_space.low, task.reward_space.high], [-0.5 * largest_excess, 0.8], rtol=1e-5)
+    np.testing.assert_allclose(
+        [task.reward_space.low, task.reward_space.high], [-0.5 * largest_excess, 0.8], rtol=1e-5
+    )
 
 
 def test_a_price_of_overload_takes_off_so_much_of_the_cost() -> None:
-    """Over whole episodes under random voltages; what lies beyond the limit as the drive trips is not charged."""
+    """Over whole episodes under random voltages;
+    what lies beyond the limit as the drive trips is not charged.
+    """
     shipped_task, priced_task = (
-        card("PMSMTorque-v0", context=context).build() for context in (None, {"reward": {"overload": 0.5}})
+        card("PMSMTorque-v0", context=context).build()
+        for context in (None, {"reward": {"overload": 0.5}})
     )
-    voltages = np.random.default_rng(0).uniform(-0.1, 0.1, (8, 25, 2)).repeat(20, 1).astype(np.float32)
+    voltages = (
+        np.random.default_rng(0).uniform(-0.1, 0.1, (8, 25, 2)).repeat(20, 1).astype(np.float32)
+    )
     shipped, priced = (replay(task, voltages, range(8)) for task in (shipped_task, priced_task))
     assert shipped.cost.min() > 1
     assert 0 < shipped.terminated.sum() < 8
     beyond = np.maximum(shipped.info["current"] - 1, 0) * (400 / 240)
-    np.testing.assert_allclose(priced.total, shipped.total - 0.5 * (shipped.cost - beyond), rtol=1e-4)
+    np.testing.assert_allclose(
+        priced.total, shipped.total - 0.5 * (shipped.cost - beyond), rtol=1e-4
+    )
     np.testing.assert_array_equal(priced.cost, shipped.cost)
 
 
@@ -262,8 +313,12 @@ def test_weights_that_make_no_sense_are_refused() -> None:
         card("PMSMCurrent-v0", context={"reward": {"overload": 0.5}})
 
 
-def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All takes twice the time: inductance, flux and torque are doubled, speed is halved, inertia times eight."""
+def test_a_record_beside_a_slower_machine_plays_the_same_episodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All takes twice the time: inductance, flux and torque are doubled,
+    speed is halved, inertia times eight.
+    """
     drive = card("PMSMSpeed-v0")
     shipped: Any = drive.build()
     time = shipped.period * np.arange(2 * (drive.horizon + 1) + 10)
@@ -277,22 +332,29 @@ def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: p
 
     sheet = {c.name: (c.low, c.high) for c in shipped.constants()}
     factors = {"inductance_d": 2, "inductance_q": 2, "magnet_flux": 2, "inertia": 8}
-    slower: dict[str, Any] = {name: [by * end for end in sheet[name]] for name, by in factors.items()}
+    slower: dict[str, Any] = {
+        name: [by * end for end in sheet[name]] for name, by in factors.items()
+    }
     slower["speed_limit"] = sheet["speed_limit"][0] / 2
     slower_card = card(drive.id, context=slower | records(2))
-    slower_record, record = play_cascade(slower_card), play_cascade(card(drive.id, context=records(1)))
+    slower_record = play_cascade(slower_card)
+    record = play_cascade(card(drive.id, context=records(1)))
     assert not record.terminated.any()
     np.testing.assert_allclose(slower_record.total, record.total, rtol=1e-4)
     np.testing.assert_allclose(2 * slower_record.info["speed"], record.info["speed"], rtol=1e-4)
-    np.testing.assert_allclose(slower_record.info["torque"], 2 * record.info["torque"], rtol=1e-2, atol=0.1)
+    np.testing.assert_allclose(
+        slower_record.info["torque"], 2 * record.info["torque"], rtol=1e-2, atol=0.1
+    )
 
-    # The cache has it too. Where another constant changes the period, the record is not played at a wrong pace.
+    # The cache has it too. Where another constant changes the period, the record is not played at a
+    # wrong pace.
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     assert card(slower_card.id) == slower_card
     constants = {constant.name: constant for constant in shipped.constants()}
     card(drive.id, context=times(slower_card.context, constants["inertia"], 1.2)).build()
     with pytest.raises(
-        ValueError, match=r"was read at steps of 0\.0002 s, and a step is now 0\.00018 s: give its file"
+        ValueError,
+        match=r"was read at steps of 0\.0002 s, and a step is now 0\.00018 s: give its file",
     ):
         card(drive.id, context=times(slower_card.context, constants["inductance_d"], 0.9))
     fixed_period: Any = card(drive.id, context=slower | records(2) | {"period": 2e-4})
@@ -305,17 +367,26 @@ def test_a_record_outside_the_range_of_the_own_machine_is_refused_with_its_row()
     speed = np.where(np.arange(11) == 4, 100.0, 0.0)
     with pytest.raises(ValueError, match="speed must be from -70 to 70 rad/s, got 100 in row 5"):
         card("PMSMSpeed-v0", context=half | {"setpoint": {"time": time, "speed": speed}})
-    for context, printed in ((None, "speed (rad/s, -140 to 140)"), (half, "speed (rad/s, -70 to 70)")):
+    for context, printed in (
+        (None, "speed (rad/s, -140 to 140)"),
+        (half, "speed (rad/s, -70 to 70)"),
+    ):
         task: Any = card("PMSMSpeed-v0", context=context).build()
-        assert f"columns time (s), {printed}" in template(task.card.id, task.constants(), task.series())
+        assert f"columns time (s), {printed}" in template(
+            task.card.id, task.constants(), task.series()
+        )
     with pytest.raises(ValueError, match="does not hold the nominal current at standstill"):
-        card("PMSMSpeed-v0", context={"link_voltage": 2, "setpoint": {"time": time, "speed": speed}})
+        card(
+            "PMSMSpeed-v0", context={"link_voltage": 2, "setpoint": {"time": time, "speed": speed}}
+        )
 
 
 def test_a_record_takes_the_place_of_settings_and_runs_with_one_as_long() -> None:
     time = 1e-4 * np.arange(4000)
     setpoint = {"time": time, "speed": 50 * np.sin(20 * time)}
-    with pytest.raises(ValueError, match="a record of the setpoint, so setpoint=step has no effect"):
+    with pytest.raises(
+        ValueError, match="a record of the setpoint, so setpoint=step has no effect"
+    ):
         card("PMSMSpeed-v0?setpoint=step", context={"setpoint": setpoint}).build()
     load = {"time": time[:-1], "load_torque": np.ones(3999)}
     with pytest.raises(ValueError, match="must be equally long; got 4000 and 3999 periods"):
@@ -324,7 +395,10 @@ def test_a_record_takes_the_place_of_settings_and_runs_with_one_as_long() -> Non
 
 def test_the_file_of_a_context_has_what_that_context_sets() -> None:
     time = 1e-4 * np.arange(4000)
-    recorded: Any = card("PMSMSpeed-v0", context={"period": 5e-5, "load": {"time": time, "load_torque": np.ones(4000)}})
+    recorded: Any = card(
+        "PMSMSpeed-v0",
+        context={"period": 5e-5, "load": {"time": time, "load_torque": np.ones(4000)}},
+    )
     task = recorded.build()
     text = template(recorded.id, task.constants(), task.series(), context=recorded.context)
     assert "\nperiod: 5e-05  # s" in text

@@ -1,4 +1,6 @@
-"""The drives: dynamics against SciPy, set points, rewards, ends, contexts, and their reference player."""
+"""The drives: dynamics against SciPy, set points,
+rewards, ends, contexts, and their reference player.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import agent, card, cards
 from rlbench_suite.core.task_card import TaskCard
@@ -30,9 +32,13 @@ from rlbench_suite.numerics.process import precision
 
 DRIVES = [drive for drive in cards().values() if drive.entry_point.endswith(":Drive")]
 CONTINUOUS = [drive for drive in DRIVES if drive.settings["control"] == "continuous"]
-MEASURED = [drive for drive in CONTINUOUS if drive.settings["goal"] != "torque" or drive.settings["noise"] == "0"]
+MEASURED = [
+    drive
+    for drive in CONTINUOUS
+    if drive.settings["goal"] != "torque" or drive.settings["noise"] == "0"
+]
 """Without the noisy torques, which are those of the data sheet's machine."""
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 def card_name(drive: TaskCard) -> str:
@@ -45,7 +51,12 @@ def first(task: Any, seed: int = 0) -> Any:
 
 
 def test_there_are_drives_of_every_kind() -> None:
-    assert {drive.settings["goal"] for drive in DRIVES} == {"current", "torque", "speed", "position"}
+    assert {drive.settings["goal"] for drive in DRIVES} == {
+        "current",
+        "torque",
+        "speed",
+        "position",
+    }
     assert {drive.settings["control"] for drive in DRIVES} == {"continuous", "finite"}
     assert len({drive.settings["machine"] for drive in DRIVES}) == 10
 
@@ -54,8 +65,8 @@ def test_there_are_drives_of_every_kind() -> None:
 def test_transition_equals_scipy(drive: TaskCard) -> None:
     """Thirty steps of small voltages, or of all switch states in turn, at float64.
 
-    One Runge-Kutta step a period leaves less than 1e-5 of the limits where the load has no corners; Coulomb friction's
-    corner at standstill is not passed here.
+    One Runge-Kutta step a period leaves less than 1e-5 of the limits where the load has no corners;
+    Coulomb friction's corner at standstill is not passed here.
     """
     task: Any = drive.build(dtype="float64")
     episode = first(task)
@@ -69,7 +80,11 @@ def test_transition_equals_scipy(drive: TaskCard) -> None:
     with precision(task):
         step = jax.jit(task.transition)
         for k in range(30):
-            choice = np.int32(k % task.plant.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            choice = (
+                np.int32(k % task.plant.states)
+                if task.finite
+                else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            )
             action, waiting = (np.asarray(waiting), choice) if task.delayed else (choice, choice)
             if task.finite:
                 voltages.append(task.plant.switched(action, state.electrical, state.angle))
@@ -81,8 +96,12 @@ def test_transition_equals_scipy(drive: TaskCard) -> None:
         @jax.jit
         def rate(y: jax.Array, voltage: Any) -> jax.Array:
             electrical, speed, _ = unravel(y)
-            acceleration = params.load.acceleration(speed, params.machine.torque(electrical), params.machine.inertia)
-            return ravel_pytree((params.machine.derivative(electrical, voltage, speed), acceleration, speed))[0]
+            acceleration = params.load.acceleration(
+                speed, params.machine.torque(electrical), params.machine.inertia
+            )
+            return ravel_pytree(
+                (params.machine.derivative(electrical, voltage, speed), acceleration, speed)
+            )[0]
 
         y = np.asarray(flat)
         for voltage in voltages:
@@ -97,7 +116,9 @@ def test_transition_equals_scipy(drive: TaskCard) -> None:
             )
             y = solution.y[:, -1]
         truth = unravel(jnp.asarray(y))
-        ours = np.array([*task.plant.measured(state.electrical), state.speed / task.plant.speed_limit])
+        ours = np.array(
+            [*task.plant.measured(state.electrical), state.speed / task.plant.speed_limit]
+        )
         exact = np.array([*task.plant.measured(truth[0]), truth[1] / task.plant.speed_limit])
         turned, ours_turned = float(truth[2]), float(state.angle)
     np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-5)
@@ -111,7 +132,8 @@ def test_reference_player_tracks_and_never_trips(drive: TaskCard) -> None:
     assert loaded(drive.reference) is Cascade
     record = play(task, Cascade.for_task(task), range(64))
     assert not record.terminated.any()
-    noisy_torque = drive in CONTINUOUS and drive not in MEASURED  # nobody measures it, so it is missed now and then
+    # Nobody measures it, so it is missed now and then.
+    noisy_torque = drive in CONTINUOUS and drive not in MEASURED
     assert record.info["success"].mean() > (0.8 if noisy_torque else 0.9)
     assert record.total.mean() > 0.7 * drive.horizon
     assert drive.normalise(float(record.total.mean())) == pytest.approx(1, abs=0.05)
@@ -119,12 +141,15 @@ def test_reference_player_tracks_and_never_trips(drive: TaskCard) -> None:
 
 @pytest.mark.parametrize("drive", MEASURED, ids=card_name)
 def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
-    """Set points that stand still, on a machine that is not the data sheet's; noise has a mean of zero."""
+    """Set points that stand still, on a machine that is
+    not the data sheet's; noise has a mean of zero.
+    """
     task: Any = drive.build()
     player = Cascade.for_task(task)
     episode = first(task, 3)
     middle = tuple(
-        np.float32(low + 0.7 * (high - low)) for low, high in zip(task.goal.low, task.goal.high, strict=True)
+        np.float32(low + 0.7 * (high - low))
+        for low, high in zip(task.goal.low, task.goal.high, strict=True)
     )
     params = episode.params
     if task.kind == "speed":
@@ -134,12 +159,16 @@ def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
         state, memory = carry
         key = jax.random.fold_in(jax.random.key(0), k)
         observation = task.observation(state, key, params)
-        action, memory = player.act(memory, View(observation, None, state, params), jax.random.key(0))
+        action, memory = player.act(
+            memory, View(observation, None, state, params), jax.random.key(0)
+        )
         state = task.transition(state, action, key, params)._replace(setpoint=middle)
         return (state, memory), jnp.stack(task.controlled(state, params))
 
     start = episode.state._replace(setpoint=middle)
-    run = jax.jit(lambda s: jax.lax.scan(body, (s, player.initial(params)), jnp.arange(4 * drive.horizon))[1])
+    run = jax.jit(
+        lambda s: jax.lax.scan(body, (s, player.initial(params)), jnp.arange(4 * drive.horizon))[1]
+    )
     values = np.asarray(run(start))[-drive.horizon :].mean(axis=0)
     assert (np.abs(values - np.array(middle)) < 0.2 * np.array(task.goal.halving)).all()
 
@@ -147,12 +176,20 @@ def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("DFIMCurrent-v0", "DFIMTorque-v0", "DFIMSpeed-v0", "EESMCurrent-v0", "EESMTorque-v0", "EESMSpeed-v0"),
+        *(
+            "DFIMCurrent-v0",
+            "DFIMTorque-v0",
+            "DFIMSpeed-v0",
+            "EESMCurrent-v0",
+            "EESMTorque-v0",
+            "EESMSpeed-v0",
+        ),
         *("PMSMTorque-v0", "SeriesDcCurrent-v0"),
     ],
 )
 def test_reference_player_hardly_overshoots(name: str) -> None:
-    """Steps over a third of the range, for which voltages do not suffice: a tenth of the step at most, in any context.
+    """Steps over a third of the range, for which voltages do not suffice:
+    a tenth of the step at most, in any context.
 
     Also where windings of one flux share their voltages.
     """
@@ -192,13 +229,19 @@ def test_reward_by_hand() -> None:
 
     before = at(0, 0, (4.0, -3.0))
     assert float(task.reward(before, None, at(4, -3, (9, 9)), None, params)) == pytest.approx(1)
-    assert float(task.reward(before, None, at(4.5, -3, (9, 9)), None, params)) == pytest.approx(0.75)
-    assert float(task.reward(before, None, at(3, -1.5, (9, 9)), None, params)) == pytest.approx((1 / 3 + 1 / 4) / 2)
+    assert float(task.reward(before, None, at(4.5, -3, (9, 9)), None, params)) == pytest.approx(
+        0.75
+    )
+    assert float(task.reward(before, None, at(3, -1.5, (9, 9)), None, params)) == pytest.approx(
+        (1 / 3 + 1 / 4) / 2
+    )
     assert float(task.cost(before, None, at(6, 8, (0, 0)), params)) == pytest.approx(0, abs=1e-6)
     assert float(task.cost(before, None, at(9, 12, (0, 0)), params)) == pytest.approx(0.5)
     assert not task.terminal(at(10.8, 14.3, (0, 0)), None, params)
     assert task.terminal(at(10.8, 14.5, (0, 0)), None, params)
-    assert "over-current" in task.why_over(at(10.8, 14.5, (0, 0)), params, task.info(at(10.8, 14.5, (0, 0)), params))
+    assert "over-current" in task.why_over(
+        at(10.8, 14.5, (0, 0)), params, task.info(at(10.8, 14.5, (0, 0)), params)
+    )
     fast = at(0, 0, (0, 0))._replace(speed=1.01 * plant.speed_limit)
     assert task.terminal(fast, None, params)
     assert "over-speed" in task.why_over(fast, params, task.info(fast, params))
@@ -217,7 +260,9 @@ def test_induction_machine_is_seen_from_its_rotor_s_flux() -> None:
     measured = plant.measured(state)
     np.testing.assert_allclose(measured, [2 / 5.5, 1.5 / 5.5, 0.3 / plant.nominal_flux], rtol=1e-6)
     voltage = plant.voltage((0.5, -0.2), state, 0.0).stator
-    assert complex(*map(float, voltage)) == pytest.approx(turned * (0.5 - 0.2j) * plant.unit, rel=1e-6)
+    assert complex(*map(float, voltage)) == pytest.approx(
+        turned * (0.5 - 0.2j) * plant.unit, rel=1e-6
+    )
 
 
 def test_currents_for_a_torque() -> None:
@@ -228,7 +273,10 @@ def test_currents_for_a_torque() -> None:
         assert float(machine.torque(DQ(d, q))) == pytest.approx(torque, rel=1e-4)
         length, angle = np.hypot(d, q), np.arctan2(-d, abs(q))
         angles_beside = angle + np.array([-0.05, 0.05])
-        assert (machine.torque(DQ(-length * np.sin(angles_beside), length * np.cos(angles_beside))) < abs(torque)).all()
+        assert (
+            machine.torque(DQ(-length * np.sin(angles_beside), length * np.cos(angles_beside)))
+            < abs(torque)
+        ).all()
     d, q = SynRM().currents_for(np.float32(-1.2), None)
     assert float(SynRM.nominal.torque(DQ(d, q))) == pytest.approx(-1.2, rel=1e-5)
     assert float(d) == pytest.approx(-float(q), rel=1e-5)
@@ -245,24 +293,36 @@ def test_currents_of_the_excited_machine_lose_least() -> None:
     def losses(d: Any, q: Any, field: Any) -> Any:
         return 1.5 * machine.resistance * (d**2 + q**2) + machine.field_resistance * field**2
 
-    other_d, other_field = np.meshgrid(d + np.linspace(-15, 15, 31), field + np.linspace(-15, 15, 31))
+    other_d, other_field = np.meshgrid(
+        d + np.linspace(-15, 15, 31), field + np.linspace(-15, 15, 31)
+    )
     other_q = 40 / np.asarray(machine.torque(Excited(other_d, 1.0, other_field)))
     assert losses(d, q, field) <= losses(other_d, other_q, other_field).min() * (1 + 1e-6)
 
 
 def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
-    """Currents that the controller asks for make the torque; stator and rotor voltages turn with the field."""
+    """Currents that the controller asks for make the torque;
+    stator and rotor voltages turn with the field.
+    """
     plant, turned = DFIM(), np.exp(2.1j)
-    d, q, rotor_d = (float(i) for i in plant.currents_for(np.float32(5.0), plant.still(plant.nominal)))
+    d, q, rotor_d = (
+        float(i) for i in plant.currents_for(np.float32(5.0), plant.still(plant.nominal))
+    )
     machine = plant.nominal
     rotor_q = -machine.mutual_inductance / machine.rotor_inductance() * q
     stator, rotor = turned * complex(d, q), turned * complex(rotor_d, rotor_q)
     state = Currents(AlphaBeta(stator.real, stator.imag), AlphaBeta(rotor.real, rotor.imag))
     assert float(machine.torque(state)) == pytest.approx(5, rel=1e-5)
-    np.testing.assert_allclose(plant.measured(state), [*np.array([d, q, rotor_d, rotor_q]) / 9, 1], rtol=1e-5)
+    np.testing.assert_allclose(
+        plant.measured(state), [*np.array([d, q, rotor_d, rotor_q]) / 9, 1], rtol=1e-5
+    )
     voltage = plant.voltage((0.5, -0.2, 0.1, 0.3), state, 0.0)
-    assert complex(*map(float, voltage.stator)) == pytest.approx(turned * (0.5 - 0.2j) * plant.unit, rel=1e-5)
-    assert complex(*map(float, voltage.rotor)) == pytest.approx(turned * (0.1 + 0.3j) * plant.unit, rel=1e-5)
+    assert complex(*map(float, voltage.stator)) == pytest.approx(
+        turned * (0.5 - 0.2j) * plant.unit, rel=1e-5
+    )
+    assert complex(*map(float, voltage.rotor)) == pytest.approx(
+        turned * (0.1 + 0.3j) * plant.unit, rel=1e-5
+    )
 
 
 def test_how_far_one_step_of_full_voltage_moves_currents() -> None:
@@ -274,7 +334,9 @@ def test_how_far_one_step_of_full_voltage_moves_currents() -> None:
         start, nominal = plant.still(plant.nominal), Params(plant.nominal, None, 0.0, 0.0)
         for axis, full in zip(plant.voltages, np.eye(plant.inputs, dtype=np.float32), strict=True):
             after = task.machine_after(start, 0.0, plant.voltage(tuple(full), start, 0.0), nominal)
-            moved[plant.current_limit, axis] = (np.array(after) - np.array(start)) / plant.current_limit
+            moved[plant.current_limit, axis] = (
+                np.array(after) - np.array(start)
+            ) / plant.current_limit
     np.testing.assert_allclose(moved[150, "u_d"], [0.55, 0, -0.62], atol=0.005)
     np.testing.assert_allclose(moved[150, "u_q"], [0, 0.33, 0], atol=0.005)
     np.testing.assert_allclose(moved[150, "u_e"], [-0.71, 0, 0.91], atol=0.005)
@@ -290,9 +352,12 @@ def test_windings_of_one_flux_are_given_as_much_as_both_converters_have(plant: A
     """Against the largest share by search."""
     units = np.array(plant.units)
     shares = np.linspace(0, 1, 20_001)
-    for holding, changing in np.random.default_rng(0).normal(0, [[[0.3], [2.0]]] * 50, (50, 2, len(units))):
+    for holding, changing in np.random.default_rng(0).normal(
+        0, [[[0.3], [2.0]]] * 50, (50, 2, len(units))
+    ):
         demand = (holding + shares[:, None] * changing).T
-        first, second = np.hypot(*demand[:2]), np.hypot(*demand[2:]) if len(units) == 4 else np.abs(demand[2])
+        first = np.hypot(*demand[:2])
+        second = np.hypot(*demand[2:]) if len(units) == 4 else np.abs(demand[2])
         fits = np.maximum(first, second) <= 1
         granted = np.array(plant.together(tuple(changing * units), tuple(holding * units))) / units
         if fits[0] and np.maximum(first[0], second[0]) < 0.9:
@@ -326,14 +391,27 @@ def test_windings_of_the_six_phase_machine_stay_within_their_bridges() -> None:
     for action in np.random.default_rng(0).uniform(-1, 1, (50, 4)):
         d, q, x, y = map(float, plant.within_reach(tuple(action)))
         longest = max(abs(complex(d + x, q - y)), abs(complex(d - x, q + y)))
-        longest_demand = max(abs(complex(*action[:2]) + z * complex(action[2], -action[3])) for z in (1, -1))
+        longest_demand = max(
+            abs(complex(*action[:2]) + z * complex(action[2], -action[3])) for z in (1, -1)
+        )
         assert longest == pytest.approx(min(longest_demand, 1), rel=1e-6)
-        np.testing.assert_allclose(np.array([d, q, x, y]) * max(longest_demand, 1), action, rtol=1e-5)
-    assert float(plant.length(DQXY(120.0, 160.0, 0.0, 240.0))) == pytest.approx(312.41 / 400, rel=1e-4)
+        np.testing.assert_allclose(
+            np.array([d, q, x, y]) * max(longest_demand, 1), action, rtol=1e-5
+        )
+    assert float(plant.length(DQXY(120.0, 160.0, 0.0, 240.0))) == pytest.approx(
+        312.41 / 400, rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["SynRMCurrent-v0", "SCIMTorque-v0", "SeriesDcSpeed-v0", "PMSMCurrentFinite-v0", "EESMPosition-v0"]
+    "name",
+    [
+        "SynRMCurrent-v0",
+        "SCIMTorque-v0",
+        "SeriesDcSpeed-v0",
+        "PMSMCurrentFinite-v0",
+        "EESMPosition-v0",
+    ],
 )
 def test_contexts_never_overlap_and_setpoints_stay_within_bounds(name: str) -> None:
     task: Any = card(name).build()
@@ -345,15 +423,21 @@ def test_contexts_never_overlap_and_setpoints_stay_within_bounds(name: str) -> N
         banded = params.load.inertia if task.loaded else params.speed
         band = (banded.astype(np.float64) - low) / (high - low) * 40
         assert set(np.floor(band)) == set(range(split, 40, 2))
-        for values, nominal, tolerance in zip(params.machine, task.plant.nominal, task.plant.tolerance, strict=True):
+        for values, nominal, tolerance in zip(
+            params.machine, task.plant.nominal, task.plant.tolerance, strict=True
+        ):
             ends = [nominal * (1 - tolerance), nominal * (1 + tolerance)]
             np.testing.assert_allclose([values.min(), values.max()], ends, rtol=0.01)
     keys = np.stack([seed_key(seed) for seed in range(256)])
     episodes, _ = jax.jit(jax.vmap(lambda seed: begin(task, seed, 0, TEST)))(keys)
-    still = jnp.zeros((256, *(task.action_space.shape or ())), np.int32 if task.finite else np.float32)
+    still = jnp.zeros(
+        (256, *(task.action_space.shape or ())), np.int32 if task.finite else np.float32
+    )
 
     def body(episodes: Any, _: None) -> Any:
-        episodes, _ = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, still, np.int32(500))
+        episodes, _ = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(
+            episodes, still, np.int32(500)
+        )
         return episodes, jnp.stack(episodes.state.setpoint)
 
     walk = np.asarray(jax.jit(lambda e: jax.lax.scan(body, e, None, 400))(episodes)[1])
@@ -390,7 +474,9 @@ def test_words_and_picture(drive: TaskCard) -> None:
 
 
 class Comparators(eqx.Module):
-    """A rule of two comparators for the shunt-wound machine: full voltage towards a current, that towards the speed."""
+    """A rule of two comparators for the shunt-wound machine:
+    full voltage towards a current, that towards the speed.
+    """
 
     task: Any = eqx.field(static=True)
 
@@ -401,7 +487,9 @@ class Comparators(eqx.Module):
         state, limit = view.state, self.task.plant.nominal_current
         current = jnp.clip(20 + 300 * (state.setpoint[0] - state.speed), -limit, limit)
         forwards, backwards = 1, 2  # switch states
-        return jnp.where(state.electrical.armature < current, forwards, backwards).astype(jnp.int32), memory
+        return jnp.where(state.electrical.armature < current, forwards, backwards).astype(
+            jnp.int32
+        ), memory
 
 
 def test_the_reference_of_the_shunt_wound_machine_brakes() -> None:
@@ -416,7 +504,9 @@ def test_the_reference_of_the_shunt_wound_machine_brakes() -> None:
 
 
 @pytest.mark.parametrize("converter", ["4qc", "2qc", "1qc"])
-def test_the_shunt_wound_machine_asks_for_braking_torque_if_its_current_reverses(converter: str) -> None:
+def test_the_shunt_wound_machine_asks_for_braking_torque_if_its_current_reverses(
+    converter: str,
+) -> None:
     task: Any = card("ShuntDcSpeed-v0", converter=converter).build()
     low, high = task.plant.speed_torques(first(task).state.electrical)
     nominal = 97 * 1.7e-3 * 10  # A, H, A of field

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rlbench_suite.core.episode import Draw, Role, begin, draw_key, seed_key
+from rlbench_suite.core.episode import ContextSource, Role, begin, draw_key, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.loads import ornstein_uhlenbeck
 from rlbench_suite.envs.motor.loads.load import Constant
@@ -20,7 +20,7 @@ from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 def first(task: Any, seed: int = 0) -> Any:
@@ -51,7 +51,9 @@ def test_ornstein_uhlenbeck_is_stationary_with_its_correlation() -> None:
 
 
 def test_one_long_step_of_ornstein_uhlenbeck_is_many_short_ones() -> None:
-    """Variance that is left of a known value, in closed form s^2 (1 - e^(-2t/T)), whatever the step."""
+    """Variance that is left of a known value,
+    in closed form s^2 (1 - e^(-2t/T)), whatever the step.
+    """
     rng = np.random.default_rng(1)
     for steps in (1, 10):
         value = np.full(20000, 5.0)
@@ -62,7 +64,9 @@ def test_one_long_step_of_ornstein_uhlenbeck_is_many_short_ones() -> None:
 
 
 def test_a_drive_under_random_torque_slows_by_it() -> None:
-    """One step with no current: the change of speed beside that under friction alone is -T h / J."""
+    """One step with no current: the change of speed beside
+    that under friction alone is -T h / J.
+    """
     task: Any = card("PermExDcSpeed-v0", load="ornstein-uhlenbeck").build(dtype="float64")
     episode = first(task)
     params, state = episode.params, episode.state
@@ -70,18 +74,26 @@ def test_a_drive_under_random_torque_slows_by_it() -> None:
         step = jax.jit(task.driven)
         holding = (params.machine.magnet_flux * state.speed / 60,)
         pushed, free = (
-            step(state._replace(memories=state.memories._replace(load=jnp.float64(torque))), holding, params)
+            step(
+                state._replace(memories=state.memories._replace(load=jnp.float64(torque))),
+                holding,
+                params,
+            )
             for torque in (2.5, 0.0)
         )
         inertia = params.machine.inertia + params.load.inertia
         # what the current does against the change of speed within the step is of second order
-        assert float(pushed.speed - free.speed) == pytest.approx(-2.5 * task.period / float(inertia), rel=0.02)
+        assert float(pushed.speed - free.speed) == pytest.approx(
+            -2.5 * task.period / float(inertia), rel=0.02
+        )
     torques = [float(first(task, seed).state.memories.load) for seed in range(40)]
     assert 0.5 < np.std(torques) / (0.1 * 16) < 1.5
 
 
 def test_a_bench_moves_its_speed_along_a_sine_within_its_range() -> None:
-    """The exact sine of what was drawn, at every step; within the bounds, and no faster than half of the torque."""
+    """The exact sine of what was drawn, at every step;
+    within the bounds, and no faster than half of the torque.
+    """
     task: Any = card("PMSMTorque-v0", load="profile").build(dtype="float64")
     low, high = task.goal.speeds
     with precision(task):
@@ -98,21 +110,34 @@ def test_a_bench_moves_its_speed_along_a_sine_within_its_range() -> None:
             exact = middle + amplitude * np.sin(2 * np.pi * (phase + advance * np.arange(1, 51)))
             np.testing.assert_allclose(speeds, exact, rtol=0, atol=1e-9)
             assert low <= middle - amplitude < middle + amplitude <= high
-            assert 2 * np.pi * amplitude * advance <= 0.4 * 120 / (2 * 0.03883) * task.period * (1 + 1e-9)
+            assert 2 * np.pi * amplitude * advance <= 0.4 * 120 / (2 * 0.03883) * task.period * (
+                1 + 1e-9
+            )
 
 
 @pytest.mark.parametrize(
-    "name", ["PMSMTorque-v0", "PermExDcSpeed-v0", "PMSMPosition-v0", "SCIMCurrent-v0", "PMSMCurrentFinite-v0"]
+    "name",
+    [
+        "PMSMTorque-v0",
+        "PermExDcSpeed-v0",
+        "PMSMPosition-v0",
+        "SCIMCurrent-v0",
+        "PMSMCurrentFinite-v0",
+    ],
 )
 def test_instruments_err_by_the_given_deviation_and_tell_no_more(name: str) -> None:
-    """Currents and speed of 2,000 looks at one state, and their torque; the error shown is that of what is shown."""
+    """Currents and speed of 2,000 looks at one state,
+    and their torque; the error shown is that of what is shown.
+    """
     plain: Any = card(name).build(dtype="float64")
     task: Any = card(name, noise="0.01").build(dtype="float64")
     episode = first(plain)
     with precision(task):
         keys = jax.vmap(lambda t: draw_key(seed_key(1), 0, t, Role.OBSERVATION))(jnp.arange(2000))
         observations = np.asarray(
-            jax.jit(jax.vmap(lambda key: task.observation(episode.state, key, episode.params)))(keys)
+            jax.jit(jax.vmap(lambda key: task.observation(episode.state, key, episode.params)))(
+                keys
+            )
         )
         truth = np.asarray(plain.observation(episode.state, keys[0], episode.params))
     instruments = len(task.plant.measured_names) + 1
@@ -124,16 +149,23 @@ def test_instruments_err_by_the_given_deviation_and_tell_no_more(name: str) -> N
     if task.kind == "torque":  # nobody measures it
         i_d, i_q = 400 * observations[:, 0], 400 * observations[:, 1]
         estimated = 1.5 * 3 * (66e-3 + (0.37e-3 - 1.2e-3) * i_d) * i_q
-        np.testing.assert_allclose(task.goal.scale * observations[:, instruments], estimated, rtol=1e-12)
+        np.testing.assert_allclose(
+            task.goal.scale * observations[:, instruments], estimated, rtol=1e-12
+        )
     names = len(task.names)
     setpoints = slice(measured, measured + names)
-    np.testing.assert_array_equal(observations[:, setpoints], np.broadcast_to(truth[setpoints], (2000, names)))
+    np.testing.assert_array_equal(
+        observations[:, setpoints], np.broadcast_to(truth[setpoints], (2000, names))
+    )
     error_shown = (
-        observations[:, measured + names : measured + 2 * names] - truth[measured + names : measured + 2 * names]
+        observations[:, measured + names : measured + 2 * names]
+        - truth[measured + names : measured + 2 * names]
     )
     unclipped = np.abs(observations[:, measured + names : measured + 2 * names]) < 1.5
     if task.kind == "position":
-        assert (error_shown * 10 * task.goal.halving[0] / task.goal.scale).std() == pytest.approx(0.01, rel=0.1)
+        assert (error_shown * 10 * task.goal.halving[0] / task.goal.scale).std() == pytest.approx(
+            0.01, rel=0.1
+        )
         return
     first_of, full = {
         "current": (0, task.plant.current_limit),

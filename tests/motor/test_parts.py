@@ -1,4 +1,6 @@
-"""The contract of drives with chosen parts: many at once, on few ids, for compiling is what costs."""
+"""The contract of drives with chosen parts: many at once,
+on few ids, for compiling is what costs.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ COMBINATIONS = (
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_contract(name: str) -> None:
-    """Gymnasium's checks; finite observations inside their space; the vector env has the bits of the single one."""
+    """Gymnasium's checks; finite observations inside their space;
+    the vector env has the bits of the single one.
+    """
     env = make(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checker dislikes bounds that are not one
@@ -60,7 +64,9 @@ def test_contract(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_reference_player_never_trips(name: str) -> None:
-    """And ends near its set points more often than not, by as much as the worst chosen part allows."""
+    """And ends near its set points more often than not,
+    by as much as the worst chosen part allows.
+    """
     task = card(name).build()
     record = play(task, load(task.card.reference).for_task(task), range(64))
     assert not record.terminated.any()
@@ -79,11 +85,16 @@ def test_reference_player_never_trips(name: str) -> None:
     ],
 )
 def test_only_chosen_parts_remember(options: dict[str, str], remembers: tuple[str, ...]) -> None:
-    """A part that is absent adds nothing to the state; one that remembers fills its own field only."""
+    """A part that is absent adds nothing to the state;
+    one that remembers fills its own field only.
+    """
     task = card("PMSMTorque-v0", **options).build()
     key = jax.random.key(0)
     state = jax.eval_shape(lambda: task.initial(key, task.sample_params(key, np.int32(0))))
-    assert tuple(name for name, memory in state.memories._asdict().items() if jax.tree.leaves(memory)) == remembers
+    assert (
+        tuple(name for name, memory in state.memories._asdict().items() if jax.tree.leaves(memory))
+        == remembers
+    )
 
 
 def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
@@ -100,5 +111,7 @@ def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
         gymnasium.make("rlsuite/PMSMTorque-v0", setpoint="sinuss")
     with pytest.raises(ValueError, match="Did you mean 'setpoint'"):
         gymnasium.make("rlsuite/PMSMTorque-v0", refference="sinus")
-    with pytest.raises(ValueError, match="PMSMTorqueGem-v0 got an unexpected keyword argument 'setpoint'"):
+    with pytest.raises(
+        ValueError, match="PMSMTorqueGem-v0 got an unexpected keyword argument 'setpoint'"
+    ):
         gymnasium.make("rlsuite/PMSMTorque-v0", gem_compat=True, setpoint="sinus")

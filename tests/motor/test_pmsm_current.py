@@ -1,4 +1,6 @@
-"""The current-tracking task: spaces, walk of the set point, rewards, ends, contexts, reference player, bits."""
+"""The current-tracking task: spaces, walk of the set point,
+rewards, ends, contexts, reference player, bits.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
@@ -23,7 +25,7 @@ from rlbench_suite.envs.motor.tasks.pmsm_current import Params, State
 from rlbench_suite.numerics.process import precision
 
 LIMIT = np.int32(500)
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,9 @@ def step_response(task: Any, params: Params, start: State, steps: int) -> np.nda
         now = task.transition(now, action, jax.random.key(0), params)
         return (now, memory), jnp.stack(now.current)
 
-    return np.asarray(jax.jit(lambda s: jax.lax.scan(control, (s, player.initial(params)), None, steps)[1])(start))
+    return np.asarray(
+        jax.jit(lambda s: jax.lax.scan(control, (s, player.initial(params)), None, steps)[1])(start)
+    )
 
 
 def test_reference_of_the_card_tracks_without_over_current(task: Any, reference_runs: Any) -> None:
@@ -78,7 +82,9 @@ def test_reference_of_the_card_tracks_without_over_current(task: Any, reference_
 
 @pytest.mark.parametrize("speed", [-100.0, 0.0, 100.0])
 def test_step_response_of_the_nominal_drive_settles_at_once(task: Any, speed: float) -> None:
-    """A step within the voltage limit is gone in one period, but for the resistive drop that the integrator learns."""
+    """A step within the voltage limit is gone in one period,
+    but for the resistive drop that the integrator learns.
+    """
     currents = step_response(task, drive(speed), state((0.0, 0.0), (-20.0, 8.0)), 1000)
     gain = np.array([pmsm.INDUCTANCE_D, pmsm.INDUCTANCE_Q]) / pmsm_current.STEP
     drop = pmsm.RESISTANCE * np.array([20.0, 8.0]) / gain
@@ -87,19 +93,26 @@ def test_step_response_of_the_nominal_drive_settles_at_once(task: Any, speed: fl
 
 
 @pytest.mark.parametrize("speed", [-145.0, 145.0])
-def test_large_step_at_the_voltage_limit_settles_without_overshoot_into_the_trip(task: Any, speed: float) -> None:
+def test_large_step_at_the_voltage_limit_settles_without_overshoot_into_the_trip(
+    task: Any, speed: float
+) -> None:
     off = pmsm.Machine(*np.array(pmsm.nominal_machine()) * [1.2, 0.85, 1.15, 1.1])
     currents = step_response(task, drive(speed, off), state((0.0, -230.0), (-30.0, 230.0)), 1500)
     assert np.hypot(*currents.T).max() < 1.2 * pmsm.NOMINAL_CURRENT
     assert np.abs(currents[200] - [-30, 230]).max() < 12  # 20 ms
-    assert np.abs(currents[-1] - [-30, 230]).max() < 1  # no steady error on a machine it does not know
+    # No steady error on a machine it does not know.
+    assert np.abs(currents[-1] - [-30, 230]).max() < 1
 
 
 def test_reward_by_hand(task: Any) -> None:
     before, after = state((0, 0), (-60, 60)), state((-60, 60), (99, 99))
     assert float(task.reward(before, None, after, None, None)) == pytest.approx(1.0)
-    assert float(task.reward(before, None, state((-48, 60), (0, 0)), None, None)) == pytest.approx(0.75)
-    assert float(task.reward(before, None, state((-24, 24), (0, 0)), None, None)) == pytest.approx(0.25)
+    assert float(task.reward(before, None, state((-48, 60), (0, 0)), None, None)) == pytest.approx(
+        0.75
+    )
+    assert float(task.reward(before, None, state((-24, 24), (0, 0)), None, None)) == pytest.approx(
+        0.25
+    )
 
 
 def test_over_current_ends_the_episode(task: Any) -> None:
@@ -112,8 +125,14 @@ def test_over_current_ends_the_episode(task: Any) -> None:
 
 
 def test_voltage_beyond_the_circle_is_shortened_in_its_direction(task: Any) -> None:
-    for action, applied in (((1, 1), (0.5**0.5, 0.5**0.5)), ((-1, 0), (-1, 0)), ((0.6, -0.7), (0.6, -0.7))):
-        after = task.transition(state((0, 0), (0, 0)), jnp.array(action, jnp.float32), jax.random.key(0), drive(50.0))
+    for action, applied in (
+        ((1, 1), (0.5**0.5, 0.5**0.5)),
+        ((-1, 0), (-1, 0)),
+        ((0.6, -0.7), (0.6, -0.7)),
+    ):
+        after = task.transition(
+            state((0, 0), (0, 0)), jnp.array(action, jnp.float32), jax.random.key(0), drive(50.0)
+        )
         np.testing.assert_allclose(after.applied, applied, rtol=1e-6)
 
 
@@ -121,7 +140,9 @@ def test_every_reference_can_be_held_at_every_speed() -> None:
     """On the data sheet's machine; 95 % of the limit leaves room to move."""
     angle = np.linspace(np.pi / 2, 3 * np.pi / 2, 181)
     for speed in (-150.0, 150.0):
-        u = pmsm.steady_voltage(DQ(240 * np.cos(angle), 240 * np.sin(angle)), speed, pmsm.nominal_machine())
+        u = pmsm.steady_voltage(
+            DQ(240 * np.cos(angle), 240 * np.sin(angle)), speed, pmsm.nominal_machine()
+        )
         assert np.hypot(*u).max() < 0.95 * pmsm_current.VOLTAGE_LIMIT
 
 
@@ -144,7 +165,8 @@ def test_reference_is_a_random_walk_in_the_half_disc(task: Any) -> None:
     scaled = np.diff(walk, axis=0) / np.asarray(episodes.params.deviation)
     d, q = scaled[:, 0][inner], scaled[:, 1][inner]
     assert [d.mean(), q.mean(), np.mean(d * q)] == pytest.approx([0, 0, 0], abs=0.01)
-    assert [d.std(), q.std(), np.mean(d**4)] == pytest.approx([1, 1, 3], rel=0.03)  # a normal's fourth moment
+    # A normal's fourth moment.
+    assert [d.std(), q.std(), np.mean(d**4)] == pytest.approx([1, 1, 3], rel=0.03)
 
 
 def test_train_and_test_contexts_never_overlap(task: Any) -> None:
@@ -157,7 +179,9 @@ def test_train_and_test_contexts_never_overlap(task: Any) -> None:
         inside = band - np.floor(band)
         assert inside.min() > 0.04
         assert inside.max() < 0.96
-        for values, nominal, spread in zip(params.machine, pmsm.nominal_machine(), (0.2, 0.15, 0.15, 0.1), strict=True):
+        for values, nominal, spread in zip(
+            params.machine, pmsm.nominal_machine(), (0.2, 0.15, 0.15, 0.1), strict=True
+        ):
             ends = nominal * np.array([1 - spread, 1 + spread])
             np.testing.assert_allclose([values.min(), values.max()], ends, rtol=0.01)
         np.testing.assert_allclose(np.median(params.deviation), np.sqrt(0.4 * 8), rtol=0.03)
@@ -176,12 +200,16 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
     def extremes(actions: jax.Array) -> tuple[jax.Array, ...]:
         def advance_batch(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
             episodes, over = carry
-            episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
+            episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(
+                episodes, action, LIMIT
+            )
             observation = jnp.where(over[:, None], 0, step.observation)
             return (episodes, over | step.terminated), (observation.min(0), observation.max(0))
 
         episodes, _ = jax.vmap(lambda s: begin(task, s, 0, TEST))(keys)
-        (_, over), (low, high) = jax.lax.scan(advance_batch, (episodes, jnp.zeros(size, bool)), actions)
+        (_, over), (low, high) = jax.lax.scan(
+            advance_batch, (episodes, jnp.zeros(size, bool)), actions
+        )
         return low.min(0), high.max(0), over
 
     for actions in (random, bang_bang, constant):

@@ -1,4 +1,6 @@
-"""Drives under real conditions: the machine by SciPy, its balance of energy, heat, age, and the reference player."""
+"""Drives under real conditions: the machine by SciPy,
+its balance of energy, heat, age, and the reference player.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control import real_cascade
 from rlbench_suite.envs.motor.control.real_cascade import RealCascade
@@ -37,7 +39,9 @@ def float64() -> Iterator[None]:
 
 def first(task: Any, seed: int = 0) -> Any:
     with precision(task):
-        return jax.jit(partial(begin, task))(seed_key(seed), 0, Draw(np.int32(1), np.int32(-1)))[0]
+        return jax.jit(partial(begin, task))(
+            seed_key(seed), 0, ContextSource(np.int32(1), np.int32(-1))
+        )[0]
 
 
 @each
@@ -45,12 +49,16 @@ def test_conditions_choose_the_id(name: str) -> None:
     ideal = f"rlsuite/{name.replace('Real', '')}"
     env, plain = gymnasium.make(ideal, conditions="real").unwrapped, gymnasium.make(ideal).unwrapped
     assert env.card.id == f"rlsuite/{name}"
-    assert (env.observation_space, env.action_space) == (plain.observation_space, plain.action_space)
+    assert (env.observation_space, env.action_space) == (
+        plain.observation_space,
+        plain.action_space,
+    )
 
 
 @each
 def test_transition_equals_scipy(name: str) -> None:
-    """Equations written out, with temperatures that stand still within a step and are warmed by the losses at its end.
+    """Equations written out, with temperatures that stand still within a step
+    and are warmed by the losses at its end.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
@@ -81,7 +89,11 @@ def test_transition_equals_scipy(name: str) -> None:
             return float(3 * (m.hysteresis + m.eddy * 3 * w) * (d**2 + q**2))  # w > 0 throughout
 
         def rate(
-            _: float, y: np.ndarray, volts: np.ndarray = volts, ohm: float = ohm, currents: Any = currents
+            _: float,
+            y: np.ndarray,
+            volts: np.ndarray = volts,
+            ohm: float = ohm,
+            currents: Any = currents,
         ) -> list[float]:
             d, q, w = y
             i_d, i_q = currents(d, q)
@@ -112,7 +124,9 @@ def test_transition_equals_scipy(name: str) -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_energy_in_is_mechanical_work_losses_and_field() -> None:
-    """Twenty milliseconds of turning voltages through saturation, integrated by SciPy; all joules accounted for."""
+    """Twenty milliseconds of turning voltages through saturation,
+    integrated by SciPy; all joules accounted for.
+    """
     flux_map = MACHINE.flux_map(80.0)
     speed, winding = 100.0, 120.0
 
@@ -125,10 +139,20 @@ def test_energy_in_is_mechanical_work_losses_and_field() -> None:
         iron = MACHINE.iron_torque(flux, speed)
         shaft = MACHINE.inner_torque(flux, current) - iron
         power_in = 1.5 * (voltage.d * current.d + voltage.q * current.q)
-        return jnp.stack([*change, power_in, shaft * speed, MACHINE.copper_losses(current, winding), iron * speed])
+        return jnp.stack(
+            [
+                *change,
+                power_in,
+                shaft * speed,
+                MACHINE.copper_losses(current, winding),
+                iron * speed,
+            ]
+        )
 
     start = np.array([MACHINE.magnet_flux, 0, 0, 0, 0, 0])
-    end = solve_ivp(lambda t, y: np.asarray(rates(t, y)), (0, 0.02), start, "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    end = solve_ivp(
+        lambda t, y: np.asarray(rates(t, y)), (0, 0.02), start, "DOP853", rtol=1e-12, atol=1e-12
+    ).y[:, -1]
     stored = flux_map.energy(DQ(*end[:2])) - flux_map.energy(DQ(*start[:2]))
     electrical, work, copper, iron = end[2:]
     assert min(abs(electrical), abs(work), copper, iron, abs(stored)) > 0.5
@@ -136,7 +160,9 @@ def test_energy_in_is_mechanical_work_losses_and_field() -> None:
 
 
 def test_table_has_the_most_torque_for_its_currents() -> None:
-    """Beside every entry, currents of equal length and another angle make less; the torque is the table's."""
+    """Beside every entry, currents of equal length
+    and another angle make less; the torque is the table's.
+    """
     plant = RealPMSM()
     torques, currents = plant.table
     length, angle = np.hypot(*currents), np.arctan2(-currents.d, currents.q)
@@ -145,7 +171,9 @@ def test_table_has_the_most_torque_for_its_currents() -> None:
         torque = plant.nominal.inner_torque(plant.nominal_map.flux(beside), beside)
         assert (torque[1:] < torques[1:]).all()
     d, q = plant.currents_for(jnp.float32(-70.0), None)
-    torque = plant.nominal.inner_torque(plant.nominal_map.flux(DQ(float(d), float(q))), DQ(float(d), float(q)))
+    torque = plant.nominal.inner_torque(
+        plant.nominal_map.flux(DQ(float(d), float(q))), DQ(float(d), float(q))
+    )
     assert torque == pytest.approx(-70, abs=0.05)  # of lines between entries
 
 
@@ -157,7 +185,9 @@ def test_contexts_start_warm_and_ages_of_train_and_test_are_apart(name: str) -> 
     def context(key: jax.Array, split: jax.Array) -> Any:
         fresh = super(type(task), task).sample_params(key, split)
         params = task.sample_params(key, split)
-        return params.machine.magnet_flux / fresh.machine.magnet_flux, task.initial(key, params).electrical
+        return params.machine.magnet_flux / fresh.machine.magnet_flux, task.initial(
+            key, params
+        ).electrical
 
     for split in SPLITS:
         left, start = jax.jit(jax.vmap(context, (0, None)))(keys, split)
@@ -185,7 +215,9 @@ def test_heat_costs_and_ends() -> None:
         exact = at(winding)._replace(setpoint=task.controlled(at(winding), params))
         assert bool(task.info(exact, params)["success"]) == success
     hot = at(155.1)
-    assert "over-temperature: a winding of 155.1" in task.why_over(hot, params, task.info(hot, params))
+    assert "over-temperature: a winding of 155.1" in task.why_over(
+        hot, params, task.info(hot, params)
+    )
 
 
 @each
@@ -195,7 +227,11 @@ def test_the_reference_succeeds_and_never_trips(name: str) -> None:
     assert record.info["success"].mean() >= 0.94
     assert not record.terminated.any()
     assert (record.info["winding"] < real.PERMISSIBLE).all()
-    chance = replay(task, np.random.default_rng(0).uniform(-1, 1, record.actions.shape).astype(np.float32), seeds)
+    chance = replay(
+        task,
+        np.random.default_rng(0).uniform(-1, 1, record.actions.shape).astype(np.float32),
+        seeds,
+    )
     assert np.quantile(record.total, 0.05) > np.quantile(chance.total, 0.95)
 
 

@@ -1,4 +1,6 @@
-"""Kinds of set points: exact waveforms against SciPy, laws of moves against SciPy's, bounds and slopes."""
+"""Kinds of set points: exact waveforms against SciPy,
+laws of moves against SciPy's, bounds and slopes.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,18 @@ def test_waveforms_are_those_of_scipy(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_wave_begins_at_a_value_and_goes_on_as_its_formula_says(name: str) -> None:
-    """2,000 waves of either range: the exact waveform after 50 steps, its bounds over a turn, its slope and jumps."""
+    """2,000 waves of either range: the exact waveform after 50 steps,
+    its bounds over a turn, its slope and jumps.
+    """
     rng = np.random.default_rng(0)
     for r in RANGES:
         u = rng.random((2000, 5))
         values = r.low + (r.high - r.low) * u[:, 0]
         slope = np.asarray(r.slowest * np.exp(r.quicker * u[:, 1]))
         with jax.enable_x64(True):
-            wave = through(name, *map(jnp.asarray, (values,)), (r.low, r.high), slope, r.jump, *u[:, 2:].T)
+            wave = through(
+                name, *map(jnp.asarray, (values,)), (r.low, r.high), slope, r.jump, *u[:, 2:].T
+            )
             first = np.asarray(wave.at(SHAPES[name]))
             np.testing.assert_allclose(first, values, atol=1e-9 * (r.high - r.low))
             middle, amplitude, phase, advance = map(np.asarray, wave)
@@ -57,13 +63,15 @@ def test_a_wave_begins_at_a_value_and_goes_on_as_its_formula_says(name: str) -> 
                 wave = wave.ahead()
             later = np.asarray(wave.at(SHAPES[name]))
         turns = phase + 50 * advance
-        away = np.abs(turns % 1 - np.array([[0.0], [0.5], [1.0]])).min(0) > 1e-9  # not on an edge of a jump
+        # Not on an edge of a jump.
+        away = np.abs(turns % 1 - np.array([[0.0], [0.5], [1.0]])).min(0) > 1e-9
         exact = middle + amplitude * PEERS[name](2 * np.pi * turns)
         np.testing.assert_allclose(later[away], exact[away], atol=1e-11 * (r.high - r.low))
         assert (middle - amplitude).min() >= r.low - 1e-12
         assert (middle + amplitude).max() <= r.high + 1e-12
         fine = np.linspace(0, 1, 4001)[:-1] + 1e-5
-        steepest = np.abs(np.diff(PEERS[name](2 * np.pi * fine)))[:1900].max() * 4000  # within the first half turn
+        # Within the first half turn.
+        steepest = np.abs(np.diff(PEERS[name](2 * np.pi * fine)))[:1900].max() * 4000
         assert (amplitude * steepest * advance <= slope * (1 + 1e-9)).all()
         if name in ("sinus", "triangle"):  # that slope is reached
             np.testing.assert_allclose(amplitude * steepest * advance, slope, rtol=1e-5)
@@ -76,13 +84,18 @@ def run(name: str, count: int, steps: int, pace: float = 0.3) -> np.ndarray:
     setpoint = SETPOINTS[name](HORIZON)
 
     def simulate(values: Any, key: jax.Array) -> jax.Array:
-        start = (values, setpoint.begin(values, RANGES, jnp.float64(pace), jax.random.fold_in(key, 99)))
+        start = (
+            values,
+            setpoint.begin(values, RANGES, jnp.float64(pace), jax.random.fold_in(key, 99)),
+        )
 
         def body(now: Any, t: Any) -> Any:
             after = setpoint.step(*now, RANGES, jnp.float64(pace), jax.random.fold_in(key, t))
             return after, jnp.stack(after[0])
 
-        return jnp.concatenate([jnp.stack(values)[None], jax.lax.scan(body, start, jnp.arange(steps))[1]])
+        return jnp.concatenate(
+            [jnp.stack(values)[None], jax.lax.scan(body, start, jnp.arange(steps))[1]]
+        )
 
     with jax.enable_x64(True):
         starts = tuple(np.array(STARTS).T[:, :, None] * np.ones(count))
@@ -102,13 +115,19 @@ def test_setpoints_stay_within_bounds_and_begin_where_they_are_told(name: str) -
         if r.jump < np.inf:
             assert moved.max() <= (r.jump + r.slowest * np.exp(r.quicker) * 30) * (1 + 1e-9)
     last_values = values[1, :, -1]
-    assert abs(np.corrcoef(last_values.T)[0, 1]) < 0.2, "quantities move independently of each other"
+    assert abs(np.corrcoef(last_values.T)[0, 1]) < 0.2, (
+        "quantities move independently of each other"
+    )
     assert len(np.unique(last_values[:, 0])) > 30, "episodes differ"
 
 
-@pytest.mark.parametrize(("name", "law"), [("walk", stats.norm), ("laplace", stats.laplace(scale=np.sqrt(0.5)))])
+@pytest.mark.parametrize(
+    ("name", "law"), [("walk", stats.norm), ("laplace", stats.laplace(scale=np.sqrt(0.5)))]
+)
 def test_moves_of_walks_are_of_their_law(name: str, law: Any) -> None:
-    """Kolmogorov and Smirnov's test of 20,000 moves of known seeds away from the bounds, and their deviation."""
+    """Kolmogorov and Smirnov's test of 20,000 moves
+    of known seeds away from the bounds, and their deviation.
+    """
     values = run(name, 200, 101)[1, :, :, 0]
     deviation = RANGES[0].slowest * np.exp(RANGES[0].quicker * 0.3)
     moves = np.diff(values, axis=-1).ravel() / deviation
@@ -117,7 +136,9 @@ def test_moves_of_walks_are_of_their_law(name: str, law: Any) -> None:
 
 
 def test_switched_setpoints_do_each_kind_in_turn() -> None:
-    """Sub-episodes have the lengths and kinds, and walks the moves, that are said; and no kind begins with a jump."""
+    """Sub-episodes have the lengths and kinds, and walks the moves,
+    that are said; and no kind begins with a jump.
+    """
     setpoint = SETPOINTS["switched"](HORIZON)
 
     def simulate(key: jax.Array) -> Any:
@@ -131,7 +152,9 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
         return jax.lax.scan(body, start, jnp.arange(2000))[1]
 
     with jax.enable_x64(True):
-        value, kind, left = map(np.asarray, jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(1), 300)))
+        value, kind, left = map(
+            np.asarray, jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(1), 300))
+        )
     begins = np.diff(left, axis=1, prepend=-1) > -1
     begins[:, 0] = True
     lengths = left[begins] + 1
@@ -146,22 +169,30 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
         some = moves[(kind[:, 1:] == number) & inside] / deviation
         assert stats.kstest(some[:20000], law.cdf).pvalue > 0.01
     start = np.abs(moves)[begins[:, 1:] & (kind[:, 1:] > 1) & (kind[:, 1:] < 4)]
-    assert start.max() <= deviation * (1 + 1e-9), "sine and triangle begin where the last kind ended"
+    assert start.max() <= deviation * (1 + 1e-9), (
+        "sine and triangle begin where the last kind ended"
+    )
 
 
 def test_halving_errors_are_the_parts_that_goals_say() -> None:
-    """Parts of the nominal current, of the largest requested torque, and of the largest requested speed."""
+    """Parts of the nominal current, of the largest requested torque,
+    and of the largest requested speed.
+    """
     for (machine, kind), goal in GOALS.items():
         largest = max(map(abs, goal.low + goal.high))
         if kind == "current":
             largest = PLANTS[machine]().nominal_current
-        smallest_share, largest_share = {"speed": (0.01, 0.022), "position": (0.0, 1.0)}.get(kind, (0.045, 0.058))
+        smallest_share, largest_share = {"speed": (0.01, 0.022), "position": (0.0, 1.0)}.get(
+            kind, (0.045, 0.058)
+        )
         for halving in goal.halving:
             assert smallest_share <= halving / largest <= largest_share, (machine, kind)
 
 
 def test_ramps_climb_by_their_slope_and_hold_their_levels() -> None:
-    """A move is a slope, nothing, or the rest of the way; levels are the middle or the outer half of either side."""
+    """A move is a slope, nothing, or the rest of the way;
+    levels are the middle or the outer half of either side.
+    """
     r, values = RANGES[0], run("ramps", 200, 2 * HORIZON, pace=1.0)[1, :, :, 0]
     moves = np.abs(np.diff(values, axis=-1))
     assert moves.max() <= r.steepest * (1 + 1e-9)

@@ -1,4 +1,6 @@
-"""Computations with the batch axis last, or in one kernel, against NumPy, for batches of every size."""
+"""Computations with the batch axis last, or in one kernel,
+against NumPy, for batches of every size.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,12 @@ def marked(numbers: Any, index: Any, table: Any) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("arranged", [batch_last, few_in_one_kernel])
 @pytest.mark.parametrize("shape", [(), (2,), (3,), (2, 3)])
-def test_batches_of_every_size_are_those_of_numpy(arranged: Callable[..., Any], shape: tuple[int, ...]) -> None:
+def test_batches_of_every_size_are_those_of_numpy(
+    arranged: Callable[..., Any], shape: tuple[int, ...]
+) -> None:
     rng = np.random.default_rng(0)
-    numbers, index = rng.integers(0, 99, (*shape, 4)).astype(np.int32), rng.integers(0, 4, shape).astype(np.int32)
+    numbers = rng.integers(0, 99, (*shape, 4)).astype(np.int32)
+    index = rng.integers(0, 4, shape).astype(np.int32)
     table = np.arange(5, dtype=np.int32)
     run: Any = arranged(marked)
     for _ in shape:

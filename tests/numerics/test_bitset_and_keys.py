@@ -1,4 +1,6 @@
-"""Members of a bit set by rank against the definition, keys against JAX's, the random player against chance."""
+"""Members of a bit set by rank against the definition,
+keys against JAX's, the random player against chance.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def test_every_member_has_its_rank(size: int) -> None:
 def test_bits_are_unpacked_in_order(count: int, width: int) -> None:
     masks = np.random.default_rng(width).random((300, count, width)) < 0.5
     words = (
-        (masks.astype(np.uint64) << np.arange(width, dtype=np.uint64)).sum(axis=-1, dtype=np.uint64).astype(np.uint32)
+        (masks.astype(np.uint64) << np.arange(width, dtype=np.uint64))
+        .sum(axis=-1, dtype=np.uint64)
+        .astype(np.uint32)
     )
     unpacked = jax.jit(jax.vmap(lambda words: unpack_bits(list(words), width)))(words)
     np.testing.assert_array_equal(unpacked, masks.reshape(len(masks), -1))
@@ -71,20 +75,24 @@ def test_the_random_player_is_uniform_over_legal_actions() -> None:
     counts = np.bincount(actions, minlength=100)
     assert counts[~mask].sum() == 0
     expected = draws / mask.sum()
-    assert ((counts[mask] - expected) ** 2 / expected).sum() < 24.3  # 99.9 % of chi-square with 7 degrees of freedom
+    # 99.9 % of chi-square with 7 degrees of freedom.
+    assert ((counts[mask] - expected) ** 2 / expected).sum() < 24.3
 
 
 def test_keys_are_those_of_jax() -> None:
     numbers = np.random.default_rng(2).integers(0, 2**32, 500, np.uint32)
     seeds = np.random.default_rng(3).integers(0, 2**32, (500, 2), np.uint32)
     keys = jax.jit(jax.vmap(fold_in))(seeds, numbers)
-    jax_keys = jax.vmap(lambda seed, n: jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(seed), n)))
+    jax_keys = jax.vmap(
+        lambda seed, n: jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(seed), n))
+    )
     np.testing.assert_array_equal(keys, jax_keys(seeds, numbers))
 
 
 @pytest.mark.parametrize("count", [1, 2, 12])
 @pytest.mark.parametrize(
-    ("function", "jax_function"), [(bits, jax.random.bits), (uniform, jax.random.uniform), (normal, jax.random.normal)]
+    ("function", "jax_function"),
+    [(bits, jax.random.bits), (uniform, jax.random.uniform), (normal, jax.random.normal)],
 )
 def test_draws_are_those_of_jax(function: Any, jax_function: Any, count: int) -> None:
     """To the bit: alone, in a batch, and in a batch of batches."""
@@ -97,6 +105,8 @@ def test_draws_are_those_of_jax(function: Any, jax_function: Any, count: int) ->
         return function(seed, count)
 
     np.testing.assert_array_equal(jax.jit(sample)(seeds[0, 0]), jax.jit(sample_by_jax)(seeds[0, 0]))
-    np.testing.assert_array_equal(jax.jit(jax.vmap(sample))(seeds[0]), jax.jit(jax.vmap(sample_by_jax))(seeds[0]))
+    np.testing.assert_array_equal(
+        jax.jit(jax.vmap(sample))(seeds[0]), jax.jit(jax.vmap(sample_by_jax))(seeds[0])
+    )
     twice = jax.jit(jax.vmap(jax.vmap(sample)))(seeds)
     np.testing.assert_array_equal(twice, jax.jit(jax.vmap(jax.vmap(sample_by_jax)))(seeds))

@@ -1,4 +1,6 @@
-"""PointMaze against geometry at fine resolution, a brute-force contact model, SciPy's shortest paths, closed forms."""
+"""PointMaze against geometry at fine resolution,
+a brute-force contact model, SciPy's shortest paths, closed forms.
+"""
 
 from functools import partial
 
@@ -11,7 +13,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Split
 from rlbench_suite.envs.offline.maze import LAYOUTS, UNREACHED, Maze, Motion, move
@@ -37,11 +39,13 @@ SPARSE, DENSE = ("umaze", "medium", "large"), ("umaze-dense", "medium-dense", "l
 every_maze = pytest.mark.parametrize("name", LAYOUTS)
 
 
-# -- layouts and plans -----------------------------------------------------------------------------------------------
+# -- layouts and plans -----------------------------------------------------------------------------
 
 
 def test_mazes_are_those_of_d4rl() -> None:
-    """Rows of d4rl/pointmaze/maze_model.py, with O and G as free cells, read as bits from the left."""
+    """Rows of d4rl/pointmaze/maze_model.py,
+    with O and G as free cells, read as bits from the left.
+    """
     published = {
         "umaze": ("#GOO#", "###O#", "#OOO#"),
         "medium": ("#OO##OO#", "#OO#OOO#", "##OOO###", "#OO#OOO#", "#O#OO#O#", "#OOO#OG#"),
@@ -57,7 +61,9 @@ def test_mazes_are_those_of_d4rl() -> None:
     }
     for name, inner in published.items():
         rows = ["#" * len(inner[0]), *inner, "#" * len(inner[0])]
-        expected = [sum(1 << i for i, sign in enumerate(row) if sign == "#") for row in reversed(rows)]
+        expected = [
+            sum(1 << i for i, sign in enumerate(row) if sign == "#") for row in reversed(rows)
+        ]
         assert Maze(LAYOUTS[name]).rows.tolist() == expected
 
 
@@ -69,7 +75,12 @@ def test_paths_are_shortest(name: str) -> None:
     for row in range(maze.height):
         for column in range(maze.width):
             for c, r in ((column + 1, row), (column, row + 1)):
-                if c < maze.width and r < maze.height and not maze.wall[row, column] and not maze.wall[r, c]:
+                if (
+                    c < maze.width
+                    and r < maze.height
+                    and not maze.wall[row, column]
+                    and not maze.wall[r, c]
+                ):
                     graph[row * maze.width + column, r * maze.width + c] = 1
     distance = shortest_path(csr_matrix(graph), directed=False, unweighted=True)
     free = ~maze.wall.ravel()
@@ -92,7 +103,8 @@ def test_training_and_test_pairs_share_nothing_and_are_all(name: str) -> None:
         (*a, *b)
         for a in maze.free
         for b in maze.free
-        if abs(a[0] - b[0]) + abs(a[1] - b[1]) >= 2 or maze.steps[maze.number(*a), maze.number(*b)] >= 2
+        if abs(a[0] - b[0]) + abs(a[1] - b[1]) >= 2
+        or maze.steps[maze.number(*a), maze.number(*b)] >= 2
     }
     assert train | test == expected
     assert len(test) / len(expected) == pytest.approx(0.25, abs=0.02)
@@ -103,7 +115,9 @@ def test_contexts_come_from_their_split(split: Split) -> None:
     """Every pair of the split is drawn, no other; goals fill their square."""
     task: PointMaze = CARD.build(difficulty="umaze")
     keys = jax.random.split(jax.random.key(1), 4000)
-    params = jax.tree.map(np.asarray, jax.vmap(partial(task.sample_params, split=jnp.int32(split)))(keys))
+    params = jax.tree.map(
+        np.asarray, jax.vmap(partial(task.sample_params, split=jnp.int32(split)))(keys)
+    )
     squares = {
         tuple(map(int, np.floor(pair)))
         for pair in zip(params.start_x, params.start_y, params.goal_x, params.goal_y, strict=True)
@@ -115,11 +129,13 @@ def test_contexts_come_from_their_split(split: Split) -> None:
         assert off_centre.std() == pytest.approx(SCATTER / np.sqrt(3), rel=0.05)
 
 
-# -- walls -----------------------------------------------------------------------------------------------------------
+# -- walls -----------------------------------------------------------------------------------------
 
 
 def clearance(maze: Maze, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Distance of points from the nearest wall cell, 0 inside one; float64, over all wall cells, no grid tricks."""
+    """Distance of points from the nearest wall cell,
+    0 inside one; float64, over all wall cells, no grid tricks.
+    """
     nearest = np.full(x.shape, np.inf)
     for row, column in np.argwhere(maze.wall):
         dx = np.maximum(np.maximum(column - x, x - column - 1), 0)
@@ -164,9 +180,10 @@ HOSTILE = (at_random, full_force, run_up, into_corners, round_corners)
 def test_the_ball_never_overlaps_a_wall(name: str) -> None:
     """32 balls a policy for 600 steps, ended by nothing.
 
-    Between two steps the ball slides round corners along an arc: the straight line between its ends cuts the arc by
-    at most r - sqrt(r^2 - (step / 2)^2) = 7.2 mm at the greatest step, sqrt(2) * FASTEST * STEP. So the fine
-    resolution below allows for that and nothing else; at the ends nothing is allowed.
+    Between two steps the ball slides round corners along an arc: the straight line between its ends
+    cuts the arc by at most r - sqrt(r^2 - (step / 2)^2) = 7.2 mm at the greatest step, sqrt(2) *
+    FASTEST * STEP. So the fine resolution below allows for that and nothing else; at the ends
+    nothing is allowed.
     """
     task: PointMaze = CARD.build(difficulty=f"{name}-dense")
 
@@ -195,15 +212,20 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
     cut = RADIUS - np.sqrt(RADIUS**2 - longest**2 / 4)
     for values in np.linspace(0, 1, 10)[1:-1]:
         between = [
-            before + values * (after - before) for before, after in ((x[:, :-1], x[:, 1:]), (y[:, :-1], y[:, 1:]))
+            before + values * (after - before)
+            for before, after in ((x[:, :-1], x[:, 1:]), (y[:, :-1], y[:, 1:]))
         ]
         assert clearance(task.maze, *between).min() >= RADIUS - cut
     for place in (x, y):
         assert np.abs(np.diff(place, axis=1)).max() <= longest + 1e-5
 
 
-def contact_by_force(maze: Maze, x: float, y: float, vx: float, vy: float) -> tuple[float, float, float, float]:
-    """The same step by 1,000 small ones: move, push out of the nearest wall, drop the velocity into it."""
+def contact_by_force(
+    maze: Maze, x: float, y: float, vx: float, vy: float
+) -> tuple[float, float, float, float]:
+    """The same step by 1,000 small ones: move,
+    push out of the nearest wall, drop the velocity into it.
+    """
     radius, substeps = RADIUS + CLEARANCE, 1000
     walls = np.argwhere(maze.wall)
     walls = walls[(np.abs(walls + 0.5 - (y, x)) < 1.2).all(1)]
@@ -222,16 +244,21 @@ def contact_by_force(maze: Maze, x: float, y: float, vx: float, vy: float) -> tu
 
 def convex_corners(maze: Maze) -> list[tuple[int, int]]:
     """Corners of the grid that touch one wall cell and three free ones."""
-    around = maze.wall[:-1, :-1].astype(int) + maze.wall[1:, :-1] + maze.wall[:-1, 1:] + maze.wall[1:, 1:]
+    around = (
+        maze.wall[:-1, :-1].astype(int)
+        + maze.wall[1:, :-1]
+        + maze.wall[:-1, 1:]
+        + maze.wall[1:, 1:]
+    )
     return [(int(column) + 1, int(row) + 1) for row, column in np.argwhere(around == 1)]
 
 
 def test_contact_equals_a_brute_force_simulation() -> None:
     """Near walls anywhere, and near convex corners, at any velocity.
 
-    On an arc the small steps follow the circle where one step leaves along the tangent. Both keep the tangential
-    speed, to first order in the angle s / r that is turned on the arc in the way s left after contact, and part by
-    s^2 / 2 r in place.
+    On an arc the small steps follow the circle where one step leaves along the tangent. Both keep
+    the tangential speed, to first order in the angle s / r that is turned on the arc in the way s
+    left after contact, and part by s^2 / 2 r in place.
     """
     rng = np.random.default_rng(0)
     stepped = jax.jit(move, static_argnums=(2, 3))
@@ -252,7 +279,12 @@ def test_contact_equals_a_brute_force_simulation() -> None:
             velocity = rng.uniform(-FASTEST, FASTEST, 2)
             with jax.enable_x64(True):
                 got = np.array(
-                    stepped(jnp.asarray(maze.rows), Motion(*map(jnp.asarray, (*place, *velocity))), STEP, radius)
+                    stepped(
+                        jnp.asarray(maze.rows),
+                        Motion(*map(jnp.asarray, (*place, *velocity))),
+                        STEP,
+                        radius,
+                    )
                 )
             expected = np.array(contact_by_force(maze, *place, *velocity))
             change = expected[2:] - velocity
@@ -265,7 +297,9 @@ def test_contact_equals_a_brute_force_simulation() -> None:
                 arcs += 1
                 slid = np.hypot(*(expected[:2] - place))
                 speed = np.hypot(*velocity)
-                np.testing.assert_allclose(got[:2], expected[:2], atol=slid**2 / (2 * radius) + 1e-4)
+                np.testing.assert_allclose(
+                    got[:2], expected[:2], atol=slid**2 / (2 * radius) + 1e-4
+                )
                 np.testing.assert_allclose(got[2:], expected[2:], atol=speed * slid / radius + 1e-2)
                 assert np.hypot(*got[2:]) <= speed + 1e-12
     assert sides > 40
@@ -274,7 +308,9 @@ def test_contact_equals_a_brute_force_simulation() -> None:
 
 @pytest.mark.parametrize("angle", np.radians([100, 135, 170, 181, 200, 225, 250, 269]))
 def test_a_head_on_corner_stops_and_a_glancing_one_deflects(angle: float) -> None:
-    """One wall cell: from every direction the ball ends on the circle's tangent, its tangential velocity kept."""
+    """One wall cell: from every direction the ball ends on the circle's tangent,
+    its tangential velocity kept.
+    """
     rows = np.array([0, 0b10, 0], np.uint32)  # the wall covers [1, 2] x [1, 2]; corner (1, 1)
     radius, normal = 0.1, np.array([np.cos(angle), np.sin(angle)])
     if not (normal < 0).all():
@@ -289,11 +325,13 @@ def test_a_head_on_corner_stops_and_a_glancing_one_deflects(angle: float) -> Non
     np.testing.assert_allclose([after.vx, after.vy], 2.0 * tangent, atol=1e-12)
 
 
-# -- dynamics, rewards, ends -----------------------------------------------------------------------------------------
+# -- dynamics, rewards, ends -----------------------------------------------------------------------
 
 
 def test_free_flight_is_the_closed_form() -> None:
-    """v_n = (F / b) (1 - q^n) with q = m / (m + b dt), and its sum for the place, along a corridor."""
+    """v_n = (F / b) (1 - q^n) with q = m / (m + b dt),
+    and its sum for the place, along a corridor.
+    """
     task: PointMaze = CARD.build(dtype="float64")
     with precision(task):
         zero = jnp.zeros(())
@@ -307,7 +345,9 @@ def test_free_flight_is_the_closed_form() -> None:
     assert pytest.approx(4.18879, rel=1e-6) == MASS
     ball = state.ball
     assert float(ball.vx) == pytest.approx(50 * (1 - q**n), rel=1e-12)
-    assert float(ball.x) == pytest.approx(1.2 + 0.01 * 50 * (n - q * (1 - q**n) / (1 - q)), rel=1e-12)
+    assert float(ball.x) == pytest.approx(
+        1.2 + 0.01 * 50 * (n - q * (1 - q**n) / (1 - q)), rel=1e-12
+    )
     assert (float(ball.y), float(ball.vy)) == (1.5, 0.0)
 
 
@@ -324,12 +364,17 @@ def test_the_planner_solves_every_pair_in_time(name: str) -> None:
         params = Params(*(pair + 0.5))
         zero = jnp.zeros(())
 
-        def step(carry: tuple[State, jax.Array], t: jax.Array) -> tuple[tuple[State, jax.Array], None]:
+        def step(
+            carry: tuple[State, jax.Array], t: jax.Array
+        ) -> tuple[tuple[State, jax.Array], None]:
             state, when = carry
             observation = task.observation(state, None, params)
             action, _ = player.act((), type("View", (), {"observation": observation}), None)
             state = task.transition(state, action, None, params)
-            return (state, jnp.where(task.terminal(state, None, params), jnp.minimum(when, t), when)), None
+            return (
+                state,
+                jnp.where(task.terminal(state, None, params), jnp.minimum(when, t), when),
+            ), None
 
         start = State(Motion(params.start_x, params.start_y, zero, zero), jnp.int32(0))
         return jax.lax.scan(step, (start, jnp.int32(10_000)), jnp.arange(1, CARD.horizon + 1))[0][1]
@@ -342,7 +387,10 @@ def test_the_planner_solves_every_pair_in_time(name: str) -> None:
 
 
 def test_sparse_returns_count_time() -> None:
-    """The goal pays 1, each step costs 1/600. Who comes too late has no success, and noop loses the time."""
+    """The goal pays 1, each step costs 1/600.
+
+    Who comes too late has no success, and noop loses the time.
+    """
     for name in SPARSE:
         task: PointMaze = CARD.build(difficulty=name)
         record = play(task, WaypointPD.for_task(task), range(50))
@@ -350,7 +398,8 @@ def test_sparse_returns_count_time() -> None:
         assert record.terminated.all()
         assert record.info["success"].all()
         assert (record.info["distance"] <= GOAL_RADIUS).all()
-    params = Params(*np.array([1.5, 1.5, 1.5, 3.5], np.float32))  # six cells about the wall of the U
+    # Six cells about the wall of the U.
+    params = Params(*np.array([1.5, 1.5, 1.5, 3.5], np.float32))
     assert int(CARD.build(difficulty="umaze").deadline(params)) == 6 * 50
     there = State(Motion(*np.array([1.5, 3.5, 0.0, 0.0], np.float32)), np.int32(300))
     task = CARD.build(difficulty="umaze")
@@ -385,7 +434,7 @@ def test_a_fixed_context_is_a_training_pair() -> None:
         env.reset(seed=seed)
         p = env.params
         assert tuple(int(np.floor(v)) for v in (p.start_x, p.start_y, p.goal_x, p.goal_y)) in train
-    assert Draw.parse(17, task).split == Split.TRAIN
+    assert ContextSource.parse(17, task).split == Split.TRAIN
 
 
 def test_words_and_picture() -> None:
@@ -398,8 +447,11 @@ def test_words_and_picture() -> None:
     picture = task.draw(state, params)
     assert picture.shape == task.picture_shape
     blue = np.argwhere((picture == (65, 105, 225)).all(-1)).mean(0)
-    np.testing.assert_allclose(blue, [180, 240 + 72], atol=3)  # cells of 72 pixels about the middle of the picture
-    assert (task.draw(state._replace(ball=state.ball._replace(x=np.float32(2.5))), params) != picture).any()
+    # Cells of 72 pixels about the middle of the picture.
+    np.testing.assert_allclose(blue, [180, 240 + 72], atol=3)
+    assert (
+        task.draw(state._replace(ball=state.ball._replace(x=np.float32(2.5))), params) != picture
+    ).any()
 
 
 def test_a_difficulty_that_is_no_maze_is_refused() -> None:

@@ -1,4 +1,6 @@
-"""Inventory against queueing closed forms, exact dynamic programmes, a plain-Python replica and published optima."""
+"""Inventory against queueing closed forms, exact dynamic programmes,
+a plain-Python replica and published optima.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,16 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.operations import inventory
 from rlbench_suite.envs.operations.base_stock import BaseStock, quantile
-from rlbench_suite.envs.operations.inventory import Inventory, Network, Params, Shop, Site, State, poisson, share
+from rlbench_suite.envs.operations.inventory import (
+    Inventory,
+    Network,
+    Params,
+    Shop,
+    Site,
+    State,
+    poisson,
+    share,
+)
 
 MEAN = 5.0
 DEMANDS = np.arange(inventory.LARGEST_DEMAND + 1)
@@ -27,7 +38,9 @@ CHANCES = stats.poisson.pmf(DEMANDS, MEAN) / stats.poisson.cdf(inventory.LARGEST
 class OneShop(Inventory):
     """One shop with a lead time from 1 to 3, lost sales (0 to 2) or backlog (3 to 5)."""
 
-    networks = tuple(Network((lead,), None, backlog) for backlog in (False, True) for lead in (1, 2, 3))
+    networks = tuple(
+        Network((lead,), None, backlog) for backlog in (False, True) for lead in (1, 2, 3)
+    )
 
 
 class ConstantOrders(NamedTuple):
@@ -61,21 +74,35 @@ def empty(task: Inventory) -> State:
     shops = tuple(Site(zero, (zero,) * (lead - 1)) for lead in task.network.leads)
     lead = task.network.warehouse_lead
     return State(
-        shops, None if lead is None else Site(zero, (zero,) * (lead - 1)), np.float32(0), zero, zero, zero, zero
+        shops,
+        None if lead is None else Site(zero, (zero,) * (lead - 1)),
+        np.float32(0),
+        zero,
+        zero,
+        zero,
+        zero,
     )
 
 
-def mean_costs(task: Inventory, params: Params, decide: Any, shops: int = 3000, periods: int = 200) -> np.ndarray:
-    """Cost a period of each of many runs from nothing, the first 50 periods not counted, ``(shops,)``."""
+def mean_costs(
+    task: Inventory, params: Params, decide: Any, shops: int = 3000, periods: int = 200
+) -> np.ndarray:
+    """Cost a period of each of many runs from nothing,
+    the first 50 periods not counted, ``(shops,)``.
+    """
 
     def run(key: jax.Array) -> jax.Array:
         def period(state: State, t: jax.Array) -> tuple[State, jax.Array]:
             state = task.transition(state, decide(state), jax.random.fold_in(key, t), params)
             return state, state.cost
 
-        return jax.lax.scan(period, jax.tree.map(jnp.asarray, empty(task)), jnp.arange(periods))[1][50:].mean()
+        return jax.lax.scan(period, jax.tree.map(jnp.asarray, empty(task)), jnp.arange(periods))[1][
+            50:
+        ].mean()
 
-    return np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), shops)), np.float64)
+    return np.asarray(
+        jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), shops)), np.float64
+    )
 
 
 def assert_mean(sample: np.ndarray, truth: float) -> None:
@@ -93,11 +120,13 @@ def order_up_to(level: int) -> Any:
     return decide
 
 
-# -- backlog: closed form ----------------------------------------------------------------------------------------
+# -- backlog: closed form --------------------------------------------------------------------------
 
 
 def base_stock_cost(level: int, penalty: float, lead: int) -> float:
-    """E[h (S - D)+ + p (D - S)+], D Poisson over lead time and one period (Zipkin 2000, section 9.4)."""
+    """E[h (S - D)+ + p (D - S)+], D Poisson over lead time
+    and one period (Zipkin 2000, section 9.4).
+    """
     demand = np.arange(400)
     chance = stats.poisson.pmf(demand, MEAN * (lead + 1))
     return float(chance @ (np.maximum(level - demand, 0) + penalty * np.maximum(demand - level, 0)))
@@ -107,9 +136,15 @@ def base_stock_cost(level: int, penalty: float, lead: int) -> float:
 def test_backlog_costs_follow_the_newsvendor_formula(lead: int, penalty: float) -> None:
     best = int(quantile(penalty / (1 + penalty), MEAN * (lead + 1)))
     costs = [base_stock_cost(level, penalty, lead) for level in range(60)]
-    assert best == int(np.argmin(costs)) == stats.poisson.ppf(penalty / (1 + penalty), MEAN * (lead + 1))
+    assert (
+        best
+        == int(np.argmin(costs))
+        == stats.poisson.ppf(penalty / (1 + penalty), MEAN * (lead + 1))
+    )
     for level in (best - 3, best, best + 4):
-        assert_mean(mean_costs(one_shop(lead, True), shop(penalty), order_up_to(level)), costs[level])
+        assert_mean(
+            mean_costs(one_shop(lead, True), shop(penalty), order_up_to(level)), costs[level]
+        )
 
 
 def test_reference_orders_up_to_the_optimal_level() -> None:
@@ -122,7 +157,7 @@ def test_reference_orders_up_to_the_optimal_level() -> None:
     assert action.tolist() == [min(20, int(levels.shops[0]) - 2)]
 
 
-# -- lost sales: exact dynamic programme -------------------------------------------------------------------------
+# -- lost sales: exact dynamic programme -----------------------------------------------------------
 
 MAX_STOCK = 40
 """Stock that the dynamic programme sees; optimal policies hold less than half of it."""
@@ -130,13 +165,16 @@ MAX_STOCK = 40
 
 @cache
 def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
-    """Least average cost and the best order in every state (stock, shipments on the way), by value iteration.
+    """Least average cost and the best order
+    in every state (stock, shipments on the way), by value iteration.
 
     Relative value iteration; Odoni's bounds enclose the optimal average cost to 1e-6.
     """
     orders = np.arange(16)
     stock = np.arange(MAX_STOCK + 1)
-    costs = np.maximum(stock[:, None] - DEMANDS, 0) + penalty * np.maximum(DEMANDS - stock[:, None], 0)
+    costs = np.maximum(stock[:, None] - DEMANDS, 0) + penalty * np.maximum(
+        DEMANDS - stock[:, None], 0
+    )
     expected = costs @ CHANCES
     leaves = np.zeros((MAX_STOCK + 1, MAX_STOCK + 1))  # chance of stock s leaving k
     for s in stock:
@@ -148,9 +186,8 @@ def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
             arrived = value[np.minimum(stock[:, None] + orders, MAX_STOCK)]  # (left, order)
             ahead = expected[:, None] + leaves @ arrived
         else:  # the next shipment arrives, the order joins the queue
-            arrived = value[
-                np.minimum(stock[:, None] + orders, MAX_STOCK)
-            ]  # (left, next, rest..., order) of the new state
+            # (left, next, rest..., order) of the new state.
+            arrived = value[np.minimum(stock[:, None] + orders, MAX_STOCK)]
             flat = arrived.reshape(MAX_STOCK + 1, -1)
             ahead = (expected[:, None] + leaves @ flat).reshape(arrived.shape)
         new = ahead.min(-1)
@@ -162,16 +199,23 @@ def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("lead", "penalty", "published"),
-    [(1, 4.0, 4.04), (1, 9.0, 5.44), (1, 19.0, 6.68), (1, 39.0, 7.84), (2, 4.0, 4.40), (2, 9.0, 6.09), (2, 19.0, 7.66),
-     (2, 39.0, 9.11), (3, 4.0, 4.60), (3, 9.0, 6.53)],
+    [(1, 4.0, 4.04), (1, 9.0, 5.44), (1, 19.0, 6.68), (1, 39.0, 7.84),
+     (2, 4.0, 4.40), (2, 9.0, 6.09), (2, 19.0, 7.66), (2, 39.0, 9.11),
+     (3, 4.0, 4.60), (3, 9.0, 6.53)],
 )  # fmt: skip
-def test_dynamic_programme_gives_zipkin_s_optima(lead: int, penalty: float, published: float) -> None:
-    """Zipkin 2008, Old and new methods for lost-sales inventory systems, Poisson demand of mean 5, optimal costs."""
+def test_dynamic_programme_gives_zipkin_s_optima(
+    lead: int, penalty: float, published: float
+) -> None:
+    """Zipkin 2008, Old and new methods for lost-sales inventory systems,
+    Poisson demand of mean 5, optimal costs.
+    """
     assert lost_sales_optimum(lead, penalty)[0] == pytest.approx(published, abs=0.0051)
 
 
 @pytest.mark.parametrize(("lead", "penalty"), [(1, 9.0), (2, 4.0), (2, 19.0)])
-def test_optimal_policy_costs_in_simulation_what_the_dynamic_programme_says(lead: int, penalty: float) -> None:
+def test_optimal_policy_costs_in_simulation_what_the_dynamic_programme_says(
+    lead: int, penalty: float
+) -> None:
     average, table = lost_sales_optimum(lead, penalty)
     orders = jnp.asarray(table, jnp.int32)
 
@@ -181,12 +225,15 @@ def test_optimal_policy_costs_in_simulation_what_the_dynamic_programme_says(lead
 
     task, params = one_shop(lead, False), shop(penalty)
     assert_mean(mean_costs(task, params, decide), average)
-    # Where sales are lost no base-stock level is optimal (Karlin & Scarf 1958); the best one is worse, but not much.
-    best = min(mean_costs(task, params, order_up_to(level), shops=500).mean() for level in range(10, 26, 3))
+    # Where sales are lost no base-stock level is optimal (Karlin & Scarf 1958); the best one is
+    # worse, but not much.
+    best = min(
+        mean_costs(task, params, order_up_to(level), shops=500).mean() for level in range(10, 26, 3)
+    )
     assert 1.002 * average < best < 1.25 * average
 
 
-# -- the parts ---------------------------------------------------------------------------------------------------
+# -- the parts -------------------------------------------------------------------------------------
 
 
 def test_demand_is_poisson() -> None:
@@ -201,7 +248,9 @@ def test_short_stock_is_shared_in_proportion_in_whole_units() -> None:
     rng = np.random.default_rng(0)
     for _ in range(500):
         orders, stock = rng.integers(0, 21, 3), int(rng.integers(0, 70))
-        shipped = np.array([int(quantity) for quantity in share([np.int32(o) for o in orders], np.int32(stock))])
+        shipped = np.array(
+            [int(quantity) for quantity in share([np.int32(o) for o in orders], np.int32(stock))]
+        )
         if orders.sum() <= stock:
             assert (shipped == orders).all()
         else:
@@ -213,7 +262,9 @@ def test_short_stock_is_shared_in_proportion_in_whole_units() -> None:
 
 @pytest.mark.parametrize("difficulty", ["network", "network-backlog", "shop", "shop-backlog"])
 def test_a_season_equals_a_plain_python_replica(difficulty: str) -> None:
-    """The order of events of the file's head, written again with lists; demands read off the served and lost units."""
+    """The order of events of the file's head, written again with lists;
+    demands read off the served and lost units.
+    """
     task = card("Inventory-v0").build(difficulty=difficulty)
     params = task.sample_params(jax.random.key(3), 0)
     state = task.initial(jax.random.key(4), params)
@@ -230,7 +281,9 @@ def test_a_season_equals_a_plain_python_replica(difficulty: str) -> None:
         orders, cost = [int(a) for a in action], 0.0
         if depot is not None:
             bought, *orders = orders
-            shipped = [int(quantity) for quantity in share([np.int32(o) for o in orders], np.int32(depot))]
+            shipped = [
+                int(quantity) for quantity in share([np.int32(o) for o in orders], np.int32(depot))
+            ]
             depot -= sum(shipped)
             cost += float(params.warehouse_holding) * depot
             inbound.append(bought)
@@ -239,7 +292,9 @@ def test_a_season_equals_a_plain_python_replica(difficulty: str) -> None:
         for i, place in enumerate(params.shops):
             demand = int(stats.poisson.ppf(units[i], float(place.demand)))
             stock[i] -= demand
-            cost += float(place.holding) * max(stock[i], 0) + float(place.penalty) * max(-stock[i], 0)
+            cost += float(place.holding) * max(stock[i], 0) + float(place.penalty) * max(
+                -stock[i], 0
+            )
             if not task.network.backlog:
                 stock[i] = max(stock[i], 0)
             stock[i] = max(stock[i], -40)
@@ -249,7 +304,10 @@ def test_a_season_equals_a_plain_python_replica(difficulty: str) -> None:
         assert [int(place.stock) for place in state.shops] == stock
         assert [[int(q) for q in place.transit] for place in state.shops] == transit
         if depot is not None:
-            assert (int(state.warehouse.stock), [int(q) for q in state.warehouse.transit]) == (depot, inbound)
+            assert (int(state.warehouse.stock), [int(q) for q in state.warehouse.transit]) == (
+                depot,
+                inbound,
+            )
         assert float(state.cost) == pytest.approx(cost, rel=1e-5)
         assert float(task.reward(None, None, state, None, params)) == -float(state.cost)
 
@@ -273,7 +331,9 @@ def test_train_and_test_demands_never_overlap(task: Any) -> None:
     for split in (0, 1):
         for place in jax.device_get(sample(keys, np.int32(split))).shops:
             assert set(np.floor((place.demand - 2.5) / 0.25)) == set(range(split, 20, 2))
-            assert (place.penalty.min(), place.penalty.max()) == pytest.approx((6.3, 11.7), abs=0.02)
+            assert (place.penalty.min(), place.penalty.max()) == pytest.approx(
+                (6.3, 11.7), abs=0.02
+            )
 
 
 def test_reference_is_far_above_constant_orders(task: Any) -> None:
@@ -281,9 +341,17 @@ def test_reference_is_far_above_constant_orders(task: Any) -> None:
     best = play(task, BaseStock.for_task(task), range(300))
     assert best.info["success"].mean() > 0.7
     assert best.info["fill_rate"].mean() > 0.85
-    constant_orders = ((0, 0, 0, 0), (12, 4, 4, 4), (15, 5, 5, 5), (15, 20, 20, 20), (18, 6, 6, 6), (25, 7, 7, 7))
+    constant_orders = (
+        (0, 0, 0, 0),
+        (12, 4, 4, 4),
+        (15, 5, 5, 5),
+        (15, 20, 20, 20),
+        (18, 6, 6, 6),
+        (25, 7, 7, 7),
+    )
     returns = [
-        play(task, ConstantOrders(np.array(orders, np.int32)), range(100)).total.mean() for orders in constant_orders
+        play(task, ConstantOrders(np.array(orders, np.int32)), range(100)).total.mean()
+        for orders in constant_orders
     ]
     assert best.total.mean() > max(returns) / 2
 
@@ -298,8 +366,15 @@ def test_words_picture_and_difficulties(task: Any) -> None:
         card("Inventory-v0").build(difficulty=7)
 
 
-@pytest.mark.parametrize("text", ["1.5 0 0 0", "1 2 3", "nan 0 0 0", "1e300 0 0 0", "-1 0 0 0", "one 0 0 0"])
+@pytest.mark.parametrize(
+    "text", ["1.5 0 0 0", "1 2 3", "nan 0 0 0", "1e300 0 0 0", "-1 0 0 0", "one 0 0 0"]
+)
 def test_an_order_in_words_is_whole_numbers_in_range(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         card("rlsuite/Inventory-v0").build().parse(text, None, None)
-    assert card("rlsuite/Inventory-v0").build().parse("60, 0 20 1", None, None).tolist() == [60, 0, 20, 1]
+    assert card("rlsuite/Inventory-v0").build().parse("60, 0 20 1", None, None).tolist() == [
+        60,
+        0,
+        20,
+        1,
+    ]

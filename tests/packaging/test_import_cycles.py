@@ -30,7 +30,9 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imports(module: str, file: Path, files: dict[str, Path]) -> set[str]:
-    """Return the modules of the package that this one imports, in functions too, but for type checkers."""
+    """Return the modules of the package that this one imports,
+    in functions too, but for type checkers.
+    """
 
     def nodes(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -47,7 +49,10 @@ def imports(module: str, file: Path, files: dict[str, Path]) -> set[str]:
             names |= {alias.name for alias in node.names}
         else:
             start = resolve_name("." * node.level + (node.module or ""), package)
-            names |= {f"{start}.{alias.name}" if f"{start}.{alias.name}" in files else start for alias in node.names}
+            names |= {
+                f"{start}.{alias.name}" if f"{start}.{alias.name}" in files else start
+                for alias in node.names
+            }
     return {name for name in names if name in files and name != module}
 
 
@@ -55,7 +60,9 @@ def cycle(root: Path) -> list[str]:
     """Return one cycle of imports, its first module last again; empty where there is none."""
     files = modules(root)
     try:
-        TopologicalSorter({name: imports(name, file, files) for name, file in files.items()}).prepare()
+        TopologicalSorter(
+            {name: imports(name, file, files) for name, file in files.items()}
+        ).prepare()
     except CycleError as error:
         return list(error.args[1])
     return []
@@ -74,7 +81,13 @@ def test_no_import_goes_in_a_circle() -> None:
         ("from .second import x", True),
         ("import rlbench_suite.second", True),
         ("def late():\n    from rlbench_suite.second import x", True),
-        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from rlbench_suite.second import x", False),
+        (
+            (
+                "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from "
+                "rlbench_suite.second import x"
+            ),
+            False,
+        ),
         ("from rlbench_suite import third", False),
     ],
 )

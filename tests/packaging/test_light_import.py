@@ -1,10 +1,23 @@
-"""``import rlbench_suite`` registers every id, loads nothing heavy and costs next to nothing over Gymnasium."""
+"""``import rlbench_suite`` registers every id,
+loads nothing heavy and costs next to nothing over Gymnasium.
+"""
 
 import json
 import subprocess
 import sys
 
-HEAVY = ("jax", "jaxlib", "equinox", "optax", "torch", "stable_baselines3", "pygame", "matplotlib", "pyarrow", "scipy")
+HEAVY = (
+    "jax",
+    "jaxlib",
+    "equinox",
+    "optax",
+    "torch",
+    "stable_baselines3",
+    "pygame",
+    "matplotlib",
+    "pyarrow",
+    "scipy",
+)
 
 PROBE = """
 import json, sys, time
@@ -14,7 +27,8 @@ middle = time.perf_counter()
 import rlbench_suite
 end = time.perf_counter()
 ids = [name for name in gymnasium.registry if name.startswith("rlsuite/")]
-print(json.dumps({"gymnasium": middle - start, "ours": end - middle, "modules": list(sys.modules), "ids": ids}))
+print(json.dumps({"gymnasium": middle - start, "ours": end - middle, \
+"modules": list(sys.modules), "ids": ids}))
 """
 
 

@@ -1,4 +1,6 @@
-"""A clone can be imported from inside it, whether the package is installed editable or not, and hides nothing."""
+"""A clone can be imported from inside it,
+whether the package is installed editable or not, and hides nothing.
+"""
 
 import os
 import subprocess
@@ -10,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WINGS = ("envs", "datasets", "baselines", "leaderboard")
 
-# Setuptools' editable installs add a finder that knows the wings; an ordinary install leaves it to the package.
+# Setuptools' editable installs add a finder that knows the wings; an ordinary install leaves it to
+# the package.
 WITHOUT_EDITABLE_FINDER = """
 import sys
 sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(finder).lower()]
@@ -20,7 +23,9 @@ sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(fin
 def run_in_clone(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program whose first entry of ``sys.path`` is the clone, as ``python -m`` has it."""
     command = [sys.executable, "-c", WITHOUT_EDITABLE_FINDER + code]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("wing", WINGS)

@@ -1,4 +1,6 @@
-"""The wheel holds one top-level name and, under it, every file of the kernel and the wings: nothing else."""
+"""The wheel holds one top-level name and, under it,
+every file of the kernel and the wings: nothing else.
+"""
 
 import shutil
 import subprocess
@@ -14,9 +16,21 @@ FOLDERS = ["rlbench_suite", *(wing for wing in WINGS if (ROOT / wing).exists())]
 
 
 def build(source: Path, to: Path) -> list[str]:
-    """Names in the wheel built from a copy of ``source``, metadata left out, after checking the single top level."""
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
-    done = subprocess.run([*command, "--wheel-dir", to, source], capture_output=True, text=True, check=False)
+    """Names in the wheel built from a copy of ``source``,
+    metadata left out, after checking the single top level.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+    ]
+    done = subprocess.run(
+        [*command, "--wheel-dir", to, source], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = to.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
@@ -31,7 +45,9 @@ def source(tmp_path: Path) -> Path:
     """A copy of what the wheel is made from."""
     copy = tmp_path / "source"
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(
+            ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, copy)
     return copy
@@ -48,7 +64,9 @@ def test_wheel_holds_every_file_and_finds_new_families(source: Path, tmp_path: P
     (family.parent / "folder" / "data.yaml").write_text("{}")
 
     files = [file.relative_to(source) for file in source.glob("*/**/*") if file.is_file()]
-    installed = {file if file.parts[0] == "rlbench_suite" else Path("rlbench_suite", file) for file in files}
+    installed = {
+        file if file.parts[0] == "rlbench_suite" else Path("rlbench_suite", file) for file in files
+    }
     assert Path("rlbench_suite/envs/newcomers/nested/task.py") in installed
     assert {Path(name) for name in build(source, tmp_path / "wheels")} == installed
 

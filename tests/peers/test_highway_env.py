@@ -1,4 +1,5 @@
-"""Roads and drivers against highway-env itself: lanes point by point, and the equations of drivers and cars.
+"""Roads and drivers against highway-env itself:
+lanes point by point, and the equations of drivers and cars.
 
 Places of highway-env have x to the east and y to the south, ours y to the north.
 """
@@ -45,16 +46,20 @@ def network(env_class: Any) -> Any:
 def points(lane: AbstractLane) -> tuple[np.ndarray, np.ndarray]:
     """Ways along a lane, and x, y and heading there, in our axes."""
     distances = np.linspace(0, lane.length, 20)
-    there = np.array([[*lane.position(distance, 0), lane.heading_at(distance)] for distance in distances])
+    there = np.array(
+        [[*lane.position(distance, 0), lane.heading_at(distance)] for distance in distances]
+    )
     return distances, there * [1, -1, -1]
 
 
 def assert_same(ours: np.ndarray, peer_points: np.ndarray) -> None:
     np.testing.assert_allclose(ours[:, :2], peer_points[:, :2], rtol=0, atol=TOLERANCE)
-    np.testing.assert_allclose(np.exp(1j * ours[:, 2]), np.exp(1j * peer_points[:, 2]), rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        np.exp(1j * ours[:, 2]), np.exp(1j * peer_points[:, 2]), rtol=0, atol=TOLERANCE
+    )
 
 
-# -- intersection-v0 -----------------------------------------------------------------------------------------------
+# -- intersection-v0 -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("arm", "turn"), list(product(range(4), range(TURNS))))
@@ -81,22 +86,28 @@ def test_priorities_of_the_intersection() -> None:
     priority = np.empty(4 * TURNS)
     for arm, turn in product(range(4), range(TURNS)):
         corner = -arm % 4
-        priority[TURNS * arm + turn] = net.get_lane((f"ir{corner}", f"il{(corner + (-1, 2, 1)[turn]) % 4}", 0)).priority
+        priority[TURNS * arm + turn] = net.get_lane(
+            (f"ir{corner}", f"il{(corner + (-1, 2, 1)[turn]) % 4}", 0)
+        ).priority
     np.testing.assert_array_equal(Intersection.layout.yields_to, priority > priority[:, None])
 
 
 def test_speeds_and_arrival_of_the_intersection() -> None:
     config = IntersectionEnv.default_config()
     assert tuple(config["action"]["target_speeds"]) == crossing_task.LEVELS
-    assert inspect.signature(IntersectionEnv.has_arrived).parameters["exit_distance"].default == crossing_task.ARRIVING
+    assert (
+        inspect.signature(IntersectionEnv.has_arrived).parameters["exit_distance"].default
+        == crossing_task.ARRIVING
+    )
 
 
-# -- roundabout-v0 -------------------------------------------------------------------------------------------------
+# -- roundabout-v0 ---------------------------------------------------------------------------------
 
 NODES = "se", "ex", "ee", "nx", "ne", "wx", "we", "sx"
 """Around the ring: entries and exits of the arms."""
 ONE_LANE = range(4 * TURNS)
-"""Routes of arms with one lane, as all of theirs have; the second lane of the west is ours alone."""
+"""Routes of arms with one lane, as all of theirs have; the second lane of the west is ours alone.
+"""
 
 
 @pytest.mark.parametrize("route", ONE_LANE)
@@ -134,7 +145,9 @@ def test_arms_of_the_roundabout(route: int) -> None:
 
 
 def test_named_differences_of_the_roundabout() -> None:
-    """Their arms end 5.6 m before the ring, their speeds need 1.3 g there, and their arms are longer."""
+    """Their arms end 5.6 m before the ring,
+    their speeds need 1.3 g there, and their arms are longer.
+    """
     net = network(RoundaboutEnv)
     access, ring = net.get_lane(("ses", "se", 0)), net.get_lane(("se", "ex", 1))
     gap = math.dist(access.position(access.length, 0), ring.position(0, 0))
@@ -145,19 +158,25 @@ def test_named_differences_of_the_roundabout() -> None:
     assert (Roundabout.layout.fastest < 9).all()
 
 
-# -- u-turn-v0 -----------------------------------------------------------------------------------------------------
+# -- u-turn-v0 -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("lane", [0, 1])
 def test_lanes_of_the_u_turn(lane: int) -> None:
-    """Compare the way from 128 m before a bend to 128 m behind it, on a ring with straights of 256 m."""
+    """Compare the way from 128 m before a bend to 128 m behind it,
+    on a ring with straights of 256 m.
+    """
     net = network(UTurnEnv)
     ring = 4 * 128 + 2 * bent_road.BEND
     with precision(card("UTurn-v0").build(dtype="float64")):
         route = Route(*(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring))))
     begin, d = 0.0, 2 - 4.0 * lane
     shift = np.array([0, -net.get_lane(("b", "c", 0)).center[1], 0])
-    for nodes, radius in ((("a", "b"), math.inf), (("b", "c"), bent_road.RADII[lane]), (("c", "d"), math.inf)):
+    for nodes, radius in (
+        (("a", "b"), math.inf),
+        (("b", "c"), bent_road.RADII[lane]),
+        (("c", "d"), math.inf),
+    ):
         peer_lane = net.get_lane((*nodes, lane))
         distances, peer_points = points(peer_lane)
         assert getattr(peer_lane, "radius", math.inf) == radius
@@ -170,7 +189,9 @@ def test_lanes_of_the_u_turn(lane: int) -> None:
 
 
 def test_named_differences_of_the_u_turn() -> None:
-    """Their speeds need 2.9 g in the bend; ours is their lowest target speed, and the bend's length is theirs."""
+    """Their speeds need 2.9 g in the bend; ours is their lowest target speed,
+    and the bend's length is theirs.
+    """
     net, config = network(UTurnEnv), UTurnEnv.default_config()
     inner = net.get_lane(("b", "c", 0)).radius
     speeds = config["action"]["target_speeds"]
@@ -179,11 +200,13 @@ def test_named_differences_of_the_u_turn() -> None:
     assert max(speeds) == UTurn.fastest
 
 
-# -- drivers -------------------------------------------------------------------------------------------------------
+# -- drivers ---------------------------------------------------------------------------------------
 
 
 def test_drivers_follow_by_the_same_equation() -> None:
-    """Free acceleration and desired gap are equal, but theirs is from centre to centre, and may become negative."""
+    """Free acceleration and desired gap are equal,
+    but theirs is from centre to centre, and may become negative.
+    """
     env = RoundaboutEnv()
     env._make_road()
     lane = env.road.network.get_lane(("ser", "ses", 0))
@@ -193,12 +216,14 @@ def test_drivers_follow_by_the_same_equation() -> None:
     with precision(card("Roundabout-v0").build(dtype="float64")):
         for speed, leader_speed in np.random.default_rng(0).uniform(0, 40, (200, 2)):
             cars = [
-                IDMVehicle(env.road, lane.position(x, 0), lane.heading, v) for x, v in ((0, speed), (40, leader_speed))
+                IDMVehicle(env.road, lane.position(x, 0), lane.heading, v)
+                for x, v in ((0, speed), (40, leader_speed))
             ]
             cars[0].target_speed, cars[0].DELTA = driver.desired_speed, 4.0
             free = car_following.acceleration_at_ratio(driver, speed, 0.0)
             assert cars[0].acceleration(cars[0]) == pytest.approx(float(free), abs=TOLERANCE)
-            peer_gap, ours = cars[0].desired_gap(*cars), float(car_following.desired_gap(driver, speed, leader_speed))
+            peer_gap = cars[0].desired_gap(*cars)
+            ours = float(car_following.desired_gap(driver, speed, leader_speed))
             assert max(peer_gap, driver.jam_gap) == pytest.approx(ours, abs=TOLERANCE)
             negative += peer_gap < 0
     assert negative > 0

@@ -12,7 +12,8 @@ from rlbench_suite.language.rows import instance_of
 
 datasets = pytest.importorskip("datasets", reason="needs the extra huggingface")
 if not hasattr(datasets, "load_dataset"):
-    pytest.skip("needs the extra huggingface", allow_module_level=True)  # the suite's folder of the same name
+    # The suite's folder of the same name.
+    pytest.skip("needs the extra huggingface", allow_module_level=True)
 
 
 def scores(rows: Any) -> list[float]:
@@ -20,14 +21,18 @@ def scores(rows: Any) -> list[float]:
     for row in rows:
         puzzle, instance = instance_of(row)
         for answer in (row["answer"], puzzle.heuristic(instance), "junk"):
-            results.append(score(row, [{"role": "assistant", "content": f"<answer>{answer}</answer>"}]))
+            results.append(
+                score(row, [{"role": "assistant", "content": f"<answer>{answer}</answer>"}])
+            )
             results.append(score(row, f"<answer>{answer}</answer>", partial=True))
     return results
 
 
 def test_a_mixed_dataset_of_all_puzzles_survives(tmp_path: Path) -> None:
     ids = [card.id for card in cards().values() if card.puzzle]
-    weighted = [(PuzzleDataset(task_id, difficulty="easy", split="test", size=2), 1) for task_id in ids]
+    weighted = [
+        (PuzzleDataset(task_id, difficulty="easy", split="test", size=2), 1) for task_id in ids
+    ]
     data = CompositeDataset(weighted, size=2 * len(ids))
     rows = data[:]
     table = data.to_hugging_face()
@@ -35,10 +40,12 @@ def test_a_mixed_dataset_of_all_puzzles_survives(tmp_path: Path) -> None:
     assert scores(table) == scores(rows)
     table.to_parquet(str(tmp_path / "theirs.parquet"))
     for again in (
-        datasets.Dataset.from_parquet(str(tmp_path / "theirs.parquet"), cache_dir=str(tmp_path / "cache")),
-        datasets.concatenate_datasets([table, PuzzleDataset("SAT-v0", size=1).to_hugging_face()]).select(
-            range(len(rows))
+        datasets.Dataset.from_parquet(
+            str(tmp_path / "theirs.parquet"), cache_dir=str(tmp_path / "cache")
         ),
+        datasets.concatenate_datasets(
+            [table, PuzzleDataset("SAT-v0", size=1).to_hugging_face()]
+        ).select(range(len(rows))),
         datasets.Dataset.from_list(rows),  # a user's way: rows of many puzzles in one list
         read(tmp_path / "theirs.parquet"),
     ):
@@ -47,7 +54,9 @@ def test_a_mixed_dataset_of_all_puzzles_survives(tmp_path: Path) -> None:
 
 
 def test_a_folder_loads_as_the_hub_would(tmp_path: Path) -> None:
-    splits = {split: PuzzleDataset("Sudoku4-v0", split=split, size=5) for split in ("train", "test")}
+    splits = {
+        split: PuzzleDataset("Sudoku4-v0", split=split, size=5) for split in ("train", "test")
+    }
     write_folder(splits, tmp_path / "made")
     loaded = datasets.load_dataset(str(tmp_path / "made"), cache_dir=str(tmp_path / "cache"))
     assert set(loaded) == {"train", "test"}

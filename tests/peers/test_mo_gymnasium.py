@@ -20,13 +20,16 @@ def test_front_equals_mo_gymnasium(task: DeepSeaTreasure, gamma: float) -> None:
     peer_front = mo_gymnasium.make("deep-sea-treasure-v0").unwrapped.pareto_front(gamma)
     # Same ten points; theirs keeps those that a small gamma lets others dominate, 0.9 does.
     ours = task.pareto_front(gamma)
-    undominated = [p for p in peer_front if not any((q >= p).all() and (q > p).any() for q in peer_front)]
+    undominated = [
+        p for p in peer_front if not any((q >= p).all() and (q > p).any() for q in peer_front)
+    ]
     np.testing.assert_allclose(ours, undominated, rtol=1e-12)
     assert len(ours) == (10 if gamma > 0.95 else len(undominated))
 
 
 def test_every_step_equals_mo_gymnasium(task: DeepSeaTreasure) -> None:
-    peer, ours = mo_gymnasium.make("deep-sea-treasure-v0", float_state=True).unwrapped, TaskEnv(task)
+    peer = mo_gymnasium.make("deep-sea-treasure-v0", float_state=True).unwrapped
+    ours = TaskEnv(task)
     random = np.random.default_rng(0)
     treasures = set()
     for episode in range(150):

@@ -1,4 +1,6 @@
-"""The page "Other libraries": each script on it runs as it stands there, and does what it is there for."""
+"""The page "Other libraries": each script on it runs as it stands there,
+and does what it is there for.
+"""
 
 import re
 import runpy
@@ -28,7 +30,9 @@ for library in (
 torch = pytest.importorskip("torch", reason="needs the extra peers")
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend" / "other_libraries.md"
-SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+SECTIONS = dict(
+    re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+)
 
 Names = SimpleNamespace
 """Values that a script leaves behind."""
@@ -41,8 +45,12 @@ def blocks(section: str, language: str) -> list[str]:
 def trained(model: object, steps: int) -> None:
     """So many steps, and other weights than the same network had at first."""
     assert model.num_timesteps >= steps
-    fresh = type(model)(model.policy_class, model.env, seed=model.seed, policy_kwargs=model.policy_kwargs)
-    before, after = (torch.nn.utils.parameters_to_vector(each.policy.parameters()) for each in (fresh, model))
+    fresh = type(model)(
+        model.policy_class, model.env, seed=model.seed, policy_kwargs=model.policy_kwargs
+    )
+    before, after = (
+        torch.nn.utils.parameters_to_vector(each.policy.parameters()) for each in (fresh, model)
+    )
     assert after.isfinite().all()
     assert (before != after).any()
 
@@ -79,7 +87,10 @@ def check_goals(names: Names) -> None:
 def check_replay(names: Names) -> None:
     np.testing.assert_array_equal(np.array(names.observations), names.episode.observations)
     np.testing.assert_array_equal(np.array(names.rewards), names.episode.rewards)
-    assert (names.terminated, names.truncated) == (names.episode.terminations[-1], names.episode.truncations[-1])
+    assert (names.terminated, names.truncated) == (
+        names.episode.terminations[-1],
+        names.episode.truncations[-1],
+    )
 
 
 def check_memory(names: Names) -> None:
@@ -103,7 +114,8 @@ def check_torchrl(names: Names) -> None:
     over = episodes["next", "done"][:, :-1, 0]
     assert over.any()
     continues = (episodes["next", "observation"][:, :-1] == episodes["observation"][:, 1:]).all(-1)
-    assert torch.equal(continues, ~over)  # an episode's last observation is not the first one of the next
+    # An episode's last observation is not the first one of the next.
+    assert torch.equal(continues, ~over)
     assert names.joint.rollout(3)["next", "reward"].shape == (3, 1)
     assert names.flight["next", "agent", "reward"].shape == (100, 16, 1)
     assert names.flight["next", "agent", "reward"].std(dim=1).max() > 0  # one's own, not the mean
@@ -180,7 +192,8 @@ CHECKS: dict[str, Callable[[Names], None]] = {
 
 def test_every_script_of_the_page_is_checked() -> None:
     scripts = {title: len(blocks(title, "python")) for title in SECTIONS}
-    assert scripts.pop("RLlib and AgileRL") == 0  # they do not fit into one environment with the others
+    # They do not fit into one environment with the others.
+    assert scripts.pop("RLlib and AgileRL") == 0
     assert scripts == dict.fromkeys(CHECKS, 1)
 
 
@@ -189,26 +202,32 @@ def test_script(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     for command in blocks(title, "bash"):
-        subprocess.run([Path(sys.executable).with_name((words := command.split())[0]), *words[1:]], check=True)
+        subprocess.run(
+            [Path(sys.executable).with_name((words := command.split())[0]), *words[1:]], check=True
+        )
     script = tmp_path / "script.py"
     script.write_text(blocks(title, "python")[0])
     CHECKS[title](SimpleNamespace(**runpy.run_path(str(script), run_name="__main__")))
 
 
-# -- what the page says beside its scripts ---------------------------------------------------------------------------
+# -- what the page says beside its scripts ---------------------------------------------------------
 
 
 def same_step(name: str, count: int, **keywords: object) -> object:
     from rlbench_suite.baselines.sb3 import SuiteVecEnv
 
-    return SuiteVecEnv(gymnasium.make_vec(f"rlsuite/{name}", count, autoreset_mode="SameStep", **keywords))
+    return SuiteVecEnv(
+        gymnasium.make_vec(f"rlsuite/{name}", count, autoreset_mode="SameStep", **keywords)
+    )
 
 
 @pytest.mark.parametrize("name", ["Sudoku4-v0", "OfficeApps-v0"])
 def test_maskable_ppo_trains_on_a_compiled_batch(name: str) -> None:
     from sb3_contrib import MaskablePPO
 
-    model = MaskablePPO("MlpPolicy", same_step(name, 4), n_steps=64, batch_size=64, seed=0).learn(512)
+    model = MaskablePPO("MlpPolicy", same_step(name, 4), n_steps=64, batch_size=64, seed=0).learn(
+        512
+    )
     assert model.num_timesteps >= 512
     masks = model.rollout_buffer.action_masks
     assert 0 < masks.mean() < 1
@@ -241,7 +260,9 @@ def test_videos_of_a_compiled_batch(tmp_path: Path) -> None:
 def test_mo_gymnasiums_statistics_of_a_batch(count: int) -> None:
     from mo_gymnasium.wrappers.vector import MORecordEpisodeStatistics
 
-    env = MORecordEpisodeStatistics(gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", count, max_episode_steps=3))
+    env = MORecordEpisodeStatistics(
+        gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", count, max_episode_steps=3)
+    )
     env.reset(seed=0)
     total = np.zeros((count, 2))
     for _ in range(3):
@@ -263,14 +284,18 @@ def test_minari_records_infos(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     import minari
 
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    recorder = minari.DataCollector(WithoutTexts(gymnasium.make(f"rlsuite/{name}")), record_infos=True)
+    recorder = minari.DataCollector(
+        WithoutTexts(gymnasium.make(f"rlsuite/{name}")), record_infos=True
+    )
     recorder.reset(seed=0)
     scores, over = [], False
     while not over:
         *_, terminated, truncated, info = recorder.step(recorder.action_space.sample())
         scores.append(info["score"])
         over = terminated or truncated
-    dataset = recorder.create_dataset("here/recorded-v0", algorithm_name="random", author="a", author_email="a@b.c")
+    dataset = recorder.create_dataset(
+        "here/recorded-v0", algorithm_name="random", author="a", author_email="a@b.c"
+    )
     np.testing.assert_array_equal(next(dataset.iterate_episodes()).infos["score"][1:], scores)
 
 
@@ -283,5 +308,7 @@ def test_supersuits_wrappers_of_several_agents(wrapper: str) -> None:
     world = getattr(supersuit, wrapper)(pettingzoo.make("parallel", "rlsuite/Vicsek-v0"), argument)
     world.reset(seed=0)
     for _ in range(3):
-        observations, rewards, *_ = world.step({agent: world.action_space(agent).sample() for agent in world.agents})
+        observations, rewards, *_ = world.step(
+            {agent: world.action_space(agent).sample() for agent in world.agents}
+        )
     assert len(observations) == len(rewards) == 16

@@ -12,6 +12,7 @@ indicator = pytest.importorskip("pymoo.indicators.hv", reason="needs the extra p
 def test_equals_pymoo(objectives: int) -> None:
     random = np.random.default_rng(objectives)
     for _ in range(10):
-        points, reference = random.uniform(size=(30, objectives)), random.uniform(0, 0.3, objectives)
+        points = random.uniform(size=(30, objectives))
+        reference = random.uniform(0, 0.3, objectives)
         expected = indicator.HV(ref_point=-reference)(-points)  # pymoo minimises
         assert hypervolume(points, reference) == pytest.approx(expected, rel=1e-12)

@@ -9,7 +9,10 @@ import shortcuts
 
 def questions(count: int, seed: int) -> list[list[str]]:
     random = np.random.default_rng(seed)
-    return [["Name", "it", ":", *(str(number) for number in random.integers(0, 5, 12))] for _ in range(count)]
+    return [
+        ["Name", "it", ":", *(str(number) for number in random.integers(0, 5, 12))]
+        for _ in range(count)
+    ]
 
 
 def test_a_planted_shortcut_is_found() -> None:
@@ -20,7 +23,12 @@ def test_a_planted_shortcut_is_found() -> None:
 
     reader = shortcuts.Reader(learned)
     predicted = shortcuts.fitted(reader(learned), kinds(learned), reader(test_questions))
-    assert np.mean([guess == label for guess, label in zip(predicted, kinds(test_questions), strict=True)]) > 0.95
+    assert (
+        np.mean(
+            [guess == label for guess, label in zip(predicted, kinds(test_questions), strict=True)]
+        )
+        > 0.95
+    )
 
 
 def test_nothing_is_found_in_random_labels() -> None:
@@ -29,7 +37,10 @@ def test_nothing_is_found_in_random_labels() -> None:
     labels, truth = (random.choice(["none", "some"], 400).tolist() for _ in range(2))
     reader = shortcuts.Reader(learned)
     predicted = shortcuts.fitted(reader(learned), labels, reader(test_questions))
-    assert abs(np.mean([guess == label for guess, label in zip(predicted, truth, strict=True)]) - 0.5) < 0.1
+    assert (
+        abs(np.mean([guess == label for guess, label in zip(predicted, truth, strict=True)]) - 0.5)
+        < 0.1
+    )
 
 
 def test_degrees_of_a_graph() -> None:
@@ -41,7 +52,9 @@ def test_degrees_of_a_graph() -> None:
 
 
 def test_kinds_of_answers() -> None:
-    assert [shortcuts.kind(answer) for answer in ("none", "1 2 3", "UNSAT 1 #2", "K N", "e2e4")] == [
+    assert [
+        shortcuts.kind(answer) for answer in ("none", "1 2 3", "UNSAT 1 #2", "K N", "e2e4")
+    ] == [
         "none",
         "",
         "UNSAT",

@@ -1,7 +1,7 @@
 """Report on how many instances the solvers agree with engines that share no code with them.
 
-``pytest -m engine tests/puzzles`` runs what compares them, of all puzzles, and ends with the table of
-``docs/audits/puzzles.md``: different instances that were compared, by the number of their tier.
+``pytest -m engine tests/puzzles`` runs what compares them, of all puzzles, and ends with the table
+of ``docs/audits/puzzles.md``: different instances that were compared, by the number of their tier.
 """
 
 from __future__ import annotations
@@ -19,17 +19,23 @@ from rlbench_suite.puzzle.puzzle import Puzzle
 
 @pytest.fixture
 def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
-    """To be told of each instance for which a test marked ``engine`` has compared solver and engine."""
+    """To be told of each instance for
+    which a test marked ``engine`` has compared solver and engine.
+    """
     marker = request.node.get_closest_marker("engine")
     digests_by_puzzle: dict[tuple[str, float], set[str]] = {}
 
     def count(puzzle: Puzzle[Any], instance: Any) -> None:
         content = b"".join(np.asarray(field).tobytes() for field in instance)
-        digests_by_puzzle.setdefault((puzzle.name, puzzle.tier), set()).add(blake2b(content, digest_size=8).hexdigest())
+        digests_by_puzzle.setdefault((puzzle.name, puzzle.tier), set()).add(
+            blake2b(content, digest_size=8).hexdigest()
+        )
 
     yield count
     entries = [(name, tier, sorted(digests)) for (name, tier), digests in digests_by_puzzle.items()]
-    request.node.user_properties.append(("compared", (marker.args[0], request.node.path.name, entries)))
+    request.node.user_properties.append(
+        ("compared", (marker.args[0], request.node.path.name, entries))
+    )
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -51,6 +57,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         sizes = {tier: len(digests) for tier, digests in sorted(tiers.items())}
         split = ", ".join(f"{tier:g}: {size:,}" for tier, size in sizes.items())
         row = (
-            f"| {puzzle} | {sum(sizes.values()):,} | {split} | {'; '.join(sorted(engines[puzzle, file]))} | `{file}` |"
+            f"| {puzzle} | {sum(sizes.values()):,} | {split} | "
+            f"{'; '.join(sorted(engines[puzzle, file]))} | `{file}` |"
         )
         terminalreporter.write_line(row)

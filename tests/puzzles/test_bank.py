@@ -14,8 +14,10 @@ from rlbench_suite.puzzle.bank import bank_path
 
 MODULES = {
     "__init__": "",
-    "own": "from rlbench_suite.envs.puzzles.grids.sudoku import SudokuPuzzle\nfrom . import by_name as other\n"
-    "from .by_part import PART\nclass Own(SudokuPuzzle):\n    name = 'Own'\n",
+    "own": (
+        "from rlbench_suite.envs.puzzles.grids.sudoku import SudokuPuzzle\nfrom . import by_name "
+        "as other\nfrom .by_part import PART\nclass Own(SudokuPuzzle):\n    name = 'Own'\n"
+    ),
     "by_name": "def late():\n    from family.by_whole_name import X\n    return X\n",
     "by_part": "import family.by_statement\nfrom .folder.within import Y\nPART = 1\n",
     "by_whole_name": "X = 1\n",
@@ -44,7 +46,9 @@ def test_a_bank_is_made_anew_when_code_changes_that_it_depends_on(
     bank._recipe.cache_clear()
     puzzle = importlib.import_module("family.own").Own(30)
     before = bank_path(puzzle, "train", 4)
-    (folder / f"{changed}.py").write_text('"""Words."""\n' + MODULES[changed] + '\n# changed\n"""More words."""\n')
+    (folder / f"{changed}.py").write_text(
+        '"""Words."""\n' + MODULES[changed] + '\n# changed\n"""More words."""\n'
+    )
     bank._recipe.cache_clear()
     assert bank_path(puzzle, "train", 4) == before
     words = "\n\nclass Worded:\n    def question(self, instance):\n        return 'other words'\n"
@@ -63,9 +67,21 @@ def test_a_bank_is_made_anew_when_code_changes_that_it_depends_on(
 
 def test_what_draws_is_part_of_every_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     hashed = []
-    monkeypatch.setattr(Path, "read_bytes", lambda path: hashed.append(path.name) or path.read_text().encode())
+    monkeypatch.setattr(
+        Path, "read_bytes", lambda path: hashed.append(path.name) or path.read_text().encode()
+    )
     bank._recipe.cache_clear()
-    names = {bank_path(SudokuPuzzle(30), "train", 4).name, bank_path(Sudoku4Puzzle(9), "train", 4).name}
-    assert {"puzzle.py", "dice.py", "sudoku.py", "grid_filling.py", "puzzle_task.py", "parsing.py"} <= set(hashed)
+    names = {
+        bank_path(SudokuPuzzle(30), "train", 4).name,
+        bank_path(Sudoku4Puzzle(9), "train", 4).name,
+    }
+    assert {
+        "puzzle.py",
+        "dice.py",
+        "sudoku.py",
+        "grid_filling.py",
+        "puzzle_task.py",
+        "parsing.py",
+    } <= set(hashed)
     assert not {"binairo.py", "__init__.py", "maze.py"} & set(hashed)
     assert len({name.rsplit("-", 1)[1] for name in names}) == 1, "one module, one recipe"

@@ -1,4 +1,6 @@
-"""Laws that every puzzle's one-shot form must keep: those of `rlbench_suite.puzzle.puzzle`, over all ids and tiers."""
+"""Laws that every puzzle's one-shot form must keep:
+those of `rlbench_suite.puzzle.puzzle`, over all ids and tiers.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,15 @@ SAMPLE = 60
 
 
 @cache
-def sample(task_id: str, tier: str | None = None, split: str = "test", count: int = SAMPLE) -> list[Any]:
+def sample(
+    task_id: str, tier: str | None = None, split: str = "test", count: int = SAMPLE
+) -> list[Any]:
     """Some instances, made once."""
     puzzle = puzzle_of(task_id, tier)
     return [puzzle.generate(seed, split) for seed in range(count)]
 
 
-# -- attacks: no trick scores above chance, none takes long, none raises ---------------------------------------------
+# -- attacks: no trick scores above chance, none takes long, none raises ---------------------------
 
 
 def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
@@ -88,7 +92,8 @@ def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
 
 
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-"""Visible ASCII to its forms of full width; ``str.isdigit`` and ``int`` take the digits among them."""
+"""Visible ASCII to its forms of full width; ``str.isdigit`` and ``int`` take the digits among them.
+"""
 CYRILLIC = {ord("a"): "\u0430", ord("o"): "\u043e", ord("e"): "\u0435", ord("1"): "\u0661"}
 
 
@@ -99,7 +104,9 @@ DECORATED = {"full width", "code fence"}
 def test_no_attack_beats_chance(card: TaskCard) -> None:
     puzzle, instances = puzzle_of(card.id), sample(card.id)
     measured = card.one_shot_scores()
-    chance = max(measured["guess"].mean, measured["constant"].mean if "constant" in measured else 0.0)
+    chance = max(
+        measured["guess"].mean, measured["constant"].mean if "constant" in measured else 0.0
+    )
     allowed = chance + 3 * math.sqrt(max(chance * (1 - chance), 1 / 1000) / len(instances))
     for (name, attack), lenient in product(attacks(puzzle, instances).items(), (False, True)):
         if lenient and name in DECORATED:
@@ -110,7 +117,9 @@ def test_no_attack_beats_chance(card: TaskCard) -> None:
             start_time = time.process_time()
             scores.append(judge_answer(puzzle, instance, answer, lenient=lenient).score)
             assert time.process_time() - start_time < MAX_READING_SECONDS, name
-        assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}, lenient is {lenient}"
+        assert fmean(scores) <= allowed, (
+            f"{name} scores {fmean(scores)}, chance is {chance}, lenient is {lenient}"
+        )
 
 
 def test_the_answer_is_what_stands_in_the_last_tags(card: TaskCard) -> None:
@@ -120,11 +129,16 @@ def test_the_answer_is_what_stands_in_the_last_tags(card: TaskCard) -> None:
     assert puzzle.verify(instance, puzzle.extract(reply)).score == 1
     assert puzzle.extract(f"{right}") is None
     assert puzzle.extract(f"{CLOSING}{right}{OPENING}") is None
-    assert puzzle.verify(instance, puzzle.extract(f"{OPENING}{right}{CLOSING}{OPENING}{CLOSING}")).score < 1
+    assert (
+        puzzle.verify(
+            instance, puzzle.extract(f"{OPENING}{right}{CLOSING}{OPENING}{CLOSING}")
+        ).score
+        < 1
+    )
     assert not puzzle.verify(instance, None).valid
 
 
-# -- the generator ----------------------------------------------------------------------------------------------------
+# -- the generator ---------------------------------------------------------------------------------
 
 
 @every_tier
@@ -138,19 +152,30 @@ def test_the_solver_solves_and_the_card_says_so(card: TaskCard, tier: str) -> No
 
 @every_tier
 def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
-    """Measure again on fewer instances of the same seeds: each interval holds, up to the noise of both."""
+    """Measure again on fewer instances of the same seeds:
+    each interval holds, up to the noise of both.
+    """
     puzzle, measured = puzzle_of(card.id, tier), card.one_shot_scores(tier)
     instances = sample(card.id, tier)
     assert measured["nothing"].mean == 0
     for name, answers in (
         ("heuristic", [puzzle.heuristic(instance) for instance in instances]),
-        ("guess", [puzzle.guess(instance, Dice(0, seed)) for seed, instance in enumerate(instances)]),
+        (
+            "guess",
+            [puzzle.guess(instance, Dice(0, seed)) for seed, instance in enumerate(instances)],
+        ),
     ):
-        verdicts = [puzzle.verify(instance, answer) for instance, answer in zip(instances, answers, strict=True)]
+        verdicts = [
+            puzzle.verify(instance, answer)
+            for instance, answer in zip(instances, answers, strict=True)
+        ]
         interval = wilson_interval([verdict.score for verdict in verdicts])
         wide = 1.6 * (interval.high - interval.low) / 2
         middle = (interval.low + interval.high) / 2
-        assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (name, interval)  # noqa: PT018
+        assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (  # noqa: PT018
+            name,
+            interval,
+        )
         if name == "guess":
             assert all(verdict.valid for verdict in verdicts), "a guess has the right format"
 
@@ -166,14 +191,18 @@ def test_the_card_knows_which_difficulties_there_are(card: TaskCard) -> None:
 
 
 def test_harder_tiers_are_harder(card: TaskCard) -> None:
-    easy, medium, hard = (card.one_shot_scores(tier)["difficulty"] for tier in ("easy", "medium", "hard"))
+    easy, medium, hard = (
+        card.one_shot_scores(tier)["difficulty"] for tier in ("easy", "medium", "hard")
+    )
     assert easy.high < medium.low
     assert medium.high < hard.low
 
 
 def test_instances_depend_on_seed_split_and_tier_alone(card: TaskCard) -> None:
     first_copy, second_copy = (puzzle_of(card.id) for _ in range(2))
-    backwards = [second_copy.to_plain(second_copy.generate(seed, "test")) for seed in reversed(range(10))]
+    backwards = [
+        second_copy.to_plain(second_copy.generate(seed, "test")) for seed in reversed(range(10))
+    ]
     assert [first_copy.to_plain(instance) for instance in sample(card.id)[:10]] == backwards[::-1]
     with pytest.raises(ValueError, match="Did you mean 'test'"):
         first_copy.generate(0, "tests")
@@ -212,8 +241,13 @@ def test_the_prompt_tells_all_in_ascii(card: TaskCard, tier: str) -> None:
     assert all(prompt.isascii() for prompt in prompts)
     assert max(map(len, prompts)) < 20_000
     assert max(len(puzzle.solve(instance)) for instance in sample(card.id, tier)) < LONGEST_ANSWER
-    canonical = {puzzle.canonical(instance): prompt for instance, prompt in zip(sample(card.id, tier), prompts)}  # noqa: B905
-    assert len(set(canonical.values())) == len(canonical), "different puzzles have different prompts"
+    canonical = {
+        puzzle.canonical(instance): prompt
+        for instance, prompt in zip(sample(card.id, tier), prompts)  # noqa: B905
+    }
+    assert len(set(canonical.values())) == len(canonical), (
+        "different puzzles have different prompts"
+    )
 
 
 ASK = f"Put your final answer between {OPENING} and {CLOSING}."
@@ -222,7 +256,8 @@ SEVERAL_KINDS = {"Entailment": 3} | dict.fromkeys(
 )
 """Puzzles whose answers are of several kinds, and the number of kinds. Each kind has an example."""
 OTHER_SIZE = re.compile(
-    r"for a (grid|graph|line|row|route|strip|text) |from 3, 5 and 7|if there were|if the (letters were|only clauses)"
+    r"for a (grid|graph|line|row|route|strip|text) |from 3, 5 and 7|if there were|if the (letters "
+    r"were|only clauses)"
 )
 """Words of a lead that tell of something of another size than the puzzle, or of another map."""
 
@@ -248,17 +283,24 @@ def test_the_prompt_shows_an_example_of_each_kind_of_answer(card: TaskCard, tier
 
 @every_tier
 def test_copying_an_example_pays_no_more_than_a_constant(card: TaskCard, tier: str) -> None:
-    puzzle, instances, measured = puzzle_of(card.id, tier), sample(card.id, tier), card.one_shot_scores(tier)
+    puzzle = puzzle_of(card.id, tier)
+    instances = sample(card.id, tier)
+    measured = card.one_shot_scores(tier)
     chance = max(measured["guess"].mean, measured["constant"].mean)
     allowed = chance + 3 * math.sqrt(max(chance * (1 - chance), 1 / 1000) / len(instances))
     for kind in range(SEVERAL_KINDS.get(puzzle.name, 1)):
         answers = [puzzle.example_answers(instance)[kind].answer for instance in instances]
-        verdicts = [puzzle.verify(instance, answer) for instance, answer in zip(instances, answers, strict=True)]
+        verdicts = [
+            puzzle.verify(instance, answer)
+            for instance, answer in zip(instances, answers, strict=True)
+        ]
         assert fmean(verdict.score for verdict in verdicts) <= allowed, answers[0]
 
 
 def test_an_engine_agrees_on_a_thousand_instances(card: TaskCard) -> None:
-    """``pytest -m engine`` counts them; here, that the docs say so and name a file with such a test."""
+    """``pytest -m engine`` counts them; here,
+    that the docs say so and name a file with such a test.
+    """
     docs = (Path(__file__).parents[2] / "docs" / "audits" / "puzzles.md").read_text()
     name = puzzle_of(card.id).name
     row = re.search(rf"^\| {name} \| ([\d,]+) \| .* \| `(test_\w+\.py)` \|$", docs, re.MULTILINE)
@@ -268,10 +310,12 @@ def test_an_engine_agrees_on_a_thousand_instances(card: TaskCard) -> None:
     assert "@pytest.mark.engine(" in file.read_text()
 
 
-# -- banks ------------------------------------------------------------------------------------------------------------
+# -- banks -----------------------------------------------------------------------------------------
 
 
-def test_a_bank_holds_the_instances_of_its_seeds(card: TaskCard, tmp_path: Any, monkeypatch: Any) -> None:
+def test_a_bank_holds_the_instances_of_its_seeds(
+    card: TaskCard, tmp_path: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path))
     puzzle = puzzle_of(card.id)
     built = build_bank(puzzle, "test", 5)
@@ -290,7 +334,7 @@ def test_a_bank_holds_the_instances_of_its_seeds(card: TaskCard, tmp_path: Any, 
     assert load_bank(puzzle, "test", 5).digest == built.digest
 
 
-# -- datasets and environments for trainers of language models --------------------------------------------------------
+# -- datasets and environments for trainers of language models -------------------------------------
 
 
 def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None:
@@ -309,7 +353,8 @@ def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None
 
 
 def test_an_environment_takes_one_answer(card: TaskCard) -> None:
-    env, data = environment_factory(card.id, split="test")(), PuzzleDataset(card.id, split="test", size=3)
+    env = environment_factory(card.id, split="test")()
+    data = PuzzleDataset(card.id, split="test", size=3)
     question, again = env.reset(seed=3), env.reset(seed=3)
     assert question == again
     assert env.get_reward() == 0

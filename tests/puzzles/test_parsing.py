@@ -1,4 +1,6 @@
-"""The reader of grids against its grammar: lines of symbols with single spaces between them, spaces at their ends."""
+"""The reader of grids against its grammar:
+lines of symbols with single spaces between them, spaces at their ends.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ def plain(text: str, rows: int, columns: int) -> list[int] | None:
 def test_grids_are_read_as_the_grammar_says(rows: int, columns: int) -> None:
     dice, right, wrong = Dice(rows, columns), 0, 0
     for _ in range(4000):
-        lines = [" ".join(dice.choice(SYMBOLS) for _ in range(columns)) + " " * dice.below(2) for _ in range(rows)]
+        lines = [
+            " ".join(dice.choice(SYMBOLS) for _ in range(columns)) + " " * dice.below(2)
+            for _ in range(rows)
+        ]
         text = list("\n".join(lines))
         for _ in range(dice.below(3)):
             at = dice.below(len(text) + 1)
@@ -39,7 +44,9 @@ def test_grids_are_read_as_the_grammar_says(rows: int, columns: int) -> None:
         else:
             right += 1
             assert list(cells(written, rows, columns, SYMBOLS)) == [value + 1 for value in expected]
-            assert [value for row in grid(written, rows, columns, SYMBOLS) for value in row] == expected
+            assert [
+                value for row in grid(written, rows, columns, SYMBOLS) for value in row
+            ] == expected
     assert min(right, wrong) > 100
 
 

@@ -1,4 +1,6 @@
-"""Pictures from which a player who sees nothing else can answer: every part of the instance is in them, in room."""
+"""Pictures from which a player who sees nothing else can answer:
+every part of the instance is in them, in room.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,26 @@ import numpy as np
 import pytest
 
 from rlbench_suite.core.registry import card, cards
-from rlbench_suite.envs.puzzles.formulas.clause_picture import LARGEST, MARGIN, PAPER, layout, picture_of
+from rlbench_suite.envs.puzzles.formulas.clause_picture import (
+    LARGEST,
+    MARGIN,
+    PAPER,
+    layout,
+    picture_of,
+)
 from rlbench_suite.envs.puzzles.shared.caption import with_caption
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
 
-FORMULAS = ["SAT-v0", "SAT50-v0", "UniqueSAT-v0", "MaxSAT-v0", "Saturn-v0", "RefuteSAT-v0", "ThresholdSAT-v0"]
+FORMULAS = [
+    "SAT-v0",
+    "SAT50-v0",
+    "UniqueSAT-v0",
+    "MaxSAT-v0",
+    "Saturn-v0",
+    "RefuteSAT-v0",
+    "ThresholdSAT-v0",
+]
 
 
 def blank(pixels: np.ndarray) -> bool:
@@ -20,12 +36,16 @@ def blank(pixels: np.ndarray) -> bool:
     return bool((pixels == [int(PAPER[k : k + 2], 16) for k in (1, 3, 5)]).all())
 
 
-@pytest.mark.parametrize("size", [(20, 86, (360, 760, 3)), (60, 258, (520, 1100, 3)), (75, 320, (520, 1300, 3))])
+@pytest.mark.parametrize(
+    "size", [(20, 86, (360, 760, 3)), (60, 258, (520, 1100, 3)), (75, 320, (520, 1300, 3))]
+)
 def test_every_literal_of_a_formula_shows(size: tuple[int, int, tuple[int, int, int]]) -> None:
     variables, count, shape = size
     rng = np.random.default_rng(0)
     clauses = [
-        tuple(int(v) * int(rng.choice([-1, 1])) for v in rng.choice(variables, 3, replace=False) + 1)
+        tuple(
+            int(v) * int(rng.choice([-1, 1])) for v in rng.choice(variables, 3, replace=False) + 1
+        )
         for _ in range(count)
     ]
     values = {v: bool(rng.integers(2)) for v in range(1, variables + 1)}
@@ -66,7 +86,9 @@ def test_long_captions_have_room() -> None:
 
 @pytest.mark.parametrize("name", ["Zebra", "Geometry", "CheckmateInOne"])
 def test_other_instances_have_other_pictures(name: str) -> None:
-    [task_card] = [task_card for task_card in cards().values() if task_card.name.rpartition("-v")[0] == name]
+    [task_card] = [
+        task_card for task_card in cards().values() if task_card.name.rpartition("-v")[0] == name
+    ]
     for tier in task_card.difficulties:
         env = task_card.build(difficulty=tier)
         puzzle = env.puzzle  # type: ignore[attr-defined]

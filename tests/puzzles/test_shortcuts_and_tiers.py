@@ -29,11 +29,13 @@ WITH_WITNESS = {
 PUZZLES = [card for card in cards().values() if card.puzzle]
 
 
-# -- what the answer's kind can be told from ----------------------------------------------------------------------
+# -- what the answer's kind can be told from -------------------------------------------------------
 
 
 def test_degrees_do_not_tell_whether_there_is_a_hamiltonian_cycle() -> None:
-    """Both kinds have the same degrees on average; before they were matched, 1.9 and 2.9 vertices had degree two."""
+    """Both kinds have the same degrees on average;
+    before they were matched, 1.9 and 2.9 vertices had degree two.
+    """
     puzzle = puzzle_of("HamiltonianCycle", "easy")
     narrow: tuple[list[int], list[int]] = ([], [])
     for seed in range(600):
@@ -67,10 +69,12 @@ def test_the_rule_of_thumb_never_finds_a_best_order_of_cars(tier: str) -> None:
 @pytest.mark.parametrize("tier", ["medium", "hard"])
 def test_neighbours_alone_never_show_that_an_order_is_impossible(tier: str) -> None:
     puzzle = puzzle_of("StackPermutation", tier)
-    assert all(puzzle.heuristic(puzzle.generate(seed, "test")) != "impossible" for seed in range(100))
+    assert all(
+        puzzle.heuristic(puzzle.generate(seed, "test")) != "impossible" for seed in range(100)
+    )
 
 
-# -- witnesses ----------------------------------------------------------------------------------------------------
+# -- witnesses -------------------------------------------------------------------------------------
 
 
 def test_these_puzzles_can_ask_for_a_witness() -> None:
@@ -80,7 +84,9 @@ def test_these_puzzles_can_ask_for_a_witness() -> None:
 @pytest.mark.parametrize("name", WITH_WITNESS)
 def test_solvable_instances_only(name: str) -> None:
     """The answer without a proof, half of all answers otherwise, earns nothing."""
-    data = PuzzleDataset(f"{find_card(name).id}?answers=solvable", split="test", size=20, difficulty="easy")
+    data = PuzzleDataset(
+        f"{find_card(name).id}?answers=solvable", split="test", size=20, difficulty="easy"
+    )
     empty = WITH_WITNESS[name]
     for row in data:
         assert row["answer"] != empty
@@ -90,7 +96,10 @@ def test_solvable_instances_only(name: str) -> None:
         assert data.score_answer(f"<answer>{row['answer']}</answer>", row) == 1
         assert data.score_answer(f"<answer>{empty}</answer>", row) == 0
     plain = puzzle_of(name, "easy")
-    assert Counter(plain.solve(plain.generate(seed, "test")) == empty for seed in range(20)) == {True: 10, False: 10}
+    assert Counter(plain.solve(plain.generate(seed, "test")) == empty for seed in range(20)) == {
+        True: 10,
+        False: 10,
+    }
     assert begin(data.id, seed=0, split="test", difficulty="easy").opening == data[0]["question"]
 
 
@@ -104,14 +113,16 @@ def test_a_value_of_answers_that_is_not_allowed() -> None:
         find_card("HamiltonianPath", answers="solved")
 
 
-# -- tiers --------------------------------------------------------------------------------------------------------
+# -- tiers -----------------------------------------------------------------------------------------
 
 
 def test_auc() -> None:
     assert tiers.auc(np.array([1, 2]), np.array([3, 4])) == 1
     assert tiers.auc(np.array([3, 4]), np.array([1, 2])) == 0
     assert tiers.auc(np.array([1, 2]), np.array([1, 2])) == 0.5
-    assert tiers.auc(np.array([0, 0, 1]), np.array([0, 1])) == pytest.approx((0.5 + 0.5 + 1 + 1 + 0 + 0.5) / 6)
+    assert tiers.auc(np.array([0, 0, 1]), np.array([0, 1])) == pytest.approx(
+        (0.5 + 0.5 + 1 + 1 + 0 + 0.5) / 6
+    )
 
 
 def test_what_it_means_that_a_score_falls() -> None:
@@ -126,7 +137,9 @@ def test_what_it_means_that_a_score_falls() -> None:
 
 
 @pytest.mark.parametrize("posed", PUZZLES, ids=lambda card: card.name)
-def test_a_rule_of_thumb_scores_less_at_harder_tiers_or_the_page_says_why_not(posed: TaskCard) -> None:
+def test_a_rule_of_thumb_scores_less_at_harder_tiers_or_the_page_says_why_not(
+    posed: TaskCard,
+) -> None:
     scores = [posed.one_shot_scores(tier)["heuristic"] for tier in tiers.TIERS]
     assert tiers.falls(scores) or puzzle_of(posed.id).name in tiers.REASONS
 
@@ -135,10 +148,12 @@ def test_reasons_are_about_puzzles() -> None:
     assert tiers.REASONS.keys() <= {puzzle_of(card.id).name for card in PUZZLES}
 
 
-# -- scores of classifiers ----------------------------------------------------------------------------------------
+# -- scores of classifiers -------------------------------------------------------------------------
 
 
-def test_calibration_keeps_the_scores_of_classifiers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calibration_keeps_the_scores_of_classifiers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(TaskCard, "scores_path", lambda self, file: tmp_path / file)
     low_score = Score(0.5, 0.4, 0.6, 10)
     high_score = Score(0.7, 0.6, 0.8, 10)
@@ -146,4 +161,7 @@ def test_calibration_keeps_the_scores_of_classifiers(tmp_path: Path, monkeypatch
     calibration.write_scores(card, "easy", {"kind": low_score, "guess": low_score}, "scores.json")
     calibration.write_scores(card, "easy", {"guess": high_score}, "scores.json")
     written = json.loads((tmp_path / "scores.json").read_text())[card.id]["easy"]
-    assert {player: score["mean"] for player, score in written.items()} == {"kind": 0.5, "guess": 0.7}
+    assert {player: score["mean"] for player, score in written.items()} == {
+        "kind": 0.5,
+        "guess": 0.7,
+    }

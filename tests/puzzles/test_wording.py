@@ -33,4 +33,7 @@ def test_prompts_read_naturally() -> None:
                 assert not re.search(pattern, question), (card.id, why)
             for speaker, sentence in re.findall(r"^(\w+) says: (.*)$", question, re.MULTILINE):
                 assert speaker not in sentence, (card.id, "people say I of themselves")
-            assert KEEP_GIVENS not in question or instance.givens.any(), (card.id, "some symbol is given")
+            assert KEEP_GIVENS not in question or instance.givens.any(), (
+                card.id,
+                "some symbol is given",
+            )

@@ -8,9 +8,9 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""Properties of every task of a single vehicle: honest rewards, bounds, starts, contexts, references."""
+"""Properties of every task of a single vehicle:
+honest rewards, bounds, starts, contexts, references.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,16 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.tasks import rotor_failure
 
-NAMES = ("Recover-v0", "Waypoints-v1", "Trajectory-v0", "Land-v0", "Gates-v0", "RotorFailure-v1")
+NAMES = ("Recover-v0", "Waypoints-v0", "Trajectory-v0", "Land-v0", "Gates-v0", "RotorFailure-v0")
 LIMIT = np.int32(10_000)
 SIZE = 512
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @pytest.fixture(params=NAMES)
@@ -50,11 +52,15 @@ def test_the_reference_player_solves_every_flight(task: Any) -> None:
 def test_scores_rank_players(task: Any) -> None:
     scores = task.scores
     assert scores["reference"].low > max(scores["random"].high, scores["noop"].high)
-    assert abs(scores["noop"].mean - scores["random"].mean) < 0.05 * (scores["reference"].mean - scores["random"].mean)
+    assert abs(scores["noop"].mean - scores["random"].mean) < 0.05 * (
+        scores["reference"].mean - scores["random"].mean
+    )
 
 
 class FlightSummary(NamedTuple):
-    """Return the observations of the first episodes of 512 seeds under given actions, up to their ends."""
+    """Return the observations of the first episodes
+    of 512 seeds under given actions, up to their ends.
+    """
 
     low: np.ndarray
     high: np.ndarray
@@ -72,7 +78,9 @@ def program(task: Any) -> Any:
     def fly(actions: jax.Array) -> FlightSummary:
         def advance_batch(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
             episodes, total, success, over = carry
-            episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
+            episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(
+                episodes, action, LIMIT
+            )
             observation = jnp.where(over[:, None], 0, step.observation)
             paid = jnp.where(over, 0, step.reward)
             success = jnp.where(over, success, step.info["success"])
@@ -82,7 +90,9 @@ def program(task: Any) -> Any:
         seeds = jnp.stack([seed_key(s) for s in range(SIZE)])
         episodes, first = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
         start = (episodes, jnp.zeros(SIZE), jnp.zeros(SIZE, bool), jnp.zeros(SIZE, bool))
-        (_, total, success, over), (low, high, worst, best) = jax.lax.scan(advance_batch, start, actions)
+        (_, total, success, over), (low, high, worst, best) = jax.lax.scan(
+            advance_batch, start, actions
+        )
         observation = first.observation
         return FlightSummary(
             jnp.minimum(low.min(0), observation.min(0)),
@@ -100,12 +110,16 @@ def program(task: Any) -> Any:
 def summarise_flights(task: Any, actions: np.ndarray) -> FlightSummary:
     """Under actions ``(horizon, 512, 4)``, or broadcast to it."""
     shape = (task.card.horizon, SIZE, 4)
-    result: FlightSummary = jax.device_get(program(task)(np.broadcast_to(actions, shape).astype(np.float32)))
+    result: FlightSummary = jax.device_get(
+        program(task)(np.broadcast_to(actions, shape).astype(np.float32))
+    )
     return result
 
 
 def test_no_constant_action_earns_anything_worth_mentioning(task: Any) -> None:
-    """Falling, flying off, and standing still, with the least and the most thrust: below 8 % of the way up."""
+    """Falling, flying off, and standing still,
+    with the least and the most thrust: below 8 % of the way up.
+    """
     actions = np.array([-1.0, 0.0, 0.3, 0.334, 0.37, 1.0])
     flights = summarise_flights(task, np.resize(actions, SIZE)[:, None])
     for number in range(len(actions)):
@@ -133,7 +147,9 @@ def test_train_and_test_vehicles_lie_in_alternating_bands(task: Any) -> None:
     sample = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     for split in (0, 1):
         masses = np.asarray(airframe(sample(keys, np.int32(split))).inertia.mass, np.float64)
-        nominal = rotor_failure.NOMINAL.inertia.mass if "RotorFailure" in task.card.id else dynamics.MASS
+        nominal = (
+            rotor_failure.NOMINAL.inertia.mass if "RotorFailure" in task.card.id else dynamics.MASS
+        )
         band = (masses - 0.8 * nominal) / (0.4 * nominal / 40)
         assert set(np.floor(band)) == set(range(split, 40, 2))
         inside = band - np.floor(band)
@@ -146,7 +162,11 @@ def test_rewards_and_ends_are_told_in_words(task: Any) -> None:
     episode, _ = jax.jit(lambda s: begin(task, s, 0, TEST))(seed_key(3))
     state, params = jax.device_get((episode.state, episode.params))
     turning = body(state)._replace(wz=np.float32(40))
-    spun = state._replace(vehicle=state.vehicle._replace(body=turning)) if hasattr(state, "vehicle") else None
+    spun = (
+        state._replace(vehicle=state.vehicle._replace(body=turning))
+        if hasattr(state, "vehicle")
+        else None
+    )
     spun = state._replace(body=turning) if spun is None else spun
     assert task.terminal(spun, None, params)
     assert "spins" in task.why_over(spun, params, {})
@@ -157,7 +177,8 @@ def test_rewards_and_ends_are_told_in_words(task: Any) -> None:
 
 
 def test_gradients_through_a_flight_exist(task: Any) -> None:
-    """Compare the slope of the return of three steps by one constant command with finite differences, at float64.
+    """Compare the slope of the return of three steps
+    by one constant command with finite differences, at float64.
 
     Nothing is compiled: the operations are few, and most are those of the task before.
     """

@@ -1,4 +1,6 @@
-"""Gates: passing, hitting and missing them are what a ruler says; the return is the sum of progress and passages."""
+"""Gates: passing, hitting and missing them are what a ruler says;
+the return is the sum of progress and passages.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import gates
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 HOVER = np.full(4, 0.334, np.float32)
 
 
@@ -25,17 +27,29 @@ def axes(track: Any, gate: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Middle of a gate, direction of passage, and to the left, in the world."""
     heading = float(track.heading[gate])
     middle = np.array([track.x[gate], track.y[gate], track.z[gate]], np.float64)
-    return middle, np.array([np.cos(heading), np.sin(heading), 0]), np.array([-np.sin(heading), np.cos(heading), 0])
+    return (
+        middle,
+        np.array([np.cos(heading), np.sin(heading), 0]),
+        np.array([-np.sin(heading), np.cos(heading), 0]),
+    )
 
 
-def beside(start: Any, gate: int, along: float, left: float = 0.0, up: float = 0.0, speed: float = 0.0) -> Any:
+def beside(
+    start: Any, gate: int, along: float, left: float = 0.0, up: float = 0.0, speed: float = 0.0
+) -> Any:
     """Level before (or behind) a gate, moving along its axis."""
     middle, axis, side = axes(start.params, gate)
     place = middle + along * axis + left * side + np.array([0, 0, up])
-    fields = dict(zip(("x", "y", "z"), place, strict=True)) | dict(zip(("vx", "vy", "vz"), speed * axis, strict=True))
+    fields = dict(zip(("x", "y", "z"), place, strict=True)) | dict(
+        zip(("vx", "vy", "vz"), speed * axis, strict=True)
+    )
     still = dict.fromkeys(start.state.vehicle.body._fields, 0.0) | {"qw": 1.0} | fields
-    body = type(start.state.vehicle.body)(**{name: np.float32(value) for name, value in still.items()})
-    return start.state._replace(vehicle=start.state.vehicle._replace(body=body), passed=np.int32(gate))
+    body = type(start.state.vehicle.body)(
+        **{name: np.float32(value) for name, value in still.items()}
+    )
+    return start.state._replace(
+        vehicle=start.state.vehicle._replace(body=body), passed=np.int32(gate)
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +68,14 @@ def beside(start: Any, gate: int, along: float, left: float = 0.0, up: float = 0
     ],
 )
 def test_a_gate_is_passed_hit_or_missed(
-    task: Any, start: Any, along: float, left: float, up: float, speed: float, passed: bool, hit: bool
+    task: Any,
+    start: Any,
+    along: float,
+    left: float,
+    up: float,
+    speed: float,
+    passed: bool,
+    hit: bool,
 ) -> None:
     for gate in (0, 4):
         state = beside(start, gate, along, left, up, speed)
@@ -66,25 +87,37 @@ def test_a_gate_is_passed_hit_or_missed(
 
 
 def test_a_slanting_passage_counts_where_it_crossed_the_plane(task: Any, start: Any) -> None:
-    """Sideways at 20 m/s: out of the opening's width before and after the step, in its middle at the plane."""
+    """Sideways at 20 m/s: out of the opening's width
+    before and after the step, in its middle at the plane.
+    """
     state = beside(start, 2, -0.1, 0.1, 0.0, 20.0)
     _, _, side = axes(start.params, 2)
     body = state.vehicle.body
-    body = body._replace(vx=np.float32(body.vx - 35 * side[0]), vy=np.float32(body.vy - 35 * side[1]))
-    after = task.transition(state._replace(vehicle=state.vehicle._replace(body=body)), HOVER, None, start.params)
+    body = body._replace(
+        vx=np.float32(body.vx - 35 * side[0]), vy=np.float32(body.vy - 35 * side[1])
+    )
+    after = task.transition(
+        state._replace(vehicle=state.vehicle._replace(body=body)), HOVER, None, start.params
+    )
     # 0.1 m left at the start, 0.25 m right at the end; at half of the step, 0.075 m right.
     assert int(after.passed) == 3
 
 
-def test_reward_is_progress_plus_passages_and_a_crash_costs_what_flying_off_costs(task: Any, start: Any) -> None:
+def test_reward_is_progress_plus_passages_and_a_crash_costs_what_flying_off_costs(
+    task: Any, start: Any
+) -> None:
     near, nearer = beside(start, 1, -1.5), beside(start, 1, -0.7)
     reward = float(task.reward(near, HOVER, nearer, None, start.params))
     assert reward == pytest.approx(0.8, abs=1e-5)
     behind = beside(start, 1, 0.05)._replace(passed=np.int32(2))
-    assert float(task.reward(nearer, HOVER, behind, None, start.params)) == pytest.approx(0.65 + 1, abs=1e-5)
+    assert float(task.reward(nearer, HOVER, behind, None, start.params)) == pytest.approx(
+        0.65 + 1, abs=1e-5
+    )
     for crash in (nearer._replace(hit=np.bool_(True)), beside(start, 1, -5.1)):
         assert task.terminal(crash, None, start.params)
-        assert float(task.reward(near, HOVER, crash, None, start.params)) == pytest.approx(1.5 - 5, abs=1e-5)
+        assert float(task.reward(near, HOVER, crash, None, start.params)) == pytest.approx(
+            1.5 - 5, abs=1e-5
+        )
 
 
 def test_tracks_are_rings_and_starts_lie_before_the_first_gate(starts: Any) -> None:
@@ -95,7 +128,8 @@ def test_tracks_are_rings_and_starts_lie_before_the_first_gate(starts: Any) -> N
     turned = (track.heading - around - np.pi / 2 + np.pi) % (2 * np.pi) - np.pi
     assert [turned.min(), turned.max()] == pytest.approx([-0.4, 0.4], abs=0.01)
     assert [track.z.min(), track.z.max()] == pytest.approx([-0.4, 0.4], abs=0.01)
-    # No leg is so long that a crash could pay: progress on it stays below the distance at which a vehicle is lost.
+    # No leg is so long that a crash could pay: progress on it stays below the distance at which a
+    # vehicle is lost.
     places = np.stack([track.x, track.y, track.z], -1)
     legs = np.linalg.norm(places - np.roll(places, 1, axis=1), axis=-1)
     assert legs.max() + np.hypot(gates.OPENING, gates.OPENING) < gates.LOST

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
@@ -20,7 +20,7 @@ from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import precision
 
 LIMIT = np.int32(500)
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +44,23 @@ def first(task: Any, seed: int) -> Any:
 
 
 def moved(state: Any, **fields: float) -> Any:
-    return state._replace(body=state.body._replace(**{name: np.float32(value) for name, value in fields.items()}))
+    return state._replace(
+        body=state.body._replace(**{name: np.float32(value) for name, value in fields.items()})
+    )
 
 
 def hovering(task: Any) -> tuple[Any, Any]:
     """A vehicle at rest at the origin, and its context."""
     episode, _ = first(task, 0)
-    still = dict.fromkeys(["x", "y", "z", "qx", "qy", "qz", "vx", "vy", "vz", "wx", "wy", "wz"], 0.0)
+    still = dict.fromkeys(
+        ["x", "y", "z", "qx", "qy", "qz", "vx", "vy", "vz", "wx", "wy", "wz"], 0.0
+    )
     return moved(jax.device_get(episode.state), qw=1.0, **still), jax.device_get(episode.params)
 
 
-def test_reference_of_the_card_survives_and_ends_at_the_origin(task: Any, reference_flights: Any) -> None:
+def test_reference_of_the_card_survives_and_ends_at_the_origin(
+    task: Any, reference_flights: Any
+) -> None:
     assert load(task.card.reference) is GeometricControl
     survived = ~reference_flights.terminated
     assert survived.mean() >= 0.99
@@ -91,7 +97,12 @@ def test_terminal_limits(task: Any) -> None:
 
 def test_success_is_near_and_slow(task: Any) -> None:
     state, params = hovering(task)
-    for fields, success in (({}, True), ({"x": 0.09}, True), ({"x": 0.11}, False), ({"vy": 0.11}, False)):
+    for fields, success in (
+        ({}, True),
+        ({"x": 0.09}, True),
+        ({"x": 0.11}, False),
+        ({"vy": 0.11}, False),
+    ):
         assert bool(task.info(moved(state, **fields), params)["success"]) is success
 
 
@@ -136,7 +147,9 @@ def test_train_and_test_contexts_never_overlap(task: Any) -> None:
             (params.torque_coefficient, dynamics.TORQUE_COEFFICIENT, 0.2),
             (params.motor_time_constant, dynamics.MOTOR_TIME_CONSTANT, 0.25),
         ):
-            np.testing.assert_allclose([values.min(), values.max()], nominal * np.array([1 - spread, 1 + spread]), 0.01)
+            np.testing.assert_allclose(
+                [values.min(), values.max()], nominal * np.array([1 - spread, 1 + spread]), 0.01
+            )
 
 
 def test_observation_is_always_inside_the_space(task: Any) -> None:
@@ -153,12 +166,16 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
     def extremes(actions: jax.Array) -> tuple[jax.Array, ...]:
         def advance_batch(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
             episodes, over = carry
-            episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
+            episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(
+                episodes, action, LIMIT
+            )
             observation = jnp.where(over[:, None], 0, step.observation)
             return (episodes, over | step.terminated), (observation.min(0), observation.max(0))
 
         episodes, first = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
-        (_, over), (low, high) = jax.lax.scan(advance_batch, (episodes, jnp.zeros(size, bool)), actions)
+        (_, over), (low, high) = jax.lax.scan(
+            advance_batch, (episodes, jnp.zeros(size, bool)), actions
+        )
         return (
             jnp.minimum(low.min(0), first.observation.min(0)),
             jnp.maximum(high.max(0), first.observation.max(0)),
@@ -178,12 +195,19 @@ def test_observation_is_what_the_table_says(task: Any) -> None:
     np.testing.assert_array_equal(observation[:3], [body.x, body.y, body.z])
     rotation = observation[3:12].reshape(3, 3)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)
-    np.testing.assert_array_equal(observation[12:18], [body.vx, body.vy, body.vz, body.wx, body.wy, body.wz])
-    np.testing.assert_allclose(dynamics.rotor_speed(observation[18:]), episode.state.rotors, rtol=1e-5)
+    np.testing.assert_array_equal(
+        observation[12:18], [body.vx, body.vy, body.vz, body.wx, body.wy, body.wz]
+    )
+    np.testing.assert_allclose(
+        dynamics.rotor_speed(observation[18:]), episode.state.rotors, rtol=1e-5
+    )
 
 
-def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, reference_flights: Any) -> None:
-    """500 steps of the reference player's own commands, by ``exact_vmap``: compiled otherwise, last bits may differ.
+def test_single_batched_and_scanned_flights_are_equal_to_the_bit(
+    task: Any, reference_flights: Any
+) -> None:
+    """500 steps of the reference player's own commands,
+    by ``exact_vmap``: compiled otherwise, last bits may differ.
 
     In a wide batch; that of the tests of every id is narrow.
     """

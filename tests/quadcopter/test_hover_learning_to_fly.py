@@ -1,4 +1,6 @@
-"""Hover as in Learning to Fly in Seconds: the paper's numbers, its curriculum, starts and disturbances."""
+"""Hover as in Learning to Fly in Seconds: the paper's numbers,
+its curriculum, starts and disturbances.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,13 @@ def at(**fields: float) -> State:
     return State(Quadcopter(body, Rotors(*[HALF] * 4)), np.zeros(128))
 
 
-# -- the curriculum --------------------------------------------------------------------------------------------------
+# -- the curriculum --------------------------------------------------------------------------------
 
 
 def test_curriculum_is_the_code_s_product_of_factors() -> None:
-    """Weights multiplied stage after stage and capped, as training does; from stage 14 on all are at their caps."""
+    """Weights multiplied stage after stage and capped,
+    as training does; from stage 14 on all are at their caps.
+    """
     place, motion = 5.0, 0.01
     for stage in range(17):
         weights = Weights.after_stages(stage)
@@ -65,10 +69,12 @@ def test_reward_is_the_paper_s(name: str) -> None:
             assert float(task.reward(here, action, at(), None, CALM)) == pytest.approx(2 - cost / 2)
             for crashed in (at(z=-0.61), at(wy=35.0)):
                 assert float(task.reward(here, action, crashed, None, CALM)) == 0
-            assert task.reward_space.contains(np.asarray(task.reward(here, -np.ones(4), at(), None, CALM)))
+            assert task.reward_space.contains(
+                np.asarray(task.reward(here, -np.ones(4), at(), None, CALM))
+            )
 
 
-# -- starts and contexts ---------------------------------------------------------------------------------------------
+# -- starts and contexts ---------------------------------------------------------------------------
 
 
 def test_angles_are_those_of_uniform_rotations() -> None:
@@ -78,7 +84,9 @@ def test_angles_are_those_of_uniform_rotations() -> None:
     for largest_angle in (0.5 * np.pi, np.pi):
         every = Rotation.random(40_000, random_state=0).magnitude()
         ours = np.asarray(
-            jax.vmap(lambda unit, largest_angle=largest_angle: haar_angle(unit, largest_angle))(np.linspace(0, 1, 4001))
+            jax.vmap(lambda unit, largest_angle=largest_angle: haar_angle(unit, largest_angle))(
+                np.linspace(0, 1, 4001)
+            )
         )
         assert stats.ks_2samp(every[every <= largest_angle], ours).pvalue > 0.01
         assert ours[0] == 0
@@ -100,12 +108,13 @@ def test_starts_are_those_of_the_table(name: str) -> None:
     for values, bound in ((place[:, ~guided], 0.2), (np.stack(body[7:]), 1.0)):
         assert np.abs(values).max() == pytest.approx(bound, rel=0.01)
         assert values.std() == pytest.approx(bound / np.sqrt(3), rel=0.02)
-    # A uniform rotation that is known to turn by a most: its angle has the mean below (by parts), its axis any way.
+    # A uniform rotation that is known to turn by a most: its angle has the mean below (by parts),
+    # its axis any way.
     angle = 2 * np.arccos(np.clip(turned[0, ~guided], -1, 1))
     largest_angle = 0.5 * np.pi
-    mean = (largest_angle**2 / 2 - largest_angle * np.sin(largest_angle) - np.cos(largest_angle) + 1) / (
-        largest_angle - np.sin(largest_angle)
-    )
+    mean = (
+        largest_angle**2 / 2 - largest_angle * np.sin(largest_angle) - np.cos(largest_angle) + 1
+    ) / (largest_angle - np.sin(largest_angle))
     assert angle.mean() == pytest.approx(mean, rel=0.01)
     axis = turned[1:, ~guided] / np.sin(angle / 2)
     assert (axis**2).mean(1) == pytest.approx(np.full(3, 1 / 3), abs=0.01)
@@ -113,7 +122,9 @@ def test_starts_are_those_of_the_table(name: str) -> None:
 
 @the_id
 def test_disturbances_are_gaussian_and_split_by_the_vertical_force(name: str) -> None:
-    """Weight / 20 and weight / 10,000 m; the vertical force's quantiles in bands, which leaves gaps, but no bias."""
+    """Weight / 20 and weight / 10,000 m; the vertical force's quantiles in bands,
+    which leaves gaps, but no bias.
+    """
     task = card(name).build()
     sample = jax.jit(jax.vmap(task.sample_params, (0, None)))
     keys = jax.random.split(jax.random.key(2), 20_000)
@@ -131,12 +142,14 @@ def test_disturbances_are_gaussian_and_split_by_the_vertical_force(name: str) ->
         assert len(np.unique(np.floor(band))) == 20
 
 
-# -- dynamics and observation ----------------------------------------------------------------------------------------
+# -- dynamics and observation ----------------------------------------------------------------------
 
 
 @the_id
 def test_disturbed_flight_by_scipy(name: str) -> None:
-    """A quarter of a second, level and straight: motors of 0.15 s, a vertical force, a yaw torque."""
+    """A quarter of a second, level and straight:
+    motors of 0.15 s, a vertical force, a yaw torque.
+    """
     task = card(name).build(dtype="float64")
     push = Wrench(0.0, 0.0, -0.02, 0.0, 0.0, 3e-6)
     with precision(task):
@@ -152,7 +165,9 @@ def test_disturbed_flight_by_scipy(name: str) -> None:
 
     exact = solve_ivp(motion, (0, 0.25), [0, 0, HALF, 0], rtol=1e-10, atol=1e-10).y[:, -1]
     body = state.vehicle.body
-    assert [float(body.z), float(body.vz), float(body.wz)] == pytest.approx([*exact[:2], exact[3]], rel=1e-5)
+    assert [float(body.z), float(body.vz), float(body.wz)] == pytest.approx(
+        [*exact[:2], exact[3]], rel=1e-5
+    )
     assert float(state.vehicle.rotors.r1) == pytest.approx(exact[2], rel=1e-9)
     assert AIRFRAME.motor_time_constant == 0.15
 
@@ -160,10 +175,14 @@ def test_disturbed_flight_by_scipy(name: str) -> None:
 @the_id
 def test_observation_is_noisy_motion_and_past_actions(name: str) -> None:
     task = card(name).build()
-    state = at(x=0.1, qw=np.cos(0.2), qx=np.sin(0.2), vy=-0.5, wz=2.0)._replace(past=np.arange(128) / 128)
+    state = at(x=0.1, qw=np.cos(0.2), qx=np.sin(0.2), vy=-0.5, wz=2.0)._replace(
+        past=np.arange(128) / 128
+    )
     state = jax.tree.map(np.float32, state)
     keys = jax.random.split(jax.random.key(3), 4000)
-    observations = np.asarray(jax.jit(jax.vmap(lambda key: task.observation(state, key, CALM)))(keys), float)
+    observations = np.asarray(
+        jax.jit(jax.vmap(lambda key: task.observation(state, key, CALM)))(keys), float
+    )
     body = state.vehicle.body
     truth = [*body[:3], *attitude_and_rates(state.vehicle)[:15]]
     assert observations.shape[1] == 146
@@ -181,7 +200,9 @@ def test_past_actions_are_kept_oldest_first(name: str) -> None:
     for action in actions:
         observation, _, terminated, _, _ = env.step(action)
         assert not terminated
-    np.testing.assert_array_equal(observation[18:], np.concatenate([np.zeros(80), actions.ravel()]).astype(np.float32))
+    np.testing.assert_array_equal(
+        observation[18:], np.concatenate([np.zeros(80), actions.ravel()]).astype(np.float32)
+    )
     words = env.unwrapped.task.describe(env.unwrapped.episode.state, env.unwrapped.params)
     assert "; ".join(" ".join(f"{value:+.2f}" for value in row) for row in actions) in words
     assert "Rotor" not in words

@@ -1,4 +1,6 @@
-"""Bullet's hover: its physics against closed forms and Runge-Kutta, its episodes against those of the pure task."""
+"""Bullet's hover: its physics against closed forms and Runge-Kutta,
+its episodes against those of the pure task.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.report.html_report import write_html
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.terminal_report import print_report
-from rlbench_suite.evaluation.runs import runner
+from rlbench_suite.evaluation.runs import players, runner
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.statistics.aggregates import means
 from rlbench_suite.leaderboard.pack import pack
@@ -64,7 +66,9 @@ def at_rest(**fields: float) -> RigidBody:
 
 
 def commands(seed: int, steps: int) -> np.ndarray:
-    """Random actions ``(steps, 4)``, all rotors together and a little apart, so that it turns and does not tumble."""
+    """Random actions ``(steps, 4)``, all rotors together and a little apart,
+    so that it turns and does not tumble.
+    """
     rng = np.random.default_rng(seed)
     return 0.33 + rng.uniform(-0.2, 0.2, (steps, 1)) + rng.uniform(-0.02, 0.02, (steps, 4))
 
@@ -73,7 +77,7 @@ def leaves(tree: Any) -> list[Any]:
     return jax.tree.leaves(tree)
 
 
-# -- physics -------------------------------------------------------------------------------------------------------
+# -- physics ---------------------------------------------------------------------------------------
 
 
 def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
@@ -83,8 +87,11 @@ def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
     t, step = 1.0, dynamics.STEP / hover_pybullet.BULLET_STEPS
     body = vehicle.body
     assert body.vz == pytest.approx(0.5 - GRAVITY * t, abs=1e-12)
-    assert body.vx == pytest.approx(1.0, abs=1e-12), "Bullet's default damping would slow it down by 8 %"
-    # Semi-implicit Euler moves by the velocity at the end of each step: g h t / 2 further than a parabola.
+    assert body.vx == pytest.approx(1.0, abs=1e-12), (
+        "Bullet's default damping would slow it down by 8 %"
+    )
+    # Semi-implicit Euler moves by the velocity at the end of each step: g h t / 2 further than a
+    # parabola.
     assert body.z == pytest.approx(0.5 * t - 0.5 * GRAVITY * t * (t + step), abs=1e-12)
     assert body.x == pytest.approx(t, abs=1e-12)
 
@@ -99,24 +106,34 @@ def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
 
 
 def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
-    """The impulse of rotors that approach a command exponentially has a closed form; midpoints miss it by order two."""
+    """The impulse of rotors that approach a command exponentially has a closed form;
+    midpoints miss it by order two.
+    """
     goal, t, lag, k = 2000.0, 0.1, dynamics.MOTOR_TIME_CONSTANT, dynamics.THRUST_COEFFICIENT
     start_error = 1000.0 - goal
     vehicle = Quadcopter(at_rest(), Rotors(*[1000.0] * 4))
     for _ in range(10):
         vehicle = bullet.fly(vehicle, Rotors(*[goal] * 4), NOMINAL)
     decay = math.exp(-t / lag)
-    squares = goal**2 * t + 2 * goal * start_error * lag * (1 - decay) + 0.5 * start_error**2 * lag * (1 - decay**2)
+    squares = (
+        goal**2 * t
+        + 2 * goal * start_error * lag * (1 - decay)
+        + 0.5 * start_error**2 * lag * (1 - decay**2)
+    )
     assert vehicle.rotors.r1 == pytest.approx(goal + start_error * decay, rel=1e-12)
     assert vehicle.body.vz == pytest.approx(4 * k * squares / dynamics.MASS - GRAVITY * t, abs=1e-5)
 
 
 def test_free_rotation_of_a_symmetric_top() -> None:
-    """Without torque it turns at a constant rate about its angular momentum, and at another about its own axis."""
+    """Without torque it turns at a constant rate about its angular momentum,
+    and at another about its own axis.
+    """
     rates, t = np.array([10.0, 0.0, 20.0]), 0.1
     jx, _, jz = dynamics.INERTIA
     momentum = rates * dynamics.INERTIA
-    truth = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec([0, 0, (1 - jz / jx) * rates[2] * t])
+    truth = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec(
+        [0, 0, (1 - jz / jx) * rates[2] * t]
+    )
     errors = []
     for steps in (16, 32, 64):
         bullet = hover_pybullet.Bullet(steps)
@@ -124,14 +141,18 @@ def test_free_rotation_of_a_symmetric_top() -> None:
         for _ in range(10):
             vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
         body = vehicle.body
-        errors.append((truth.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])).magnitude())
+        errors.append(
+            (truth.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])).magnitude()
+        )
     assert errors[1] < 0.002
     assert errors[0] / errors[1] == pytest.approx(2, rel=0.02)
     assert errors[1] / errors[2] == pytest.approx(2, rel=0.02)
 
 
 def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_one() -> None:
-    """Positions lead by h/2 times the change of velocity, as those of any semi-implicit Euler; we allow twice that."""
+    """Positions lead by h/2 times the change of velocity,
+    as those of any semi-implicit Euler; we allow twice that.
+    """
     count, length = 8, 50
     task, pure = card(HOST).build(dtype="float64"), card(PURE).build(dtype="float64")
     starts = []
@@ -148,7 +169,9 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
         @jax.vmap
         def truth(vehicle: Any, airframe: Any, actions: Any) -> Any:
             def step(vehicle: Any, action: Any) -> Any:
-                vehicle = dynamics.step(vehicle, dynamics.commanded_speeds(action), airframe, dynamics.STEP)
+                vehicle = dynamics.step(
+                    vehicle, dynamics.commanded_speeds(action), airframe, dynamics.STEP
+                )
                 return vehicle, jnp.stack([*vehicle.body, *vehicle.rotors])
 
             return jax.lax.scan(step, vehicle, actions)[1]
@@ -162,23 +185,25 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
         for (vehicle, airframe), flight_actions in zip(starts, actions, strict=True):
             path, now = [], vehicle
             for action in flight_actions:
-                now = bullet.fly(now, Rotors(*(dynamics.rotor_speed(float(command)) for command in action)), airframe)
+                now = bullet.fly(
+                    now,
+                    Rotors(*(dynamics.rotor_speed(float(command)) for command in action)),
+                    airframe,
+                )
                 path.append([*now.body, *now.rotors])
             paths.append(path)
         return np.array(paths)
 
-    paths_in_bullet, paths_at_half_steps = (
-        fly_paths(hover_pybullet.BULLET_STEPS),
-        fly_paths(2 * hover_pybullet.BULLET_STEPS),
-    )
-    np.testing.assert_allclose(
-        paths_in_bullet[..., 13:], expected[..., 13:], rtol=1e-13
-    )  # rotors: the same closed form
+    paths_in_bullet = fly_paths(hover_pybullet.BULLET_STEPS)
+    paths_at_half_steps = fly_paths(2 * hover_pybullet.BULLET_STEPS)
+    # rotors: the same closed form.
+    np.testing.assert_allclose(paths_in_bullet[..., 13:], expected[..., 13:], rtol=1e-13)
     step = dynamics.STEP / hover_pybullet.BULLET_STEPS
     first = np.array([[*vehicle.body[7:10]] for vehicle, _ in starts])[:, None]
     change = np.linalg.norm(expected[..., 7:10] - first, axis=-1)
     error, smaller = (
-        np.linalg.norm(path[..., :3] - expected[..., :3], axis=-1) for path in (paths_in_bullet, paths_at_half_steps)
+        np.linalg.norm(path[..., :3] - expected[..., :3], axis=-1)
+        for path in (paths_in_bullet, paths_at_half_steps)
     )
     assert change.max() > 2
     assert (error <= step * np.maximum.accumulate(change, axis=1)).all()
@@ -186,7 +211,7 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
     np.testing.assert_allclose((error / smaller)[:, -1], 2, rtol=0.02)
 
 
-# -- episodes ------------------------------------------------------------------------------------------------------
+# -- episodes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", ["train", "test", 5])
@@ -194,23 +219,34 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
 def test_one_seed_is_one_episode_in_both_simulators(split: str | int, dtype: str) -> None:
     pure, host = (gymnasium.make(name, split=split, dtype=dtype).unwrapped for name in (PURE, HOST))
     for seed in (3, None, 2**40):
-        (pure_observation, pure_info), (host_observation, host_info) = pure.reset(seed=seed), host.reset(seed=seed)
+        (pure_observation, pure_info), (host_observation, host_info) = (
+            pure.reset(seed=seed),
+            host.reset(seed=seed),
+        )
         np.testing.assert_array_equal(pure_observation, host_observation)
         assert pure_info["distance"] == host_info["distance"]
         for host_leaf, pure_leaf in zip(
-            leaves((host.episode.state, host.params)), leaves((pure.episode.state, pure.params)), strict=True
+            leaves((host.episode.state, host.params)),
+            leaves((pure.episode.state, pure.params)),
+            strict=True,
         ):
             assert float(host_leaf) == float(pure_leaf)
 
 
 def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
-    pure, host = (gymnasium.make(name, split="test", dtype="float64").unwrapped for name in (PURE, HOST))
+    pure, host = (
+        gymnasium.make(name, split="test", dtype="float64").unwrapped for name in (PURE, HOST)
+    )
     pure.reset(seed=0)
     host.reset(seed=0)
     for action in commands(0, 10):
         observation, reward, _, _, info = host.step(action)
         body = host.episode.state.body
-        cost = 5 * np.dot(body[:3], body[:3]) + 5 * (1 - body.qw**2) + 0.01 * np.dot(body[7:10], body[7:10])
+        cost = (
+            5 * np.dot(body[:3], body[:3])
+            + 5 * (1 - body.qw**2)
+            + 0.01 * np.dot(body[7:10], body[7:10])
+        )
         cost += 0.01 * ((action - 0.334) ** 2).sum()
         assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
         assert info["distance"] == pytest.approx(math.hypot(*body[:3]), rel=1e-12)
@@ -223,12 +259,18 @@ def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
 
 def test_own_weights_of_the_reward_count_in_both_simulators() -> None:
     context = {"reward": {"position": 1.0, "attitude": 0.0, "velocity": 0.2, "effort": 0.5}}
-    pure, host = (gymnasium.make(name, dtype="float64", context=context).unwrapped for name in (PURE, HOST))
+    pure, host = (
+        gymnasium.make(name, dtype="float64", context=context).unwrapped for name in (PURE, HOST)
+    )
     for seed, action in enumerate(commands(0, 3)):
         pure.reset(seed=seed)
         host.reset(seed=seed)
         reward, body = host.step(action)[1], host.episode.state.body
-        cost = np.dot(body[:3], body[:3]) + 0.2 * np.dot(body[7:10], body[7:10]) + 0.5 * ((action - 0.334) ** 2).sum()
+        cost = (
+            np.dot(body[:3], body[:3])
+            + 0.2 * np.dot(body[7:10], body[7:10])
+            + 0.5 * ((action - 0.334) ** 2).sum()
+        )
         assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
         assert reward == pytest.approx(pure.step(action)[1], abs=1e-3)
 
@@ -240,11 +282,17 @@ def test_the_reference_flies_as_well_as_in_the_pure_task() -> None:
 
 
 def test_a_data_sheet_flies_alike_in_both_simulators() -> None:
-    """A vehicle 27 times as heavy, with arms six times as long; the shipped arm or full speed would crash it."""
+    """A vehicle 27 times as heavy, with arms six times as long;
+    the shipped arm or full speed would crash it.
+    """
     sheet = {
         "mass": [0.68, 0.75],
         **{"inertia_x": 0.007, "inertia_y": 0.007, "inertia_z": 0.012},
-        **{"thrust_coefficient": 8.54858e-6, "torque_coefficient": 0.016, "motor_time_constant": 0.02},
+        **{
+            "thrust_coefficient": 8.54858e-6,
+            "torque_coefficient": 0.016,
+            "motor_time_constant": 0.02,
+        },
         **{"arm_length": 0.17, "rotor_speed_limit": 838},
     }
     pure, host = (card(name, context=sheet).build() for name in (PURE, HOST))
@@ -272,7 +320,9 @@ def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> No
     saved = env.episode
 
     def future() -> list[bytes]:
-        observations = [env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)]
+        observations = [
+            env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)
+        ]
         return [*observations, repr(env.episode.state).encode(), env.reset()[0].tobytes()]
 
     before = future()
@@ -310,14 +360,14 @@ def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
         sys.setswitchinterval(interval)
 
 
-# -- transfer ------------------------------------------------------------------------------------------------------
+# -- transfer --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent and an evaluation that take seconds."""
     monkeypatch.setitem(protocol.EPISODES, "smoke", 4)
-    monkeypatch.setattr(runner, "_agent", lambda name: PPO(total_steps=100_000))
+    monkeypatch.setattr(players, "_find_agent", lambda name: PPO(total_steps=100_000))
 
 
 def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path: Path) -> None:
@@ -325,7 +375,10 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
     assert manifest.hyperparameters["ppo"][HOST] == manifest.hyperparameters["ppo"][PURE]
     with OpenRun.open(tmp_path / "run", manifest) as run, run.sitting():
         assert [event.kind for event in runner.in_process(run) if event.kind == "failed"] == []
-        cells = {name: [run.result(Cell("ppo", name, seed)) for seed in range(2)] for name in (PURE, HOST)}
+        cells = {
+            name: [run.result(Cell("ppo", name, seed)) for seed in range(2)]
+            for name in (PURE, HOST)
+        }
         weights = {
             (name, seed): load_file(run.cell_path(Cell("ppo", name, seed)) / "policy.safetensors")
             for name in (PURE, HOST)
@@ -333,13 +386,19 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
         }
         for layer in weights[PURE, 0]:
             for seed in range(2):
-                np.testing.assert_array_equal(weights[PURE, seed][layer], weights[HOST, seed][layer])
-        assert any((weights[PURE, 0][layer] != weights[PURE, 1][layer]).any() for layer in weights[PURE, 0])
+                np.testing.assert_array_equal(
+                    weights[PURE, seed][layer], weights[HOST, seed][layer]
+                )
+        assert any(
+            (weights[PURE, 0][layer] != weights[PURE, 1][layer]).any() for layer in weights[PURE, 0]
+        )
 
         # Its traces replay in Bullet, and the judge of the leaderboard finds nothing wrong.
         task = card(HOST).build()
         seeds, actions = run.read_trace(Cell("ppo", HOST, 1), task)
-        assert replay(task, actions, seeds).total.mean() == pytest.approx(cells[HOST][1].mean_return, rel=1e-12)
+        assert replay(task, actions, seeds).total.mean() == pytest.approx(
+            cells[HOST][1].mean_return, rel=1e-12
+        )
         run.merge()
         report = Report.of(run)
     pack(tmp_path / "run", Entry(name="ppo", agent="ppo"), tmp_path / "ppo-v1.zip")
@@ -355,10 +414,14 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
     print_report(report, Console(file=stream, width=120))
     printed_gap = f"{transfer.gap.point:+.2g}"
     assert re.search(
-        rf"QuadcopterHoverPyBullet-v0 +ppo +QuadcopterHover-v0 +{re.escape(printed_gap)} ", stream.getvalue()
+        rf"QuadcopterHoverPyBullet-v0 +ppo +QuadcopterHover-v0 +{re.escape(printed_gap)} ",
+        stream.getvalue(),
     )
     write_html(report)
-    assert f"<td>QuadcopterHover-v0</td><td>{printed_gap}" in (tmp_path / "run" / "report.html").read_text()
+    assert (
+        f"<td>QuadcopterHover-v0</td><td>{printed_gap}"
+        in (tmp_path / "run" / "report.html").read_text()
+    )
 
     # A cell that was lost is made again as it was.
     before = pq.read_table(tmp_path / "run" / "episodes.parquet")
@@ -373,14 +436,19 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
 def test_without_the_task_of_training_a_report_says_what_it_lacks(
     small: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(runner, "_agent", lambda name: RandomAgent())
-    with OpenRun.open(tmp_path, runner.plan("random", HOST, seeds=1, budget="smoke")) as run, run.sitting():
+    monkeypatch.setattr(players, "_find_agent", lambda name: RandomAgent())
+    with (
+        OpenRun.open(tmp_path, runner.plan("random", HOST, seeds=1, budget="smoke")) as run,
+        run.sitting(),
+    ):
         list(runner.in_process(run))
         report = Report.of(run)
     assert report.transfers == []
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=200))
-    assert f"random plays a policy trained on {PURE}. Run it there too" in " ".join(stream.getvalue().split())
+    assert f"random plays a policy trained on {PURE}. Run it there too" in " ".join(
+        stream.getvalue().split()
+    )
 
 
 @pytest.mark.parametrize(
@@ -397,10 +465,12 @@ def test_a_task_to_train_on_must_be_there_and_show_the_same(trained_on: str, mes
         protocol.training_task(task)
 
 
-# -- the connection ------------------------------------------------------------------------------------------------
+# -- the connection --------------------------------------------------------------------------------
 
 
-def test_a_reset_loads_nothing(monkeypatch: pytest.MonkeyPatch, bullet: hover_pybullet.Bullet) -> None:
+def test_a_reset_loads_nothing(
+    monkeypatch: pytest.MonkeyPatch, bullet: hover_pybullet.Bullet
+) -> None:
     envs: Any = [gymnasium.make(HOST).unwrapped for _ in range(3)]
 
     def refuse(*arguments: Any, **keywords: Any) -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import land
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 DOWN = 0.012
 """m: just lower than the legs."""
 
@@ -31,7 +31,9 @@ def start(task: Any) -> Any:
 
 def at(start: Any, **fields: float) -> Any:
     still = dict.fromkeys(start.state.body._fields, 0.0) | {"qw": 1.0} | fields
-    return start.state._replace(body=type(start.state.body)(**{k: np.float32(v) for k, v in still.items()}))
+    return start.state._replace(
+        body=type(start.state.body)(**{k: np.float32(v) for k, v in still.items()})
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,9 @@ def test_touch_down_is_worth_what_the_table_says(
     reward = float(task.reward(before, np.zeros(4, np.float32), after, None, start.params))
     assert reward == pytest.approx(0.5 - 3 + prize, abs=1e-4)
     assert bool(task.info(after, start.params)["success"]) is success
-    assert ("landed" if success else "crash") in task.why_over(after, start.params, task.info(after, start.params))
+    assert ("landed" if success else "crash") in task.why_over(
+        after, start.params, task.info(after, start.params)
+    )
 
 
 def test_a_tilted_vehicle_touches_with_its_lowest_rotor(task: Any, start: Any) -> None:
@@ -67,29 +71,43 @@ def test_a_tilted_vehicle_touches_with_its_lowest_rotor(task: Any, start: Any) -
 
 def test_in_the_air_only_progress_pays_and_success_needs_the_ground(task: Any, start: Any) -> None:
     action = np.zeros(4, np.float32)
-    there, back = (at(start, x=0.3, z=0.4), at(start, z=1.0)), (at(start, z=1.0), at(start, x=0.3, z=0.4))
+    there = (at(start, x=0.3, z=0.4), at(start, z=1.0))
+    back = (at(start, z=1.0), at(start, x=0.3, z=0.4))
     forth = float(task.reward(*(there[0], action, there[1]), None, start.params))
     assert forth == pytest.approx(0.5 - 1.0, abs=1e-6)
-    assert forth + float(task.reward(*(back[0], action, back[1]), None, start.params)) == pytest.approx(0, abs=1e-6)
+    assert forth + float(
+        task.reward(*(back[0], action, back[1]), None, start.params)
+    ) == pytest.approx(0, abs=1e-6)
     assert not task.info(at(start, z=0.02), start.params)["success"]
 
 
 def test_the_end_costs_the_same_however_a_flight_fails(task: Any, start: Any) -> None:
     action = np.zeros(4, np.float32)
     before = at(start, z=1.0)
-    for fields in ({"z": 2.6}, {"x": 2.1, "z": 1.0}, {"z": 0.3, "wx": 40.0}, {"z": DOWN, "vz": -4.0}):
+    for fields in (
+        {"z": 2.6},
+        {"x": 2.1, "z": 1.0},
+        {"z": 0.3, "wx": 40.0},
+        {"z": DOWN, "vz": -4.0},
+    ):
         end = at(start, **fields)
         assert task.terminal(end, None, start.params)
-        assert float(task.reward(before, action, end, None, start.params)) == pytest.approx(1.0 - 3.0, abs=1e-4)
+        assert float(task.reward(before, action, end, None, start.params)) == pytest.approx(
+            1.0 - 3.0, abs=1e-4
+        )
 
 
 def test_the_ground_carries_a_part_of_the_weight(task: Any, start: Any) -> None:
-    """At hover speed near the ground, the first step accelerates upwards by g times the closed form."""
+    """At hover speed near the ground,
+    the first step accelerates upwards by g times the closed form.
+    """
     params = start.params
     hover = np.sqrt(params.airframe.inertia.mass * 9.81 / (4 * params.airframe.thrust_coefficient))
     action = np.full(4, 2 * hover / (21702 * 2 * np.pi / 60) - 1, np.float32)
     state = at(start, z=0.06)
-    end = task.transition(state._replace(rotors=type(state.rotors)(*[np.float32(hover)] * 4)), action, None, params)
+    end = task.transition(
+        state._replace(rotors=type(state.rotors)(*[np.float32(hover)] * 4)), action, None, params
+    )
     expected = 9.81 * float(params.ground) * (2.31348e-2 / (4 * 0.06)) ** 2
     assert float(end.body.vz) / 0.01 == pytest.approx(expected, rel=0.02)
 

@@ -1,4 +1,6 @@
-"""Flights with latency: hand-shifted commands give the same bits; observations show what waits, and the noise."""
+"""Flights with latency: hand-shifted commands give the same bits;
+observations show what waits, and the noise.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def test_latency_is_the_same_flight_with_commands_shifted_by_hand(name: str, lat
         observation, reward, ended, *_ = flight.step(actions[step])
         calm_observation, calm_reward, over, *_ = calm.step(shifted[step])
         np.testing.assert_array_equal(
-            observation, np.concatenate([calm_observation, shifted[step + 1 : step + 1 + late].ravel()])
+            observation,
+            np.concatenate([calm_observation, shifted[step + 1 : step + 1 + late].ravel()]),
         )
         assert (reward, ended) == (calm_reward, over)
         if over:
@@ -60,9 +63,14 @@ def test_noise_is_that_of_the_docstring_and_of_one_measurement() -> None:
     task, off = env.unwrapped.task, []
     for _ in range(20):
         for _ in range(8):
-            observation, _, over, *_ = env.step(np.full(4, task.inner.sheet.hover_action, np.float32))
+            observation, _, over, *_ = env.step(
+                np.full(4, task.inner.sheet.hover_action, np.float32)
+            )
             calm, params = env.unwrapped.episode.state.inner, env.unwrapped.params
-            x, y, z = (axis.amplitude * np.sin(axis.rate * 0.01 * calm.steps + axis.phase) for axis in params.path)
+            x, y, z = (
+                axis.amplitude * np.sin(axis.rate * 0.01 * calm.steps + axis.phase)
+                for axis in params.path
+            )
             body = calm.vehicle.body
             off.append(
                 [

@@ -15,7 +15,16 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.rendering import picture
 from rlbench_suite.envs.quadcopter.rendering.camera import Camera
 from rlbench_suite.envs.quadcopter.rendering.picture import Shot
-from rlbench_suite.envs.quadcopter.rendering.scene import DARK, LIGHT, SKY, Ball, Face, Floor, Line, render
+from rlbench_suite.envs.quadcopter.rendering.scene import (
+    DARK,
+    LIGHT,
+    SKY,
+    Ball,
+    Face,
+    Floor,
+    Line,
+    render,
+)
 
 LEVEL = Camera((0.0, -5.0, 2.0), (0.0, 0.0, 2.0), math.radians(90))
 OBLIQUE = Camera((3.0, -4.0, 6.0), (-1.0, 0.5, 0.2), math.radians(40))
@@ -39,8 +48,12 @@ def coloured(image: np.ndarray, colour: tuple[int, int, int]) -> np.ndarray:
     return np.argwhere((image == colour).all(-1))
 
 
-@pytest.mark.parametrize("point", [(0.0, 0.0, 2.0), (1.0, 0.0, 2.0), (-2.0, 3.0, 5.0), (0.3, -4.0, 1.5)])
-def test_a_level_camera_shows_points_where_similar_triangles_say(point: tuple[float, float, float]) -> None:
+@pytest.mark.parametrize(
+    "point", [(0.0, 0.0, 2.0), (1.0, 0.0, 2.0), (-2.0, 3.0, 5.0), (0.3, -4.0, 1.5)]
+)
+def test_a_level_camera_shows_points_where_similar_triangles_say(
+    point: tuple[float, float, float],
+) -> None:
     """Ninety degrees over 100 rows: one metre is 50 pixels by metre of distance."""
     x, y, z = point
     expected = (100 + 50 * x / (y + 5), 50 - 50 * (z - 2) / (y + 5))
@@ -49,24 +62,32 @@ def test_a_level_camera_shows_points_where_similar_triangles_say(point: tuple[fl
 
 
 def test_an_oblique_camera_measures_angles_between_its_axis_and_points() -> None:
-    """The distance of a pixel from the middle is the focal length times the tangent of the angle from the axis."""
+    """The distance of a pixel from the middle is the focal length times the tangent
+    of the angle from the axis.
+    """
     points = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     offsets = OBLIQUE.pixels(OBLIQUE.to_camera(points), 320, 200) - (160, 100)
     axis, ways = (np.array(end) - OBLIQUE.position for end in (OBLIQUE.target, points))
     cosine = ways @ axis / np.linalg.norm(axis) / np.linalg.norm(ways, axis=1)
     focal_length = 100 / math.tan(math.radians(20))
-    np.testing.assert_allclose(np.hypot(*offsets.T), focal_length * np.tan(np.arccos(cosine)), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.hypot(*offsets.T), focal_length * np.tan(np.arccos(cosine)), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("camera", [LEVEL, OBLIQUE, Camera((1.0, 2.0, 9.0), (1.0, 2.0, 0.0), 0.1)])
 def test_into_the_camera_and_back(camera: Camera) -> None:
-    """Axes are orthonormal, up is upward, the horizon level; rays through pixels meet the points seen there."""
+    """Axes are orthonormal, up is upward, the horizon level;
+    rays through pixels meet the points seen there.
+    """
     axes = camera.axes()
     np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-12)
     assert axes[0, 2] == pytest.approx(0, abs=1e-12)
     assert axes[1, 2] > 0 or camera.position[:2] == camera.target[:2]
     points = np.random.default_rng(1).normal(size=(20, 3))
-    np.testing.assert_allclose(camera.to_camera(points) @ axes + camera.position, points, atol=1e-12)
+    np.testing.assert_allclose(
+        camera.to_camera(points) @ axes + camera.position, points, atol=1e-12
+    )
     depth = 7.0
     ends = camera.position + depth * camera.rays(60, 40)
     rows, columns = np.indices((40, 60))
@@ -78,10 +99,14 @@ def test_the_horizon_is_level_and_where_the_pitch_says() -> None:
     """Distant points at the camera's height lie on one row, in any direction."""
     angles = np.linspace(-0.6, 0.6, 7)
     for pitch in (0.0, 0.3):
-        camera = Camera((0.0, 0.0, 2.0), (math.cos(pitch), 0.0, 2 - math.sin(pitch)), math.radians(60))
+        camera = Camera(
+            (0.0, 0.0, 2.0), (math.cos(pitch), 0.0, 2 - math.sin(pitch)), math.radians(60)
+        )
         distant_points = 1e9 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
         rows = camera.pixels(camera.to_camera(distant_points), 400, 200)[:, 1]
-        np.testing.assert_allclose(rows, 100 - 100 / math.tan(math.radians(30)) * math.tan(pitch), atol=1e-5)
+        np.testing.assert_allclose(
+            rows, 100 - 100 / math.tan(math.radians(30)) * math.tan(pitch), atol=1e-5
+        )
     image = np.asarray(render([], [], Floor(0.0, 0.0, 0.0, 1.0, 1e6), LEVEL, 80, 60))
     assert (image[:30] == SKY).all()
     assert (image[31:] != SKY).any(-1).all()
@@ -102,7 +127,8 @@ def test_the_nearer_hides_the_farther(order: int) -> None:
     near_square, far_square = square(-1.0, 0.5, "#0000ff"), square(1.0, 2.0, "#ff0000")
     front = np.asarray(render([], [near_square, far_square][::order], FAR_BELOW, LEVEL, 100, 100))
     assert tuple(front[50, 50]) == (0, 0, 255)
-    # Half a metre at 4 m and 2 m at 6 m, 50 pixels a unit of slope: 13 x 13 and 34 x 34 pixels, less the near ones.
+    # Half a metre at 4 m and 2 m at 6 m, 50 pixels a unit of slope: 13 x 13 and 34 x 34 pixels,
+    # less the near ones.
     assert len(coloured(front, (0, 0, 255))) == pytest.approx(12.5**2, rel=0.1)
     assert len(coloured(front, (255, 0, 0))) == pytest.approx((200 / 6) ** 2 - 12.5**2, rel=0.1)
     behind = Camera((0.0, 5.0, 2.0), (0.0, 0.0, 2.0), math.radians(90))
@@ -115,11 +141,14 @@ def test_a_ball_covers_its_disc() -> None:
     ball = Ball(np.array([[0.0, 0.0, 2.0]]), "#ff0000", 1.0)
     image = np.asarray(render([], [ball], FAR_BELOW, LEVEL, 200, 200))
     covered = (image != SKY).any(-1).sum()
-    assert covered == pytest.approx(math.pi * 20**2, rel=0.08)  # 1 m at 5 m is 20 pixels; rims are counted whole
+    # 1 m at 5 m is 20 pixels; rims are counted whole.
+    assert covered == pytest.approx(math.pi * 20**2, rel=0.08)
 
 
 def test_what_reaches_behind_the_camera_is_cut_off() -> None:
-    """A face and a line that pass under the camera: the picture shows their part ahead, where it belongs."""
+    """A face and a line that pass under the camera:
+    the picture shows their part ahead, where it belongs.
+    """
     ground = Face(np.array([(-50.0, -50, 0), (50, -50, 0), (50, 50, 0), (-50, 50, 0)]), "#ff0000")
     image = np.asarray(render([], [ground], FAR_BELOW, LEVEL, 100, 100))
     # Its far edge is 55 m away and 2 m lower: 1.8 pixels below the middle.
@@ -133,7 +162,9 @@ def test_what_reaches_behind_the_camera_is_cut_off() -> None:
     assert (gone == SKY).all()
 
 
-@pytest.mark.parametrize("place", [(0.3, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.3), (-0.2, 0.1, -0.3)])
+@pytest.mark.parametrize(
+    "place", [(0.3, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.3), (-0.2, 0.1, -0.3)]
+)
 def test_small_views_show_the_vehicle_where_it_is(place: tuple[float, float, float]) -> None:
     """Its dark arms lie about x and y from above, about x and z from the side.
 
@@ -164,16 +195,25 @@ def test_thrust_is_drawn_by_its_size() -> None:
 
 
 def test_a_trail_leads_through_the_places_of_the_vehicles() -> None:
-    """Two trails: level lines in their colours in the view from above, no longer than ``TRAIL`` pictures."""
+    """Two trails: level lines in their colours in the view from above,
+    no longer than ``TRAIL`` pictures.
+    """
     vehicles = Quadcopter(
-        RigidBody(*(np.stack([value, value]) for value in map(np.float64, vehicle().body))), Rotors(*np.zeros((4, 2)))
+        RigidBody(*(np.stack([value, value]) for value in map(np.float64, vehicle().body))),
+        Rotors(*np.zeros((4, 2))),
     )
     shot = Shot(
-        vehicles._replace(body=vehicles.body._replace(y=np.array([0.4, -0.4]))), 0.6, colours=("#0000ff", "#ff8800")
+        vehicles._replace(body=vehicles.body._replace(y=np.array([0.4, -0.4]))),
+        0.6,
+        colours=("#0000ff", "#ff8800"),
     )
     by_metre, middle = 75 / (1.15 * 0.6), 89.5
     for pictures in (11, picture.TRAIL + 50):
-        x = 0.02 * (np.arange(pictures) - pictures) if pictures == 11 else np.linspace(-0.5, 0.5, pictures)
+        x = (
+            0.02 * (np.arange(pictures) - pictures)
+            if pictures == 11
+            else np.linspace(-0.5, 0.5, pictures)
+        )
         places = [np.array([(at, 0.2, 0.0), (at, -0.1, 0.0)]) for at in x]
         above = picture.draw(shot.with_trails(places))[:150, 421:].astype(int)
         for row, colour in ((0.2, (0, 0, 255)), (-0.1, (255, 136, 0))):

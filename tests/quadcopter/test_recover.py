@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.rigid_body import rotation_matrix
 from rlbench_suite.envs.quadcopter.tasks import recover
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,9 @@ def at(starts: Any, **fields: float) -> tuple[Any, Any]:
     """One vehicle, level and still at the starting height but for ``fields``, and its context."""
     state, params = jax.tree.map(lambda leaf: leaf[0], (starts.state, starts.params))
     still = dict.fromkeys(state.body._fields, 0.0) | {"qw": 1.0, "z": recover.START_HEIGHT} | fields
-    return state._replace(body=type(state.body)(**{k: np.float32(v) for k, v in still.items()})), params
+    return state._replace(
+        body=type(state.body)(**{k: np.float32(v) for k, v in still.items()})
+    ), params
 
 
 def test_starts_reach_upside_down_and_fill_their_ranges(starts: Any) -> None:
@@ -47,14 +49,17 @@ def test_starts_reach_upside_down_and_fill_their_ranges(starts: Any) -> None:
             assert values.std() == pytest.approx(limit / np.sqrt(3), rel=0.05)
 
 
-def test_reward_is_one_when_level_and_still_and_has_the_form_of_the_table(task: Any, starts: Any) -> None:
+def test_reward_is_one_when_level_and_still_and_has_the_form_of_the_table(
+    task: Any, starts: Any
+) -> None:
     def reward(**fields: float) -> float:
         state, params = at(starts, **fields)
         return float(task.reward(state, np.zeros(4, np.float32), state, None, params))
 
     assert reward() == 1
     assert reward(qw=0.0, qx=1.0) == pytest.approx(np.exp(-4), rel=1e-5)
-    assert reward(qw=np.cos(0.5), qz=np.sin(0.5)) == pytest.approx(1, rel=1e-6)  # any heading will do
+    # Any heading will do.
+    assert reward(qw=np.cos(0.5), qz=np.sin(0.5)) == pytest.approx(1, rel=1e-6)
     assert reward(vx=1.0, vz=-2.0) == pytest.approx(np.exp(-1), rel=1e-5)
     assert reward(wy=10.0) == pytest.approx(np.exp(-1), rel=1e-5)
 
@@ -81,7 +86,9 @@ def test_success_and_ends(task: Any, starts: Any) -> None:
 
 
 def test_from_exactly_upside_down_the_reference_turns_over(task: Any, starts: Any) -> None:
-    """An error on SO(3) vanishes at half a turn; start there, with a thousandth of a degree to tell which way."""
+    """An error on SO(3) vanishes at half a turn; start there,
+    with a thousandth of a degree to tell which way.
+    """
     from rlbench_suite.core.policy import View
 
     state, params = at(starts, qw=1e-5, qx=1.0)

@@ -1,4 +1,6 @@
-"""Own weights of the reward's terms: rewards are the sums of the page, written out with NumPy and SciPy's rotations."""
+"""Own weights of the reward's terms: rewards are the sums of the page,
+written out with NumPy and SciPy's rotations.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,19 @@ def weighed(name: str, weights: dict[str, float]) -> Any:
     return card(name, context={"reward": weights}).build()
 
 
-def vehicle(place: Any, turn: Any = (0, 0, 0), velocity: Any = (0, 0, 0), spin: Any = (0, 0, 0)) -> Quadcopter:
+def vehicle(
+    place: Any, turn: Any = (0, 0, 0), velocity: Any = (0, 0, 0), spin: Any = (0, 0, 0)
+) -> Quadcopter:
     x, y, z, w = Rotation.from_rotvec(turn).as_quat()
     body = [*place, w, x, y, z, *velocity, *spin]
-    return Quadcopter(RigidBody(*(np.float32(value) for value in body)), Rotors(*[np.float32(0)] * 4))
+    return Quadcopter(
+        RigidBody(*(np.float32(value) for value in body)), Rotors(*[np.float32(0)] * 4)
+    )
 
 
-def paid(task: Any, before: Any, after: Any, params: Any = None, action: Any = (0, 0, 0, 0)) -> float:
+def paid(
+    task: Any, before: Any, after: Any, params: Any = None, action: Any = (0, 0, 0, 0)
+) -> float:
     reward = task.reward(before, np.array(action, np.float32), after, None, params)
     assert task.reward_space.contains(np.asarray(reward, np.float32))
     return float(reward)
@@ -52,7 +60,9 @@ def paid(task: Any, before: Any, after: Any, params: Any = None, action: Any = (
 def test_hover_pays_by_its_weights(term: str) -> None:
     """All weights are others than the shipped ones, or all but one are zero."""
     context_weights = {"position": 2.0, "attitude": 3.0, "velocity": 0.3, "effort": 0.2}
-    weights = {name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()}
+    weights = {
+        name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()
+    }
     task, rng = weighed("QuadcopterHover-v0", weights), np.random.default_rng(0)
     place, turn, velocity = rng.uniform(-0.5, 0.5, (3, 3))
     action = rng.uniform(-1, 1, 4)
@@ -71,7 +81,9 @@ def test_hover_pays_by_its_weights(term: str) -> None:
 @pytest.mark.parametrize("term", ["", *TASKS["QuadcopterRecover-v0"]])
 def test_recovery_pays_by_its_weights(term: str) -> None:
     context_weights = {"tilt": 1.0, "velocity": 0.5, "angular_velocity": 0.1}
-    weights = {name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()}
+    weights = {
+        name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()
+    }
     task, rng = weighed("QuadcopterRecover-v0", weights), np.random.default_rng(1)
     turn, velocity, spin = rng.uniform(-1, 1, (3, 3))
     penalties = {
@@ -104,10 +116,16 @@ def test_courses_pay_by_their_weights(name: str) -> None:
 
         crashed = state(vehicle((2.5, 0, 0), spin=(40, 0, 0)), 0)
     away = state(vehicle((2.6, 0.3, 0)), 0)
-    assert paid(task, away, state(vehicle((2.5, 0, 0)), 0), params) == pytest.approx(2 * (0.5 - 0.5), abs=1e-5)
+    assert paid(task, away, state(vehicle((2.5, 0, 0)), 0), params) == pytest.approx(
+        2 * (0.5 - 0.5), abs=1e-5
+    )
     assert paid(task, away, state(vehicle((2.7, 0, 0.4)), 0), params) == pytest.approx(0, abs=1e-5)
-    assert paid(task, away, state(vehicle((2.8, 0, 0)), 0), params) == pytest.approx(2 * (0.5 - 0.2), rel=1e-4)
-    assert paid(task, away, state(vehicle((2.9, 0, 0)), 1), params) == pytest.approx(2 * (0.5 - 0.1) + 5, rel=1e-4)
+    assert paid(task, away, state(vehicle((2.8, 0, 0)), 0), params) == pytest.approx(
+        2 * (0.5 - 0.2), rel=1e-4
+    )
+    assert paid(task, away, state(vehicle((2.9, 0, 0)), 1), params) == pytest.approx(
+        2 * (0.5 - 0.1) + 5, rel=1e-4
+    )
     assert paid(task, away, crashed, params) == pytest.approx(-3 * (lost - 0.5), rel=1e-5)
     there = state(vehicle((3, 0, 0)), 0)  # the worst that can happen
     assert paid(task, there, crashed, params) == pytest.approx(task.reward_space.low, rel=1e-5)
@@ -128,7 +146,9 @@ def test_a_landing_pays_by_its_weights() -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_weights_are_shown_with_their_present_values_and_named_on_the_page(name: str) -> None:
     shipped: Any = card(name).build()
-    terms = [c.name.removeprefix("reward.") for c in shipped.constants() if c.name.startswith("reward.")]
+    terms = [
+        c.name.removeprefix("reward.") for c in shipped.constants() if c.name.startswith("reward.")
+    ]
     assert tuple(terms) == TASKS[name]
     reweighed = weighed(name, {terms[0]: 7.0})
     assert [c.low for c in reweighed.constants() if c.name == f"reward.{terms[0]}"] == [7.0]
@@ -139,14 +159,24 @@ def test_weights_are_shown_with_their_present_values_and_named_on_the_page(name:
 @pytest.mark.parametrize(
     ("name", "weights", "message"),
     [
-        ("QuadcopterHover-v0", {"position": -1}, "reward.position must be at least 0 and at most 1e+06, got -1"),
-        ("QuadcopterHover-v0", {"effort": 1e39}, "reward.effort must be at least 0 and at most 1e+06"),
+        (
+            "QuadcopterHover-v0",
+            {"position": -1},
+            "reward.position must be at least 0 and at most 1e+06, got -1",
+        ),
+        (
+            "QuadcopterHover-v0",
+            {"effort": 1e39},
+            "reward.effort must be at least 0 and at most 1e+06",
+        ),
         ("QuadcopterLand-v0", {"prise": 1}, "Did you mean 'reward.prize'?"),
         ("QuadcopterTrajectory-v0", {"error": 1}, "Unknown constant 'reward'"),
         ("QuadcopterHoverRates-v0", {"position": 1}, "takes no context"),
     ],
 )
-def test_weights_that_make_no_sense_are_refused(name: str, weights: dict[str, float], message: str) -> None:
+def test_weights_that_make_no_sense_are_refused(
+    name: str, weights: dict[str, float], message: str
+) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         weighed(name, weights)
     assert message in str(caught.value)

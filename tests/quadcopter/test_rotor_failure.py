@@ -1,4 +1,6 @@
-"""RotorFailure against the paper's periodic solution, the equations as matrices (SciPy), and conservation laws."""
+"""RotorFailure against the paper's periodic solution,
+the equations as matrices (SciPy), and conservation laws.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,9 @@ def task() -> rotor_failure.QuadcopterRotorFailure:
 def periodic(ratio: float, gap: float = JZ - JX) -> tuple[float, float, float]:
     """Thrust of the two rotors beside the lost one, angular velocity across and about body z.
 
-    ``ratio``: thrust of the rotor opposite by theirs; ``gap``: difference of the moments of inertia. The balances of
-    the paper's eqs. 12, 14, 15 and 18: roll, yaw, axis along the angular velocity, weight.
+    ``ratio``: thrust of the rotor opposite by theirs; ``gap``: difference of the moments of
+    inertia. The balances of the paper's eqs. 12, 14, 15 and 18: roll, yaw, axis along the angular
+    velocity, weight.
     """
     arm = math.sqrt(2) * ARM
 
@@ -68,10 +71,11 @@ def periodic(ratio: float, gap: float = JZ - JX) -> tuple[float, float, float]:
 
 
 def test_the_periodic_solution_is_the_published_one() -> None:
-    """f = 2.05, 1.02, 2.05 N, w = (0, 5.69, 18.89) rad/s, n = (0, 0.289, 0.958) for half the thrust opposite.
+    """f = 2.05, 1.02, 2.05 N, w = (0, 5.69, 18.89) rad/s,
+    n = (0, 0.289, 0.958) for half the thrust opposite.
 
-    The published moments of inertia have two digits, so their difference, 2.3e-3 kg m^2, is good to 0.1e-3; the tilt
-    follows from it alone, and the published one lies between what its ends give.
+    The published moments of inertia have two digits, so their difference, 2.3e-3 kg m^2, is good to
+    0.1e-3; the tilt follows from it alone, and the published one lies between what its ends give.
     """
     tilts = []
     for gap in (2.2e-3, 2.4e-3):
@@ -85,7 +89,9 @@ def test_the_periodic_solution_is_the_published_one() -> None:
 
 @pytest.mark.parametrize("lost", range(4))
 def test_hover_on_three_rotors_repeats_after_a_turn(lost: int) -> None:
-    """From the periodic solution the simulated vehicle turns about a vertical axis on a circle and loses no height."""
+    """From the periodic solution the simulated vehicle turns about a vertical axis
+    on a circle and loses no height.
+    """
     force, across, about = periodic(0.5)
     sign = -REACTION[lost]  # the two rotors beside it turn the body
     lean = np.array([-ALONG_X[lost], -ALONG_Y[lost], 0]) / math.sqrt(2)
@@ -97,7 +103,8 @@ def test_hover_on_three_rotors_repeats_after_a_turn(lost: int) -> None:
     half /= np.linalg.norm(half)
     rotation = np.array(rotation_matrix(RigidBody(0, 0, 0, *half, *[0] * 6))).reshape(3, 3)
     np.testing.assert_allclose(rotation @ axis, [0, 0, 1], atol=1e-12)
-    # Horizontal acceleration turns at that rate, so velocity lags it by a quarter turn, position by half.
+    # Horizontal acceleration turns at that rate, so velocity lags it by a quarter turn, position by
+    # half.
     pull = 2.5 * force / MASS * rotation[:, 2] * np.array([1, 1, 0])
     velocity = np.cross(pull, [0, 0, 1]) / (sign * rate)
     body = RigidBody(*(-pull / rate**2), *half, *velocity, *spin)
@@ -109,15 +116,23 @@ def test_hover_on_three_rotors_repeats_after_a_turn(lost: int) -> None:
     turn = 2 * math.pi / rate / steps
     path = jax.jit(
         lambda s: jax.lax.scan(
-            lambda v, _: (rotor_failure.step(v, rotors, NOMINAL, SPIN_DRAG, turn),) * 2, s, length=steps
+            lambda v, _: (rotor_failure.step(v, rotors, NOMINAL, SPIN_DRAG, turn),) * 2,
+            s,
+            length=steps,
         )
     )(start)
     end, (bodies, _) = path
     # RK4: (rate * step)^5 / 120 = 7e-11 a step.
     for name in ("x", "y", "z", "vx", "vy", "vz", "wx", "wy", "wz"):
-        assert float(getattr(end.body, name)) == pytest.approx(float(getattr(start.body, name)), abs=1e-6), name
-    assert abs(float(end.body.qw * start.body.qw + end.body.qz * start.body.qz + end.body.qx * start.body.qx)
-               + float(end.body.qy * start.body.qy)) == pytest.approx(1, abs=1e-9)  # fmt: skip
+        assert float(getattr(end.body, name)) == pytest.approx(
+            float(getattr(start.body, name)), abs=1e-6
+        ), name
+    assert abs(
+        float(
+            end.body.qw * start.body.qw + end.body.qz * start.body.qz + end.body.qx * start.body.qx
+        )
+        + float(end.body.qy * start.body.qy)
+    ) == pytest.approx(1, abs=1e-9)
     radius = np.hypot(np.asarray(bodies.x), np.asarray(bodies.y))
     np.testing.assert_allclose(radius, np.linalg.norm(pull) / rate**2, rtol=1e-5)
     assert 0.001 < radius[0] < 0.02
@@ -125,7 +140,9 @@ def test_hover_on_three_rotors_repeats_after_a_turn(lost: int) -> None:
 
 
 def with_matrices(vehicle: np.ndarray, command: np.ndarray, duration: float) -> np.ndarray:
-    """The equations in vectors and matrices, propellers as flywheels, by DOP853 to the last digits."""
+    """The equations in vectors and matrices,
+    propellers as flywheels, by DOP853 to the last digits.
+    """
     inertia, places = np.diag([JX, JX, JZ]), np.stack([ALONG_X, ALONG_Y, np.zeros(4)], 1) * ARM
     turns = -np.array(REACTION)
 
@@ -156,9 +173,13 @@ def test_a_flight_is_that_of_the_matrices_to_order_four() -> None:
         exact = with_matrices(start, command, 0.04)
         errors = []
         for steps in (4, 8, 16):
-            vehicle = Quadcopter(RigidBody(*jnp.asarray(start[:13])), Rotors(*jnp.asarray(start[13:])))
+            vehicle = Quadcopter(
+                RigidBody(*jnp.asarray(start[:13])), Rotors(*jnp.asarray(start[13:]))
+            )
             step = jax.jit(
-                lambda v, n=steps, c=command: rotor_failure.step(v, Rotors(*c), NOMINAL, SPIN_DRAG, 0.04 / n)
+                lambda v, n=steps, c=command: rotor_failure.step(
+                    v, Rotors(*c), NOMINAL, SPIN_DRAG, 0.04 / n
+                )
             )
             for _ in range(steps):
                 vehicle = step(vehicle)
@@ -169,7 +190,9 @@ def test_a_flight_is_that_of_the_matrices_to_order_four() -> None:
 
 
 def test_propellers_take_and_give_angular_momentum() -> None:
-    """Without air the angular momentum of body and propellers in the world frame stays, whatever the motors do."""
+    """Without air the angular momentum of body and propellers
+    in the world frame stays, whatever the motors do.
+    """
     airless = NOMINAL._replace(thrust_coefficient=0.0, torque_coefficient=0.0)
     rng = np.random.default_rng(1)
     body = RigidBody(0, 0, 0, 0.5, -0.5, 0.5, 0.5, 0, 0, 0, 3.0, -2.0, 4.0)
@@ -206,12 +229,16 @@ def test_a_spin_without_thrust_dies_by_drag_alone() -> None:
 
 def test_hover_and_full_speed_are_the_paper_s() -> None:
     speed = float(hover_speed(Airframe(*jax.tree.map(np.float64, NOMINAL))))
-    assert 2 * speed / ROTOR_SPEED_LIMIT - 1 == pytest.approx(CARD.build().sheet.hover_action, abs=5e-4)
+    assert 2 * speed / ROTOR_SPEED_LIMIT - 1 == pytest.approx(
+        CARD.build().sheet.hover_action, abs=5e-4
+    )
     full_thrust = KF * ROTOR_SPEED_LIMIT**2
     assert full_thrust == pytest.approx(3.8)
 
 
-def test_contexts_lose_every_rotor_at_every_moment(task: rotor_failure.QuadcopterRotorFailure) -> None:
+def test_contexts_lose_every_rotor_at_every_moment(
+    task: rotor_failure.QuadcopterRotorFailure,
+) -> None:
     keys = jax.random.split(jax.random.key(0), 4000)
     for split in (0, 1):
         params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(split))

@@ -1,4 +1,6 @@
-"""Tasks under real conditions: nothing changes without them, physics by SciPy with them, and they can be solved."""
+"""Tasks under real conditions: nothing changes without them,
+physics by SciPy with them, and they can be solved.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from scipy.integrate import solve_ivp
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.quadcopter.control.disturbance_observer import Rates, initial_estimate, observe
+from rlbench_suite.envs.quadcopter.control.disturbance_observer import (
+    Rates,
+    initial_estimate,
+    observe,
+)
 from rlbench_suite.envs.quadcopter.physics import battery, dynamics, wind
 from rlbench_suite.envs.quadcopter.physics.dynamics import NOMINAL, STEP, Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.payload import Payload
@@ -61,13 +67,16 @@ def test_conditions_choose_the_id(goal: str) -> None:
 @every_goal
 @pytest.mark.usefixtures("float64")
 def test_without_conditions_it_is_the_calm_task(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wind, no payload, and a source that never sags: the calm task's states over two seconds, at float64."""
+    """No wind, no payload, and a source that never sags:
+    the calm task's states over two seconds, at float64.
+    """
     if goal == "Hover":  # which has no rotor drag in calm
         monkeypatch.setattr(rough, "CRAZYFLIE_AIR", CRAZYFLIE_AIR._replace(drag_xy=0.0, drag_z=0.0))
     task = build(goal, "float64")
     key = jax.random.key(3)
     params = task.sample_params(key, SPLITS[1])
-    none = rough.Conditions(Wind(0.0, 0.0), Payload(0.0, 0.01, 0.01, -0.01), 2.0)  # twice full: above 5.5 V
+    # Twice full: above 5.5 V.
+    none = rough.Conditions(Wind(0.0, 0.0), Payload(0.0, 0.01, 0.01, -0.01), 2.0)
     params = params._replace(conditions=jax.tree.map(jnp.float64, none))
     state = task.initial(key, params)
     calm = state.calm
@@ -82,11 +91,15 @@ def test_without_conditions_it_is_the_calm_task(goal: str, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("float64")
 def test_a_step_is_that_of_the_equations_as_matrices() -> None:
-    """Vehicle and payload as one rigid body, drag in the wind, rotors below the battery's full speed: by DOP853."""
+    """Vehicle and payload as one rigid body, drag in the wind,
+    rotors below the battery's full speed: by DOP853.
+    """
     task = build("Hover", "float64")
     params = task.sample_params(jax.random.key(1), SPLITS[0])
     payload = Payload(*map(jnp.float64, (0.004, 0.009, -0.006, -0.018)))
-    params = params._replace(conditions=params.conditions._replace(payload=payload, charge=jnp.float64(0.2)))
+    params = params._replace(
+        conditions=params.conditions._replace(payload=payload, charge=jnp.float64(0.2))
+    )
     start = task.initial(jax.random.key(2), params)
     body = start.calm.body._replace(wx=jnp.float64(4.0), wy=jnp.float64(-3.0), wz=jnp.float64(5.0))
     start = start._replace(calm=start.calm._replace(body=body))
@@ -118,18 +131,37 @@ def test_a_step_is_that_of_the_equations_as_matrices() -> None:
         q, v, w, n = y[3:7], y[7:10], y[10:13], y[13:]
         rotation = np.array(rotation_matrix(RigidBody(*y[:13]))).reshape(3, 3)
         thrust = k * n**2
-        drag = -n.sum() * np.diag([CRAZYFLIE_AIR.drag_xy] * 2 + [CRAZYFLIE_AIR.drag_z]) @ rotation.T @ (v - blowing)
+        drag = (
+            -n.sum()
+            * np.diag([CRAZYFLIE_AIR.drag_xy] * 2 + [CRAZYFLIE_AIR.drag_z])
+            @ rotation.T
+            @ (v - blowing)
+        )
         torque = sum(np.cross(p, [0, 0, f]) for p, f in zip(places, thrust, strict=True))
         torque = torque + np.array([0, 0, c * reaction @ thrust]) + np.cross(-centre, drag)
         spin = np.linalg.solve(inertia, torque - np.cross(w, inertia @ w))
-        acceleration = rotation @ (drag + np.array([0, 0, thrust.sum()])) / total_mass - [0, 0, GRAVITY]
-        return np.r_[v, 0.5 * np.r_[-q[1:] @ w, q[0] * w + np.cross(q[1:], w)], acceleration, spin, (command - n) / lag]
+        acceleration = rotation @ (drag + np.array([0, 0, thrust.sum()])) / total_mass - [
+            0,
+            0,
+            GRAVITY,
+        ]
+        return np.r_[
+            v,
+            0.5 * np.r_[-q[1:] @ w, q[0] * w + np.cross(q[1:], w)],
+            acceleration,
+            spin,
+            (command - n) / lag,
+        ]
 
     first = np.array([*start.calm.body, *start.calm.rotors], float)
     exact = solve_ivp(rate, (0, STEP), first, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
     # Of one RK4 step, as in calm: 1e-6 of angular velocities of some rad/s.
-    np.testing.assert_allclose(np.array([*moved.calm.body, *moved.calm.rotors], float), exact, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(float(moved.battery.charge), 0.2 - STEP * power / volts / battery.CAPACITY, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.array([*moved.calm.body, *moved.calm.rotors], float), exact, rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        float(moved.battery.charge), 0.2 - STEP * power / volts / battery.CAPACITY, rtol=1e-12
+    )
 
 
 @every_goal
@@ -138,7 +170,9 @@ def test_the_same_seed_is_the_same_calm_episode(goal: str) -> None:
     harsh, calm = (gymnasium.make(name, split="test") for name in ids)
     np.testing.assert_array_equal(harsh.reset(seed=5)[0], calm.reset(seed=5)[0])
     for leaf, calm_leaf in zip(
-        jax.tree.leaves(harsh.unwrapped.params.calm), jax.tree.leaves(calm.unwrapped.params), strict=True
+        jax.tree.leaves(harsh.unwrapped.params.calm),
+        jax.tree.leaves(calm.unwrapped.params),
+        strict=True,
     ):
         np.testing.assert_array_equal(leaf, calm_leaf)
 
@@ -183,7 +217,8 @@ def test_measures_tell_the_conditions() -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_the_observer_finds_a_force_and_a_torque() -> None:
-    """A constant push, wind, and a payload aside that turns: to what Newton says, after some time constants.
+    """A constant push, wind, and a payload aside that turns:
+    to what Newton says, after some time constants.
 
     Rotors give 1.21 of the weight, so that what the model expects counts too.
     """
@@ -191,7 +226,8 @@ def test_the_observer_finds_a_force_and_a_torque() -> None:
     share = Rates(*(jnp.float64(0.2),) * 6)
 
     def estimate(**disturbed: Any) -> Rates:
-        vehicle, memory = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors), initial_estimate()
+        vehicle = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors)
+        memory = initial_estimate()
         step = jax.jit(lambda v: dynamics.step(v, rotors, NOMINAL, STEP, **disturbed))
         for _ in range(60):
             memory = observe(memory, vehicle, NOMINAL, share)
@@ -218,7 +254,11 @@ def test_the_reference_succeeds_far_above_random(goal: str) -> None:
     assert flights.terminated.mean() <= 0.06
     # Its actions alone give the record again, to the bit: what was recorded is what was flown.
     np.testing.assert_array_equal(replay(task, flights.actions, seeds).total, flights.total)
-    chance = replay(task, np.random.default_rng(0).uniform(-1, 1, flights.actions.shape).astype(np.float32), seeds)
+    chance = replay(
+        task,
+        np.random.default_rng(0).uniform(-1, 1, flights.actions.shape).astype(np.float32),
+        seeds,
+    )
     assert np.quantile(flights.total, 0.05) > np.quantile(chance.total, 0.95)
     assert not chance.info["success"].any()
 
@@ -228,5 +268,8 @@ def test_what_is_hidden_matters() -> None:
     task = build("Trajectory")
     observing = reference_player(task)
     blind = observing._replace(share=Rates(*(0.0,) * 6))
-    errors = [play(task, pilot, range(256), split="test").info["mean_error"] for pilot in (observing, blind)]
+    errors = [
+        play(task, pilot, range(256), split="test").info["mean_error"]
+        for pilot in (observing, blind)
+    ]
     assert np.median(errors[1]) > 10 * np.median(errors[0])

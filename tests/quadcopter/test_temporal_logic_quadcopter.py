@@ -1,4 +1,6 @@
-"""TemporalLogicQuadcopter against a plain evaluator of robustness over whole traces, and the family's other flights."""
+"""TemporalLogicQuadcopter against a plain evaluator of robustness over whole traces,
+and the family's other flights.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,21 @@ def plain_values(place: Any, params: Any) -> dict[str, float]:
     regions = np.stack([params.region_x, params.region_y, params.region_z], 1).tolist()
     hazards = np.stack([params.hazard_x, params.hazard_y], 1).tolist()
     radii = params.hazard_radius.tolist()
-    walls = [side for axis, size in zip(place, (8, 8, 3), strict=True) for side in (axis, size - axis)]
+    walls = [
+        side for axis, size in zip(place, (8, 8, 3), strict=True) for side in (axis, size - axis)
+    ]
     pillars = [math.dist(place[:2], hazards[i]) - radii[i] for i in (0, 1)]
     balls = [math.dist(place, [*hazards[i], params.ball_z[i - 2]]) - radii[i] for i in (2, 3)]
-    values = {name: 0.5 - math.dist(place, middle) for name, middle in zip("ABC", regions, strict=True)}
+    values = {
+        name: 0.5 - math.dist(place, middle) for name, middle in zip("ABC", regions, strict=True)
+    }
     return {**values, "free": min(*walls, *pillars, *balls)}
 
 
 def test_returns_are_final_robustness_of_whole_traces() -> None:
-    """Episodes of the pilot at float64, every specification: rewards telescope, and success is satisfaction."""
+    """Episodes of the pilot at float64, every specification:
+    rewards telescope, and success is satisfaction.
+    """
     env, player = TaskEnv(CARD.build(dtype="float64"), split="test"), SpecificationPilot()
     act = jax.jit(player.act)
     flown_specifications, successes = set(), 0
@@ -50,7 +58,8 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
             continue
         flown_specifications.add(specification)
         np.testing.assert_allclose(
-            observation[:3] + observation[22:25], [params.region_x[0], params.region_y[0], params.region_z[0]]
+            observation[:3] + observation[22:25],
+            [params.region_x[0], params.region_y[0], params.region_z[0]],
         )
         with jax.enable_x64():
             memory = player.initial(jax.tree.map(jax.numpy.asarray, params))
@@ -59,7 +68,9 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
         first, total, over = robustness(FORMULAS[specification], trace), 0.0, False
         while not over:
             with jax.enable_x64():
-                view = View(None, None, *jax.tree.map(jax.numpy.asarray, (env.episode.state, params)))
+                view = View(
+                    None, None, *jax.tree.map(jax.numpy.asarray, (env.episode.state, params))
+                )
                 action, memory = act(memory, view, jax.random.key(0))
             _, reward, over, _, info = env.step(np.clip(np.asarray(action), -1, 1))
             total += reward
@@ -68,7 +79,11 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
         last = robustness(FORMULAS[specification], trace)
         assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
         assert info["success"] == (last > 0 and len(trace["free"]) == LEAD_IN + 1 + STEPS)
-        telescoped = (np.clip(last, -8, 0) - np.clip(first, -8, 0)) / 4 + info["success"] - (min(trace["free"]) <= 0)
+        telescoped = (
+            (np.clip(last, -8, 0) - np.clip(first, -8, 0)) / 4
+            + info["success"]
+            - (min(trace["free"]) <= 0)
+        )
         assert total == pytest.approx(telescoped, abs=1e-9)
         successes += info["success"]
     assert flown_specifications == set(range(len(FORMULAS)))
@@ -76,8 +91,11 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
 
 
 def test_a_step_is_ten_steps_of_waypoints_by_rates() -> None:
-    """The same vehicle under the same thrust and rates, in the task whose dynamics are tested against SciPy."""
-    task, waypoint_task = CARD.build(dtype="float64"), card("QuadcopterWaypointsRates-v0").build(dtype="float64")
+    """The same vehicle under the same thrust and rates,
+    in the task whose dynamics are tested against SciPy.
+    """
+    task = CARD.build(dtype="float64")
+    waypoint_task = card("QuadcopterWaypointsRates-v0").build(dtype="float64")
     action = np.array([0.15, 0.2, -0.3, 0.4])
     with jax.enable_x64():
         key = jax.random.key(5)
@@ -88,7 +106,9 @@ def test_a_step_is_ten_steps_of_waypoints_by_rates() -> None:
         flight = waypoints.State(state.vehicle, np.int32(0))
         for _ in range(SUBSTEPS):
             flight = jax.jit(waypoint_task.transition)(flight, action, key, tour)
-    for leaf, flight_leaf in zip(jax.tree.leaves(moved), jax.tree.leaves(flight.vehicle), strict=True):
+    for leaf, flight_leaf in zip(
+        jax.tree.leaves(moved), jax.tree.leaves(flight.vehicle), strict=True
+    ):
         np.testing.assert_allclose(leaf, flight_leaf, rtol=1e-9, atol=1e-12)
     assert abs(float(moved.body.vz)) > 0.05
 
@@ -126,6 +146,10 @@ def test_splits_differ_in_the_sum_of_cells() -> None:
         params = draw(jax.random.split(jax.random.key(1), 200), np.int32(split))
         cells = np.asarray(params.region_x) // 2 + 4 * (np.asarray(params.region_y) // 2)
         assert (cells.sum(1) % 2 == split).all()
-        x = np.concatenate([np.asarray(params.start_x)[:, None], params.region_x, params.hazard_x], 1)
-        y = np.concatenate([np.asarray(params.start_y)[:, None], params.region_y, params.hazard_y], 1)
+        x = np.concatenate(
+            [np.asarray(params.start_x)[:, None], params.region_x, params.hazard_x], 1
+        )
+        y = np.concatenate(
+            [np.asarray(params.start_y)[:, None], params.region_y, params.hazard_y], 1
+        )
         assert all(len(set(row)) == 8 for row in x // 2 + 4 * (y // 2))

@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import trajectory
 from rlbench_suite.envs.quadcopter.tasks.trajectory import PREVIEW
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,9 @@ def entry(tree: Any, i: int) -> Any:
 
 def sampled(path: Any, times: np.ndarray) -> np.ndarray:
     """Places ``(times, 3)`` at float64, from the definition."""
-    return np.stack([float(a.amplitude) * np.sin(float(a.rate) * times + float(a.phase)) for a in path], 1)
+    return np.stack(
+        [float(a.amplitude) * np.sin(float(a.rate) * times + float(a.phase)) for a in path], 1
+    )
 
 
 def test_each_shape_is_as_frequent_and_what_its_name_says(starts: Any) -> None:
@@ -63,7 +65,9 @@ def test_speed_never_passes_the_top_speed_and_derivatives_are_derivatives(starts
         velocity = (sampled(path, times + step) - sampled(path, times - step)) / (2 * step)
         assert np.linalg.norm(velocity, axis=1).max() <= trajectory.TOP_SPEED + 1e-4
         assert np.linalg.norm(velocity, axis=1).max() > 0.4
-        second = (sampled(path, times + 1e-3) - 2 * sampled(path, times) + sampled(path, times - 1e-3)) / 1e-6
+        second = (
+            sampled(path, times + 1e-3) - 2 * sampled(path, times) + sampled(path, times - 1e-3)
+        ) / 1e-6
         for axis, (v, a) in enumerate(zip(velocity.T, second.T, strict=True)):
             np.testing.assert_allclose(path[axis].velocity(times), v, atol=2e-4)
             np.testing.assert_allclose(path[axis].acceleration(times), a, atol=2e-4)
@@ -85,7 +89,10 @@ def test_preview_shows_where_the_reference_will_be(task: Any, starts: Any) -> No
     body = state.vehicle.body
     ahead = sampled(params.path, 3.21 + np.array(PREVIEW)) - [body.x, body.y, body.z]
     np.testing.assert_allclose(observation[:18].reshape(6, 3), ahead, atol=1e-5)
-    slip = (sampled(params.path, np.array([3.21 + 1e-5])) - sampled(params.path, np.array([3.21 - 1e-5])))[0] / 2e-5
+    slip = (
+        sampled(params.path, np.array([3.21 + 1e-5]))
+        - sampled(params.path, np.array([3.21 - 1e-5]))
+    )[0] / 2e-5
     np.testing.assert_allclose(observation[18:21], slip - [body.vx, body.vy, body.vz], atol=1e-4)
 
 
@@ -94,8 +101,12 @@ def test_reward_success_and_loss(task: Any, starts: Any) -> None:
     x, y, z = sampled(params.path, np.zeros(1))[0]
 
     def beside(error: float, mean_error: float = 0.0) -> Any:
-        body = state.vehicle.body._replace(x=np.float32(x + error), y=np.float32(y), z=np.float32(z))
-        return state._replace(vehicle=state.vehicle._replace(body=body), mean_error=np.float32(mean_error))
+        body = state.vehicle.body._replace(
+            x=np.float32(x + error), y=np.float32(y), z=np.float32(z)
+        )
+        return state._replace(
+            vehicle=state.vehicle._replace(body=body), mean_error=np.float32(mean_error)
+        )
 
     for error, expected in ((0.0, 1.0), (0.1, 0.5), (0.3, 0.1)):
         reward = task.reward(state, np.zeros(4, np.float32), beside(error), None, params)

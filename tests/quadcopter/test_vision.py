@@ -1,4 +1,6 @@
-"""Vision: pictures are what solid geometry says, the pilot flies by them alone, the autopilot does as it is told."""
+"""Vision: pictures are what solid geometry says,
+the pilot flies by them alone, the autopilot does as it is told.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
@@ -19,7 +21,7 @@ from rlbench_suite.envs.quadcopter.sensing import onboard_camera
 from rlbench_suite.envs.quadcopter.sensing.onboard_camera import COLUMNS, PIXEL, ROWS
 from rlbench_suite.envs.quadcopter.tasks import vision
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 AWAY = (0.0, 0.0, -50.0)
 """A place under the floor, where nothing is seen."""
 SKY = int(255 * onboard_camera.SKY)
@@ -30,7 +32,9 @@ def task() -> Any:
     return card("QuadcopterVision-v0").build()
 
 
-def body(x: float = 0.0, y: float = 0.0, z: float = 1.0, turn: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)) -> RigidBody:
+def body(
+    x: float = 0.0, y: float = 0.0, z: float = 1.0, turn: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
+) -> RigidBody:
     return RigidBody(*(np.float32(value) for value in (x, y, z, *turn, *(0.0,) * 6)))
 
 
@@ -42,7 +46,10 @@ def about(axis: int, angle: float) -> tuple[float, ...]:
 
 
 def look(
-    of: RigidBody, ball: tuple[float, ...] = AWAY, radius: float = 0.25, pillars: Any = ((0.0, 99.0),)
+    of: RigidBody,
+    ball: tuple[float, ...] = AWAY,
+    radius: float = 0.25,
+    pillars: Any = ((0.0, 99.0),),
 ) -> np.ndarray:
     return np.asarray(onboard_camera.picture(of, ball, radius, pillars, 0.1))
 
@@ -56,16 +63,22 @@ def blue(image: np.ndarray) -> np.ndarray:
 
 
 def directions() -> np.ndarray:
-    """Unit vectors through the middles of pixels, ``(24, 32, 3)``, body frame; written out from the field of view."""
+    """Unit vectors through the middles of pixels, ``(24, 32, 3)``,
+    body frame; written out from the field of view.
+    """
     rows, columns = np.indices((ROWS, COLUMNS))
     slope = 2 * math.tan(math.radians(45)) / COLUMNS
     ways = np.stack([np.ones(rows.shape), (15.5 - columns) * slope, (11.5 - rows) * slope], -1)
     return ways / np.linalg.norm(ways, axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("place", [(2.0, 0.0, 1.0), (1.2, 0.6, 1.3), (3.0, -1.5, 0.4), (0.9, 0.0, 1.0)])
+@pytest.mark.parametrize(
+    "place", [(2.0, 0.0, 1.0), (1.2, 0.6, 1.3), (3.0, -1.5, 0.4), (0.9, 0.0, 1.0)]
+)
 def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float]) -> None:
-    """A ray meets a sphere of radius r at distance d where it is within asin(r / d) of its middle."""
+    """A ray meets a sphere of radius r at distance d
+    where it is within asin(r / d) of its middle.
+    """
     radius = 0.3
     middle = np.array(place) - (0, 0, 1)
     away = np.linalg.norm(middle)
@@ -81,7 +94,9 @@ def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float
 
 @pytest.mark.parametrize("place", [(1.5, 0.0), (1.0, 0.5), (2.5, -1.0)])
 def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -> None:
-    """A level camera shows it in columns within asin(r / d) of its bearing, above the floor it stands on."""
+    """A level camera shows it in columns within asin(r / d) of its bearing,
+    above the floor it stands on.
+    """
     ways = directions()
     bearing = np.abs(np.arctan2(ways[..., 1], ways[..., 0]) - math.atan2(place[1], place[0]))
     away = math.hypot(*place)
@@ -96,7 +111,9 @@ def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -
 
 
 def test_depths_lie_on_the_surfaces() -> None:
-    """Along each ray as far as it says: on the sphere, on the cylinder, on the floor; nearer points are not."""
+    """Along each ray as far as it says: on the sphere,
+    on the cylinder, on the floor; nearer points are not.
+    """
     of = body(0.3, -0.2, 1.4, about(1, 0.2))
     rays = onboard_camera.rays_of(of)
     here = np.array([0.3, -0.2, 1.4])
@@ -124,7 +141,9 @@ def test_depths_lie_on_the_surfaces() -> None:
 def test_the_nearer_hides_the_farther() -> None:
     ball, pillar = (2.0, 0.0, 1.0), ((1.0, 0.0),)
     alone = red(look(body(), ball))
-    assert (red(look(body(), ball, pillars=pillar)) == (alone & ~blue(look(body(), pillars=pillar)))).all()
+    assert (
+        red(look(body(), ball, pillars=pillar)) == (alone & ~blue(look(body(), pillars=pillar)))
+    ).all()
     before = red(look(body(), (1.0, 0.0, 1.0), pillars=((2.0, 0.0),)))
     np.testing.assert_array_equal(before, red(look(body(), (1.0, 0.0, 1.0))))
     assert not red(look(body(), (-2.0, 0.0, 1.0))).any()  # behind the camera
@@ -132,14 +151,21 @@ def test_the_nearer_hides_the_farther() -> None:
 
 
 def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> None:
-    """Brightness of floor points is light or dark by the parity of their tiles, away from their edges."""
+    """Brightness of floor points is light or dark
+    by the parity of their tiles, away from their edges.
+    """
     of = body(0.35, 0.2, 0.8)
     image, ways = look(of)[..., 0], directions()
     down = ways[..., 2] < 0
     with np.errstate(divide="ignore"):
         ends = np.array([0.35, 0.2, 0.8]) + (0.8 / -ways[..., 2])[..., None] * ways
     x, y = ends[..., 0], ends[..., 1]
-    inside = down & (np.abs(x - np.round(x)) > 0.2) & (np.abs(y - np.round(y)) > 0.2) & (np.hypot(x, y) < 8)
+    inside = (
+        down
+        & (np.abs(x - np.round(x)) > 0.2)
+        & (np.abs(y - np.round(y)) > 0.2)
+        & (np.hypot(x, y) < 8)
+    )
     light = (np.floor(x) + np.floor(y)) % 2 == 0
     assert inside.sum() > 50
     np.testing.assert_array_equal(image[inside] > 255 * onboard_camera.FLOOR, light[inside])
@@ -158,13 +184,13 @@ def test_a_turn_of_the_vehicle_is_the_opposite_turn_of_the_world(axis: int, angl
     first, second = [i for i in range(3) if i != axis]
     sine = -sine if axis == 1 else sine
     moved = middle.copy()
-    moved[first], moved[second] = (
-        cosine * middle[first] - sine * middle[second],
-        sine * middle[first] + cosine * middle[second],
-    )
+    moved[first] = cosine * middle[first] - sine * middle[second]
+    moved[second] = sine * middle[first] + cosine * middle[second]
     high = np.array([0.0, 0.0, 5.0])
     straight = red(look(body(z=5.0), tuple(middle + high)))
-    np.testing.assert_array_equal(red(look(body(z=5.0, turn=about(axis, angle)), tuple(moved + high))), straight)
+    np.testing.assert_array_equal(
+        red(look(body(z=5.0, turn=about(axis, angle)), tuple(moved + high))), straight
+    )
     assert straight.sum() > 10
 
 
@@ -186,12 +212,15 @@ def test_rings_are_as_described_and_pillars_stand_clear(starts: Any) -> None:
 def test_the_autopilot_flies_as_told_whatever_its_heading(task: Any, starts: Any) -> None:
     """Fly 16 vehicles of different mass and heading for two seconds by one command.
 
-    It pulls at the velocity with gain k = 2 x 1.5/s against the rotors' drag c, in a frame that turns at w: the level
-    velocity, as a complex number, settles at k u / (k + c + i w), the climb at k u / (k + c).
+    It pulls at the velocity with gain k = 2 x 1.5/s against the rotors' drag c, in a frame that
+    turns at w: the level velocity, as a complex number, settles at k u / (k + c + i w), the climb
+    at k u / (k + c).
     """
     some = jax.tree.map(lambda leaf: leaf[:16], starts)
     states, headings = some.state, np.asarray(some.state.heading, np.float64)
-    step = jax.jit(jax.vmap(lambda s, p: task.transition(s, np.float32([0.6, -0.4, 0.3, 0.25]), None, p)))
+    step = jax.jit(
+        jax.vmap(lambda s, p: task.transition(s, np.float32([0.6, -0.4, 0.3, 0.25]), None, p))
+    )
     for _ in range(50):
         states = step(states, some.params)
     b = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), states.vehicle.body)
@@ -201,7 +230,8 @@ def test_the_autopilot_flies_as_told_whatever_its_heading(task: Any, starts: Any
     air, rotors = vision.CRAZYFLIE_AIR, np.sum(jax.tree.leaves(states.vehicle.rotors), 0)
     mass = np.asarray(some.params.airframe.inertia.mass, np.float64)
     steady_velocity = 3 * (0.9 - 0.6j) / (3 + air.drag_xy * rotors / mass + 0.5j)
-    # Thrust points where the body did some 2 / 20 s ago, a turn of 0.05 rad: 3 % of what it adds, 0.6 m/s^2 by k.
+    # Thrust points where the body did some 2 / 20 s ago, a turn of 0.05 rad: 3 % of what it adds,
+    # 0.6 m/s^2 by k.
     np.testing.assert_allclose(level, steady_velocity, atol=0.02)
     np.testing.assert_allclose(b.vz, 3 * 0.3 / (3 + air.drag_z * rotors / mass), atol=0.02)
     facing = 2 * (b.qw + 1j * b.qz) ** 2
@@ -232,12 +262,18 @@ def test_progress_is_metres_nearer_and_every_crash_costs_the_same(task: Any, sta
     for place in crashes.values():
         crash = moved(start, place)
         assert task.terminal(crash, None, p)
-        assert float(task.reward(stops[0], action, crash, None, p)) == pytest.approx(1.2 - vision.CRASH, abs=1e-5)
-    assert not task.terminal(moved(start, (p.pillar_x[0] + 0.13, p.pillar_y[0] + 0.13, 1.0)), None, p)
+        assert float(task.reward(stops[0], action, crash, None, p)) == pytest.approx(
+            1.2 - vision.CRASH, abs=1e-5
+        )
+    assert not task.terminal(
+        moved(start, (p.pillar_x[0] + 0.13, p.pillar_y[0] + 0.13, 1.0)), None, p
+    )
 
 
 def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
-    """The same observation, another truth: the same action; a ball on the left: a turn to the left; none: a search."""
+    """The same observation, another truth: the same action;
+    a ball on the left: a turn to the left; none: a search.
+    """
     pilot = reference_player(task)
     memory, key = pilot.initial(start.params), jax.random.key(0)
     p = start.params
@@ -252,21 +288,28 @@ def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
             pillar_x=np.full(4, -50, np.float32),
         )
         level = start.state.vehicle.body._replace(
-            **{name: np.float32(value) for name, value in zip(RigidBody._fields, body(z=1.2), strict=True)}
+            **{
+                name: np.float32(value)
+                for name, value in zip(RigidBody._fields, body(z=1.2), strict=True)
+            }
         )
         state = start.state._replace(vehicle=start.state.vehicle._replace(body=level))
         return task.observation(state, None, params)
 
     left, right, behind = observed(0.4), observed(-0.4), observed(3.0)
     other_params = p._replace(x=-p.x, pillar_y=p.pillar_y + 1)
-    np.testing.assert_array_equal(acts(start.state, left, p), acts(moved(start, (1, 1, 1), 3), left, other_params))
+    np.testing.assert_array_equal(
+        acts(start.state, left, p), acts(moved(start, (1, 1, 1), 3), left, other_params)
+    )
     assert acts(start.state, left, p)[3] == pytest.approx(2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
     assert acts(start.state, right, p)[3] == pytest.approx(-2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
     assert acts(start.state, behind, p)[3] == 1
 
 
 def test_the_reference_needs_its_camera(task: Any) -> None:
-    """With it nine in ten episodes succeed; with the picture blacked out none does: nothing else tells the way."""
+    """With it nine in ten episodes succeed;
+    with the picture blacked out none does: nothing else tells the way.
+    """
     pilot = reference_player(task)
     flights = play(task, pilot, range(32), split="test")
     assert flights.info["success"].mean() >= 0.9
@@ -282,7 +325,9 @@ class Blindfolded(vision.VisionPilot):
     def act(self, memory: Any, view: View, key: jax.Array) -> Any:
         """As the pilot, of a black picture."""
         dark = jax.numpy.zeros_like(view.observation["picture"])
-        return super().act(memory, view._replace(observation=view.observation | {"picture": dark}), key)
+        return super().act(
+            memory, view._replace(observation=view.observation | {"picture": dark}), key
+        )
 
 
 def test_words_and_picture(task: Any, start: Any) -> None:

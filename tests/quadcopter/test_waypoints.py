@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import waypoints
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +40,23 @@ def points(tour: Any) -> np.ndarray:
 
 
 def test_progress_is_metres_nearer_and_a_waypoint_is_worth_one(task: Any, start: Any) -> None:
-    """Along a straight line to the waypoint, rewards sum to the way, whatever the steps; on reaching it, one more."""
+    """Along a straight line to the waypoint, rewards sum to the way,
+    whatever the steps; on reaching it, one more.
+    """
     goal, action = points(start.params)[0], np.zeros(4, np.float32)
     origin = goal + np.array([0.3, -0.4, 1.2])  # 1.3 m away
     stops = [at(start, goal + fraction * (origin - goal)) for fraction in (1.0, 0.7, 0.65, 0.2)]
     total = sum(float(task.reward(a, action, b, None, start.params)) for a, b in pairwise(stops))
     assert total == pytest.approx(0.8 * 1.3, abs=1e-5)
     there = at(start, goal + 0.1 * (origin - goal), reached=1)
-    assert float(task.reward(stops[-1], action, there, None, start.params)) == pytest.approx(1 + 0.1 * 1.3, abs=1e-5)
+    assert float(task.reward(stops[-1], action, there, None, start.params)) == pytest.approx(
+        1 + 0.1 * 1.3, abs=1e-5
+    )
 
 
-def test_every_crash_of_a_leg_costs_the_same_and_more_than_coming_nearer_brought(task: Any, start: Any) -> None:
+def test_every_crash_of_a_leg_costs_the_same_and_more_than_coming_nearer_brought(
+    task: Any, start: Any
+) -> None:
     goal, action = points(start.params)[0], np.zeros(4, np.float32)
     distant = at(start, goal + np.array([3.0, 0, 0]))
     spun = distant.vehicle.body._replace(wx=np.float32(50), x=np.float32(goal[0] + 0.3))
@@ -58,23 +64,30 @@ def test_every_crash_of_a_leg_costs_the_same_and_more_than_coming_nearer_brought
     lost = at(start, goal + np.array([6.1, 0, 0]))
     for crash in (spinning, lost):
         assert task.terminal(crash, None, start.params)
-        assert float(task.reward(distant, action, crash, None, start.params)) == pytest.approx(3.0 - 6.0, abs=1e-5)
+        assert float(task.reward(distant, action, crash, None, start.params)) == pytest.approx(
+            3.0 - 6.0, abs=1e-5
+        )
     longest = 2 * np.sqrt(sum(side**2 for side in waypoints.BOX))
     assert longest + waypoints.REACHED < waypoints.LOST
 
 
 def test_the_return_of_a_flight_is_the_sum_of_its_legs(task: Any) -> None:
-    """Telescoping: start to first waypoint, between balls of 0.2 m around waypoints, and the last unfinished leg."""
+    """Telescoping: start to first waypoint,
+    between balls of 0.2 m around waypoints, and the last unfinished leg.
+    """
     flights = play(task, reference_player(task), range(32), split="test")
     seeds = np.stack([seed_key(s) for s in range(32)])
     starts = jax.device_get(jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)[0]))(seeds))
     for i, reached in enumerate(flights.info["reached"]):
         tour = points(jax.tree.map(lambda leaf, i=i: leaf[i], starts.params))
         body = starts.state.vehicle.body
-        stations = np.vstack([[body.x[i], body.y[i], body.z[i]], tour[np.arange(reached + 1) % waypoints.COUNT]])
+        stations = np.vstack(
+            [[body.x[i], body.y[i], body.z[i]], tour[np.arange(reached + 1) % waypoints.COUNT]]
+        )
         legs = np.linalg.norm(np.diff(stations, axis=0), axis=1).sum()
         expected = legs - flights.info["distance"][i] + reached
-        # Each waypoint is reached somewhere in its ball: the next leg is longer or shorter by up to twice its radius.
+        # Each waypoint is reached somewhere in its ball: the next leg is longer or shorter by up to
+        # twice its radius.
         assert abs(flights.total[i] - expected) <= 2 * waypoints.REACHED * (reached + 1)
 
 

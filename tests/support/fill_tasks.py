@@ -1,4 +1,6 @@
-"""Batches of instances and grids, and plans played out, for the tests of puzzles that are filled in."""
+"""Batches of instances and grids, and plans played out,
+for the tests of puzzles that are filled in.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,18 @@ def solution_of(puzzle: Any, instance: Any) -> np.ndarray:
 
 
 def grids_of(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.ndarray]:
-    """For each instance a full grid with its givens: the solution, one with a few cells changed, or a random one."""
+    """For each instance a full grid with its givens:
+    the solution, one with a few cells changed, or a random one.
+    """
     rng = np.random.default_rng(seed)
     grids = []
     for number, instance in enumerate(instances):
         grid = solution_of(puzzle, instance)
         changed = (0.0, 0.05, 0.1, 0.5)[number % 4]
         change = (rng.random(grid.size) < changed) & (instance.givens == 0)
-        grids.append(np.where(change, rng.integers(1, puzzle.fillable + 1, grid.size), grid).astype(np.int8))
+        grids.append(
+            np.where(change, rng.integers(1, puzzle.fillable + 1, grid.size), grid).astype(np.int8)
+        )
     return grids
 
 
@@ -46,17 +52,23 @@ def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[
     rng = np.random.default_rng(seed + 1)
     grids = grids_of(puzzle, instances, seed)
     return [
-        np.where((rng.random(grid.size) < rng.random()) | (instance.givens > 0), grid, 0).astype(np.int8)
+        np.where((rng.random(grid.size) < rng.random()) | (instance.givens > 0), grid, 0).astype(
+            np.int8
+        )
         for grid, instance in zip(grids, instances, strict=True)
     ]
 
 
-def solved_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]) -> list[bool]:
+def solved_by_task(
+    task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]
+) -> list[bool]:
     """Return whether the compiled task takes full grids for solved."""
     return jax.jit(jax.vmap(task.solved))(np.stack(grids), stacked(instances)).tolist()
 
 
-def masks_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]) -> np.ndarray:
+def masks_by_task(
+    task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]
+) -> np.ndarray:
     """Legal (cell, symbol) pairs, bool ``(count, cells, fillable)``."""
     batch = Params(stacked(instances), np.zeros((len(grids), 1), np.int16))
     cells = np.stack(grids)
@@ -65,8 +77,12 @@ def masks_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.n
     return np.asarray(masks).reshape(len(grids), task.cells, task.puzzle.fillable)
 
 
-def plans_played(task: FillTask, instances: Sequence[Any]) -> tuple[list[float], list[bool], list[bool]]:
-    """Plans played by the compiled task: returns, whether all actions were legal, whether they end in success."""
+def plans_played(
+    task: FillTask, instances: Sequence[Any]
+) -> tuple[list[float], list[bool], list[bool]]:
+    """Plans played by the compiled task: returns,
+    whether all actions were legal, whether they end in success.
+    """
     plans = [list(task.puzzle.plan(instance)) for instance in instances]
     longest = max(map(len, plans))
     padded = np.array([plan + [-1] * (longest - len(plan)) for plan in plans], np.int32)
@@ -75,7 +91,9 @@ def plans_played(task: FillTask, instances: Sequence[Any]) -> tuple[list[float],
     def play(instance: Any, plan: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         params = Params(instance, plan)
 
-        def step(state: GridState, action: jax.Array) -> tuple[GridState, tuple[jax.Array, jax.Array]]:
+        def step(
+            state: GridState, action: jax.Array
+        ) -> tuple[GridState, tuple[jax.Array, jax.Array]]:
             legal = task.action_mask(state, params)[action] & ~task.terminal(state, key, params)
             after = task.transition(state, action, key, params)
             reward = task.reward(state, action, after, key, params)
@@ -84,7 +102,11 @@ def plans_played(task: FillTask, instances: Sequence[Any]) -> tuple[list[float],
             return state, (jnp.where(live, reward, 0), legal | ~live)
 
         last, (rewards, legal) = jax.lax.scan(step, task.initial(key, params), plan)
-        return rewards.sum(), legal.all(), task.info(last, params)["success"] & task.terminal(last, key, params)
+        return (
+            rewards.sum(),
+            legal.all(),
+            task.info(last, params)["success"] & task.terminal(last, key, params),
+        )
 
     total, legal, success = jax.jit(jax.vmap(play))(stacked(instances), padded)
     return np.asarray(total).tolist(), np.asarray(legal).tolist(), np.asarray(success).tolist()

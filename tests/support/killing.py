@@ -27,7 +27,10 @@ def die_at_call(function: Callable[..., Any], number: int) -> Callable[..., Any]
 
 
 def killed(work: Callable[[], object]) -> None:
-    """Run work in a copy of this process, which must kill itself. The work must not compute with JAX."""
+    """Run work in a copy of this process, which must kill itself.
+
+    The work must not compute with JAX.
+    """
     if not hasattr(os, "fork"):
         pytest.skip("this system has no fork")
     child = os.fork()

@@ -15,7 +15,9 @@ def make_run(
     costs: Mapping[str, float] = {},  # it is only read
     **changed: Any,
 ) -> Path:
-    """Write a run whose cells have these scores by agent, task and seed. ``changed`` replaces parts of the manifest.
+    """Write a run whose cells have these scores by agent, task and seed.
+
+    ``changed`` replaces parts of the manifest.
 
     Episodes cost 0.25 on average, or what ``costs`` says of the agent.
     """
@@ -23,9 +25,16 @@ def make_run(
     anchor = {"low": 0.0, "high": 1.0, "episodes": 1000}
     defaults = {
         "budget": "smoke",
-        "seeds": max(len(values) for task_scores in scores.values() for values in task_scores.values()),
-        "references": {task: {"random": {"mean": 0.0} | anchor, "reference": {"mean": 2.0} | anchor} for task in tasks},
-        "hyperparameters": {agent: {task: {} for task in task_scores} for agent, task_scores in scores.items()},
+        "seeds": max(
+            len(values) for task_scores in scores.values() for values in task_scores.values()
+        ),
+        "references": {
+            task: {"random": {"mean": 0.0} | anchor, "reference": {"mean": 2.0} | anchor}
+            for task in tasks
+        },
+        "hyperparameters": {
+            agent: {task: {} for task in task_scores} for agent, task_scores in scores.items()
+        },
         "not_applicable": {},
     }
     path.mkdir(parents=True)
@@ -36,22 +45,30 @@ def make_run(
                 folder = path / "cells" / agent / task.split("/")[1] / str(seed)
                 folder.mkdir(parents=True)
                 result = CellResult(
-                    agent=agent, task=task, seed=seed, episodes=50, mean_return=2 * score, score=score,
-                    success_rate=0.5, mean_length=10.0, mean_cost=costs.get(agent, 0.25), mean_returns=[2 * score],
-                    training_steps=1000, train_seconds=1.0, compile_seconds=1.0, evaluate_seconds=1.0,
-                    wall_seconds=3.0, device="cpu",
+                    agent=agent, task=task, seed=seed, episodes=50, mean_return=2 * score,
+                    score=score, success_rate=0.5, mean_length=10.0,
+                    mean_cost=costs.get(agent, 0.25), mean_returns=[2 * score], training_steps=1000,
+                    train_seconds=1.0, compile_seconds=1.0, evaluate_seconds=1.0, wall_seconds=3.0,
+                    device="cpu",
                 )  # fmt: skip
                 (folder / "result.json").write_text(result.model_dump_json())
     return path
 
 
 def sitting(arguments: Sequence[str] = (), **machine: Any) -> dict[str, Any]:
-    """Return a launch of the program as a manifest has it. ``machine`` replaces parts of the machine."""
+    """Return a launch of the program as a manifest has it.
+
+    ``machine`` replaces parts of the machine.
+    """
     plain = {
-        "python": "3.11", "packages": {}, "platform": "", "cpu": "", "cores": 1, "instruction_set": "", "settings": {},
-        "git_revision": None,
+        "python": "3.11", "packages": {}, "platform": "", "cpu": "", "cores": 1,
+        "instruction_set": "", "settings": {}, "git_revision": None,
     }  # fmt: skip
-    return {"arguments": list(arguments), "machine": plain | machine, "started": "2026-01-01T00:00:00Z"}
+    return {
+        "arguments": list(arguments),
+        "machine": plain | machine,
+        "started": "2026-01-01T00:00:00Z",
+    }
 
 
 def fail_cell(path: Path, agent: str, task: str, seed: int) -> None:

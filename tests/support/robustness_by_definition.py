@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rlbench_suite.envs.shared.temporal_logic.formula import Always, And, Eventually, Formula, In, Not, Or, Until
+from rlbench_suite.envs.shared.temporal_logic.formula import (
+    Always,
+    And,
+    Eventually,
+    Formula,
+    In,
+    Not,
+    Or,
+    Until,
+)
 from rlbench_suite.envs.shared.temporal_logic.monitor import NEVER
 
 Trace = dict[str, list[float]]
@@ -31,7 +40,10 @@ def robustness(formula: Formula, trace: Trace, t: int = 0) -> float:  # noqa: PL
             return max(robustness(operand, trace, s) for s in range(t, last + 1))
         case Until(first, second):
             return max(
-                min(robustness(second, trace, s), *(robustness(first, trace, r) for r in range(t, s + 1)))
+                min(
+                    robustness(second, trace, s),
+                    *(robustness(first, trace, r) for r in range(t, s + 1)),
+                )
                 for s in range(t, end + 1)
             )
     raise TypeError(formula)

@@ -19,8 +19,8 @@ class Clock(NamedTuple):
 
 def card(horizon: int, **more: Any) -> TaskCard:
     return TaskCard(
-        id="rlsuite/Toy-v0", family="toy", summary="A toy.", source="by hand", entry_point="toy_tasks:Toy",
-        reference="toy_tasks:Toy", horizon=horizon, **more,
+        id="rlsuite/Toy-v0", family="toy", summary="A toy.", source="by hand",
+        entry_point="toy_tasks:Toy", reference="toy_tasks:Toy", horizon=horizon, **more,
     )  # fmt: skip
 
 
@@ -86,7 +86,9 @@ class Pole(NamedTuple):
 
 
 class CartPole(Toy):
-    """Barto, Sutton & Anderson 1983 with the constants of Gymnasium's CartPole-v1: 500 steps, each of which pays 1."""
+    """Barto, Sutton & Anderson 1983 with the constants of Gymnasium's CartPole-v1:
+    500 steps, each of which pays 1.
+    """
 
     def __init__(self) -> None:
         super().__init__(horizon=500)
@@ -143,7 +145,10 @@ class Weather(Toy):
 
 
 class Chain(Toy):
-    """Five places in a row; the right end pays one and ends it. The best return is one in four steps."""
+    """Five places in a row; the right end pays one and ends it.
+
+    The best return is one in four steps.
+    """
 
     def __init__(self) -> None:
         super().__init__(horizon=20)
@@ -217,7 +222,10 @@ class Cued(NamedTuple):
 
 
 class Cue(Toy):
-    """A cue, one of two, is shown at first and asked for ``delay`` steps later. Without a memory half is chance."""
+    """A cue, one of two, is shown at first and asked for ``delay`` steps later.
+
+    Without a memory half is chance.
+    """
 
     def __init__(self, delay: int = 5, partially_observed: bool = True) -> None:
         super().__init__(horizon=delay + 3, partially_observed=partially_observed)
@@ -231,7 +239,9 @@ class Cue(Toy):
         return state._replace(place=state.place + 1)
 
     def observation(self, state, key, params):
-        return self.stack(jnp.where(state.place == 0, 2.0 * state.cue - 1, 0.0), state.place == self.delay)
+        return self.stack(
+            jnp.where(state.place == 0, 2.0 * state.cue - 1, 0.0), state.place == self.delay
+        )
 
     def reward(self, state, action, next_state, key, params):
         return ((state.place == self.delay) & (action == state.cue)).astype(jnp.float32)
@@ -246,8 +256,9 @@ class Spots(NamedTuple):
 
 
 class Picture(Toy):
-    """In which quarter is the spot of the colour that is asked for? Both spots, red and blue, are always there, so that
-    the mean of the pixels is always the same: by it one answer in four is right.
+    """In which quarter is the spot of the colour that is asked for? Both spots, red and blue, are
+    always there, so that the mean of the pixels is always the same: by it one answer in four is
+    right.
     """
 
     side = 14
@@ -255,15 +266,21 @@ class Picture(Toy):
     def __init__(self) -> None:
         super().__init__(horizon=4)
         picture = spaces.Box(0, 255, (self.side, self.side, 3), np.uint8)
-        self.observation_space = spaces.Dict({"asked": self.box(0.0, 1.0, (1,)), "picture": picture})
+        self.observation_space = spaces.Dict(
+            {"asked": self.box(0.0, 1.0, (1,)), "picture": picture}
+        )
         self.action_space = spaces.Discrete(4)
 
     def initial(self, key, params):
         u = self.uniform(key, 5)
-        # Upper left corners of spots three pixels wide, none across the middle: rows, then columns, of red and blue.
+        # Upper left corners of spots three pixels wide, none across the middle: rows, then columns,
+        # of red and blue.
         half = self.side // 2
         places = [(jnp.floor(10 * value)).astype(jnp.int32) for value in u[:4]]
-        return Spots((u[4] < 0.5).astype(jnp.int32), jnp.stack([place + (place > half - 3) * 2 for place in places]))
+        return Spots(
+            (u[4] < 0.5).astype(jnp.int32),
+            jnp.stack([place + (place > half - 3) * 2 for place in places]),
+        )
 
     def transition(self, state, action, key, params):
         return self.initial(key, params)

@@ -18,7 +18,11 @@ MAX_ENTRIES = 100
 def flat(observation: Any) -> bytes:
     if isinstance(observation, dict):
         return b"".join(flat(observation[name]) for name in sorted(observation))
-    return observation.encode() if isinstance(observation, str) else np.ascontiguousarray(observation).tobytes()
+    return (
+        observation.encode()
+        if isinstance(observation, str)
+        else np.ascontiguousarray(observation).tobytes()
+    )
 
 
 def random_actions(space: gymnasium.Space, seed: int, count: int) -> list[Any]:
@@ -33,7 +37,11 @@ def digest(env: gymnasium.Env, seed: int, steps: int) -> str:
     sha.update(flat(observation) + repr(sorted(info)).encode())
     for action in random_actions(env.action_space, seed, steps):
         observation, reward, terminated, truncated, info = env.step(action)
-        scalars = {name: value for name, value in info.items() if isinstance(value, (bool, int, float, str))}
+        scalars = {
+            name: value
+            for name, value in info.items()
+            if isinstance(value, (bool, int, float, str))
+        }
         sha.update(flat(observation) + np.asarray(reward).tobytes())
         sha.update(repr((terminated, truncated, sorted(scalars.items()))).encode())
         if terminated or truncated:
@@ -43,12 +51,16 @@ def digest(env: gymnasium.Env, seed: int, steps: int) -> str:
 
 
 def trajectory(make: Callable[[str], gymnasium.Env[Any, Any]]) -> dict[str, Any]:
-    """Play both splits with seeded random actions; return the reward of each episode and the last observation."""
+    """Play both splits with seeded random actions;
+    return the reward of each episode and the last observation.
+    """
     results: dict[str, Any] = {}
     for split in ("train", "test"):
         env: Any = make(split)
         observation, _ = env.reset(seed=2026)
-        returns = [np.zeros(env.unwrapped.reward_space.shape if env.unwrapped.card.objectives else ())]
+        returns = [
+            np.zeros(env.unwrapped.reward_space.shape if env.unwrapped.card.objectives else ())
+        ]
         for action in random_actions(env.action_space, 2026, STEPS):
             observation, reward, terminated, truncated, _ = env.step(action)
             returns[-1] = returns[-1] + reward

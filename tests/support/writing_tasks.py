@@ -1,4 +1,6 @@
-"""Batches of instances, and tokens played out, for the tests of puzzles that are written token by token."""
+"""Batches of instances, and tokens played out,
+for the tests of puzzles that are written token by token.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,12 @@ from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.shared.writing import WritingState, WritingTask
 
 
-def write_tokens(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
-    """Tokens written until the episode is over or they end: returns, successes, and whether the episodes are over."""
+def write_tokens(
+    task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]
+) -> tuple[Any, Any, Any]:
+    """Tokens written until the episode is over or they end:
+    returns, successes, and whether the episodes are over.
+    """
     longest = max(map(len, tokens))
     padded = np.array([[*some, *[-1] * (longest - len(some))] for some in tokens], np.int32)
     key = jax.random.key(0)
@@ -45,7 +51,9 @@ def seen_after(task: WritingTask, instances: Sequence[Any], written: Sequence[in
     return np.asarray(jax.jit(jax.vmap(see))(stacked(instances), np.array(written, np.int32)))
 
 
-def check_rewards(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]], seed: int) -> None:
+def check_rewards(
+    task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]], seed: int
+) -> None:
     """Right tokens earn 2 and succeed; a wrong one ends the episode with what was earned."""
     total, success, over = write_tokens(task, instances, tokens)
     assert success.all()

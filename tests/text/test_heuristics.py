@@ -1,4 +1,6 @@
-"""Heuristic players beside the references: their measured scores, and each rule against enumeration or plain Python."""
+"""Heuristic players beside the references: their measured scores,
+and each rule against enumeration or plain Python.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ pytestmark = pytest.mark.of_variants
 
 CARDS = [each for each in cards().values() if "heuristic" in each.yardsticks]
 CLOSE = {("Recommend-v0", "easy"), ("TextNav-v0", None)}
-"""Tiers in which the rule is nearly best: four questions cost 0.08 together, and a small house costs few steps."""
+"""Tiers in which the rule is nearly best:
+four questions cost 0.08 together, and a small house costs few steps.
+"""
 
 NO_BETTER = {("Chess-v0", "hard")}
 """Tiers that the rule loses nearly always, as random play does."""
@@ -46,7 +50,9 @@ NO_BETTER = {("Chess-v0", "hard")}
 
 def play_heuristic(task: Any, episodes: int) -> Record:
     """Return test episodes of the heuristic player of a task."""
-    return play(task, player_for(task, task.card.yardsticks["heuristic"]), range(episodes), split="test")
+    return play(
+        task, player_for(task, task.card.yardsticks["heuristic"]), range(episodes), split="test"
+    )
 
 
 def contexts(task: Any, number: int) -> Any:
@@ -56,7 +62,9 @@ def contexts(task: Any, number: int) -> Any:
 
 
 def agrees(measured: Score, exact: float) -> bool:
-    """Return whether a measured mean lies within twice its interval's half-width of the exact one."""
+    """Return whether a measured mean lies within twice
+    its interval's half-width of the exact one.
+    """
     return abs(measured.mean - exact) <= measured.high - measured.low
 
 
@@ -78,7 +86,10 @@ def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
     record = play_heuristic(task, 256)
     measured = task.card.scores(None)["heuristic"]
     returns = np.asarray(record.total, float)
-    assert abs(returns.mean() - measured.mean) <= 4 * returns.std() * (1 / 256 + 1 / measured.episodes) ** 0.5
+    assert (
+        abs(returns.mean() - measured.mean)
+        <= 4 * returns.std() * (1 / 256 + 1 / measured.episodes) ** 0.5
+    )
     # An illegal action is a step more, and changes nothing else.
     legal = {"GuessMyCity-v0": ("turns", 0), "Recommend-v0": ("known", 1)}
     if name in legal:
@@ -117,22 +128,28 @@ def test_questions_in_order_need_as_many_turns_as_on_paper(name: str) -> None:
 
 
 def test_all_symptoms_are_worth_what_bayes_says() -> None:
-    """The chance of the likeliest disease, over all answers to the symptoms, of tables that are drawn."""
+    """The chance of the likeliest disease,
+    over all answers to the symptoms, of tables that are drawn.
+    """
     task: Any = card("Diagnosis-v0").build()
     symptoms = task.diseases - 1
     params = contexts(task, 2000)
-    chance = PERCENT[0][np.asarray(params.levels)[..., :symptoms]] / 100  # (tables, diseases, symptoms)
+    # (tables, diseases, symptoms)
+    chance = PERCENT[0][np.asarray(params.levels)[..., :symptoms]] / 100
     prior = np.asarray(params.weights) / np.asarray(params.weights).sum(1, keepdims=True)
     best_chance = sum(
         (prior * np.where(answers, chance, 1 - chance).prod(2)).max(1)
         for answers in itertools.product((False, True), repeat=symptoms)
     )
-    assert agrees(task.card.scores(None)["heuristic"], float(best_chance.mean() - symptoms * COST[0] / 100))
+    assert agrees(
+        task.card.scores(None)["heuristic"], float(best_chance.mean() - symptoms * COST[0] / 100)
+    )
 
 
 def test_who_asks_everything_recommends_the_best_item() -> None:
     assert all(
-        card("Recommend-v0").scores(tier)["heuristic"].success == 1 for tier in card("Recommend-v0").difficulties
+        card("Recommend-v0").scores(tier)["heuristic"].success == 1
+        for tier in card("Recommend-v0").difficulties
     )
 
 
@@ -152,7 +169,9 @@ def test_first_pages_tell_as_often_as_they_show_the_latest_report() -> None:
     task: Any = card("Search-v0").build(difficulty="easy")
     params = contexts(task, 4000)
     facts = len(RELATIONS) * params.start + params.path[:, 0]
-    about, report = jax.jit(jax.vmap(lambda seed, fact: list_documents(seed, fact, task.boost)))(params.seed, facts)
+    about, report = jax.jit(jax.vmap(lambda seed, fact: list_documents(seed, fact, task.boost)))(
+        params.seed, facts
+    )
     latest = ((about == facts[:, None]) & (report == 0))[:, :PER_PAGE].any(1).mean()
     measured = task.card.scores("easy")["heuristic"]
     width = measured.high - measured.low
@@ -160,7 +179,9 @@ def test_first_pages_tell_as_often_as_they_show_the_latest_report() -> None:
 
 
 def test_who_confines_the_king_mates_at_once_where_that_can_be_and_gives_nothing_away() -> None:
-    """Mates in one are those of the tables; with a queen there is always a move without stalemate or loss."""
+    """Mates in one are those of the tables;
+    with a queen there is always a move without stalemate or loss.
+    """
     record = play_heuristic(card("Endgame-v0").build(), 256)
     at_once = record.info["shortest"] == 1
     assert at_once.any()
@@ -170,7 +191,13 @@ def test_who_confines_the_king_mates_at_once_where_that_can_be_and_gives_nothing
 
 def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors() -> None:
     """By python-chess; a capture in passing ends on an empty square and counts nothing."""
-    worth = {chess.PAWN: 100, chess.KNIGHT: 320, chess.BISHOP: 330, chess.ROOK: 500, chess.QUEEN: 900}
+    worth = {
+        chess.PAWN: 100,
+        chess.KNIGHT: 320,
+        chess.BISHOP: 330,
+        chess.ROOK: 500,
+        chess.QUEEN: 900,
+    }
     env: Any = gymnasium.make("rlsuite/Chess-v0", difficulty="easy").unwrapped
     player = player_for(env.task, env.task.card.yardsticks["heuristic"])
 
@@ -186,7 +213,10 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
             position = env.episode.state.position
             black = bool(env.params.black)
             board = chess.Board(fen(position, black, 1))
-            worths = {move.uci(): worth.get(board.piece_type_at(move.to_square), 0) for move in board.legal_moves}
+            worths = {
+                move.uci(): worth.get(board.piece_type_at(move.to_square), 0)
+                for move in board.legal_moves
+            }
             best = {name for name, gain in worths.items() if gain == max(worths.values())}
             moves = np.asarray(act(observation, info["action_mask"], keys))
             played_moves = {move_name(int(move), position, black) for move in moves}
@@ -199,24 +229,37 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
 
 
 def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> None:
-    """It plays without the world, creatures and rules; what it takes for its view is what the words show."""
+    """It plays without the world, creatures and rules;
+    what it takes for its view is what the words show.
+    """
     env: Any = gymnasium.make("rlsuite/Survival-v0", split="test").unwrapped
     task = env.task
     player = player_for(task, task.card.yardsticks["heuristic"])
-    act: Any = jax.jit(lambda observation, state, key: player.act((), View(observation, None, state, None), key)[0])
+    act: Any = jax.jit(
+        lambda observation, state, key: player.act((), View(observation, None, state, None), key)[0]
+    )
     visible_fields = ("facing", "food", "drink", "energy", "items", "tools", "unlocked")
     observation, _ = env.reset(seed=0)
     for step in range(300):
         state = env.episode.state
         visible_state = State(
-            **{name: getattr(state, name) if name in visible_fields else None for name in State._fields}
+            **{
+                name: getattr(state, name) if name in visible_fields else None
+                for name in State._fields
+            }
         )
         action = int(act(observation, visible_state, jax.random.key(step)))
         materials, looks = task._view(env.episode.state, env.params)
         if step % 20 == 0:
-            cells = np.asarray(in_sight(jnp.asarray(observation)))[:, 13:20, None] >> np.arange(12, 21) & 1 == 1
+            cells = (
+                np.asarray(in_sight(jnp.asarray(observation)))[:, 13:20, None] >> np.arange(12, 21)
+                & 1
+                == 1
+            )
             for kind, there in enumerate(cells):
-                np.testing.assert_array_equal(there, materials == kind if kind < 13 else looks == kind - 13)
+                np.testing.assert_array_equal(
+                    there, materials == kind if kind < 13 else looks == kind - 13
+                )
         if action == SLEEP:
             assert env.episode.state.energy <= 3
         if action == DO:  # a material or a creature, and no empty ground
@@ -226,11 +269,21 @@ def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> 
         if over:
             break
     reached = {name for i, name in enumerate(ACHIEVEMENTS) if info["unlocked"] >> i & 1}
-    assert reached >= {"drink", "collect wood", "place table", "make wood pickaxe", "collect stone", "make stone sword"}
+    assert reached >= {
+        "drink",
+        "collect wood",
+        "place table",
+        "make wood pickaxe",
+        "collect stone",
+        "make stone sword",
+    }
 
 
 def test_who_never_refuses_is_right_in_small_offices_unless_one_must_refuse() -> None:
-    """Their templates call no API twice. One instance in eight of the templates that know obstacles has one."""
+    """Their templates call no API twice.
+
+    One instance in eight of the templates that know obstacles has one.
+    """
     scores = card("OfficeApps-v0").scores
     assert agrees(scores("easy")["heuristic"], 1 - 3 / 8 / 8)
     assert agrees(scores("medium")["heuristic"], 1 - 1 / 8)
@@ -244,7 +297,9 @@ def test_who_repeats_nothing_is_right_in_large_offices_where_a_plan_neither_refu
     difficulty: str,
 ) -> None:
     task: Any = card("OfficeAppsLarge-v0").build(difficulty=difficulty)
-    env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", split="test", difficulty=difficulty).unwrapped
+    env: Any = gymnasium.make(
+        "rlsuite/OfficeAppsLarge-v0", split="test", difficulty=difficulty
+    ).unwrapped
     straight = []
     for seed in range(64):
         env.reset(seed=seed)
@@ -259,7 +314,9 @@ ONE_TABLE = {
     "medium": ("For each year, what is the total",),
     "hard": ("never occur",),
 }
-"""The question of the test split, of each difficulty, for which one table and one condition are enough."""
+"""The question of the test split, of each difficulty,
+for which one table and one condition are enough.
+"""
 
 
 @pytest.mark.parametrize("difficulty", ONE_TABLE)
@@ -279,12 +336,16 @@ def guesses(k: int) -> list[Callable[[list[int]], list[int]]]:
     """Return the programs that first come to mind, in plain Python."""
     some = (lambda x: True, lambda x: x < k, lambda x: x > k)
     each = (
-        lambda x: x, lambda x: x + k, lambda x: x - k, lambda x: k - x, lambda x: x * k, lambda x: x // k,
-        lambda x: x % k,
+        lambda x: x, lambda x: x + k, lambda x: x - k, lambda x: k - x, lambda x: x * k,
+        lambda x: x // k, lambda x: x % k,
     )  # fmt: skip
     return [
         *(lambda xs, a=a, f=f: [f(x) for x in xs if a(x)] for a in some for f in each),
-        *(lambda xs, a=a, f=f: [sum(f(x) for x in xs if a(x))] for a in some for f in (lambda x: 1, lambda x: x)),
+        *(
+            lambda xs, a=a, f=f: [sum(f(x) for x in xs if a(x))]
+            for a in some
+            for f in (lambda x: 1, lambda x: x)
+        ),
         *(lambda xs, a=a: [x for x in xs[::-1] if a(x)] for a in some),
     ]
 
@@ -297,7 +358,9 @@ def guesses(k: int) -> list[Callable[[list[int]], list[int]]]:
         ("hard", {"the numbers less than K, from the last to the first"}),
     ],
 )
-def test_the_first_program_that_fits_is_that_of_plain_python(difficulty: str, guessable: set[str]) -> None:
+def test_the_first_program_that_fits_is_that_of_plain_python(
+    difficulty: str, guessable: set[str]
+) -> None:
     task: Any = card("Interpreter-v0").build(difficulty=difficulty)
     player = player_for(task, task.card.yardsticks["heuristic"])
     params, key = contexts(task, 96), jax.random.key(0)
@@ -310,11 +373,15 @@ def test_the_first_program_that_fits_is_that_of_plain_python(difficulty: str, gu
     outputs, counts = jax.jit(jax.vmap(task.target_outputs))(params)
     right = []
     for number in range(96):
-        context, output, count = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at]), (params, outputs, counts))
+        context, output, count = jax.tree.map(
+            lambda leaf, at=number: np.asarray(leaf[at]), (params, outputs, counts)
+        )
         lists = [context.inputs[case, : context.lengths[case]].tolist() for case in range(CASES)]
         targets = [output[case, : count[case]].tolist() for case in range(CASES)]
         fits = [[guess(values) for values in lists] for guess in guesses(int(context.constant))]
-        first = next((results for results in fits if results[:EXAMPLES] == targets[:EXAMPLES]), None)
+        first = next(
+            (results for results in fits if results[:EXAMPLES] == targets[:EXAMPLES]), None
+        )
         right.append(first == targets)
         assert not right[-1] or SPECIFICATIONS[int(context.function)].words in guessable
     np.testing.assert_array_equal(jax.jit(jax.vmap(answered))(params), right)

@@ -1,6 +1,8 @@
-"""The office a second time, in plain Python: its APIs from their documentation, its judge from the specifications.
+"""The office a second time, in plain Python:
+its APIs from their documentation, its judge from the specifications.
 
-Nothing here is taken from the task's own functions: rows become dicts and tuples, sets become Python sets.
+Nothing here is taken from the task's own functions: rows become dicts and tuples, sets become
+Python sets.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ class Office:
         w = world
         return cls(
             {
-                i + 1: {"name": int(w.name[i]), "city": int(w.city[i]), "relation": int(w.relation[i]),
-                        "phone": int(w.phone[i])}
+                i + 1: {"name": int(w.name[i]), "city": int(w.city[i]),
+                        "relation": int(w.relation[i]), "phone": int(w.phone[i])}
                 for i in range(12) if w.name[i]
             },
             {
@@ -39,12 +41,13 @@ class Office:
                 for i in range(10) if w.title[i]
             },
             {
-                i + 1: [int(w.request_contact[i]), int(w.request_amount[i]), int(w.request_direction[i]),
-                        int(w.request_status[i])]
+                i + 1: [int(w.request_contact[i]), int(w.request_amount[i]),
+                        int(w.request_direction[i]), int(w.request_status[i])]
                 for i in range(10) if w.request_contact[i]
             },
             [
-                (int(w.transfer_contact[i]), int(w.transfer_amount[i]), int(w.transfer_direction[i]))
+                (int(w.transfer_contact[i]), int(w.transfer_amount[i]),
+                 int(w.transfer_direction[i]))
                 for i in range(10) if w.transfer_contact[i]
             ],
             int(w.balance),
@@ -54,7 +57,14 @@ class Office:
     def sheet(self) -> Any:
         """A value to compare: the order of requests and transfers does not count."""
         requests = Counter(map(tuple, self.requests.values()))
-        return self.contacts, self.events, requests, Counter(self.transfers), self.balance, self.savings
+        return (
+            self.contacts,
+            self.events,
+            requests,
+            Counter(self.transfers),
+            self.balance,
+            self.savings,
+        )
 
     def copy(self) -> Office:
         return copy.deepcopy(self)
@@ -66,11 +76,13 @@ class Office:
         """Its six times."""
         return set(range(6 * day - 5, 6 * day + 1))
 
-    # -- the calls that change something; each gives the name of its error, or None ----------------------------------
+    # -- the calls that change something; each gives the name of its error, or None ----------------
 
     def call(self, name: str, /, **a: int) -> str | None:
         app, verb = name.split(".")
-        needs_contact = "contact" in a and app in ("contacts", "payments") and verb != "list_transfers"
+        needs_contact = (
+            "contact" in a and app in ("contacts", "payments") and verb != "list_transfers"
+        )
         if needs_contact and a["contact"] not in self.contacts:
             return "not_found"
         if "event" in a and a["event"] not in self.events:
@@ -78,7 +90,9 @@ class Office:
         if "request" in a and verb != "request":
             if a["request"] not in self.requests:
                 return "not_found"
-            if self.requests[a["request"]][2] != (OUTGOING if verb == "withdraw_request" else INCOMING):
+            if self.requests[a["request"]][2] != (
+                OUTGOING if verb == "withdraw_request" else INCOMING
+            ):
                 return "wrong_direction"
             if self.requests[a["request"]][3] != OPEN:
                 return "not_open"
@@ -170,20 +184,23 @@ class Office:
         return None
 
 
-# -- the judge -------------------------------------------------------------------------------------------------------
+# -- the judge -------------------------------------------------------------------------------------
 
 
 @dataclass
 class Verdict:
-    """Demands of an instruction on an office: a reason to refuse, or the offices to end in and a number to answer."""
+    """Demands of an instruction on an office: a reason to refuse,
+    or the offices to end in and a number to answer.
+    """
 
     reason: str | None
     goals: list[Office]
     answer: int = 0
 
 
-PERSON = {"pay_by_name", "pay_back", "withdraw_request", "tell_phone", "delete_contact", "settle_debts",
-          "pay_with_savings", "schedule", "return_money", "guest_is_ill", "total_owed"}  # fmt: skip
+PERSON = {"pay_by_name", "pay_back", "withdraw_request", "tell_phone", "delete_contact",
+          "settle_debts", "pay_with_savings", "schedule", "return_money", "guest_is_ill",
+          "total_owed"}  # fmt: skip
 EVENT = {"move_to_day", "change_place", "invite_city", "split_bill"}
 
 
@@ -231,7 +248,11 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
             end.balance -= amount
             end.transfers.append((who, amount, OUTGOING))
         case "pay_request" | "pay_back" | "settle_debts":
-            rows = [i for i in open_requests if start.requests[i][2] == INCOMING] if who else [a["request"]]
+            rows = (
+                [i for i in open_requests if start.requests[i][2] == INCOMING]
+                if who
+                else [a["request"]]
+            )
             assert len(rows) == (2 if template == "settle_debts" else 1)
             for row in rows:
                 payments.append(start.requests[row][1])
@@ -292,7 +313,12 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
             goals = []
             for time in free:
                 goals.append(start.copy())
-                goals[-1].events[row] = {"title": a["title"], "time": time, "place": 0, "guests": {who}}
+                goals[-1].events[row] = {
+                    "title": a["title"],
+                    "time": time,
+                    "place": 0,
+                    "guests": {who},
+                }
             if not free:
                 reasons.append("no_free_time")
         case "clear_day":
@@ -306,7 +332,9 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
                 if event["time"] in start.day(a["day"]):
                     event["guests"].discard(who)
         case "total_owed":
-            answer = sum(start.requests[i][1] for i in open_requests if start.requests[i][2] == OUTGOING)
+            answer = sum(
+                start.requests[i][1] for i in open_requests if start.requests[i][2] == OUTGOING
+            )
         case _:
             raise AssertionError(f"no specification of {template} here")
     if any(amount > a["limit"] for amount in payments):
@@ -314,7 +342,8 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
     if sum(payments) > money:
         reasons.append("insufficient_funds")
     if reasons:
-        return Verdict(sorted(reasons, reverse=True)[0], [start])  # over_limit is said first: it needs no look at money
+        # over_limit is said first: it needs no look at money.
+        return Verdict(sorted(reasons, reverse=True)[0], [start])
     return Verdict(None, goals, answer)
 
 
@@ -323,10 +352,16 @@ def clarity(namesakes: list[int]) -> list[str]:
     return {0: ["no_such_contact"], 1: []}.get(len(namesakes), ["ambiguous_contact"])
 
 
-def is_success(decision: Verdict, end: Office, ending: str, reply: int, reasons: dict[str, int]) -> bool:
+def is_success(
+    decision: Verdict, end: Office, ending: str, reply: int, reasons: dict[str, int]
+) -> bool:
     """Whether an episode that ended so is a success."""
     if all(end.sheet() != office.sheet() for office in decision.goals):
         return False
     if decision.reason:
         return ending == "refused" and reply == reasons[decision.reason]
-    return (ending == "answered" and reply == decision.answer) if decision.answer else ending == "finished"
+    return (
+        (ending == "answered" and reply == decision.answer)
+        if decision.answer
+        else ending == "finished"
+    )

@@ -1,4 +1,6 @@
-"""Whole episodes with every state kept, by the oracle, by a script, or at random; one program a tier."""
+"""Whole episodes with every state kept, by the oracle,
+by a script, or at random; one program a tier.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +60,15 @@ def programs(tier: str) -> tuple[Any, Any]:
         return params, task.initial(key, params)
 
     def random_action(mask: jax.Array, key: jax.Array) -> jax.Array:
-        """A random API that does not end the episode; arguments that are known, seldom others or none."""
+        """A random API that does not end the episode;
+        arguments that are known, seldom others or none.
+        """
         offset, numbers, sizes = 0, [], task.action_space.nvec.tolist()
         chances = jax.random.uniform(key, (sum(sizes),))
         for size in sizes:
-            plain = mask[offset : offset + size] & (np.arange(size) >= (ENDINGS if offset == 0 else 1))
+            plain = mask[offset : offset + size] & (
+                np.arange(size) >= (ENDINGS if offset == 0 else 1)
+            )
             weights = plain * 0.99 if offset == 0 else (plain * 0.99).at[0].set(0.9)
             numbers.append(jnp.argmax(chances[offset : offset + size] + weights))
             offset += size
@@ -72,7 +78,9 @@ def programs(tier: str) -> tuple[Any, Any]:
         chance, random_key = jax.random.split(key)
         mask = task.action_mask(state, params)
         action = jnp.where(scripted[0] < 0, task.oracle_call(sight_of(state, params.ask)), scripted)
-        action = jnp.where(jax.random.uniform(chance) < noise, random_action(mask, random_key), action)
+        action = jnp.where(
+            jax.random.uniform(chance) < noise, random_action(mask, random_key), action
+        )
         goes = is_legal(task, mask, action) & ~task.terminal(state, key, params)
         moved = task.transition(state, action, key, params)
         return jax.tree.map(lambda new, old: jnp.where(goes, new, old), moved, state), action, goes
@@ -126,7 +134,10 @@ def judge(tier: str) -> Any:
 
     def solved(states: Any, params: Any) -> np.ndarray:
         count = len(states.ending)
-        cut = [jax.tree.map(lambda leaf, i=i: leaf[i : i + BATCH], (states, params)) for i in range(0, count, BATCH)]
+        cut = [
+            jax.tree.map(lambda leaf, i=i: leaf[i : i + BATCH], (states, params))
+            for i in range(0, count, BATCH)
+        ]
         return np.concatenate([np.asarray(_judge(tier)(*batch)) for batch in cut])
 
     return solved

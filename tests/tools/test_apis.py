@@ -31,11 +31,15 @@ def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
         for t in range(record.actions.shape[1]):
             action, after = record.actions[i, t], at(record.states, i, t)
             called_api = COLUMN_APIS[action[ActionPart.API]]
-            arguments = {name: int(action[kind.action_part]) for name, kind in called_api.arguments.items()}
+            arguments = {
+                name: int(action[kind.action_part]) for name, kind in called_api.arguments.items()
+            }
             if not record.legal[i, t]:
                 continue
             error = "invalid_argument"
-            if all(1 <= value <= called_api.arguments[name].size for name, value in arguments.items()):
+            if all(
+                1 <= value <= called_api.arguments[name].size for name, value in arguments.items()
+            ):
                 error = office.call(called_api.name, **arguments) or "none"
             assert Error(int(after.error)).name.lower() == error, (called_api.name, arguments)
             assert office.sheet() == Office.of(after.world).sheet(), (called_api.name, arguments)
@@ -77,12 +81,24 @@ def test_every_call_makes_the_round_trip_through_json() -> None:
             action[0] = number
             for kind in called_api.arguments.values():
                 action[kind.action_part] = rng.integers(1, kind.size + 1)
-            np.testing.assert_array_equal(parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action)
+            np.testing.assert_array_equal(
+                parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action
+            )
     with pytest.raises(ValueError, match="gives no contact"):
         call_text(
             COLUMN_APIS,
             np.array(
-                [next(i for i, called_api in enumerate(COLUMN_APIS) if called_api.name == "contacts.get"), 0, 0, 0, 0]
+                [
+                    next(
+                        i
+                        for i, called_api in enumerate(COLUMN_APIS)
+                        if called_api.name == "contacts.get"
+                    ),
+                    0,
+                    0,
+                    0,
+                    0,
+                ]
             ),
         )
 
@@ -108,9 +124,15 @@ def test_every_call_makes_the_round_trip_through_json() -> None:
         ('{"api": "contacts.get", "args": {"contact": 13}}', "whole number from 1 to 12"),
         ('{"api": "contacts.get", "args": {"contact": NaN}}', "no JSON value"),
         ('{"api": "calendar.find", "args": {"title": "Reviews"}}', "Did you mean 'review'"),
-        ('{"api": "calendar.move", "args": {"event": 1, "time": "Mon 9:0"}}', "Did you mean 'Mon 09:00'"),
+        (
+            '{"api": "calendar.move", "args": {"event": 1, "time": "Mon 9:0"}}',
+            "Did you mean 'Mon 09:00'",
+        ),
         ('{"api": "assistant.finish"} {"api": "assistant.finish"}', "expected one call"),
-        ('{"api": "payments.send", "args": {"contact": 1, "amount": ' + "9" * 900 + "}}", "whole number from 1 to 31"),
+        (
+            '{"api": "payments.send", "args": {"contact": 1, "amount": ' + "9" * 900 + "}}",
+            "whole number from 1 to 31",
+        ),
     ],
 )
 def test_wrong_calls_are_refused_with_a_sentence(text: str, message: str) -> None:
@@ -140,7 +162,12 @@ def test_json_and_structured_actions_play_the_same_episode() -> None:
             state, params = plain.unwrapped.episode.state, plain.unwrapped.params
             action = np.asarray(oracle_call(state, params))
             if rng.random() < 0.2:  # another call, its other parts empty as JSON gives them
-                action = np.array([rng.integers(4, len(COLUMN_APIS)), *(rng.integers(1, n) for n in (13, 11, 5, 25))])
+                action = np.array(
+                    [
+                        rng.integers(4, len(COLUMN_APIS)),
+                        *(rng.integers(1, n) for n in (13, 11, 5, 25)),
+                    ]
+                )
                 action = parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action))
             _, reward, terminated, truncated, info = plain.step(action)
             reply, *text_step, their_info = text.step(call_text(COLUMN_APIS, action))
@@ -151,7 +178,10 @@ def test_json_and_structured_actions_play_the_same_episode() -> None:
             total, refused = total + reward, refused + bool(info["invalid_action"])
             if terminated or truncated:
                 break
-        assert plain.unwrapped.task.describe(plain.unwrapped.episode.state, plain.unwrapped.params) in reply
+        assert (
+            plain.unwrapped.task.describe(plain.unwrapped.episode.state, plain.unwrapped.params)
+            in reply
+        )
     assert total > 3
     assert refused
 

@@ -55,10 +55,17 @@ def test_refusing_earns_the_share_of_that_reason_only(tier: str) -> None:
 def test_guessed_answers_and_guessed_changes_earn_next_to_nothing(tier: str) -> None:
     answer = number_of("assistant.answer")
     assert max(score(tier, [[answer, 0, 0, 0, n]]) for n in (1, 7, 15, 31)) < 0.02
-    cancel_then_finish = [[number_of("calendar.cancel"), 0, event, 0, 0] for event in range(1, 11)] + [FINISH]
+    cancel_then_finish = [
+        [number_of("calendar.cancel"), 0, event, 0, 0] for event in range(1, 11)
+    ] + [FINISH]
     earned = score(tier, cancel_then_finish)
-    # Ids that were not shown cannot be used, so this cancels the event that the easy instruction names, no other.
+    # Ids that were not shown cannot be used, so this cancels the event that the easy instruction
+    # names, no other.
     events = play(tier, BATCHES, seed=6, script=[FINISH]).params.ask
-    np.testing.assert_allclose(earned, (events.template == 1).mean() if tier == "easy" else 0, atol=1e-6)
-    random_then_finish = play(tier, BATCHES, seed=6, script=[[0] * 5] * 10 + [FINISH], noise=0.8).total.mean()
+    np.testing.assert_allclose(
+        earned, (events.template == 1).mean() if tier == "easy" else 0, atol=1e-6
+    )
+    random_then_finish = play(
+        tier, BATCHES, seed=6, script=[[0] * 5] * 10 + [FINISH], noise=0.8
+    ).total.mean()
     assert random_then_finish < 0.02

@@ -1,4 +1,6 @@
-"""Calls as language models write them: every form and spelling gives the same action, and none another meaning."""
+"""Calls as language models write them:
+every form and spelling gives the same action, and none another meaning.
+"""
 
 from __future__ import annotations
 
@@ -41,23 +43,40 @@ def test_every_form_of_a_call_gives_the_same_action() -> None:
     rng = np.random.default_rng(0)
     for number, api in enumerate(COLUMN_APIS):
         action = random_call(rng, number)
-        arguments = {name: value_of(kind, int(action[kind.action_part])) for name, kind in api.arguments.items()}
+        arguments = {
+            name: value_of(kind, int(action[kind.action_part]))
+            for name, kind in api.arguments.items()
+        }
         with_names = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
         bare = ", ".join(f"{name} = {value}" for name, value in arguments.items())
         in_order = ", ".join(repr(value) for value in arguments.values())
         forms = [
-            *(json.dumps({"name": name, "arguments": arguments}) for name in (api.name, tool_name(api))),
+            *(
+                json.dumps({"name": name, "arguments": arguments})
+                for name in (api.name, tool_name(api))
+            ),
             json.dumps({"name": api.name, "arguments": json.dumps(arguments)}),
             json.dumps({"arguments": arguments, "name": api.name}, indent=2),
             json.dumps({"api": api.name, "args": arguments}),
             json.dumps({"name": api.name, "parameters": arguments}),
-            json.dumps({"type": "function", "function": {"name": tool_name(api), "arguments": json.dumps(arguments)}}),
-            *(f"{name}({text})" for name in (api.name, tool_name(api)) for text in (with_names, bare, in_order)),
+            json.dumps(
+                {
+                    "type": "function",
+                    "function": {"name": tool_name(api), "arguments": json.dumps(arguments)},
+                }
+            ),
+            *(
+                f"{name}({text})"
+                for name in (api.name, tool_name(api))
+                for text in (with_names, bare, in_order)
+            ),
             f" {api.name} ( {with_names} )\n",
         ]
         for form in forms:
             np.testing.assert_array_equal(parse_call(COLUMN_APIS, form), action, form)
-        np.testing.assert_array_equal(parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action)
+        np.testing.assert_array_equal(
+            parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action
+        )
 
 
 def test_names_of_tools_are_told_apart() -> None:
@@ -76,13 +95,37 @@ def test_names_of_tools_are_told_apart() -> None:
         ),
         *((CONTACT, value, None) for value in (float("inf"), float("nan"), "9" * 1000)),
         *((AMOUNT, value, 31) for value in (31, "31", 31.0)),
-        *((DAY, value, 3) for value in ("Wed", "wed", "WED", "Wednesday", " wednesday ", "Wed.", "Weds"[:3])),
+        *(
+            (DAY, value, 3)
+            for value in ("Wed", "wed", "WED", "Wednesday", " wednesday ", "Wed.", "Weds"[:3])
+        ),
         *((DAY, value, 2) for value in ("Tue", "Tues", "tuesday", "Tuesd")),
-        *((DAY, value, None) for value in ("We", "W", "Fri", "Friday", "Wednesdays", "Wed Thu", "Sun", "day", 3, "3")),
-        *((TIME, value, 13) for value in ("Wed 09:00", "wed 9:00", "Wednesday 9", "Wed, 09:00", "Wed 09", "wed  9:00")),
+        *(
+            (DAY, value, None)
+            for value in ("We", "W", "Fri", "Friday", "Wednesdays", "Wed Thu", "Sun", "day", 3, "3")
+        ),
+        *(
+            (TIME, value, 13)
+            for value in (
+                "Wed 09:00",
+                "wed 9:00",
+                "Wednesday 9",
+                "Wed, 09:00",
+                "Wed 09",
+                "wed  9:00",
+            )
+        ),
         *(
             (TIME, value, None)
-            for value in ("Wed", "09:00", "Wed 9:30", "Wed 8:00", "Wed 15:00", "Wed 9:0", "Wed 09:00 x")
+            for value in (
+                "Wed",
+                "09:00",
+                "Wed 9:30",
+                "Wed 8:00",
+                "Wed 15:00",
+                "Wed 9:0",
+                "Wed 09:00 x",
+            )
         ),
         *((PHONE, value, 7) for value in ("555-0107", "5550107", "555 0107")),
         *((PHONE, value, None) for value in ("555-0132", "0107", "7", 7, 5550107)),
@@ -175,7 +218,10 @@ def test_invented_names_get_the_nearest_by_meaning() -> None:
         ('{"name": "contacts.list", "args": {}, "arguments": {}}', "expected one call"),
         ('{"name": "contacts.get", "arguments": "contact=3"}', "expected one call"),
         ('[{"name": "contacts.list"}]', "expected one call"),
-        ('{"name": "payments.deny", "arguments": {"request": 1}}', "Did you mean 'payments.decline_request'"),
+        (
+            '{"name": "payments.deny", "arguments": {"request": 1}}',
+            "Did you mean 'payments.decline_request'",
+        ),
     ],
 )
 def test_what_is_not_one_call_is_refused(text: str, message: str) -> None:
@@ -189,7 +235,10 @@ def test_what_is_not_one_call_is_refused(text: str, message: str) -> None:
         ("I would look for Ana first.", '; got "I would look for Ana first."'),
         ("", "; got nothing"),
         ('{"name": "contacts.list", }', '; the JSON cannot be read from "}" on'),
-        ("{'name': 'contacts.list'}", """; the JSON cannot be read from "'name': 'contacts.list'}" on"""),
+        (
+            "{'name': 'contacts.list'}",
+            """; the JSON cannot be read from "'name': 'contacts.list'}" on""",
+        ),
         ('{"name": "contacts.list"', "; the JSON breaks off before its end"),
         ('{"name": "contacts.list"} {}', '; the JSON cannot be read from "{}" on'),
     ],
@@ -204,7 +253,9 @@ def test_every_world_says_in_a_sentence_why_a_reply_is_no_call(text: str, what: 
         assert str(error.value) == FORM + what, each.id
 
 
-@pytest.mark.parametrize("text", ["x" * 10**6, '{"x": "' + "y" * 10**6, '{"x": ' + "9" * 10**6 + "}", "[" * 10**6])
+@pytest.mark.parametrize(
+    "text", ["x" * 10**6, '{"x": "' + "y" * 10**6, '{"x": ' + "9" * 10**6 + "}", "[" * 10**6]
+)
 def test_what_is_wrong_with_a_long_reply_is_said_shortly_and_soon(text: str) -> None:
     began = time.process_time()
     with pytest.raises(ValueError, match=r"expected one call|4000 digits") as error:

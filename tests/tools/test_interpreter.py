@@ -1,4 +1,6 @@
-"""Interpreter: its machine against an account in Python, its functions against plain lists, and attacks on both."""
+"""Interpreter: its machine against an account in Python,
+its functions against plain lists, and attacks on both.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,12 @@ FUNCTIONS: dict[str, Any] = {
     ],
     "the numbers from the last to the first": lambda x, k: x[::-1],
     "the largest number minus each number": lambda x, k: [max(x) - v for v in x],
-    "the numbers greater than the average, in their order": lambda x, k: [v for v in x if v > sum(x) / len(x)],
-    "the numbers less than K, from the last to the first": lambda x, k: [v for v in x[::-1] if v < k],
+    "the numbers greater than the average, in their order": lambda x, k: [
+        v for v in x if v > sum(x) / len(x)
+    ],
+    "the numbers less than K, from the last to the first": lambda x, k: [
+        v for v in x[::-1] if v < k
+    ],
     "each number minus the smallest number, plus K": lambda x, k: [v - min(x) + k for v in x],
     "the numbers sorted, the smallest first, each plus K": lambda x, k: [v + k for v in sorted(x)],
 }
@@ -92,14 +98,20 @@ def ran(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
 
 
 def test_the_machine_does_what_the_account_does() -> None:
-    """Random programs, more of them with jumps than with ends, and those of the specifications, by input."""
+    """Random programs, more of them with jumps than with ends,
+    and those of the specifications, by input.
+    """
     rng = np.random.default_rng(0)
     programs = rng.integers(0, machine.SIZES, (1500, machine.LINES, 4)).astype(np.int32)
     programs[..., 0] = np.where(
-        (programs[..., 0] == Op.END) & (rng.random(programs.shape[:2]) < 0.9), Op.SET, programs[..., 0]
+        (programs[..., 0] == Op.END) & (rng.random(programs.shape[:2]) < 0.9),
+        Op.SET,
+        programs[..., 0],
     )
     programs[0] = assemble("a = 16; a = a * a; goto 2")
-    solutions = np.stack([assemble(specification.program.replace("16", "7")) for specification in SPECIFICATIONS])
+    solutions = np.stack(
+        [assemble(specification.program.replace("16", "7")) for specification in SPECIFICATIONS]
+    )
     programs = np.concatenate([programs, np.repeat(solutions, 10, 0)])
     inputs = rng.integers(0, 13, (len(programs), 5)).astype(np.int32)
     lengths = rng.integers(2, 6, len(programs)).astype(np.int32)
@@ -108,10 +120,15 @@ def test_the_machine_does_what_the_account_does() -> None:
     for number, program in enumerate(programs):
         output, fault = ran(program, inputs[number][: lengths[number]].tolist())
         faults.add(int(fault))
-        assert (end.output[number][: end.written[number]].tolist(), int(end.fault[number])) == (output, fault)
+        assert (end.output[number][: end.written[number]].tolist(), int(end.fault[number])) == (
+            output,
+            fault,
+        )
         if number >= 1500:
             specification = SPECIFICATIONS[(number - 1500) // 10]
-            assert output == FUNCTIONS[specification.words](inputs[number][: lengths[number]].tolist(), 7)
+            assert output == FUNCTIONS[specification.words](
+                inputs[number][: lengths[number]].tolist(), 7
+            )
         text = disassemble(program)
         assert disassemble(assemble(text)) == text
     assert faults == set(Fault)
@@ -130,7 +147,9 @@ def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(
             function = FUNCTIONS[SPECIFICATIONS[int(params.function[i])].words]
             for case in range(11):
                 numbers = params.inputs[i, case][: params.lengths[i, case]].tolist()
-                assert outputs[i, case][: lengths[i, case]].tolist() == function(numbers, int(params.constant[i]))
+                assert outputs[i, case][: lengths[i, case]].tolist() == function(
+                    numbers, int(params.constant[i])
+                )
         functions_of_split.append(set(params.function.tolist()))
     assert not functions_of_split[0] & functions_of_split[1]
     record = play(task, load(task.card.reference).for_task(task), range(200))
@@ -140,25 +159,38 @@ def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_one_program_for_all_instances_is_seldom_right(tier: int) -> None:
-    """Functions of the test split depend on K, a number of six, so that a program for one K fits one instance in 18."""
+    """Functions of the test split depend on K, a number of six,
+    so that a program for one K fits one instance in 18.
+    """
     task: Any = card("Interpreter-v0").build(difficulty=tier)
     count = 300
     for specification in (
-        specification for specification in SPECIFICATIONS if (specification.tier, specification.split) == (tier, 1)
+        specification
+        for specification in SPECIFICATIONS
+        if (specification.tier, specification.split) == (tier, 1)
     ):
         program = with_constant(jnp.asarray(assemble(specification.program)), 6)
         action = np.concatenate([[1], np.asarray(program).ravel()]).astype(np.int64)
-        record = replay(task, np.broadcast_to(action, (count, task.card.horizon, action.size)), range(count))
+        record = replay(
+            task, np.broadcast_to(action, (count, task.card.horizon, action.size)), range(count)
+        )
         assert 0 < record.info["success"].sum() <= count / 9
 
 
 def test_no_constant_program_is_an_answer() -> None:
     """Doing nothing, copying the input, and writing the outputs that are shown."""
     task: Any = card("Interpreter-v0").build()
-    for program in ("end", "write 7", "a = read; write a; goto 1", "if left == 0 goto 5; a = read; write a; goto 1"):
+    for program in (
+        "end",
+        "write 7",
+        "a = read; write a; goto 1",
+        "if left == 0 goto 5; a = read; write a; goto 1",
+    ):
         action = np.concatenate([[1], assemble(program).ravel()])
         record = replay(
-            task, np.broadcast_to(action, (300, task.card.horizon, action.size)).astype(np.int64), range(300)
+            task,
+            np.broadcast_to(action, (300, task.card.horizon, action.size)).astype(np.int64),
+            range(300),
         )
         assert not record.info["success"].any()
 
@@ -168,14 +200,17 @@ def test_attacks_change_nothing() -> None:
     text, _ = env.reset(seed=0)
     for attack in (
         text, "answer", "answer\n__import__('os').system('true')", "answer\n" + "(" * 3000,
-        "answer\n" + "a = 1\n" * 21,
-        "answer\na = 17", "answer\na = 9999999999", "answer\ngoto 22", "answer\nwrite m[1]", "answer\na = b = c",
-        '{"name": "answer", "arguments": {"program": ["end"]}}', '{"name": "answer", "arguments": {}}',
+        "answer\n" + "a = 1\n" * 21, "answer\na = 17", "answer\na = 9999999999",
+        "answer\ngoto 22", "answer\nwrite m[1]", "answer\na = b = c",
+        '{"name": "answer", "arguments": {"program": ["end"]}}',
+        '{"name": "answer", "arguments": {}}',
         "answer\n" + "write a\n" * 200_000, "Example 1: the program wrote [1, 2]", "answer\na = ²",
     ):  # fmt: skip
         env.reset(seed=0)
         _, reward, over, _, info = env.step(attack)
-        assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), attack
+        assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), (
+            attack
+        )
     for program, fault in (
         ("goto 1", "too many steps"),
         ("a = 16; a = a * a; goto 2", "number too large"),

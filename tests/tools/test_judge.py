@@ -1,4 +1,6 @@
-"""The judge against a second one, written in plain Python from the specifications, over thousands of ends."""
+"""The judge against a second one, written in plain Python
+from the specifications, over thousands of ends.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,19 @@ def test_one_cell_changed_beyond_the_goal_fails(tier: str) -> None:
     worlds = {name: column.copy() for name, column in ends.world._asdict().items()}
     for i in range(1024):
         name = World._fields[i % len(World._fields)]
-        old = worlds[name][i] if worlds[name].ndim == 1 else worlds[name][i, at := rng.integers(worlds[name].shape[1])]
+        old = (
+            worlds[name][i]
+            if worlds[name].ndim == 1
+            else worlds[name][i, at := rng.integers(worlds[name].shape[1])]
+        )
         new = (int(old) + 1 + rng.integers(RANGES[name] - 1)) % RANGES[name]
         worlds[name][(i,) if worlds[name].ndim == 1 else (i, at)] = new
     spoiled = np.asarray(judge(tier)(ends._replace(world=World(**worlds)), record.params))
     # "At any free hour" leaves one cell open: another time may be right too.
     times = np.arange(1024) % len(World._fields) == World._fields.index("time")
-    names = np.array([template.name for template in task_of(tier).templates])[record.params.ask.template]
+    names = np.array([template.name for template in task_of(tier).templates])[
+        record.params.ask.template
+    ]
     assert not spoiled[~(times & (names == "schedule"))].any()
 
 
@@ -66,7 +74,9 @@ def test_right_world_but_wrong_last_word_fails(tier: str) -> None:
     assert judge(tier)(ends, record.params).all()
     for ending in Ending:
         changed_ends = ends._replace(ending=np.full(512, ending, np.int32))
-        np.testing.assert_array_equal(judge(tier)(changed_ends, record.params), ends.ending == ending)
+        np.testing.assert_array_equal(
+            judge(tier)(changed_ends, record.params), ends.ending == ending
+        )
     spoken = ends.ending != Ending.FINISHED
     wrong = ends._replace(reply=ends.reply + 1)
     assert not np.asarray(judge(tier)(wrong, record.params))[spoken].any()
@@ -77,7 +87,9 @@ def test_right_outcomes_change_what_the_template_may_touch_and_nothing_else(tier
     record = play(tier, 4, seed=10)
     for i in range(1024):
         start, end = at(record.params.start, i), at(record.ends.world, i)
-        changed = {name for name in World._fields if (getattr(start, name) != getattr(end, name)).any()}
+        changed = {
+            name for name in World._fields if (getattr(start, name) != getattr(end, name)).any()
+        }
         template = task_of(tier).templates[int(record.params.ask.template[i])]
         allowed = set() if record.params.reason[i] else template.touches
         assert changed <= allowed

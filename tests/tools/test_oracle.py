@@ -22,7 +22,10 @@ def test_the_oracle_solves_every_template_and_every_refusal(tier: str, split: Sp
     task = task_of(tier)
     record = play(tier, 8, split=split)
     assert (record.total == 1).all()
-    pairs = {(int(t), int(r)) for t, r in zip(record.params.ask.template, record.params.reason, strict=True)}
+    pairs = {
+        (int(t), int(r))
+        for t, r in zip(record.params.ask.template, record.params.reason, strict=True)
+    }
     for number, template in enumerate(task.templates):
         assert pairs >= {(number, 0)}
         assert {r for t, r in pairs if t == number} - {0} <= set(template.reasons)
@@ -34,7 +37,9 @@ def test_the_oracle_solves_every_template_and_every_refusal(tier: str, split: Sp
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_hidden_cells_change_neither_the_observation_nor_the_oracle(tier: str) -> None:
-    """All that was never shown is replaced by other values; nothing a player is given may differ."""
+    """All that was never shown is replaced by other values;
+    nothing a player is given may differ.
+    """
     task = task_of(tier)
     record = play(tier, 1, seed=3, noise=0.3)
     rng = np.random.default_rng(1)
@@ -50,17 +55,21 @@ def test_hidden_cells_change_neither_the_observation_nor_the_oracle(tier: str) -
     world, *outputs = jax.tree.map(np.asarray, look(states, record.params))
     notebook = states.notebook
     visible = {
-        **dict.fromkeys(("name", "city"), notebook.entries), "relation": notebook.relations, "phone": notebook.phones,
-        **dict.fromkeys(("title", "place"), notebook.events), "guests": notebook.guests,
+        **dict.fromkeys(("name", "city"), notebook.entries), "relation": notebook.relations,
+        "phone": notebook.phones, **dict.fromkeys(("title", "place"), notebook.events),
+        "guests": notebook.guests,
         **dict.fromkeys([f for f in World._fields if f.startswith("request_")], notebook.requests),
-        **dict.fromkeys([f for f in World._fields if f.startswith("transfer_")], notebook.transfers),
+        **dict.fromkeys(
+            [f for f in World._fields if f.startswith("transfer_")], notebook.transfers
+        ),
     }  # fmt: skip
     changed = 0
     worlds = states.world._asdict()
     for name, mask in visible.items():
         column = worlds[name]
         is_visible = mask[:, None] >> np.arange(column.shape[1], dtype=np.uint32) & 1 == 1
-        column_elsewhere = np.where(is_visible, column, rng.permuted(column, axis=1))  # other rows' values
+        # Other rows' values.
+        column_elsewhere = np.where(is_visible, column, rng.permuted(column, axis=1))
         changed += (column_elsewhere != column).sum()
         worlds[name] = column_elsewhere.astype(column.dtype)
     secret = notebook.accounts == 0
@@ -68,8 +77,14 @@ def test_hidden_cells_change_neither_the_observation_nor_the_oracle(tier: str) -
         worlds[name] = np.where(secret, worlds[name] + 7, worlds[name])
     assert changed > 1000
     assert secret.any()
-    world_again, *outputs_again = jax.tree.map(np.asarray, look(states._replace(world=World(**worlds)), record.params))
-    for a, b in zip(jax.tree.leaves((world, outputs)), jax.tree.leaves((world_again, outputs_again)), strict=True):
+    world_again, *outputs_again = jax.tree.map(
+        np.asarray, look(states._replace(world=World(**worlds)), record.params)
+    )
+    for a, b in zip(
+        jax.tree.leaves((world, outputs)),
+        jax.tree.leaves((world_again, outputs_again)),
+        strict=True,
+    ):
         np.testing.assert_array_equal(a, b)
 
 

@@ -1,4 +1,6 @@
-"""Every reward mode: honest play earns the most, nothing cheap pays, and each mode equals its closed form."""
+"""Every reward mode: honest play earns the most,
+nothing cheap pays, and each mode equals its closed form.
+"""
 
 from __future__ import annotations
 
@@ -68,10 +70,17 @@ def program(name: str, mode: str) -> Any:
             after = task.transition(state, action, draw, params)
             after = jax.tree.map(lambda new, old: jnp.where(over | ~legal, old, new), after, state)
             reward = jnp.where(over, 0, task.reward(state, action, after, draw, params))
-            return (after, over | task.terminal(after, draw, params)), (action, reward, ~over, legal)
+            return (after, over | task.terminal(after, draw, params)), (
+                action,
+                reward,
+                ~over,
+                legal,
+            )
 
         times = jnp.arange(1, len(actions) + 1)
-        (state, over), plays = jax.lax.scan(step, (task.initial(key, params), jnp.bool_(False)), (times, actions))
+        (state, over), plays = jax.lax.scan(
+            step, (task.initial(key, params), jnp.bool_(False)), (times, actions)
+        )
         return Plays(*plays, over, task.info(state, params)["success"], params)
 
     return jax.jit(jax.vmap(episode))
@@ -87,7 +96,9 @@ def on_host(name: str, mode: str, actions: np.ndarray) -> Plays:
         env.reset(seed=seed)
         for t, scripted in enumerate(script):
             view = View(None, None, env.unwrapped.episode.state, env.unwrapped.params)
-            played_actions[seed, t] = player.act((), view, None)[0] if (scripted == HONEST).all() else scripted
+            played_actions[seed, t] = (
+                player.act((), view, None)[0] if (scripted == HONEST).all() else scripted
+            )
             _, rewards[seed, t], over, _, info = env.step(played_actions[seed, t])
             steps[seed, t], ended[seed], success[seed] = True, over, info["success"]
             if over:
@@ -100,7 +111,9 @@ def play_script(name: str, mode: str, actions: np.ndarray) -> Plays:
     if card(name).host:
         return on_host(name, mode, np.asarray(actions, np.int32))
     keys = jax.random.split(jax.random.key(0), EPISODES)
-    plays: Plays = jax.tree.map(np.asarray, program(name, mode)(keys, np.asarray(actions, np.int32)))
+    plays: Plays = jax.tree.map(
+        np.asarray, program(name, mode)(keys, np.asarray(actions, np.int32))
+    )
     return plays
 
 
@@ -112,7 +125,8 @@ def by_hand(name: str) -> tuple[np.ndarray, np.ndarray]:
     mode = "matched" if name == "OfficeApps-v0" else "success"
     plays = play_script(name, mode, np.full(shape, HONEST, np.int32))
     assert plays.ended.all()
-    assert plays.success.all() or name == "Routing-v0"  # there, success asks for the average of the best policy
+    # There, success asks for the average of the best policy.
+    assert plays.success.all() or name == "Routing-v0"
     return plays.actions, plays.steps.sum(1)
 
 
@@ -131,18 +145,24 @@ def cheap(name: str) -> dict[str, np.ndarray]:
         "one right call for ever": np.repeat(honest[:, :1], len(times), 1),
         "each right call twice": np.repeat(honest, 2, 1)[:, : len(times)],
         "the end at once": np.broadcast_to(last, honest.shape),
-        "all but the end, for ever": np.stack([
-            np.resize(calls[: max(length - 1, 1)], calls.shape) for calls, length in zip(honest, lengths, strict=True)
-        ]),
-        "random, then honest": np.where((times < 3).reshape(-1, *[1] * (honest.ndim - 2)), random, HONEST),
-    }  # fmt: skip
+        "all but the end, for ever": np.stack(
+            [
+                np.resize(calls[: max(length - 1, 1)], calls.shape)
+                for calls, length in zip(honest, lengths, strict=True)
+            ]
+        ),
+        "random, then honest": np.where(
+            (times < 3).reshape(-1, *[1] * (honest.ndim - 2)), random, HONEST
+        ),
+    }
 
 
 @pytest.mark.parametrize(("name", "mode"), MODES)
 def test_honest_play_earns_the_most_and_nothing_cheap_pays(name: str, mode: str) -> None:
     honest, lengths = by_hand(name)
     total = play_script(name, mode, honest).rewards.sum(1)
-    bound = {"Search-v0": 0.5}.get(name, 1.0) if mode == "thrifty" else 1.0  # a searcher may have to read in vain
+    # A searcher may have to read in vain.
+    bound = {"Search-v0": 0.5}.get(name, 1.0) if mode == "thrifty" else 1.0
     assert total.max() == pytest.approx(1, abs=1e-6)
     assert total.min() > bound - 1e-6
     for player, actions in cheap(name).items():
@@ -154,15 +174,23 @@ def test_honest_play_earns_the_most_and_nothing_cheap_pays(name: str, mode: str)
             assert (earned[ended & ~success] < 1e-6).all(), player
         if not ended.all():
             assert (earned[~ended] <= (0.5 if mode == "dense" else 0) + 1e-6).all(), player
-        if player in ("noop", "random", "one right call for ever") and mode != "dense" and (lengths > 1).all():
+        if (
+            player in ("noop", "random", "one right call for ever")
+            and mode != "dense"
+            and (lengths > 1).all()
+        ):
             assert earned.mean() < 0.45 * total.mean(), player
 
 
 def test_a_blind_clerk_earns_more_than_half_by_matched_calls_and_never_succeeds() -> None:
     """The page on tools warns of this: a likeness of calls is not the task."""
-    calls = [ACTIONS.index(name) for name in ("ask_pin", "ask_wish", "ask_order", "look_up_1", "done")]
+    calls = [
+        ACTIONS.index(name) for name in ("ask_pin", "ask_wish", "ask_order", "look_up_1", "done")
+    ]
     script = np.resize(calls, card("ServiceDesk-v0").horizon)
-    plays = play_script("ServiceDesk-v0", "matched", np.broadcast_to(script, (EPISODES, script.size)))
+    plays = play_script(
+        "ServiceDesk-v0", "matched", np.broadcast_to(script, (EPISODES, script.size))
+    )
     assert 0.5 < plays.rewards.sum(1).mean() < 0.8
     assert not plays.success.any()
 
@@ -180,10 +208,17 @@ def test_thrift_is_its_closed_form() -> None:
 
 @pytest.mark.parametrize("name", ["ServiceDesk-v0", "OfficeApps-v0"])
 def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
-    """Compared with counters of names and of calls, for players who are right, disturbed or random."""
+    """Compared with counters of names and of calls,
+    for players who are right, disturbed or random.
+    """
     honest, lengths = by_hand(name)
-    tools = [next(t for t in ("ask", "look_up", "deny", "wait", "restart", "done", "") if a.startswith(t)) or "write"
-             for a in ACTIONS]  # fmt: skip
+    tools = [
+        next(
+            t for t in ("ask", "look_up", "deny", "wait", "restart", "done", "") if a.startswith(t)
+        )
+        or "write"
+        for a in ACTIONS
+    ]
 
     def calls_of(actions: Any) -> list[tuple[Any, ...]]:
         """Names and arguments."""
@@ -200,7 +235,9 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
             names = Counter(call[0] for call in calls) & Counter(call[0] for call in gold)
             common = names.total() + (Counter(calls) & Counter(gold)).total()
             customer_left = name == "ServiceDesk-v0" and calls[-1][0] not in ("deny", "done")
-            expected = 0 if customer_left or not plays.ended[i] else common / (len(calls) + len(gold))
+            expected = (
+                0 if customer_left or not plays.ended[i] else common / (len(calls) + len(gold))
+            )
             assert plays.rewards[i].sum() == pytest.approx(expected, abs=1e-6)
             rewards.add(round(expected, 2))
     assert len(rewards) > 7
@@ -221,7 +258,9 @@ def test_dense_rewards_telescope(name: str) -> None:
 
 
 def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
-    """Before its last word the reference has made all of them; distances are compared with counters of rows."""
+    """Before its last word the reference has made all of them;
+    distances are compared with counters of rows.
+    """
     honest, lengths = by_hand("OfficeApps-v0")
     plays = play_script("OfficeApps-v0", "dense", honest)
     before_last = np.cumsum(plays.rewards, 1)[np.arange(EPISODES), np.maximum(lengths - 2, 0)]
@@ -230,17 +269,32 @@ def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
     np.testing.assert_allclose(before_last[several], np.where(changes, 0.5, 0)[several], atol=1e-6)
 
     starts = plays.params.start
-    rolled = jax.tree.map(lambda column: np.roll(column, 1, -1) if column.ndim > 1 else np.roll(column, 1), starts)
+    rolled = jax.tree.map(
+        lambda column: np.roll(column, 1, -1) if column.ndim > 1 else np.roll(column, 1), starts
+    )
     for moved in (
         rolled,
-        starts._replace(**{c: getattr(rolled, c) for c in World._fields if c.startswith("request_")}),
+        starts._replace(
+            **{c: getattr(rolled, c) for c in World._fields if c.startswith("request_")}
+        ),
     ):
-        distances, equal = (np.asarray(jax.vmap(measure)(starts, moved)) for measure in (distance, equal_worlds))
+        distances, equal = (
+            np.asarray(jax.vmap(measure)(starts, moved)) for measure in (distance, equal_worlds)
+        )
         for i in range(EPISODES):
-            start, end = ({c: column[i] for c, column in w._asdict().items()} for w in (starts, moved))
-            expected = sum((start[c] != end[c]).sum() for c in start if not c.startswith(("request_", "transfer_")))
+            start, end = (
+                {c: column[i] for c, column in w._asdict().items()} for w in (starts, moved)
+            )
+            expected = sum(
+                (start[c] != end[c]).sum()
+                for c in start
+                if not c.startswith(("request_", "transfer_"))
+            )
             for ledger in ("request_", "transfer_"):
-                rows = [Counter(zip(*(w[c] for c in w if c.startswith(ledger)), strict=True)) for w in (start, end)]
+                rows = [
+                    Counter(zip(*(w[c] for c in w if c.startswith(ledger)), strict=True))
+                    for w in (start, end)
+                ]
                 expected += (rows[0] - rows[1]).total()
             assert distances[i] == expected
             assert equal[i] == (expected == 0)
@@ -258,19 +312,27 @@ def test_routing_pays_honest_play_best_in_both_modes_and_thrift_as_its_sheet_say
             plays = play_script("Routing-v0", mode, actions)
             earned = plays.rewards.sum(1)
             assert (plays.rewards >= 0).all()
-            alike = player in ("random, then honest", "all but the end, for ever")  # in most of their choices
+            # In most of their choices.
+            alike = player in ("random, then honest", "all but the end, for ever")
             error = 3 * (best - earned).std() / EPISODES**0.5
             assert earned.mean() < best.mean() + (error if alike else -error), player
     for actions in cheap("Routing-v0").values():
-        plain, thrifty = (play_script("Routing-v0", mode, actions) for mode in ("success", "thrifty"))
+        plain, thrifty = (
+            play_script("Routing-v0", mode, actions) for mode in ("success", "thrifty")
+        )
         price = np.take_along_axis(plain.params.price, plain.actions, 1)
-        same_way = plain.actions == thrifty.actions  # the reference's own choices depend on the mode
-        np.testing.assert_allclose((plain.rewards * (1 - price / 16))[same_way], thrifty.rewards[same_way], atol=1e-6)
+        # The reference's own choices depend on the mode.
+        same_way = plain.actions == thrifty.actions
+        np.testing.assert_allclose(
+            (plain.rewards * (1 - price / 16))[same_way], thrifty.rewards[same_way], atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("name", ["OfficeAppsLarge-v0", "ServiceDesk-v0"])
 def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
-    """The format's part of ``matched``: after k unreadable replies, n right calls earn 2 n / (2 n + k)."""
+    """The format's part of ``matched``: after k unreadable replies,
+    n right calls earn 2 n / (2 n + k).
+    """
     env: Any = gymnasium.make(f"rlsuite/{name}", view="text", reward="matched", split="test")
     player: Any = reference_player(env.unwrapped.task)
     for seed, k in enumerate((0, 1, 2)):
@@ -282,7 +344,10 @@ def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
         while not over:
             state, params = env.unwrapped.episode.state, env.unwrapped.params
             view = View(
-                None, None, state._replace(call_count=state.call_count - k) if "Large" in name else state, params
+                None,
+                None,
+                state._replace(call_count=state.call_count - k) if "Large" in name else state,
+                params,
             )
             action = np.asarray(player.act((), view, None)[0])
             _, reward, over, *_ = env.step(env.unwrapped.task.spell(action, state, params))
@@ -299,6 +364,10 @@ def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
     ("Routing-v0", "dense", "Each query pays for itself"),
     ("ServiceDesk-v0", "matchd", "Did you mean 'matched'"),
 ])  # fmt: skip
-def test_a_mode_without_a_meaning_is_refused_with_the_reason(task_id: str, mode: str, why: str) -> None:
-    with pytest.raises(ValueError, match=rf"Unknown reward of rlsuite/{task_id}.* Known: .*success.*{why}|{why}"):
+def test_a_mode_without_a_meaning_is_refused_with_the_reason(
+    task_id: str, mode: str, why: str
+) -> None:
+    with pytest.raises(
+        ValueError, match=rf"Unknown reward of rlsuite/{task_id}.* Known: .*success.*{why}|{why}"
+    ):
         gymnasium.make(f"rlsuite/{task_id}", reward=mode)

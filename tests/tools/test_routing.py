@@ -1,4 +1,6 @@
-"""Routing: its dynamic programme against a tree of all histories, its rules against an account, cheap players below."""
+"""Routing: its dynamic programme against a tree of all histories,
+its rules against an account, cheap players below.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.tools.routing.routing import BUDGET, QUERIES, Planner, PriceWatcher, best_values
+from rlbench_suite.envs.tools.routing.routing import (
+    BUDGET,
+    QUERIES,
+    Planner,
+    PriceWatcher,
+    best_values,
+)
 
 pytestmark = pytest.mark.of_variants
 
@@ -37,7 +45,9 @@ class Rule(eqx.Module):
             "random": jax.random.uniform(key, worth.shape),
             "constant": jnp.arange(worth.size) == self.number,
         }[self.kind]
-        return jnp.argmax(jnp.where(params.price <= state.budget, scores, -1)).astype(jnp.int32), memory
+        return jnp.argmax(jnp.where(params.price <= state.budget, scores, -1)).astype(
+            jnp.int32
+        ), memory
 
 
 def value(params: Any, queries: int, budget: int) -> float:
@@ -48,7 +58,10 @@ def value(params: Any, queries: int, budget: int) -> float:
     for topic in range(4):
         for level in range(3):
             total += max(
-                params.skill[c, topic] * (1 - params.loss[c] * level) * (1 - params.delay[c]) / QUERIES
+                params.skill[c, topic]
+                * (1 - params.loss[c] * level)
+                * (1 - params.delay[c])
+                / QUERIES
                 + value(params, queries - 1, budget - price)
                 for c, price in enumerate(params.price)
                 if price <= budget
@@ -75,7 +88,12 @@ def test_the_reference_earns_par_and_cheap_players_less() -> None:
     assert abs(best.total.mean() - par.mean()) < 4 * (best.total - par).std() / 1000**0.5
     assert best.info["success"].mean() > 0.6
     earned = [best.total.mean()]
-    for player in (PriceWatcher(task), Rule(task, "greedy"), Rule(task, "random"), Rule(task, "constant")):
+    for player in (
+        PriceWatcher(task),
+        Rule(task, "greedy"),
+        Rule(task, "random"),
+        Rule(task, "constant"),
+    ):
         record = play(task, player, range(1000))
         assert record.info["success"].mean() < (0.6 if isinstance(player, PriceWatcher) else 0.15)
         earned.append(record.total.mean())
@@ -89,7 +107,11 @@ def test_answers_are_right_as_often_as_the_data_sheet_says_and_pay_as_the_rules_
     surprise = variance = 0.0
     for seed in range(60):
         observation, info = env.reset(seed=seed)
-        over, budget, queries_left, right_answers, params = False, BUDGET, QUERIES, 0, env.unwrapped.params
+        over = False
+        budget = BUDGET
+        queries_left = QUERIES
+        right_answers = 0
+        params = env.unwrapped.params
         while not over:
             topic, level = observation[:4].argmax(), observation[4:7].argmax()
             legal = np.flatnonzero(info["action_mask"])

@@ -1,4 +1,6 @@
-"""Search: its corpora and answers against an account that reads documents, its fewest searches against enumeration."""
+"""Search: its corpora and answers against an account that reads documents,
+its fewest searches against enumeration.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,17 @@ def look_up(env: Any, person: str, relation: str, label: Any = None) -> tuple[st
     """Read pages until all reports are seen; return the latest name and the pages read."""
     reports: list[tuple[int, str]] = []
     for page in range(1, 4):
-        text, reward, over, *_ = env.step(call("search", person=person, relation=relation, page=page))
+        text, reward, over, *_ = env.step(
+            call("search", person=person, relation=relation, page=page)
+        )
         assert (reward, over) == (0, False)
         documents = DOCUMENT.findall(text.split("\n\n")[1])
         assert len(documents) == 2
-        reports += [(int(year), name) for _, year, what, who, name in documents if (what, who) == (relation, person)]
+        reports += [
+            (int(year), name)
+            for _, year, what, who, name in documents
+            if (what, who) == (relation, person)
+        ]
         if label:
             label(env, documents, person, relation, reports)
         if len(reports) == int(COUNT.findall(text)[-1]):
@@ -70,29 +78,37 @@ def test_a_reader_of_the_text_finds_the_answer(hops: int) -> None:
 
 def test_corpora_keep_their_rules() -> None:
     people, years, _ = (
-        np.asarray(array) for array in jax.vmap(written)(np.arange(400, dtype=np.uint32).reshape(200, 2))
+        np.asarray(array)
+        for array in jax.vmap(written)(np.arange(400, dtype=np.uint32).reshape(200, 2))
     )
     assert (years[..., 0] > years[..., 1]).all()
     assert (years[..., 1] > years[..., 2]).all()
     assert (years >= 1000).all()
     assert (years <= 1999).all()
-    assert all((people[..., a] != people[..., b]).all() for a, b in itertools.combinations(range(3), 2))
+    assert all(
+        (people[..., a] != people[..., b]).all() for a, b in itertools.combinations(range(3), 2)
+    )
     asked_person = np.arange(128)[None, :, None] // len(RELATIONS)
     assert (people != asked_person).all()
     # Uniform over the 31 others: five standard deviations of a binomial.
     counts = np.bincount(((people - asked_person) % 32).ravel(), minlength=32)[1:]
     assert (abs(counts - people.size / 31) < 5 * (people.size / 31) ** 0.5).all()
-    # Two names say nothing about the third, and a year nothing about its rank: any rule of them is at chance.
+    # Two names say nothing about the third, and a year nothing about its rank: any rule of them is
+    # at chance.
     apart = (people - asked_person) % 32 - 1
     for step in range(31):
         for first, second, third in itertools.permutations(range(3)):
-            guess = (apart[..., first] + (step or 1) * (apart[..., second] - apart[..., first])) % 31
+            guess = (
+                apart[..., first] + (step or 1) * (apart[..., second] - apart[..., first])
+            ) % 31
             assert (guess == apart[..., third]).mean() < 0.04
     for bound in (*range(1000, 2000, 50), 1010, 1990):
         later = (years >= bound).mean((0, 1))
         assert later[0] - later[2] < 0.02, bound
     tens = years % 10
-    assert abs(np.bincount(tens[..., 0].ravel(), minlength=10) / tens[..., 0].size - 0.1).max() < 0.01
+    assert (
+        abs(np.bincount(tens[..., 0].ravel(), minlength=10) / tens[..., 0].size - 0.1).max() < 0.01
+    )
     assert not set(NAMES[0]) & set(NAMES[1])
     assert len(set(NAMES[0])) == len(set(NAMES[1])) == 32
 
@@ -103,16 +119,22 @@ def test_the_reference_needs_the_fewest_searches_when_the_ranking_is_good() -> N
         record = play(task, load(task.card.reference).for_task(task), range(300))
         assert record.info["success"].all()
         more = record.info["searches"] - record.info["least"]
-        saved = (more < 0).mean()  # a document about something else was one that the next look-up needed
+        # A document about something else was one that the next look-up needed.
+        saved = (more < 0).mean()
         assert saved < 0.03
         assert (more > 0).any() == (retrieval == "poor")
 
 
 @pytest.mark.parametrize(("cost", "price", "mode"), [
-    ("low", 0.02, "success"), ("high", 0.05, "thrifty"), ("low", 0.02, "dense"), ("high", 0.05, "judged"),
+    ("low", 0.02, "success"), ("high", 0.05, "thrifty"), ("low", 0.02, "dense"),
+    ("high", 0.05, "judged"),
 ])  # fmt: skip
-def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str, price: float, mode: str) -> None:
-    env: Any = gymnasium.make("rlsuite/Search-v0", reward=mode, search_cost=cost, max_episode_steps=80)
+def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(
+    cost: str, price: float, mode: str
+) -> None:
+    env: Any = gymnasium.make(
+        "rlsuite/Search-v0", reward=mode, search_cost=cost, max_episode_steps=80
+    )
     for searches in (1, 19, 60):
         env.reset(seed=3)
         params = env.unwrapped.params
@@ -121,17 +143,25 @@ def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str,
         lowest_factor = 0.5 if mode == "dense" else 0  # silence keeps the progress
         worth = max(lowest_factor, 1 - price * searches) * (0.8 if mode == "judged" else 1)
         if mode == "thrifty":
-            n, m = int(params.fewest_searches) + 1, max(searches + 1, int(params.fewest_searches) + 1)
+            n = int(params.fewest_searches) + 1
+            m = max(searches + 1, int(params.fewest_searches) + 1)
             worth *= math.sin(math.pi * m / (m + n))
         assert sum(earned) + reward == pytest.approx(worth, abs=1e-6)
         assert info["success"]
-    rules = gymnasium.make("rlsuite/Search-v0", view="text", search_cost=cost).unwrapped.task.rules()
+    rules = gymnasium.make(
+        "rlsuite/Search-v0", view="text", search_cost=cost
+    ).unwrapped.task.rules()
     assert f"worth {price} less for each search" in rules
 
 
 def test_documents_that_disagree_bear_different_dates() -> None:
-    """No two reports of a fact are of one year, so that the date always decides which name holds."""
-    _, years, counts = (np.asarray(array) for array in jax.vmap(written)(np.arange(80, dtype=np.uint32).reshape(40, 2)))
+    """No two reports of a fact are of one year,
+    so that the date always decides which name holds.
+    """
+    _, years, counts = (
+        np.asarray(array)
+        for array in jax.vmap(written)(np.arange(80, dtype=np.uint32).reshape(40, 2))
+    )
     for rows, numbers in zip(years.reshape(-1, 3), counts.ravel(), strict=True):
         assert len(set(rows[:numbers])) == numbers
         assert rows[:numbers].argmax() == 0  # the report that the answer is made of
@@ -151,7 +181,9 @@ def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
 
     def label(env: Any, documents: Any, person: str, relation: str, reports: Any) -> None:
         nonlocal right_judgements
-        complete = COUNT.findall(env.unwrapped.task._result(env.unwrapped.episode.state, env.unwrapped.params))[0]
+        complete = COUNT.findall(
+            env.unwrapped.task._result(env.unwrapped.episode.state, env.unwrapped.params)
+        )[0]
         for number, year, what, who, _ in documents:
             irrelevant = (what, who) != (relation, person)
             if not irrelevant and len(reports) < int(complete):
@@ -207,13 +239,17 @@ def test_attacks_earn_nothing() -> None:
     for attack in attacks:
         env.reset(seed=0)
         _, reward, over, _, info = env.step(attack)
-        assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), attack
+        assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), (
+            attack
+        )
 
 
 def test_no_corpus_and_no_first_look_up_is_in_both_splits_and_each_person_and_relation_is() -> None:
     task: Any = card("Search-v0").build()
     keys = jax.random.split(jax.random.key(0), 2000)
-    train, test = (jax.vmap(lambda key, split=split: task.sample_params(key, split))(keys) for split in (0, 1))
+    train, test = (
+        jax.vmap(lambda key, split=split: task.sample_params(key, split))(keys) for split in (0, 1)
+    )
     corpora = [{*map(tuple, np.asarray(side.seed).tolist())} for side in (train, test)]
     look_ups = [
         {*map(tuple, np.stack([np.asarray(side.start), np.asarray(side.path)[:, 0]], 1).tolist())}

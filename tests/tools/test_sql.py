@@ -1,4 +1,6 @@
-"""SQL: its queries against plain Python, its judge against near misses, and attacks on the database and the answer."""
+"""SQL: its queries against plain Python, its judge against near misses,
+and attacks on the database and the answer.
+"""
 
 from __future__ import annotations
 
@@ -55,16 +57,24 @@ def totals(a: list[Any], c: list[Any]) -> dict[str, int]:
 ACCOUNTS: dict[str, Any] = {
     "younger than": lambda a, b, c, n, word: [(sum(p[2] == word and p[3] < n for p in a),)],
     "live in": lambda a, b, c, n, word: [(sum(p[2] == word for p in a),)],
-    "older than the average": lambda a, b, c, n, word: [(p[1],) for p in a if p[3] > statistics.fmean(q[3] for q in a)],
+    "older than the average": lambda a, b, c, n, word: [
+        (p[1],) for p in a if p[3] > statistics.fmean(q[3] for q in a)
+    ],
     "older than": lambda a, b, c, n, word: [(p[1],) for p in a if p[3] > n],
-    "What is the largest": lambda a, b, c, n, word: [(max((t[3] for t in b if t[2] == word), default=None),)],
+    "What is the largest": lambda a, b, c, n, word: [
+        (max((t[3] for t in b if t[2] == word), default=None),)
+    ],
     "were there in": lambda a, b, c, n, word: [(sum(x[4] == n for x in c),)],
     "List name": lambda a, b, c, n, word: [(t[1], t[3]) for t in sorted(b, key=lambda t: -t[3])],
-    "List the names": lambda a, b, c, n, word: [(t[1],) for t in sorted(b, key=lambda t: t[3]) if t[3] < n],
+    "List the names": lambda a, b, c, n, word: [
+        (t[1],) for t in sorted(b, key=lambda t: t[3]) if t[3] < n
+    ],
     "average age": lambda a, b, c, n, word: [
         (statistics.fmean(ages) if (ages := [p[3] for p in a if p[2] == word]) else None,)
     ],
-    "For each year": lambda a, b, c, n, word: [(y, sum(x[3] for x in c if x[4] == y)) for y in {x[4] for x in c}],
+    "For each year": lambda a, b, c, n, word: [
+        (y, sum(x[3] for x in c if x[4] == y)) for y in {x[4] for x in c}
+    ],
     "largest total": lambda a, b, c, n, word: [
         (k,) for k, s in totals(a, c).items() if s == max(totals(a, c).values())
     ],
@@ -75,29 +85,45 @@ ACCOUNTS: dict[str, Any] = {
             else None,
         )
     ],
-    "name once": lambda a, b, c, n, word: [(p[1],) for p in a if any(x[4] == n for x in linked(c, p))],
+    "name once": lambda a, b, c, n, word: [
+        (p[1],) for p in a if any(x[4] == n for x in linked(c, p))
+    ],
     "that occurs in": lambda a, b, c, n, word: [
         (t[1], max(x[3] for x in c if x[2] == t[0])) for t in b if any(x[2] == t[0] for x in c)
     ],
     "For each": lambda a, b, c, n, word: [*Counter(t[2] for t in b).items()],
-    "concern": lambda a, b, c, n, word: [(sum(t[2] == word for x in c for t in b if t[0] == x[2]),)],
+    "concern": lambda a, b, c, n, word: [
+        (sum(t[2] == word for x in c for t in b if t[0] == x[2]),)
+    ],
     "How many different": lambda a, b, c, n, word: [(len({x[1] for x in c if x[3] > n}),)],
     "have no ": lambda a, b, c, n, word: [(p[1],) for p in a if not linked(c, p)],
-    "two different years": lambda a, b, c, n, word: [(t[1],) for t in b if len({x[4] for x in c if x[2] == t[0]}) > 1],
-    "but none with": lambda a, b, c, n, word: [(p[1],) for p in a if kinds(b, linked(c, p)) == {word}],
+    "two different years": lambda a, b, c, n, word: [
+        (t[1],) for t in b if len({x[4] for x in c if x[2] == t[0]}) > 1
+    ],
+    "but none with": lambda a, b, c, n, word: [
+        (p[1],) for p in a if kinds(b, linked(c, p)) == {word}
+    ],
     "never occur": lambda a, b, c, n, word: [(t[1],) for t in b if all(x[2] != t[0] for x in c)],
-    "have at least": lambda a, b, c, n, word: [(p[1], len(linked(c, p))) for p in a if len(linked(c, p)) >= n],
+    "have at least": lambda a, b, c, n, word: [
+        (p[1], len(linked(c, p))) for p in a if len(linked(c, p)) >= n
+    ],
     "average over all": lambda a, b, c, n, word: [(len(c) / len(a),)],
 }
-"""Answers by words of the question, without SQL: from people (id, name, city, age), things, links, and a name in it."""
+"""Answers by words of the question, without SQL:
+from people (id, name, city, age), things, links, and a name in it.
+"""
 
 
 def answer(question: str, theme: int, a: Any, b: Any, c: Any) -> tuple[Any, ...]:
     """Return the rows that answer a question."""
     numbers = re.findall(r"\d+", question)
-    words = [word for word in (*CITIES, *THEMES[theme].kinds) if re.search(rf"\b{word}\b", question)]
+    words = [
+        word for word in (*CITIES, *THEMES[theme].kinds) if re.search(rf"\b{word}\b", question)
+    ]
     account = next(candidate for marker, candidate in ACCOUNTS.items() if marker in question)
-    return tuple(account(a, b, c, int(numbers[0]) if numbers else None, words[0] if words else None))
+    return tuple(
+        account(a, b, c, int(numbers[0]) if numbers else None, words[0] if words else None)
+    )
 
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
@@ -106,15 +132,17 @@ def test_queries_say_what_the_questions_ask(tier: int) -> None:
         for number in range(60):
             exercise = instance(tier, split, number)
             results = [
-                answer(exercise.question, exercise.theme, *tables(exercise.theme, seed)) for seed in exercise.seeds
+                answer(exercise.question, exercise.theme, *tables(exercise.theme, seed))
+                for seed in exercise.seeds
             ]
             for seed, expected in zip(exercise.seeds, results, strict=True):
-                assert agree(database(exercise.theme, seed).run(exercise.query), expected, exercise.ordered), (
-                    exercise.question
-                )
+                assert agree(
+                    database(exercise.theme, seed).run(exercise.query), expected, exercise.ordered
+                ), exercise.question
             assert sql.judge(exercise, exercise.query)
             columns = len(results[0][0])
-            # What holds for the shown rows alone is no answer: neither a constant nor all constants at once.
+            # What holds for the shown rows alone is no answer: neither a constant nor all constants
+            # at once.
             rows = [f"SELECT {', '.join(repr(v) for v in row)}" for row in results[0]]
             assert not sql.judge(exercise, " UNION ALL ".join(rows[:8]))
             everything = [row for some in results for row in some]
@@ -136,14 +164,15 @@ def test_the_commonest_query_is_seldom_asked_for(tier: int) -> None:
 
 BOMB = "SELECT COUNT(*) FROM " + ", ".join(f"{{0}} t{number}" for number in range(8))
 FORBIDDEN = [
-    "ATTACH ':memory:' AS x", "PRAGMA table_info({0})", "DELETE FROM {0}", "UPDATE {0} SET id = 0", "DROP TABLE {0}",
-    "INSERT INTO {0} DEFAULT VALUES", "CREATE TABLE t (x)", "CREATE TEMP VIEW v AS SELECT 1", "VACUUM", "BEGIN",
-    "SELECT * FROM sqlite_master", "SELECT * FROM pragma_table_info('{0}')", "SELECT load_extension('x')",
-    "SELECT random()", "SELECT zeroblob(1000000000)", "SELECT printf('%1000000d', 1)", "SELECT datetime('now')",
-    "SELECT 1; SELECT 2", "EXPLAIN SELECT 1", "/**/EXPLAIN SELECT 1", ";EXPLAIN SELECT 1", "-- x\nEXPLAIN SELECT 1",
-    "\ufeffEXPLAIN SELECT 1", "/* x */ explain query plan SELECT 1", "; ; PRAGMA table_info({0})",
-    "SELECT " + "(" * 500 + "1" + ")" * 500, "", ";", "-- nothing", BOMB,
-    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n",
+    "ATTACH ':memory:' AS x", "PRAGMA table_info({0})", "DELETE FROM {0}", "UPDATE {0} SET id = 0",
+    "DROP TABLE {0}", "INSERT INTO {0} DEFAULT VALUES", "CREATE TABLE t (x)",
+    "CREATE TEMP VIEW v AS SELECT 1", "VACUUM", "BEGIN", "SELECT * FROM sqlite_master",
+    "SELECT * FROM pragma_table_info('{0}')", "SELECT load_extension('x')", "SELECT random()",
+    "SELECT zeroblob(1000000000)", "SELECT printf('%1000000d', 1)", "SELECT datetime('now')",
+    "SELECT 1; SELECT 2", "EXPLAIN SELECT 1", "/**/EXPLAIN SELECT 1", ";EXPLAIN SELECT 1",
+    "-- x\nEXPLAIN SELECT 1", "\ufeffEXPLAIN SELECT 1", "/* x */ explain query plan SELECT 1",
+    "; ; PRAGMA table_info({0})", "SELECT " + "(" * 500 + "1" + ")" * 500, "", ";", "-- nothing",
+    BOMB, "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n",
     "SELECT * FROM {0} a, {0} b, {0} c", "SELECT 'a' || char(0)", "SELECT '" + "a" * 10_000 + "'",
 ]  # fmt: skip
 
@@ -193,7 +222,9 @@ def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> No
             query = env.unwrapped._simulator.instance.query
             for _ in range(extra):
                 env.step("schema")
-            lower = re.sub(r"\b(SELECT|FROM|WHERE|COUNT|MAX|AND)\b", lambda word: word[0].lower(), query)
+            lower = re.sub(
+                r"\b(SELECT|FROM|WHERE|COUNT|MAX|AND)\b", lambda word: word[0].lower(), query
+            )
             _, earned, over, _, info = env.step(f"answer: {lower};")
             assert over
             assert info["success"]
@@ -201,12 +232,17 @@ def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> No
 
 
 def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> None:
-    """Comments do not swallow what follows them, and what cannot be printed is shown as a question mark."""
+    """Comments do not swallow what follows them,
+    and what cannot be printed is shown as a question mark.
+    """
     env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", difficulty="easy").unwrapped
     env.reset(seed=5)
     table = THEMES[int(instance(1, 0, int(env.params.number)).theme)].a
     parse = env.task.parse
-    commented = f"run SELECT COUNT(*) FROM {table} -- all of them\nWHERE name <> 'a -- b' /* or\nnot */ AND 1 = 1"
+    commented = (
+        f"run SELECT COUNT(*) FROM {table} -- all of them\nWHERE name <> 'a -- b' /* or\nnot */ "
+        f"AND 1 = 1"
+    )
     plain = f"run SELECT COUNT(*) FROM {table} WHERE name <> 'a -- b' AND 1 = 1"
     np.testing.assert_array_equal(
         parse(commented, env.episode.state, env.params), parse(plain, env.episode.state, env.params)
@@ -217,16 +253,24 @@ def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> 
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_no_right_answer_is_nothing(tier: int) -> None:
-    """A sum over no rows is NULL in SQL and zero to most people, so such questions are not asked."""
+    """A sum over no rows is NULL in SQL and zero to most people,
+    so such questions are not asked.
+    """
     for number in range(60):
         exercise = instance(tier, 1, number)
-        rows = [row for seed in exercise.seeds for row in database(exercise.theme, seed).run(exercise.query)]
+        rows = [
+            row
+            for seed in exercise.seeds
+            for row in database(exercise.theme, seed).run(exercise.query)
+        ]
         assert rows
         assert not any(value is None for row in rows for value in row)
 
 
 def test_a_query_cannot_take_long() -> None:
-    """Strings are short, and queries with a slow function take few steps, so that all LIKEs together stay short."""
+    """Strings are short, and queries with a slow function take few steps,
+    so that all LIKEs together stay short.
+    """
     base, theme = database(0, 1), THEMES[0]
     links = f"{theme.c}, {theme.c} b, {theme.c} c"
     with pytest.raises(ValueError, match="too big"):
@@ -235,7 +279,10 @@ def test_a_query_cannot_take_long() -> None:
     # Again, too: SQLite tells the authoriser a statement's functions only when it compiles it.
     for pattern in ("%a" * 24 + "%b", "_" * 24 + "%b") * 2:
         with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
-            base.run(f"SELECT COUNT(*) FROM {long}, {links} WHERE s || {theme.c}.id || b.id || c.id LIKE '{pattern}'")
+            base.run(
+                f"SELECT COUNT(*) FROM {long}, {links} WHERE s || {theme.c}.id || b.id || c.id "
+                f"LIKE '{pattern}'"
+            )
         assert FEW_STEPS <= base._used <= FEW_STEPS + TICK
     with pytest.raises(ValueError, match=f"more than {STEPS} steps"):
         base.run(BOMB.format(theme.c))
@@ -243,10 +290,14 @@ def test_a_query_cannot_take_long() -> None:
     for function in ("trim", "ltrim", "rtrim"):
         with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
             base.run(
-                f"SELECT COUNT(*) FROM {links}, {theme.c} d WHERE {function}(c.id || '{'a' * 400}', '{letters}') > ''"
+                f"SELECT COUNT(*) FROM {links}, {theme.c} d WHERE {function}(c.id || "
+                f"'{'a' * 400}', '{letters}') > ''"
             )
     assert base.run(f"SELECT COUNT(*) FROM {theme.a} WHERE name LIKE '%a%' OR name LIKE '_e%'")
-    for query in (f"SELECT name FROM {theme.a} WHERE name GLOB '*a*'", "SELECT 'a' LIKE '" + "a" * 51 + "'"):
+    for query in (
+        f"SELECT name FROM {theme.a} WHERE name GLOB '*a*'",
+        "SELECT 'a' LIKE '" + "a" * 51 + "'",
+    ):
         with pytest.raises(ValueError, match=r"."):
             base.run(query)
 
@@ -286,7 +337,9 @@ print("wrong:", wrong)
 
 
 def test_six_threads_query_one_database() -> None:
-    """Play in a process of its own, because threads that wait for each other inside SQLite cannot be ended."""
+    """Play in a process of its own, because threads
+    that wait for each other inside SQLite cannot be ended.
+    """
     process = subprocess.run(
         [sys.executable, "-c", SIX_CLIENTS], capture_output=True, text=True, timeout=120, check=True
     )
@@ -301,13 +354,13 @@ def test_a_reply_that_is_no_call_teaches_nothing() -> None:
     assert "CREATE TABLE" not in text
 
 
-# -- near misses -------------------------------------------------------------------------------------------------------
+# -- near misses -----------------------------------------------------------------------------------
 
 SWAPS = (
-    (">=", ">"), ("<=", "<"), (" > ", " >= "), (" < ", " <= "), (" > ", " < "), (" <> ", " = "), ("MAX(", "MIN("),
-    ("SUM(", "MAX("), ("SUM(", "AVG("), ("SUM(", "COUNT("), ("SUM(", "SUM(DISTINCT "), ("AVG(", "MAX("), (" DESC", ""),
-    ("AVG(", "AVG(DISTINCT "), ("DISTINCT ", ""), ("NOT IN", "IN"), (" * 1.0", ""),
-    ("COUNT(*)", "COUNT(DISTINCT year)"),
+    (">=", ">"), ("<=", "<"), (" > ", " >= "), (" < ", " <= "), (" > ", " < "), (" <> ", " = "),
+    ("MAX(", "MIN("), ("SUM(", "MAX("), ("SUM(", "AVG("), ("SUM(", "COUNT("),
+    ("SUM(", "SUM(DISTINCT "), ("AVG(", "MAX("), (" DESC", ""), ("AVG(", "AVG(DISTINCT "),
+    ("DISTINCT ", ""), ("NOT IN", "IN"), (" * 1.0", ""), ("COUNT(*)", "COUNT(DISTINCT year)"),
 )  # fmt: skip
 
 
@@ -319,9 +372,19 @@ def mutants(query: str) -> set[str]:
         for match in re.finditer(re.escape(old), query)
     }
     for match in re.finditer(r"(?<=[<>=] )\d+", query):  # constants off by one
-        queries |= {query[: match.start()] + str(int(match[0]) + by) + query[match.end() :] for by in (-1, 1)}
-    for form in (r" ON \w+\.id = \w+", r" ORDER BY \w+( DESC)?", r"\w+ = '\w+' AND ", r" AND \w+ = '\w+'(?!\))",
-                 r" WHERE \w+ (=|<>|<|>) ('\w+'|\d+)(?= GROUP|\)|$)", r" HAVING .*", r" GROUP BY .*"):  # fmt: skip
+        queries |= {
+            query[: match.start()] + str(int(match[0]) + by) + query[match.end() :]
+            for by in (-1, 1)
+        }
+    for form in (
+        r" ON \w+\.id = \w+",
+        r" ORDER BY \w+( DESC)?",
+        r"\w+ = '\w+' AND ",
+        r" AND \w+ = '\w+'(?!\))",
+        r" WHERE \w+ (=|<>|<|>) ('\w+'|\d+)(?= GROUP|\)|$)",
+        r" HAVING .*",
+        r" GROUP BY .*",
+    ):
         queries |= {
             query[: match.start()] + query[match.end() :] for match in re.finditer(form, query)
         }  # something is left out
@@ -338,7 +401,9 @@ def mutants(query: str) -> set[str]:
 
 @cache
 def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
-    """Return databases of the schema full of values near a group's constants; names and sizes are unique."""
+    """Return databases of the schema full of values near a group's constants;
+    names and sizes are unique.
+    """
     dice, names, focus = Dice(7, theme, group), THEMES[theme], focus_of(theme, GROUP * group)
     bases = []
     for _ in range(40):
@@ -347,11 +412,13 @@ def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
         base = sqlite3.connect(":memory:")
         base.executescript(names.schema)
         base.executemany(f"INSERT INTO {names.a} VALUES (?, ?, ?, ?)", [
-            (i, PEOPLE[i], dice.choice([focus.city, CITIES[0], CITIES[1]]), focus.age + dice.between(-2, 2))
+            (i, PEOPLE[i], dice.choice([focus.city, CITIES[0], CITIES[1]]),
+             focus.age + dice.between(-2, 2))
             for i in range(people)
         ])  # fmt: skip
         base.executemany(f"INSERT INTO {names.b} VALUES (?, ?, ?, ?)", [
-            (i, names.things[i], dice.choice([focus.kind, *names.kinds[:2]]), sizes[i]) for i in range(things)
+            (i, names.things[i], dice.choice([focus.kind, *names.kinds[:2]]), sizes[i])
+            for i in range(things)
         ])  # fmt: skip
         base.executemany(f"INSERT INTO {names.c} VALUES (?, ?, ?, ?, ?)", [
             (i, dice.below(people), dice.below(things), focus.few + dice.between(-1, 1),
@@ -376,7 +443,9 @@ def differs(exercise: Any, mutant: str) -> bool:
 
 
 def test_nearly_right_queries_are_wrong() -> None:
-    """At least 99 % of the mutants that mean something else are refused, for each template at least 95 %."""
+    """At least 99 % of the mutants that mean something else are refused,
+    for each template at least 95 %.
+    """
     counts: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     for number in range(200):
@@ -389,7 +458,9 @@ def test_nearly_right_queries_are_wrong() -> None:
     assert len(counts) == len(TEMPLATES)
     assert counts.total() > 1000
     assert refused.total() >= 0.99 * counts.total()
-    assert all(refused[name] >= 0.95 * counts[name] for name in counts), {n: (refused[n], counts[n]) for n in counts}
+    assert all(refused[name] >= 0.95 * counts[name] for name in counts), {
+        n: (refused[n], counts[n]) for n in counts
+    }
 
 
 def fits(template: str, filled: str) -> bool:

@@ -15,12 +15,15 @@ def draw_ring(
     shares: np.ndarray,
     names: tuple[str, ...],
 ) -> None:
-    """Draw the agents' road (outer ring), the twin (inner ring), and distribution functions of both.
+    """Draw the agents' road (outer ring), the twin (inner ring),
+    and distribution functions of both.
 
     Args:
         image: twice as wide as high; drawn upon.
-        place: share of the ring behind the ego of each car of the twin and of the agents, ``(2, cars)``.
-        commanded: which cars have commands, ``(cars,)``; they are orange, other agents green, the ego red.
+        place: share of the ring behind the ego of each car of the twin and of the agents, ``(2,
+            cars)``.
+        commanded: which cars have commands, ``(cars,)``; they are orange, other agents green, the
+            ego red.
         shares: distribution functions of the twin and of the agents, ``(2, quantities, points)``.
         names: name of each quantity.
     """
@@ -38,9 +41,18 @@ def draw_ring(
             out = np.array([math.cos(angle), math.sin(angle)])
             centre = middle + radius * out
             corners = [
-                centre + a * half * ahead + b * 0.6 * half * out for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
+                centre + a * half * ahead + b * 0.6 * half * out
+                for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
             ]
-            colour = "red" if not car else "orange" if commanded[car] else "lime" if world else "lightgray"
+            colour = (
+                "red"
+                if not car
+                else "orange"
+                if commanded[car]
+                else "lime"
+                if world
+                else "lightgray"
+            )
             canvas.polygon([tuple(corner) for corner in corners], fill=colour, outline="black")
     top = 24.0
     high = (size - 24.0) / len(names)
@@ -48,7 +60,9 @@ def draw_ring(
     for i, name in enumerate(names):
         y = top + high * i
         canvas.text((size + 20, y - 14), name, fill="black")
-        canvas.rectangle((size + 20, y, size + 20 + wide, y + high - 24), fill="white", outline="black")
+        canvas.rectangle(
+            (size + 20, y, size + 20 + wide, y + high - 24), fill="white", outline="black"
+        )
         for world, colour in ((0, "gray"), (1, "green")):
             count = shares.shape[-1]
             line = [

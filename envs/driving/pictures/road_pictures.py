@@ -14,9 +14,15 @@ Pixel = Callable[[float, float], tuple[float, float]]
 
 
 def draw_band(
-    canvas: ImageDraw.ImageDraw, pixel: Pixel, route: Route, ends: tuple[float, float], sides: tuple[float, float]
+    canvas: ImageDraw.ImageDraw,
+    pixel: Pixel,
+    route: Route,
+    ends: tuple[float, float],
+    sides: tuple[float, float],
 ) -> None:
-    """Draw the asphalt between two distances to the left of a centre line (the first is the smaller one)."""
+    """Draw the asphalt between two distances to the left
+    of a centre line (the first is the smaller one).
+    """
     s = np.arange(ends[0], ends[1] + 1.0, 1.0)
     right_edge, left_edge = (points(route, s, d)[:, :2] for d in sides)
     for i in range(len(s) - 1):
@@ -52,4 +58,8 @@ def draw_car(
     c, s = 0.5 * math.cos(heading), 0.5 * math.sin(heading)
     length, width = size
     corners = ((length, width), (length, -width), (-length, -width), (-length, width))
-    canvas.polygon([pixel(x + a * c - b * s, y + a * s + b * c) for a, b in corners], fill=colour, outline="black")
+    canvas.polygon(
+        [pixel(x + a * c - b * s, y + a * s + b * c) for a, b in corners],
+        fill=colour,
+        outline="black",
+    )

@@ -1,4 +1,6 @@
-"""Reference player of ``TrafficSim``: the Intelligent Driver Model with parameters estimated from what was watched."""
+"""Reference player of ``TrafficSim``:
+the Intelligent Driver Model with parameters estimated from what was watched.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,16 @@ from ..traffic.ring_road import BRAKING, safe_acceleration
 class EstimatedDrivers(NamedTuple):
     """Each agent by itself drives as the model of its driver would, from its own observation.
 
-    The time gap follows from the mean gap and speed while watched, as if they were those of an equilibrium,
+    The time gap follows from the mean gap and speed while watched, as if they were those of an
+    equilibrium,
 
         s = (s0 + v T) / sqrt(1 - (v / v0)^4)
 
-    A gap that would need a longer time gap than ``longest`` is that of a driver who drives nearly as fast as it
-    desires. Its desired speed follows from the same equation. All drivers share the other parameters. Random
-    accelerations are as large as those that were watched. An agent with a command follows by the same model, keenly,
-    with the commanded time gap and without randomness, and desires to drive so fast that only the gap counts. Like
-    humans, agents keep room to stop.
+    A gap that would need a longer time gap than ``longest`` is that of a driver who drives nearly
+    as fast as it desires. Its desired speed follows from the same equation. All drivers share the
+    other parameters. Random accelerations are as large as those that were watched. An agent with a
+    command follows by the same model, keenly, with the commanded time gap and without randomness,
+    and desires to drive so fast that only the gap counts. Like humans, agents keep room to stop.
 
     Its numbers are the best of a random search on training episodes.
     """
@@ -39,7 +42,9 @@ class EstimatedDrivers(NamedTuple):
     faster: Scalar = 1.0  # m/s
     time_gap: Scalar = 0.97  # by the one in equilibrium
     longest: Scalar = 2.5  # s: no driver keeps a longer time gap
-    random: Scalar = 0.88  # Random accelerations by those watched, which waves of traffic make larger
+    random: Scalar = (
+        0.88  # Random accelerations by those watched, which waves of traffic make larger
+    )
     commanded_gap: Scalar = 1.83  # m; this and the next two are those of an agent with a command
     commanded_acceleration: Scalar = 2.13  # m/s^2
     commanded_deceleration: Scalar = 1.85  # m/s^2
@@ -71,9 +76,13 @@ class EstimatedDrivers(NamedTuple):
         share = mean_v / desired
         square = share * share
         equilibrium = mean_gap * jnp.sqrt(jnp.maximum(1 - square * square, 0.05))
-        time_gap = jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1) * self.time_gap
+        time_gap = (
+            jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1) * self.time_gap
+        )
         gap_fraction = (self.jam_gap + mean_v * self.longest) / jnp.maximum(mean_gap, 1)
-        desired_at_ease = mean_v / jnp.sqrt(jnp.sqrt(jnp.maximum(1 - gap_fraction * gap_fraction, 0.05)))
+        desired_at_ease = mean_v / jnp.sqrt(
+            jnp.sqrt(jnp.maximum(1 - gap_fraction * gap_fraction, 0.05))
+        )
         at_ease = time_gap > self.longest
         desired = jnp.where(at_ease, desired_at_ease, desired)
         time_gap = jnp.where(at_ease, self.longest, time_gap)
@@ -85,7 +94,10 @@ class EstimatedDrivers(NamedTuple):
             self.commanded_acceleration,
             self.commanded_deceleration,
         )
-        pedal = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * observation[:, Entry.CHANCE]
+        pedal = (
+            acceleration(driver, v, gap, leader)
+            + self.random * random * CHANCE * observation[:, Entry.CHANCE]
+        )
         pedal = jnp.where(commanded, acceleration(obedient, v, gap, leader), pedal)
         pedal = jnp.minimum(pedal, safe_acceleration(gap, v, leader))
         return jnp.clip(pedal * (1 / BRAKING), -1, 1)[:, None], memory

@@ -1,8 +1,9 @@
-"""Reference player of ``OwnRoads``: it goes on only if it can cross, or can still stop, before anybody is there.
+"""Reference player of ``OwnRoads``: it goes on only if it can cross,
+or can still stop, before anybody is there.
 
-It knows where vehicles are, not what they did next: it expects them to keep their velocities. For each pedal it
-foresees two ways: after one step it accelerates all the way, or it brakes to a stop. It takes the strongest pedal of
-which one way is free, and else brakes.
+It knows where vehicles are, not what they did next: it expects them to keep their velocities. For
+each pedal it foresees two ways: after one step it accelerates all the way, or it brakes to a stop.
+It takes the strongest pedal of which one way is free, and else brakes.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from ..arrays import Scalar
-from ..tasks.own_roads import STEP, OwnRoads, Params, State
+from ..tasks.own_roads import STEP, OwnRoads, State
 from ..traffic import junction
 from ..traffic.replay import Vehicles
 
@@ -38,9 +39,7 @@ class Foresight(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the pedal, shape ``(1,)``."""
@@ -48,14 +47,20 @@ class Foresight(eqx.Module):
         vehicles = self.task.recorded_vehicles(state, view.params)
 
         def free(pedal: Scalar) -> Scalar:
-            return self.is_free(state, vehicles, pedal, 1.0) | self.is_free(state, vehicles, pedal, self.brake)
+            return self.is_free(state, vehicles, pedal, 1.0) | self.is_free(
+                state, vehicles, pedal, self.brake
+            )
 
         pedals = jnp.asarray(PEDALS, self.task.dtype)
         allowed = jax.vmap(free)(pedals)
-        return jnp.stack([jnp.where(allowed.any(), pedals[allowed.argmax()], -1)]).astype(self.task.dtype), memory
+        return jnp.stack([jnp.where(allowed.any(), pedals[allowed.argmax()], -1)]).astype(
+            self.task.dtype
+        ), memory
 
     def is_free(self, state: State, vehicles: Vehicles, pedal: Scalar, then: Scalar) -> Scalar:
-        """Say whether nobody is in the way, if the ego keeps a pedal for a step and then another one."""
+        """Say whether nobody is in the way,
+        if the ego keeps a pedal for a step and then another one.
+        """
 
         def step(carry: tuple[Scalar, Scalar], k: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
             s, speed = carry
@@ -75,5 +80,7 @@ def drift(vehicles: Vehicles, time: Scalar) -> Vehicles:
     """Return the vehicles after a time (s) at their present velocities."""
     pose = vehicles.pose
     distance = pose.speed * time
-    moved = pose._replace(x=pose.x + distance * jnp.cos(pose.heading), y=pose.y + distance * jnp.sin(pose.heading))
+    moved = pose._replace(
+        x=pose.x + distance * jnp.cos(pose.heading), y=pose.y + distance * jnp.sin(pose.heading)
+    )
     return vehicles._replace(pose=moved)

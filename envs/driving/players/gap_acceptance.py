@@ -1,7 +1,8 @@
-"""Reference player of tasks at junctions: it stops before the line until the gaps in all streams are enough.
+"""Reference player of tasks at junctions:
+it stops before the line until the gaps in all streams are enough.
 
-It simulates its own way, and expects the others to keep their speeds. It knows where they are going, as their turn
-signals say, but neither the traffic lights up the road nor who comes next.
+It simulates its own way, and expects the others to keep their speeds. It knows where they are
+going, as their turn signals say, but neither the traffic lights up the road nor who comes next.
 """
 
 from __future__ import annotations
@@ -49,32 +50,38 @@ class GapAcceptance(NamedTuple):
         """Return one of the three actions."""
         state: State = view.state
         paths = jax.vmap(lambda level, change: self.drive_ahead(state, level, change))(
-            jnp.stack([jnp.int32(0), jnp.int32(1), jnp.int32(2), state.level + 1]), np.array([-1, -1, -1, 1])
+            jnp.stack([jnp.int32(0), jnp.int32(1), jnp.int32(2), state.level + 1]),
+            np.array([-1, -1, -1, 1]),
         )
         levels = np.arange(3)
         reachable = jnp.abs(state.level - levels) <= 1
         stop_points = paths[:3, -1] + HALF
         line = jnp.asarray(self.layout.line, paths.dtype)[self.route]
         zone = jnp.asarray(self.layout.zones, paths.dtype)[self.route, :, 0].min()
-        # The highest speed from which it can stop before the line; if none can be, before the zones; else it drives on.
+        # The highest speed from which it can stop before the line; if none can be, before the
+        # zones; else it drives on.
         level = jnp.where(reachable & (stop_points < line + self.latest_stop), levels, 0).max()
         late = jnp.where(reachable, stop_points, jnp.inf).min() > zone - self.spare
         level = jnp.where(late | self.is_free(state, paths[3]), 2, level)
         # Behind a car ahead it drives no faster than its gap and that car's speed allow.
         level = jnp.minimum(level, self.behind(state))
-        action = jnp.where(level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE))
+        action = jnp.where(
+            level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE)
+        )
         return action.astype(jnp.int32), memory
 
     def drive_ahead(self, state: State, level: Scalar, change: Scalar) -> Scalar:
-        """Return the ego's places (m along its route) every 0.2 s for 10 s, if it goes on from a target speed and
-        changes it by ``change`` each second.
+        """Return the ego's places (m along its route) every 0.2 s for 10 s, if it goes on from a
+        target speed and changes it by ``change`` each second.
         """
         ego = jax.tree.map(lambda value: value[:1], state.cars)
         car_routes = junction.routes_of(ego, self.layout)
 
         def step(carry: junction.Cars, k: Scalar) -> tuple[junction.Cars, Scalar]:
             target = jnp.clip(level + change * (k // round(1 / STEP)), 0, len(LEVELS) - 1)
-            pull = crossing_task.ego_control(carry.speed, target, junction.bend_speed(carry, car_routes))
+            pull = crossing_task.ego_control(
+                carry.speed, target, junction.bend_speed(carry, car_routes)
+            )
             s, speed = junction.roll(carry.s, carry.speed, pull, STEP)
             return carry._replace(s=s, speed=speed), s[0]
 
@@ -93,7 +100,12 @@ class GapAcceptance(NamedTuple):
         committed = junction.is_committed(cars, car_routes.line)
         # Who looks for cars in the junction waits for an ego that is behind its line.
         waits = jnp.asarray(self.layout.looks_for)[cars.route, self.route]
-        first = jnp.where(committed[0], ~waits, jnp.asarray(self.layout.yields_to)[self.route, cars.route]) | committed
+        first = (
+            jnp.where(
+                committed[0], ~waits, jnp.asarray(self.layout.yields_to)[self.route, cars.route]
+            )
+            | committed
+        )
         counts = cars.present & (ego_zone[:, 0] < jnp.inf) & (goes > 0) & first
         separated = (comes > leaves + self.time_before) | (goes + self.time_after < enters)
         return (~counts | separated).all()
@@ -105,5 +117,9 @@ class GapAcceptance(NamedTuple):
         distance = cars.s + junction.offset_to(cars, shared) - cars.s[0]
         distance = jnp.where(cars.present & (distance > 0), distance, jnp.inf)
         gap = distance.min() - 2 * HALF - JAM_GAP
-        speed = jnp.maximum(cars.speed[distance.argmin()] + (gap - self.headway * cars.speed[0]) * 0.5, 0)
-        return jnp.clip(jnp.floor(speed * (1 / LEVELS[1]) + 0.3), 0, len(LEVELS) - 1).astype(jnp.int32)
+        speed = jnp.maximum(
+            cars.speed[distance.argmin()] + (gap - self.headway * cars.speed[0]) * 0.5, 0
+        )
+        return jnp.clip(jnp.floor(speed * (1 / LEVELS[1]) + 0.3), 0, len(LEVELS) - 1).astype(
+            jnp.int32
+        )

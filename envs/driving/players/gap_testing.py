@@ -1,8 +1,10 @@
-"""Drivers that test gaps: each lane has a speed that can be driven in it, and a gap that lasts or does not.
+"""Drivers that test gaps: each lane has a speed that can be driven in it,
+and a gap that lasts or does not.
 
-They read the observation only: gaps and speeds of the nearest vehicles in three lanes. They are the reference players
-of the highway, by target speeds and by pedals, and of ``merge.py``. Numbers were found by random search on training
-episodes. Unlike drivers by MOBIL, these take no account of what a change costs others, beyond that the gap lasts.
+They read the observation only: gaps and speeds of the nearest vehicles in three lanes. They are the
+reference players of the highway, by target speeds and by pedals, and of ``merge.py``. Numbers were
+found by random search on training episodes. Unlike drivers by MOBIL, these take no account of what
+a change costs others, beyond that the gap lasts.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class Ego(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Neighbours as the observation shows them: lanes to the right, own, left, by nearest and second ahead, behind."""
+    """Neighbours as the observation shows them: lanes to the right,
+    own, left, by nearest and second ahead, behind.
+    """
 
     occupied: jax.Array  # bool ``(3, 3)``
     gap: jax.Array  # ``(3, 3)``, m; ``SIGHT`` for nobody
@@ -61,15 +65,23 @@ class Lanes(NamedTuple):
 
 
 def see_ego(observation: jax.Array, count: int) -> Ego:
-    """Read the first ``count`` entries of an observation: 8 of ``Highway``, 5 of ``HighwayContinuous``."""
+    """Read the first ``count`` entries of an observation:
+    8 of ``Highway``, 5 of ``HighwayContinuous``.
+    """
     return Ego(*(observation[i] for i in range(count)))
 
 
 def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) -> Lanes:
-    """Read the last 45 entries of an observation; ``speed_scale``: of relative speeds, m/s; ``sight``: of gaps, m."""
+    """Read the last 45 entries of an observation; ``speed_scale``:
+    of relative speeds, m/s; ``sight``: of gaps, m.
+    """
     entries = observation[-45:].reshape(3, 3, 5)
     occupied = entries[:, :, 0] > 0
-    return Lanes(occupied, jnp.where(occupied, entries[:, :, 1] * sight, sight), entries[:, :, 2] * speed_scale)
+    return Lanes(
+        occupied,
+        jnp.where(occupied, entries[:, :, 1] * sight, sight),
+        entries[:, :, 2] * speed_scale,
+    )
 
 
 class Manner(NamedTuple):
@@ -85,15 +97,23 @@ class Manner(NamedTuple):
     warned: Scalar = 1.32  # s
 
     def for_task(self, task: Road) -> Manner:
-        """Return the manner of an ego with the limits of a task: with weaker brakes it closes up more slowly."""
+        """Return the manner of an ego with the limits of a task:
+        with weaker brakes it closes up more slowly.
+        """
         slower = max(1.0, MAX_BRAKING / task.braking)
-        return self._replace(closing=self.closing * slower, closing_second=self.closing_second * slower)
+        return self._replace(
+            closing=self.closing * slower, closing_second=self.closing_second * slower
+        )
 
     def speeds(self, lanes: Lanes, speed: Scalar) -> Scalar:
         """Return the speed that can be driven in each of the three lanes, m/s."""
         leader = speed + lanes.gain[:, :2]
         vehicles = jnp.arange(1, 3)
-        room = lanes.gap[:, :2] - vehicles * (self.jam_gap + self.time_gap * leader) - CAR_LENGTH * (vehicles - 1)
+        room = (
+            lanes.gap[:, :2]
+            - vehicles * (self.jam_gap + self.time_gap * leader)
+            - CAR_LENGTH * (vehicles - 1)
+        )
         reached = leader + room / jnp.stack([self.closing, self.closing_second])
         return jnp.where(lanes.occupied[:, :2], reached, FREE).min(1, initial=FREE)
 
@@ -101,21 +121,33 @@ class Manner(NamedTuple):
         """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""
         gain = lanes.gain
         lasts = lanes.gap[:, AHEAD] > self.ahead + self.until * jnp.maximum(0, -gain[:, AHEAD])
-        return lasts & (lanes.gap[:, BEHIND] > self.behind + self.warned * jnp.maximum(0, gain[:, BEHIND]))
+        return lasts & (
+            lanes.gap[:, BEHIND] > self.behind + self.warned * jnp.maximum(0, gain[:, BEHIND])
+        )
 
 
 ONCE_A_SECOND = Manner()
-WITH_PEDALS = Manner(0.1, 3.0, closing=2.4, closing_second=5.0, ahead=3.0, until=1.5, behind=2.0, warned=1.4)
+WITH_PEDALS = Manner(
+    0.1, 3.0, closing=2.4, closing_second=5.0, ahead=3.0, until=1.5, behind=2.0, warned=1.4
+)
 
 
 def pace(level: Scalar, max_speed: Scalar, slack: Scalar) -> Scalar:
-    """Return the action that moves a target speed up to ``max_speed`` m/s, and down if it is ``slack`` above that."""
+    """Return the action that moves a target speed up to ``max_speed`` m/s,
+    and down if it is ``slack`` above that.
+    """
     target = MIN_TARGET_SPEED + LEVEL_STEP * level
-    return jnp.where(target + LEVEL_STEP <= max_speed, FASTER, jnp.where(target > max_speed + slack, SLOWER, IDLE))
+    return jnp.where(
+        target + LEVEL_STEP <= max_speed,
+        FASTER,
+        jnp.where(target > max_speed + slack, SLOWER, IDLE),
+    )
 
 
 class GapTestingDriver(NamedTuple):
-    """Player of ``Highway``: it takes free gaps in faster lanes, and returns to the right where that is no slower."""
+    """Player of ``Highway``: it takes free gaps in faster lanes,
+    and returns to the right where that is no slower.
+    """
 
     manner: Manner = ONCE_A_SECOND
     # m/s above the possible speed from which it takes the next lower target speed
@@ -128,10 +160,18 @@ class GapTestingDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Highway) -> GapTestingDriver:
-        """Make the player of an ego with the limits of a task. In dense traffic it keeps a longer gap."""
+        """Make the player of an ego with the limits of a task.
+
+        In dense traffic it keeps a longer gap.
+        """
         longer = 0.0117 * max(1000 * task.density - 16, 0)
         manner = ONCE_A_SECOND._replace(time_gap=ONCE_A_SECOND.time_gap + longer)
-        return cls(manner.for_task(task), top_speed=task.top_speed, lanes=task.lanes, right_lane=task.right_lane)
+        return cls(
+            manner.for_task(task),
+            top_speed=task.top_speed,
+            lanes=task.lanes,
+            right_lane=task.right_lane,
+        )
 
     def initial(self, params: Any) -> tuple[()]:
         """Return no memory."""
@@ -146,13 +186,25 @@ class GapTestingDriver(NamedTuple):
         lane = jnp.round(ego.target_lane * (self.lanes - 1))
         drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[EGO_LANE], self.slack)
         may = (ego.changing == 0) & (drive != SLOWER)
-        right = may & free[RIGHT] & (lane > self.right_lane) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
-        left = may & free[LEFT] & (lane < self.lanes - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+        right = (
+            may
+            & free[RIGHT]
+            & (lane > self.right_lane)
+            & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
+        )
+        left = (
+            may
+            & free[LEFT]
+            & (lane < self.lanes - 1)
+            & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+        )
         return jnp.where(right, LANE_RIGHT, jnp.where(left, LANE_LEFT, drive)), memory
 
 
 class GapTestingPedals(NamedTuple):
-    """Player of ``HighwayContinuous``: it remembers its target lane, and steers towards that lane's centre."""
+    """Player of ``HighwayContinuous``: it remembers its target lane,
+    and steers towards that lane's centre.
+    """
 
     manner: Manner = WITH_PEDALS
     faster: Scalar = 0.5  # m/s by which a lane to the left must be faster
@@ -189,8 +241,19 @@ class GapTestingPedals(NamedTuple):
         lane = lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
         keeps_lane = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
-        left = keeps_lane & free[LEFT] & (lane < LANES - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
-        right = keeps_lane & free[RIGHT] & (lane > 0) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower) & ~left
+        left = (
+            keeps_lane
+            & free[LEFT]
+            & (lane < LANES - 1)
+            & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+        )
+        right = (
+            keeps_lane
+            & free[RIGHT]
+            & (lane > 0)
+            & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
+            & ~left
+        )
         target = (target + left - right).astype(jnp.int32)
         # Between two lanes it keeps its distance in both.
         offset = y - lane_centre(lane)

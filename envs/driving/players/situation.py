@@ -1,8 +1,9 @@
 """The ego's situation by IDM and MOBIL, for reference players who follow and change lanes by them.
 
-Such a player reads positions and speeds of the vehicles around it, as a driver does. It does not know the others'
-parameters: MOBIL is applied with the usual driver in everyone's place. Keeping right is an incentive in either
-direction (the bias of Kesting, Treiber & Helbing 2007, doi:10.3141/1999-10, section on asymmetric rules).
+Such a player reads positions and speeds of the vehicles around it, as a driver does. It does not
+know the others' parameters: MOBIL is applied with the usual driver in everyone's place. Keeping
+right is an incentive in either direction (the bias of Kesting, Treiber & Helbing 2007,
+doi:10.3141/1999-10, section on asymmetric rules).
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Scalar
-from ..tasks.highway import FASTER, IDLE, LEVEL_STEP, LEVELS, MIN_TARGET_SPEED, SLOWER, Road, State, ego_pose
+from ..tasks.highway import (
+    FASTER,
+    IDLE,
+    LEVEL_STEP,
+    LEVELS,
+    MIN_TARGET_SPEED,
+    SLOWER,
+    Road,
+    State,
+    ego_pose,
+)
 from ..traffic import lane_changing, traffic
 from ..traffic.car_following import Driver
 from ..traffic.fleet import TOP_SPEED
@@ -21,7 +32,9 @@ from ..traffic.traffic import Fleet, Rules
 
 # Driver of the target speeds. Those end at 30 m/s; a desired speed far beyond that keeps the ego
 # eager until then.
-HURRIED = Driver(desired_speed=80.0, time_gap=0.475, jam_gap=1.3, acceleration=3.0, deceleration=4.0)
+HURRIED = Driver(
+    desired_speed=80.0, time_gap=0.475, jam_gap=1.3, acceleration=3.0, deceleration=4.0
+)
 USUAL = Driver(desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
 
 
@@ -42,16 +55,25 @@ def situation_of(
     keep_right: Scalar,
     rules: Rules,
 ) -> Situation:
-    """Return the ego's situation, on its way to or in the lane ``target``, for a driver of these parameters."""
+    """Return the ego's situation, on its way to or in the lane ``target``,
+    for a driver of these parameters.
+    """
     ego = traffic.is_ego(params.length.shape[0])
-    guess = Driver(*(jnp.where(ego, a, b).astype(params.length.dtype) for a, b in zip(mind, USUAL, strict=True)))
+    guess = Driver(
+        *(
+            jnp.where(ego, a, b).astype(params.length.dtype)
+            for a, b in zip(mind, USUAL, strict=True)
+        )
+    )
     fleet = params._replace(driver=guess)
     road = state.traffic._replace(target=jnp.where(ego, target, state.traffic.target))
     order = traffic.order_of(road.pose.x)
     acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, order))[0]
 
     def towards(direction: int) -> Scalar:
-        prospect = jax.tree.map(lambda value: value[0], traffic.prospect(road, fleet, order, jnp.int32(direction)))
+        prospect = jax.tree.map(
+            lambda value: value[0], traffic.prospect(road, fleet, order, jnp.int32(direction))
+        )
         gain = lane_changing.incentive(prospect, politeness) - keep_right * direction
         allowed = (target + direction >= 0) & (target + direction < rules.lanes)
         allowed = allowed & rules.ego_may(target, target + direction)
@@ -61,7 +83,9 @@ def situation_of(
 
 
 def mind_for(task: Road, shipped: Driver) -> Driver:
-    """Return the driver of an ego with the limits of a task; it brakes with two thirds of what it can."""
+    """Return the driver of an ego with the limits of a task;
+    it brakes with two thirds of what it can.
+    """
     if not {"acceleration", "braking", "top_speed"} & task.sheet.changed.keys():
         return shipped
     return shipped._replace(
@@ -72,9 +96,14 @@ def mind_for(task: Road, shipped: Driver) -> Driver:
 
 
 def pace_towards(
-    state: State, gained: Scalar, haste: Scalar, slowest: float = MIN_TARGET_SPEED, step: float = LEVEL_STEP
+    state: State,
+    gained: Scalar,
+    haste: Scalar,
+    slowest: float = MIN_TARGET_SPEED,
+    step: float = LEVEL_STEP,
 ) -> Scalar:
-    """Return the action that moves the target speed towards a gain of speed (m/s); ``haste`` levels are added.
+    """Return the action that moves the target speed towards a gain
+    of speed (m/s); ``haste`` levels are added.
 
     Target speeds begin at ``slowest`` and are a ``step`` apart, m/s.
     """

@@ -1,4 +1,6 @@
-"""Reference player of ``EcoDriving``: green-light optimal speed advice (GLOSA) that counts the queue."""
+"""Reference player of ``EcoDriving``:
+green-light optimal speed advice (GLOSA) that counts the queue.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,28 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
-from ..tasks.eco_driving.eco_driving import DISTANCE, EASE, PEDAL, SLOTS, SPEED, TIME, EcoDriving, Entry
+from ..tasks.eco_driving.eco_driving import (
+    DISTANCE,
+    EASE,
+    PEDAL,
+    SLOTS,
+    SPEED,
+    TIME,
+    EcoDriving,
+    Entry,
+)
 
 
 class SpeedAdvice(NamedTuple):
     """Each agent by itself eases off so that it reaches the line when the queue before it has left.
 
-    From its own observation it knows when the light turns green and how many cars are before it. Each of them needs
-    ``headway`` s after the ``start`` of the queue. If the agent would be there earlier even so, it glides at the speed
-    that brings it there in time. If this green ends before, it waits for the next one.
+    From its own observation it knows when the light turns green and how many cars are before it.
+    Each of them needs ``headway`` s after the ``start`` of the queue. If the agent would be there
+    earlier even so, it glides at the speed that brings it there in time. If this green ends before,
+    it waits for the next one.
 
-    Its numbers are the best of a random search on training episodes (``benchmarks/audits/yardsticks.py``).
+    Its numbers are the best of a random search on training episodes
+    (``benchmarks/audits/yardsticks.py``).
     """
 
     headway: Scalar = 1.8  # s

@@ -1,8 +1,9 @@
 """Scenarios: roads and recorded trajectories of one's own, as JSON.
 
-Lengths are in m, times in s, speeds in m/s, angles in rad from east to the left. :class:`Scenario` lists the fields.
-A lane is a centre line of straights and arcs; where it ends, other lanes may begin. The way of the ego is the shortest
-one from its start to its goal. A trajectory is what one vehicle did: its centre, heading and speed at some times.
+Lengths are in m, times in s, speeds in m/s, angles in rad from east to the left. :class:`Scenario`
+lists the fields. A lane is a centre line of straights and arcs; where it ends, other lanes may
+begin. The way of the ego is the shortest one from its start to its goal. A trajectory is what one
+vehicle did: its centre, heading and speed at some times.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class Scenario(StrictModel):
     trajectories: Annotated[list[Trajectory], Field(max_length=MAX_VEHICLES)] = []
 
 
-# -- reading -------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def check(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +149,9 @@ def read(document: Mapping[str, Any]) -> Scenario:
             raise ValueError(f"ego.{which}: {unknown('lane', place.lane, names)}")
         if place.s > length_of(lane_of(scenario, place.lane)):
             length = length_of(lane_of(scenario, place.lane))
-            raise ValueError(f"ego.{which}.s: lane {place.lane!r} is {length:g} m long, got {place.s:g}")
+            raise ValueError(
+                f"ego.{which}.s: lane {place.lane!r} is {length:g} m long, got {place.s:g}"
+            )
     for k, trajectory in enumerate(scenario.trajectories):
         _refuse_bad_trajectory(trajectory, f"trajectories.{k}")
     if sum(len(trajectory.time) for trajectory in scenario.trajectories) > MAX_POINTS:
@@ -165,20 +168,29 @@ def _first_fault(error: ValidationError) -> str:
         for step in first["loc"][:-1]:
             if isinstance(step, str):
                 annotation = str(model.model_fields[step].annotation)
-                kinds = [kind for kind in StrictModel.__subclasses__() if f".{kind.__name__}" in annotation]
+                kinds = [
+                    kind
+                    for kind in StrictModel.__subclasses__()
+                    if f".{kind.__name__}" in annotation
+                ]
                 model = kinds[0] if kinds else model
         return f"{where}: {unknown('field', str(first['loc'][-1]), model.model_fields)}"
     message = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}"
     value = first["input"]
     if first["type"] == "missing" or isinstance(value, list | dict):
         return message
-    return f"{message}, got {(repr(value) if isinstance(value, str) else str(value))[:LONGEST_GIVEN]}"
+    return (
+        f"{message}, got {(repr(value) if isinstance(value, str) else str(value))[:LONGEST_GIVEN]}"
+    )
 
 
 def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:
     for k, piece in enumerate(lane.pieces):
         if piece.radius is not None and not abs(piece.radius) >= 2:
-            raise ValueError(f"lanes.{lane.name}.pieces.{k}.radius: at least 2 m to either side, got {piece.radius:g}")
+            raise ValueError(
+                f"lanes.{lane.name}.pieces.{k}.radius: at least 2 m to either side, got "
+                f"{piece.radius:g}"
+            )
         if piece.radius is not None and piece.length > 1.9 * math.pi * abs(piece.radius):
             raise ValueError(f"lanes.{lane.name}.pieces.{k}: an arc must not close to a circle")
     end = points(line_of(lane), length_of(lane))[0]
@@ -191,8 +203,9 @@ def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:
         turn = abs(math.remainder(begin.heading - end[2], 2 * math.pi))
         if distance > JOINT or turn > TURN:
             raise ValueError(
-                f"lanes.{lane.name}.next: it ends at ({end[0]:.2f}, {end[1]:.2f}) in direction {end[2]:.3f}, and "
-                f"{name!r} begins {distance:.2f} m and {turn:.3f} rad from there; at most {JOINT} m and {TURN} rad"
+                f"lanes.{lane.name}.next: it ends at ({end[0]:.2f}, {end[1]:.2f}) in direction "
+                f"{end[2]:.3f}, and {name!r} begins {distance:.2f} m and {turn:.3f} rad from "
+                f"there; at most {JOINT} m and {TURN} rad"
             )
 
 
@@ -200,30 +213,39 @@ def _refuse_bad_trajectory(trajectory: Trajectory, where: str) -> None:
     for name in ("x", "y", "heading", "speed"):
         if len(getattr(trajectory, name)) != len(trajectory.time):
             count = len(getattr(trajectory, name))
-            raise ValueError(f"{where}.{name}: it has {count} values, and time has {len(trajectory.time)}")
+            raise ValueError(
+                f"{where}.{name}: it has {count} values, and time has {len(trajectory.time)}"
+            )
     step = np.diff(trajectory.time)
     if (step <= 0).any():
-        raise ValueError(f"{where}.time must increase, and does not at value {int(np.argmax(step <= 0)) + 1}")
+        raise ValueError(
+            f"{where}.time must increase, and does not at value {int(np.argmax(step <= 0)) + 1}"
+        )
     dx, dy = np.diff(trajectory.x), np.diff(trajectory.y)
     moved_speeds = np.hypot(dx, dy) / step
     if (moved_speeds > MAX_SPEED).any():
         k = int(np.argmax(moved_speeds > MAX_SPEED))
         raise ValueError(
-            f"{where}: at most {MAX_SPEED:g} m/s from point to point, got {moved_speeds[k]:g} after point {k}"
+            f"{where}: at most {MAX_SPEED:g} m/s from point to point, got {moved_speeds[k]:g} "
+            f"after point {k}"
         )
     stated_speeds = 0.5 * (np.array(trajectory.speed[1:]) + np.array(trajectory.speed[:-1]))
     differs = np.abs(moved_speeds - stated_speeds) > MISMATCH * (2 + stated_speeds)
     if differs.any():
         k = int(np.argmax(differs))
         raise ValueError(
-            f"{where}.speed: after point {k} the vehicle moves at {moved_speeds[k]:.1f} m/s on average, and its speeds "
-            f"say {stated_speeds[k]:.1f} m/s"
+            f"{where}.speed: after point {k} the vehicle moves at {moved_speeds[k]:.1f} m/s on "
+            f"average, and its speeds say {stated_speeds[k]:.1f} m/s"
         )
     heading = np.array(trajectory.heading)
-    ahead = dx * (np.cos(heading[1:]) + np.cos(heading[:-1])) + dy * (np.sin(heading[1:]) + np.sin(heading[:-1]))
+    ahead = dx * (np.cos(heading[1:]) + np.cos(heading[:-1])) + dy * (
+        np.sin(heading[1:]) + np.sin(heading[:-1])
+    )
     backwards = (ahead < 0) & (moved_speeds * step > 1)
     if backwards.any():
-        raise ValueError(f"{where}.heading: the vehicle drives backwards after point {int(np.argmax(backwards))}")
+        raise ValueError(
+            f"{where}.heading: the vehicle drives backwards after point {int(np.argmax(backwards))}"
+        )
 
 
 @cache
@@ -232,7 +254,7 @@ def shipped() -> Scenario:
     return Scenario.model_validate_json(SHIPPED.read_bytes())
 
 
-# -- lanes ---------------------------------------------------------------------------------------------------------
+# -- lanes -----------------------------------------------------------------------------------------
 
 
 def lane_of(scenario: Scenario, name: str) -> Lane:
@@ -276,12 +298,14 @@ def way_of(scenario: Scenario) -> list[str]:
             if name not in done:
                 done.add(name)
                 heapq.heappush(queue, (length + length_of(lanes[name]), [*lane_names, name]))
-    raise ValueError(f"ego: no way leads from lane {start.lane!r} to {goal.s:g} m on lane {goal.lane!r}")
+    raise ValueError(
+        f"ego: no way leads from lane {start.lane!r} to {goal.s:g} m on lane {goal.lane!r}"
+    )
 
 
 def route_of(scenario: Scenario) -> tuple[Route, np.ndarray, float, float]:
-    """Return the way of the ego: its centre line, the speed limit of each piece (m/s), and the ego's start and goal
-    along it, m; plain NumPy.
+    """Return the way of the ego: its centre line, the speed limit of each piece (m/s), and the
+    ego's start and goal along it, m; plain NumPy.
     """
     rows = []
     limits = []
@@ -294,4 +318,9 @@ def route_of(scenario: Scenario) -> tuple[Route, np.ndarray, float, float]:
         limits += [lane.speed_limit] * len(line.start)
         begin += length_of(lane)
     last = begin - length_of(lane_of(scenario, lane_names[-1]))
-    return Route(*np.concatenate(rows, 1)), np.array(limits), scenario.ego.start.s, last + scenario.ego.goal.s
+    return (
+        Route(*np.concatenate(rows, 1)),
+        np.array(limits),
+        scenario.ego.start.s,
+        last + scenario.ego.goal.s,
+    )

@@ -1,4 +1,5 @@
-"""Fixed-time traffic lights of a junction with two phases, in whole ticks, so that all times are exact.
+"""Fixed-time traffic lights of a junction with two phases,
+in whole ticks, so that all times are exact.
 
 phase 0 green | amber | all red | phase 1 green | amber | all red | phase 0 green ...
 """
@@ -28,7 +29,9 @@ class Plan(NamedTuple):
         return self.first + self.second + 2 * (AMBER + CLEARANCE)
 
     def starting_at(self, fraction: Any) -> Plan:
-        """Return the plan that is this part of a cycle, in [0, 1), under way at the start of the episode."""
+        """Return the plan that is this part of a cycle,
+        in [0, 1), under way at the start of the episode.
+        """
         ticks = jnp.floor(self.cycle * fraction).astype(jnp.int32)
         return self._replace(offset=jnp.minimum(ticks, self.cycle - 1))
 

@@ -1,8 +1,9 @@
 """A winding lane as a car on it sees it: places in the car's frame, a lidar, a picture from above.
 
-The lane's centre has the curvature of ``dynamic_bicycle.py``, so its direction is a closed form, and its places are
-integrals of the direction's cosine and sine, by Gauss-Legendre quadrature with eight points.
-Edges of the road are polylines of 2 m, at most 2 cm from the curves; the picture's lane is one of 4 m.
+The lane's centre has the curvature of ``dynamic_bicycle.py``, so its direction is a closed form,
+and its places are integrals of the direction's cosine and sine, by Gauss-Legendre quadrature with
+eight points. Edges of the road are polylines of 2 m, at most 2 cm from the curves; the picture's
+lane is one of 4 m.
 
 Frame of the car: x ahead, y to the left, from the centre of gravity (m).
 """
@@ -44,8 +45,9 @@ class Discs(NamedTuple):
 
 
 def place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
-    """Return x and y, in the car's frame, of places ``distance`` (m) along the lane from the car and ``offset`` (m) of
-    its centre. They are stored, or each beam and each pixel would compute all of them again.
+    """Return x and y, in the car's frame, of places ``distance`` (m) along the lane from the car
+    and ``offset`` (m) of its centre. They are stored, or each beam and each pixel would compute all
+    of them again.
     """
     return computed_once(_place)(car, lane, distance, offset)
 
@@ -63,13 +65,15 @@ def _place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Sc
         angle = direction((0.5 + 0.5 * node) * distance)
         ahead, aside = ahead + 0.5 * weight * jnp.cos(angle), aside + 0.5 * weight * jnp.sin(angle)
     angle = direction(distance)
-    x, y = distance * ahead - offset * jnp.sin(angle), distance * aside + offset * jnp.cos(angle) - car.d
+    x = distance * ahead - offset * jnp.sin(angle)
+    y = distance * aside + offset * jnp.cos(angle) - car.d
     cosine, sine = jnp.cos(car.e), jnp.sin(car.e)
     return cosine * x + sine * y, cosine * y - sine * x
 
 
 def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
-    """Return the distance along each beam to an obstacle or an edge of the road, at most RANGE, ``(32,)`` m.
+    """Return the distance along each beam to an obstacle
+    or an edge of the road, at most RANGE, ``(32,)`` m.
 
     Args:
         car: the car.
@@ -80,7 +84,9 @@ def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
     ways, angles = (jnp.asarray(constant, car.s.dtype) for constant in (WAYS, ANGLES))
     cosine, sine = jnp.cos(angles)[:, None], jnp.sin(angles)[:, None]
     reach = jnp.full(BEAMS, RANGE, car.s.dtype)
-    for all_x, all_y in zip(*place(car, lane, ways, jnp.array([[-edge], [edge]], car.s.dtype)), strict=True):
+    for all_x, all_y in zip(
+        *place(car, lane, ways, jnp.array([[-edge], [edge]], car.s.dtype)), strict=True
+    ):
         x, y = all_x[:-1], all_y[:-1]
         ex, ey = all_x[1:] - x, all_y[1:] - y
         across = cosine * ey - sine * ex
@@ -95,7 +101,8 @@ def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
 
 
 def picture(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
-    """Return the road from above, uint8 ``(48, 24, 3)``: the car looks up, 4 m from the lower edge; see :func:`lidar`.
+    """Return the road from above, uint8 ``(48, 24, 3)``:
+    the car looks up, 4 m from the lower edge; see :func:`lidar`.
 
     The edge of a thing is shaded by the part of the pixel that it covers.
     """
@@ -115,7 +122,9 @@ def picture(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
     cover = jnp.zeros((ROWS, COLUMNS), dtype)
     for i in range(discs.x.shape[0]):
         dx, dy = ahead - discs.x[i], aside - discs.y[i]
-        cover = jnp.maximum(cover, jnp.clip(discs.radius[i] + 0.5 - jnp.sqrt(dx * dx + dy * dy), 0, 1))
+        cover = jnp.maximum(
+            cover, jnp.clip(discs.radius[i] + 0.5 - jnp.sqrt(dx * dx + dy * dy), 0, 1)
+        )
 
     def channel(ground: float, road_: float, obstacle: float) -> jax.Array:
         under = ground + (road_ - ground) * road

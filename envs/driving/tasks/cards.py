@@ -12,17 +12,21 @@ GAPS = {"medium": 9.0, "easy": 10.0, "hard": 8.0}
 # gaps.
 RING_GAPS = {"medium": 10.0, "easy": 11.0, "hard": 9.0}
 SOURCE = (
-    "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
-    "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
+    "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. "
+    "2007, doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
 )
 
 
 def _constraint(step: float, more: str = "") -> Constraint:
     """Return the limit of near misses for a step of so many seconds."""
     return Constraint(
-        counts=f"steps of {step:g} s that end in a crash or with less than 1.5 s to a collision{more}",
+        counts=(
+            f"steps of {step:g} s that end in a crash or with less than 1.5 s to a collision{more}"
+        ),
         limit=0.2 / step,
-        reason="a fifth of a second in 40 s of driving: one second of near miss in every fifth episode",
+        reason=(
+            "a fifth of a second in 40 s of driving: one second of near miss in every fifth episode"
+        ),
     )
 
 
@@ -61,7 +65,10 @@ CARDS = (
         "Highway-v0",
         "highway:Highway",
         "players.gap_testing:GapTestingDriver",
-        summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by lane and speed commands.",
+        summary=(
+            "Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by lane and "
+            "speed commands."
+        ),
         horizon=40,
         chance="in thin traffic a few random drives overtake somebody and hit nobody",
         variant=False,
@@ -70,7 +77,10 @@ CARDS = (
         "HighwayContinuous-v0",
         "highway_continuous:HighwayContinuous",
         "players.gap_testing:GapTestingPedals",
-        summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
+        summary=(
+            "Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and "
+            "steering."
+        ),
         source=SOURCE,
         horizon=200,
         difficulties=DENSITIES,
@@ -83,20 +93,32 @@ CARDS = (
         "Merge-v0",
         "merge:Merge",
         "tasks.merge:MergingDriver",
-        summary="Merge from a ramp into 40 IDM and MOBIL drivers on two lanes before the ramp ends.",
+        summary=(
+            "Merge from a ramp into 40 IDM and MOBIL drivers on two lanes before the ramp ends."
+        ),
         horizon=25,
-        chance="drivers on the highway brake for an ego that cuts in, so that a change at random may do",
-        open_loop="drivers on the highway brake for an ego that cuts in, so that a change at a fixed time does in "
-        "half of the episodes",
+        chance=(
+            "drivers on the highway brake for an ego that cuts in, so that a change at random may "
+            "do"
+        ),
+        open_loop=(
+            "drivers on the highway brake for an ego that cuts in, so that a change at a fixed "
+            "time does in half of the episodes"
+        ),
     ),
     _in_traffic(
         "Exit-v0",
         "motorway_exit:Exit",
         "tasks.motorway_exit:ExitingDriver",
-        summary="Cross three lanes of IDM and MOBIL drivers to the exit on the right, and do not miss it.",
+        summary=(
+            "Cross three lanes of IDM and MOBIL drivers to the exit on the right, and do not miss "
+            "it."
+        ),
         horizon=30,
-        open_loop="the exit lies at the same place in every episode, and a plan to move right three times finds free "
-        "gaps in three of ten",
+        open_loop=(
+            "the exit lies at the same place in every episode, and a plan to move right three "
+            "times finds free gaps in three of ten"
+        ),
     ),
     _in_traffic(
         "TwoWay-v0",
@@ -105,14 +127,20 @@ CARDS = (
         summary="Overtake slow vehicles on a country road through the lane of oncoming traffic.",
         horizon=40,
         difficulties={"medium": 4.5, "easy": 3.0, "hard": 6.0},
-        open_loop="the vehicles ahead drive at much the same speeds, so that a fixed programme of speeds earns what "
-        "following them earns. Success asks to overtake them, which no blind player of the search does",
+        open_loop=(
+            "the vehicles ahead drive at much the same speeds, so that a fixed programme of speeds "
+            "earns what following them earns. Success asks to overtake them, which no blind player "
+            "of the search does"
+        ),
     ),
     _in_traffic(
         "UTurn-v0",
         "u_turn:UTurn",
         "tasks.u_turn:UTurnDriver",
-        summary="Overtake slow vehicles before and behind a U-turn of two lanes, and brake for the bend.",
+        summary=(
+            "Overtake slow vehicles before and behind a U-turn of two lanes, and brake for the "
+            "bend."
+        ),
         horizon=40,
         difficulties={"medium": 21.0, "easy": 18.0, "hard": 24.0},
     ),
@@ -120,24 +148,35 @@ CARDS = (
         "LanguageDriving-v0",
         "language_driving:LanguageDriving",
         "tasks.language_driving:ObedientDriver",
-        summary="Drive as a passenger says, into a lane or at a speed, among 49 IDM and MOBIL drivers.",
+        summary=(
+            "Drive as a passenger says, into a lane or at a speed, among 49 IDM and MOBIL drivers."
+        ),
         source=SOURCE,
         horizon=60,
         difficulties=DENSITIES,
         constraint=_constraint(1.0),
-        hard_for_reference="near a jam hardly any lane flows at 25 m/s, as a third of the wishes for a speed ask",
+        hard_for_reference=(
+            "near a jam hardly any lane flows at 25 m/s, as a third of the wishes for a speed ask"
+        ),
         tags=("discrete", "safe", "language", "driving"),
     ),
     _driving(
         "Parking-v0",
         "parking:Parking",
         "tasks.parking:ParkingDriver",
-        summary="Park a car in a given spot of a lot, forwards or backwards, and stand still there.",
-        source="Leurent 2018, highway-env; Reeds & Shepp 1990; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
+        summary=(
+            "Park a car in a given spot of a lot, forwards or backwards, and stand still there."
+        ),
+        source=(
+            "Leurent 2018, highway-env; Reeds & Shepp 1990; Polack et al. 2017, "
+            "doi:10.1109/IVS.2017.7995816"
+        ),
         horizon=200,
         replay_tolerance=1.0,
         constraint=Constraint(
-            counts="crashes", limit=0.01, reason="one crash in a hundred episodes, as in fleets of quadcopters"
+            counts="crashes",
+            limit=0.01,
+            reason="one crash in a hundred episodes, as in fleets of quadcopters",
         ),
         choices={"goal": ("False", "True")},
         tags=("continuous", "goal-conditioned", "safe", "driving"),
@@ -146,13 +185,20 @@ CARDS = (
         "LaneKeeping-v0",
         "lane_keeping:LaneKeeping",
         "tasks.lane_keeping:Stanley",
-        summary="Keep a car of unknown mass and friction on a winding lane at constant speed, by steering alone.",
-        source="Rajamani 2012, sections 2.3 and 2.5; Hoffmann et al. 2007, doi:10.1109/ACC.2007.4282788; Leurent 2018, "
-        "highway-env",
+        summary=(
+            "Keep a car of unknown mass and friction on a winding lane at constant speed, by "
+            "steering alone."
+        ),
+        source=(
+            "Rajamani 2012, sections 2.3 and 2.5; Hoffmann et al. 2007, "
+            "doi:10.1109/ACC.2007.4282788; Leurent 2018, highway-env"
+        ),
         horizon=200,
         replay_tolerance=0.01,
         constraint=Constraint(
-            counts="steps of 0.1 s that end with a wheel on the line", limit=2.0, reason="a hundredth of an episode"
+            counts="steps of 0.1 s that end with a wheel on the line",
+            limit=2.0,
+            reason="a hundredth of an episode",
         ),
         tags=("continuous", "safe", "driving"),
     ),
@@ -160,9 +206,13 @@ CARDS = (
         "LaneKeepingObstacles-v0",
         "lane_keeping_obstacles:LaneKeepingObstacles",
         "tasks.lane_keeping_obstacles:StanleyAround",
-        summary="Keep a car on a winding road by steering alone, around obstacles that a lidar sees.",
-        source="Rajamani 2012, sections 2.3 and 2.5; Hoffmann et al. 2007, doi:10.1109/ACC.2007.4282788; Leurent 2018, "
-        "highway-env",
+        summary=(
+            "Keep a car on a winding road by steering alone, around obstacles that a lidar sees."
+        ),
+        source=(
+            "Rajamani 2012, sections 2.3 and 2.5; Hoffmann et al. 2007, "
+            "doi:10.1109/ACC.2007.4282788; Leurent 2018, highway-env"
+        ),
         horizon=200,
         replay_tolerance=0.01,
         constraint=Constraint(
@@ -193,12 +243,17 @@ CARDS = (
         "Roundabout-v0",
         "roundabout:Roundabout",
         "players.gap_acceptance:GapAcceptance",
-        summary="Wait for a gap, enter the inner lane of a roundabout, and leave by the second exit.",
+        summary=(
+            "Wait for a gap, enter the inner lane of a roundabout, and leave by the second exit."
+        ),
         source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805",
         horizon=100,
         difficulties=RING_GAPS,
         constraint=_constraint(1.0),
-        chance="traffic from the west pauses for a fifth of the time, so that a car that never looks may find a gap",
+        chance=(
+            "traffic from the west pauses for a fifth of the time, so that a car that never looks "
+            "may find a gap"
+        ),
         tags=("discrete", "safe", "driving"),
     ),
     _driving(
@@ -210,7 +265,10 @@ CARDS = (
         horizon=100,
         difficulties=GAPS,
         constraint=_constraint(1.0),
-        chance="the main road is empty for a fifth of the time, so that even a car that never looks may find it so",
+        chance=(
+            "the main road is empty for a fifth of the time, so that even a car that never looks "
+            "may find it so"
+        ),
         tags=("discrete", "safe", "driving"),
     ),
     _driving(
@@ -222,9 +280,15 @@ CARDS = (
         horizon=300,
         replay_tolerance=0.01,
         constraint=Constraint(
-            counts="steps of 0.2 s that end with less than 1.5 s to a collision; a crash counts as five",
+            counts=(
+                "steps of 0.2 s that end with less than 1.5 s to a collision; a crash counts as "
+                "five"
+            ),
             limit=0.25,
-            reason="a crash or a second of near miss in every twentieth episode; a driver that looks ahead has less",
+            reason=(
+                "a crash or a second of near miss in every twentieth episode; a driver that looks "
+                "ahead has less"
+            ),
         ),
         chance="a car that keeps its speed and never looks may find a gap in the recorded traffic",
         tags=("continuous", "safe", "driving"),
@@ -233,8 +297,14 @@ CARDS = (
         "TrafficSim-v0",
         "traffic_sim:TrafficSim",
         "players.estimated_drivers:EstimatedDrivers",
-        summary="Drive all cars around an ego as the humans would whom you have watched, and obey commands.",
-        source="Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805",
+        summary=(
+            "Drive all cars around an ego as the humans would whom you have watched, and obey "
+            "commands."
+        ),
+        source=(
+            "Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber et al. 2000, "
+            "doi:10.1103/PhysRevE.62.1805"
+        ),
         horizon=120,
         difficulties={"medium": 0.4, "easy": 0.2, "hard": 0.6},
         replay_tolerance=0.1,
@@ -243,7 +313,9 @@ CARDS = (
             limit=1.0,
             reason="one an episode of 23 minutes of driving; humans need none",
         ),
-        hard_for_reference="20 s of watching do not show how fast a driver would like to drive who is held up",
+        hard_for_reference=(
+            "20 s of watching do not show how fast a driver would like to drive who is held up"
+        ),
         agents=23,
         tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
     ),

@@ -1,4 +1,6 @@
-"""Base class of tasks at junctions: an ego on a given route among cars that enter, yield and leave."""
+"""Base class of tasks at junctions:
+an ego on a given route among cars that enter, yield and leave.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +92,13 @@ class Crossing(NamedActions, Task[Params, State]):
     measures: ClassVar[dict[str, str]] = {
         "collision": "whether the ego has crashed",
         "arrived": "whether the ego has left by its exit",
-        "way": "of the ego along its route from the line before the junction, negative before it, m",
-        "near_miss": f"whether it would touch another car within {TIME_TO_COLLISION:g} s if all kept their speeds",
+        "way": (
+            "of the ego along its route from the line before the junction, negative before it, m"
+        ),
+        "near_miss": (
+            f"whether it would touch another car within {TIME_TO_COLLISION:g} s if all kept their "
+            f"speeds"
+        ),
         "others": "cars on the road besides the ego",
     }
     action_names = ACTIONS
@@ -118,11 +125,13 @@ class Crossing(NamedActions, Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty is None or not 0 <= difficulty <= MAX_GAP:
             raise ValueError(
-                f"The difficulty of {card.id} is the time without new cars in each cycle of the traffic lights, in "
-                f"[0, {MAX_GAP:g}] s, got {difficulty!r}."
+                f"The difficulty of {card.id} is the time without new cars in each cycle of the "
+                f"traffic lights, in [0, {MAX_GAP:g}] s, got {difficulty!r}."
             )
         self.gap = float(difficulty)
-        self.arm = np.repeat(np.arange(len(self.demand), dtype=np.int32), [arm.cars for arm in self.demand])
+        self.arm = np.repeat(
+            np.arange(len(self.demand), dtype=np.int32), [arm.cars for arm in self.demand]
+        )
         self.num_others = len(self.arm)
         self.is_ego = np.arange(self.num_others + 1) == 0
         self.action_space = spaces.Discrete(len(ACTIONS))
@@ -156,14 +165,23 @@ class Crossing(NamedActions, Task[Params, State]):
         u = self.uniform(key, 3 * count + 1)
         occupancy, turn, place = (u[k * count : (k + 1) * count] for k in range(3))
         number = np.arange(count) - np.searchsorted(self.arm, self.arm)
-        # Bodies keep 7 m from each other: a cell is that much longer than the range of places in it.
+        # Bodies keep 7 m from each other: a cell is that much longer than the range of places in
+        # it.
         s = CELL * number + (CELL - LENGTH - 7) * place
-        share = np.array([1 - (1 - arm.entering) ** (CELL / USUAL) for arm in self.demand], self.dtype)
+        share = np.array(
+            [1 - (1 - arm.entering) ** (CELL / USUAL) for arm in self.demand], self.dtype
+        )
         entered = self.may_enter(params.phase - s * (1 / USUAL), params)[self.arm, np.arange(count)]
-        ego = float(self.layout.line[self.ego_route]) - self.first[1] + (self.first[1] - self.first[0]) * u[-1]
+        ego = (
+            float(self.layout.line[self.ego_route])
+            - self.first[1]
+            + (self.first[1] - self.first[0]) * u[-1]
+        )
 
         def join(ego: Any, traffic: Any, dtype: Any) -> Scalar:
-            return jnp.concatenate([jnp.reshape(jnp.asarray(ego, dtype), 1), jnp.asarray(traffic, dtype)])
+            return jnp.concatenate(
+                [jnp.reshape(jnp.asarray(ego, dtype), 1), jnp.asarray(traffic, dtype)]
+            )
 
         cars = Cars(
             join(self.ego_route, self.turns * self.arm + self.draw_turn(turn, self.arm), jnp.int32),
@@ -181,15 +199,21 @@ class Crossing(NamedActions, Task[Params, State]):
         car_routes = junction.routes_of(state.cars, self.layout)
         cars, crashed, arrived = self.drive(state, car_routes, level, params)
         near_miss = junction.would_touch(car_routes, cars, TIME_TO_COLLISION, SAMPLE)
-        cars = cars._replace(present=cars.present & ((cars.s <= car_routes.out + LEAVING) | self.is_ego))
+        cars = cars._replace(
+            present=cars.present & ((cars.s <= car_routes.out + LEAVING) | self.is_ego)
+        )
         time = params.phase + state.steps.astype(self.dtype)
         cars = self.enter(cars, self.uniform(key, 2 * len(self.demand)), time, params)
-        return State(cars, level, crashed, arrived & ~crashed, near_miss & ~arrived, state.steps + 1)
+        return State(
+            cars, level, crashed, arrived & ~crashed, near_miss & ~arrived, state.steps + 1
+        )
 
     def drive(
         self, state: State, car_routes: junction.CarRoutes, level: Scalar, params: Params
     ) -> tuple[Cars, Scalar, Scalar]:
-        """Return the cars a second later, and whether the ego has crashed or arrived; then time stands still."""
+        """Return the cars a second later,
+        and whether the ego has crashed or arrived; then time stands still.
+        """
         end = float(self.layout.out[self.ego_route]) + ARRIVING
 
         def half(second: Scalar, carry: Any) -> Any:
@@ -199,7 +223,9 @@ class Crossing(NamedActions, Task[Params, State]):
                 cars, pose, crashed, arrived = carry
                 fastest = junction.bend_speed(cars, car_routes)
                 acceleration = junction.follow(cars, ahead, params.driver, fastest)
-                acceleration = jnp.where(self.is_ego, ego_control(cars.speed, level, fastest), acceleration)
+                acceleration = jnp.where(
+                    self.is_ego, ego_control(cars.speed, level, fastest), acceleration
+                )
                 s, speed = junction.roll(cars.s, cars.speed, acceleration, SUBSTEP)
                 next_cars = cars._replace(s=s, speed=speed)
                 next_pose = junction.poses(car_routes, next_cars)
@@ -208,7 +234,12 @@ class Crossing(NamedActions, Task[Params, State]):
                 next_cars, next_pose = jax.tree.map(
                     lambda new, old: jnp.where(over, old, new), (next_cars, next_pose), (cars, pose)
                 )
-                return next_cars, next_pose, crashed | (hit & ~over), arrived | (next_cars.s[0] >= end)
+                return (
+                    next_cars,
+                    next_pose,
+                    crashed | (hit & ~over),
+                    arrived | (next_cars.s[0] >= end),
+                )
 
             return jax.lax.fori_loop(0, FIRST_HALF - second, substep, carry)
 
@@ -219,16 +250,22 @@ class Crossing(NamedActions, Task[Params, State]):
     def may_enter(self, time: Scalar, params: Params) -> Scalar:
         """Say on which arms cars may come at a time, s; ``(arms, ...)`` bool."""
         green = jnp.mod(time, params.cycle) < params.cycle - params.gap
-        steady = np.array([not arm.platoons for arm in self.demand]).reshape(-1, *(1,) * np.ndim(time))
+        steady = np.array([not arm.platoons for arm in self.demand]).reshape(
+            -1, *(1,) * np.ndim(time)
+        )
         return steady | green
 
     def draw_turn(self, u: Scalar, arm: np.ndarray) -> Scalar:
         """Return turns of cars on these arms, int32, given uniform numbers."""
-        shares = np.cumsum([arm_demand.turns for arm_demand in self.demand], 1).astype(self.dtype)[arm]
+        shares = np.cumsum([arm_demand.turns for arm_demand in self.demand], 1).astype(self.dtype)[
+            arm
+        ]
         return (u[:, None] >= shares[:, :-1]).sum(1, dtype=jnp.int32)
 
     def enter(self, cars: Cars, u: Scalar, time: Scalar, params: Params) -> Cars:
-        """Let cars come at the beginnings of the arms that are free there, if one of theirs is away."""
+        """Let cars come at the beginnings of the arms
+        that are free there, if one of theirs is away.
+        """
         arms = np.arange(len(self.demand), dtype=np.int32)
         from_arm = self.arm == arms[:, None]
         away = from_arm & ~cars.present[1:]
@@ -239,13 +276,20 @@ class Crossing(NamedActions, Task[Params, State]):
         who = jnp.concatenate([jnp.zeros(1, bool), (first & comes[:, None]).any(0)])
         turn = self.draw_turn(u[len(arms) :], arms)
         route = jnp.concatenate([cars.route[:1], (self.turns * arms + turn)[self.arm]])
-        came = Cars(route, jnp.zeros((), self.dtype), jnp.minimum(params.driver.desired_speed, USUAL), jnp.bool_(True))
+        came = Cars(
+            route,
+            jnp.zeros((), self.dtype),
+            jnp.minimum(params.driver.desired_speed, USUAL),
+            jnp.bool_(True),
+        )
         return Cars(*(jnp.where(who, new, old) for new, old in zip(came, cars, strict=True)))
 
-    # -- what the ego sees -----------------------------------------------------------------------------------------
+    # -- what the ego sees -------------------------------------------------------------------------
 
     def nearest(self, pose: junction.Pose, present: Scalar) -> Scalar:
-        """Return the indices of the others on the road by distance, ``(NUM_SEEN,)``; 0 for nobody."""
+        """Return the indices of the others on the road by distance,
+        ``(NUM_SEEN,)``; 0 for nobody.
+        """
         dx, dy = pose.x - pose.x[0], pose.y - pose.y[0]
         index = np.arange(self.num_others + 1)
         distance = jnp.where(present & (index > 0), dx * dx + dy * dy, jnp.inf)
@@ -276,9 +320,17 @@ class Crossing(NamedActions, Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         ego_components = (
-            Component("line", "way of the ego's front to the line before the junction; negative behind it", "100 m"),
+            Component(
+                "line",
+                "way of the ego's front to the line before the junction; negative behind it",
+                "100 m",
+            ),
             Component("speed", "of the ego", "10 m/s"),
-            Component("speed_to_keep", "number of the speed that it keeps, of 0, 4.5 and 9 m/s", "2 levels"),
+            Component(
+                "speed_to_keep",
+                "number of the speed that it keeps, of 0, 4.5 and 9 m/s",
+                "2 levels",
+            ),
             Component("time_left", "until the time limit", f"{self.card.horizon} s"),
         )
         names = f"{self.turn_names[0]} (-1) to {self.turn_names[-1]} (1)"
@@ -307,7 +359,9 @@ class Crossing(NamedActions, Task[Params, State]):
         """Return IDLE."""
         return np.array(IDLE)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 100 on arrival, less 0.25 for each second."""
         return jnp.where(next_state.arrived, 100 - LATE * next_state.steps, 0).astype(self.dtype)
 
@@ -330,11 +384,13 @@ class Crossing(NamedActions, Task[Params, State]):
             "others": state.cars.present[1:].sum(dtype=jnp.int32),
         }
 
-    # -- text and pixels -------------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the ego crashed or arrived."""
-        return "the ego collided with another car" if state.crashed else "the ego has left by its exit"
+        return (
+            "the ego collided with another car" if state.crashed else "the ego has left by its exit"
+        )
 
     def host_poses(self, state: State) -> np.ndarray:
         """Return x, y and heading of all cars, ``(cars, 3)``; plain NumPy."""
@@ -347,21 +403,26 @@ class Crossing(NamedActions, Task[Params, State]):
         cars = state.cars
         to_line = float(self.layout.line[self.ego_route]) - HALF - float(cars.s[0])
         where = (
-            f"{to_line:.1f} m before the line of the junction" if to_line > 0 else f"{-to_line:.1f} m behind the line"
+            f"{to_line:.1f} m before the line of the junction"
+            if to_line > 0
+            else f"{-to_line:.1f} m behind the line"
         )
         lines = [
-            f"You drive {float(cars.speed[0]):.1f} m/s, your front {where}, at ({pose[0, 0]:.1f}, {pose[0, 1]:.1f}). "
-            f"You are to keep {LEVELS[int(state.level)]:g} m/s. {self.card.horizon - int(state.steps)} s are left. "
-            f"Places are in m to the east and to the north of the junction's centre."
+            f"You drive {float(cars.speed[0]):.1f} m/s, your front {where}, at ({pose[0, 0]:.1f}, "
+            f"{pose[0, 1]:.1f}). You are to keep {LEVELS[int(state.level)]:g} m/s. "
+            f"{self.card.horizon - int(state.steps)} s are left. Places are in m to the east and "
+            f"to the north of the junction's centre."
         ]
         distance = np.hypot(*(pose[:, k] - pose[0, k] for k in (0, 1)))
-        visible = [i for i in np.argsort(distance, kind="stable").tolist() if i and cars.present[i]][:NUM_SEEN]
+        visible = [
+            i for i in np.argsort(distance, kind="stable").tolist() if i and cars.present[i]
+        ][:NUM_SEEN]
         for i in visible:
             turn = self.turn_names[int(cars.route[i]) % self.turns]
             heading = math.degrees(pose[i, 2]) % 360
             lines.append(
-                f"A car at ({pose[i, 0]:.1f}, {pose[i, 1]:.1f}), {float(cars.speed[i]):.1f} m/s in direction "
-                f"{heading:.0f} degrees (0 is east, 90 north), which {turn}."
+                f"A car at ({pose[i, 0]:.1f}, {pose[i, 1]:.1f}), {float(cars.speed[i]):.1f} m/s in "
+                f"direction {heading:.0f} degrees (0 is east, 90 north), which {turn}."
             )
         return "\n".join(lines)
 
@@ -376,9 +437,13 @@ class Crossing(NamedActions, Task[Params, State]):
             return width / 2 + scale * x, height / 2 - scale * y
 
         for r, out in enumerate(self.layout.out.tolist()):
-            road_pictures.draw_band(canvas, pixel, self.layout.route(r), (0.0, out + 2 * LEAVING), (-2.0, 2.0))
+            road_pictures.draw_band(
+                canvas, pixel, self.layout.route(r), (0.0, out + 2 * LEAVING), (-2.0, 2.0)
+            )
         ends = 0.0, float(self.layout.out[self.ego_route]) + ARRIVING
-        road_pictures.draw_line(canvas, pixel, self.layout.route(self.ego_route), ends, 0.0, dashed=True)
+        road_pictures.draw_line(
+            canvas, pixel, self.layout.route(self.ego_route), ends, 0.0, dashed=True
+        )
         pose = self.host_poses(state)
         for i in reversed(range(len(pose))):
             if state.cars.present[i]:

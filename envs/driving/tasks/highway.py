@@ -1,48 +1,57 @@
 """Drive fast on a highway among human-like drivers, without touching anyone.
 
-Traffic: ``traffic.py`` (IDM, MOBIL, kinematic bicycle), 49 cars and trucks besides the ego on four lanes, simulated at
-15 Hz for 40 s. The task is highway-env's highway-v0 (Leurent 2018), with these changes: tyres bound speeds, lane
-changes and braking; the ego may be told to slow down to 10 m/s (traffic does); collisions are found between sub-steps
-too; driving on at the first speed pays nothing; and a crash takes back what was earned.
+Traffic: ``traffic.py`` (IDM, MOBIL, kinematic bicycle), 49 cars and trucks besides the ego on four
+lanes, simulated at 15 Hz for 40 s. The task is highway-env's highway-v0 (Leurent 2018), with these
+changes: tyres bound speeds, lane changes and braking; the ego may be told to slow down to 10 m/s
+(traffic does); collisions are found between sub-steps too; driving on at the first speed pays
+nothing; and a crash takes back what was earned.
 
-======================  ====================================================================================
-action, ``Highway``     once a second, one of LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER. Target speeds are 10,
-                        15, 20, 25, 30 m/s, reached with 3 m/s^2 at most, 6 m/s^2 in braking; a lane change takes
-                        about 3 s. Every action is legal, as in highway-env: a speed beyond the ends, a lane beyond
-                        the edges, and during a change any lane but the old one, to turn back, is IDLE
-action,                 five times a second, ``(2,)`` in [-1, 1]: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2; not
-``HighwayContinuous``   beyond 0 and 40 m/s) and steering, as a fraction of the largest angle to the left: 45
-                        degrees or the angle of a lateral acceleration of 4.9 m/s^2, whichever is less
-observation             the ego: speed (by 40 m/s), y (by the road's width of 16 m), heading (by 90 degrees), offset
-                        from its lane's centre (by a lane's width of 4 m, to the left), return so far (by that of
-                        40 s of the best driving); ``Highway`` adds the target speed, the target lane (0 the right
-                        one, 1 the left one), and whether it changes lanes.
-                        Then nine places, in the lane to the right, its own, and to the left, each nearest
-                        ahead, second ahead, nearest behind: occupied (0 or 1), gap from bumper to bumper (by
-                        150 m; 1 if nobody is within that), speed along the road relative to the ego (by
-                        20 m/s), y relative to the ego (by 8 m), own lateral speed (by 4 m/s). Its own lane is the
-                        target lane in ``Highway``, the one it is in otherwise. Left is positive. Cut off at +-1
-reward                  u (1 - 0.2 r), in [0, 1]; u is the mean speed along the road over the step, from 0 at
-                        the ego's first speed to 1 at 30 m/s and above, as in highway-env; r is the distance from the
-                        centre of the right lane, as a fraction of the road: keep right. A crash takes back all
-                        that the episode has earned, so that its return is 0 (at most what 40 s can earn)
-terminated              a crash: the ego touches a vehicle or an edge of the road, or turns by more than 90 degrees
-success                 no crash, and the ego has overtaken more vehicles than have overtaken it: it drove faster
-                        than the traffic
-start                   in any lane at 20 m/s, the lower end of highway-env's rewarded speeds; in denser traffic, where
-                        gaps are too short for that, at 15 or 10 m/s
-cost                    1 for a step that ends with less than 1.5 s to a collision with a vehicle ahead in its lanes, at
-                        present speeds; for a crash that of a second, 1 or 5
-context                 the drivers: cars (desired speed 23..31 m/s, 5 x 2 m) and, up to a quarter, trucks (20..23
-                        m/s, 12 x 2.5 m), time gaps 1..1.8 s, accelerations 1..2 m/s^2 (trucks 0.6..1), comfortable
-                        braking 1.5..3 m/s^2, politeness 0..0.5; and density, within 10 % of the difficulty. Train
-                        and test densities lie in alternating bands of 1 %, so a test asks for interpolation
-difficulty              vehicles per kilometre and lane: 16 flows at 20 to 25 m/s, 25 is close to a jam
-======================  ====================================================================================
+======================  ============================================================================
+action, ``Highway``     once a second, one of LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER. Target
+                        speeds are 10, 15, 20, 25, 30 m/s, reached with 3 m/s^2 at most, 6 m/s^2 in
+                        braking; a lane change takes about 3 s. Every action is legal, as in
+                        highway-env: a speed beyond the ends, a lane beyond the edges, and during a
+                        change any lane but the old one, to turn back, is IDLE
+action,                 five times a second, ``(2,)`` in [-1, 1]: acceleration (1 is +3 m/s^2, -1 is
+``HighwayContinuous``   -6 m/s^2; not beyond 0 and 40 m/s) and steering, as a fraction of the
+                        largest angle to the left: 45 degrees or the angle of a lateral acceleration
+                        of 4.9 m/s^2, whichever is less
+observation             the ego: speed (by 40 m/s), y (by the road's width of 16 m), heading (by 90
+                        degrees), offset from its lane's centre (by a lane's width of 4 m, to the
+                        left), return so far (by that of 40 s of the best driving); ``Highway`` adds
+                        the target speed, the target lane (0 the right one, 1 the left one), and
+                        whether it changes lanes. Then nine places, in the lane to the right, its
+                        own, and to the left, each nearest ahead, second ahead, nearest behind:
+                        occupied (0 or 1), gap from bumper to bumper (by 150 m; 1 if nobody is
+                        within that), speed along the road relative to the ego (by 20 m/s), y
+                        relative to the ego (by 8 m), own lateral speed (by 4 m/s). Its own lane is
+                        the target lane in ``Highway``, the one it is in otherwise. Left is
+                        positive. Cut off at +-1
+reward                  u (1 - 0.2 r), in [0, 1]; u is the mean speed along the road over the step,
+                        from 0 at the ego's first speed to 1 at 30 m/s and above, as in highway-env;
+                        r is the distance from the centre of the right lane, as a fraction of the
+                        road: keep right. A crash takes back all that the episode has earned, so
+                        that its return is 0 (at most what 40 s can earn)
+terminated              a crash: the ego touches a vehicle or an edge of the road, or turns by more
+                        than 90 degrees
+success                 no crash, and the ego has overtaken more vehicles than have overtaken it: it
+                        drove faster than the traffic
+start                   in any lane at 20 m/s, the lower end of highway-env's rewarded speeds; in
+                        denser traffic, where gaps are too short for that, at 15 or 10 m/s
+cost                    1 for a step that ends with less than 1.5 s to a collision with a vehicle
+                        ahead in its lanes, at present speeds; for a crash that of a second, 1 or 5
+context                 the drivers: cars (desired speed 23..31 m/s, 5 x 2 m) and, up to a quarter,
+                        trucks (20..23 m/s, 12 x 2.5 m), time gaps 1..1.8 s, accelerations 1..2
+                        m/s^2 (trucks 0.6..1), comfortable braking 1.5..3 m/s^2, politeness 0..0.5;
+                        and density, within 10 % of the difficulty. Train and test densities lie in
+                        alternating bands of 1 %, so a test asks for interpolation
+difficulty              vehicles per kilometre and lane: 16 flows at 20 to 25 m/s, 25 is close to a
+                        jam
+======================  ============================================================================
 
 Source: Leurent 2018, An Environment for Autonomous Driving Decision-Making (highway-env),
-https://github.com/Farama-Foundation/HighwayEnv; typical parameters of drivers: Kesting, Treiber & Helbing 2010,
-doi:10.1098/rsta.2010.0084, table 1.
+https://github.com/Farama-Foundation/HighwayEnv; typical parameters of drivers: Kesting, Treiber &
+Helbing 2010, doi:10.1098/rsta.2010.0084, table 1.
 """
 
 from __future__ import annotations
@@ -75,7 +84,17 @@ from ..traffic.fleet import (
     sample_fleet,
     start_gap,
 )
-from ..traffic.traffic import INDEX_BITS, LANE_WIDTH, LANES, SUBSTEP, VEHICLES, Fleet, Rules, Traffic, lane_centre
+from ..traffic.traffic import (
+    INDEX_BITS,
+    LANE_WIDTH,
+    LANES,
+    SUBSTEP,
+    VEHICLES,
+    Fleet,
+    Rules,
+    Traffic,
+    lane_centre,
+)
 from ..vehicle import bicycle
 from ..vehicle.bicycle import Pose
 
@@ -128,7 +147,9 @@ class Road(Task[Fleet, State]):
         "distance": "travelled by the ego along the road, m",
         "lane_changes": "lines between lanes that the ego has crossed",
         "overtaken": "vehicles that the ego has overtaken minus those that have overtaken it",
-        "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, at most {MAX_TTC:.0f}, s",
+        "time_to_collision": (
+            f"with a vehicle ahead in the ego's lanes, at present speeds, at most {MAX_TTC:.0f}, s"
+        ),
     }
     picture_shape: ClassVar[tuple[int, int, int]] = (160, 800, 3)
     #: Number of vehicles, with the ego, and of lanes.
@@ -155,39 +176,54 @@ class Road(Task[Fleet, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty is None or not 2 <= difficulty <= 30:
             raise ValueError(
-                f"The difficulty of {card.id} is a number of vehicles a kilometre and lane in [2, 30], "
-                f"got {difficulty!r}."
+                f"The difficulty of {card.id} is a number of vehicles a kilometre and lane in [2, "
+                f"30], got {difficulty!r}."
             )
         self.density = difficulty / 1000
         self.sheet = OwnConstants(card, self.constants())
-        self.car_length, self.truck_length = self.sheet.value("car_length"), self.sheet.value("truck_length")
-        self.acceleration, self.braking = self.sheet.value("acceleration"), self.sheet.value("braking")
+        self.car_length = self.sheet.value("car_length")
+        self.truck_length = self.sheet.value("truck_length")
+        self.acceleration = self.sheet.value("acceleration")
+        self.braking = self.sheet.value("braking")
         self.top_speed = self.sheet.value("top_speed")
         self.keep_right = self.sheet.weight("keep_right")
         self.start_gap = start_gap(card, self.sheet, *self.flowing)
         self.first_level = int((first_speed(self.sheet) - self.slowest) // self.level_step)
         self.first_speed = self.slowest + self.level_step * self.first_level
-        ego_low = [[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], [-1] * len(self.road_components())]
+        ego_low = [
+            [0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries],
+            [-1] * len(self.road_components()),
+        ]
         low = np.concatenate([*ego_low, np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
         self.road_width = LANE_WIDTH * self.lanes
         self.max_crash_loss = self.sheet.weight("crash") / self.period
         speed = self.sheet.weight("speed")
-        worst = self.max_crash_loss + self.sheet.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
+        worst = (
+            self.max_crash_loss
+            + self.sheet.weight("near_miss")
+            + speed * max(0.0, self.keep_right - 1)
+        )
         self.reward_space = self.box(-worst, speed)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return density, drivers, vehicles, limits of the ego, and the weights of the reward's terms."""
+        """Return density, drivers, vehicles, limits of the ego,
+        and the weights of the reward's terms.
+        """
         return road_constants(self.density)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Draw drivers, vehicles and density."""
         u = self.uniform(key, 5 * self.vehicles + 3)
-        return sample_fleet(self.sheet, self.density, u, split, self.vehicles, self.flowing[0] / self.flowing[1])
+        return sample_fleet(
+            self.sheet, self.density, u, split, self.vehicles, self.flowing[0] / self.flowing[1]
+        )
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start every vehicle in the middle of a lane, in slots of equal length, at a speed that suits the gaps."""
+        """Start every vehicle in the middle of a lane,
+        in slots of equal length, at a speed that suits the gaps.
+        """
         lanes = self.lanes
         u = self.uniform(key, self.vehicles + lanes + 1)
         x, column, speed = self.slots(u[:-1], params, 0)
@@ -195,7 +231,9 @@ class Road(Task[Fleet, State]):
         shift = jnp.floor(lanes * u[-1]).astype(jnp.int32)
         lane = (column.astype(np.int32) + shift) % lanes
         speed = jnp.where(traffic.is_ego(self.vehicles), self.first_speed, speed)
-        return self.start(Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params)
+        return self.start(
+            Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params
+        )
 
     def slots(self, u: Scalar, params: Fleet, first: int) -> tuple[Scalar, np.ndarray, Scalar]:
         """Return x (m), column and speed (m/s) of the traffic that flows, in slots of equal length.
@@ -211,11 +249,14 @@ class Road(Task[Fleet, State]):
         in_column = np.bincount(column)[column]
         slot = params.circumference * (1 / in_column).astype(self.dtype)
         spread = 0.5 * (slot - self.start_gap)
-        x = slot * (index // lanes + u[vehicles : vehicles + lanes][column]) + spread * (u[:vehicles] - 0.5)
+        x = slot * (index // lanes + u[vehicles : vehicles + lanes][column]) + spread * (
+            u[:vehicles] - 0.5
+        )
         flowing = slice(first, first + vehicles)
         gap_speed = START_GAP_FRACTION * (slot - self.car_length) / params.driver.time_gap[flowing]
         speed = jnp.minimum(
-            START_SPEED_FRACTION * params.driver.desired_speed[flowing], jnp.minimum(gap_speed, MAX_START_SPEED)
+            START_SPEED_FRACTION * params.driver.desired_speed[flowing],
+            jnp.minimum(gap_speed, MAX_START_SPEED),
         )
         return x, column, speed
 
@@ -231,26 +272,42 @@ class Road(Task[Fleet, State]):
         return Rules(self.lanes)
 
     def drive(
-        self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: Scalar
+        self,
+        state: State,
+        params: Fleet,
+        control: traffic.Control,
+        direction: Scalar,
+        substeps: Scalar,
     ) -> State:
-        """Let everyone look around, then drive for some sub-steps; positions are relative to the ego again."""
+        """Let everyone look around, then drive for some sub-steps;
+        positions are relative to the ego again.
+        """
         rules = self.road_rules(state)
         decided, leaders = traffic.look(state.traffic, params, direction, rules)
-        driven, crashed = traffic.drive(decided, params, leaders, state.crashed, control, substeps, rules)
+        driven, crashed = traffic.drive(
+            decided, params, leaders, state.crashed, control, substeps, rules
+        )
         driven, distance = traffic.recentre(driven, params)
         return state._replace(
-            traffic=traffic.finish_changes(driven, params), travelled=state.travelled + distance, crashed=crashed
+            traffic=traffic.finish_changes(driven, params),
+            travelled=state.travelled + distance,
+            crashed=crashed,
         )
 
     def close_step(self, state: State, next_state: State, params: Fleet) -> State:
         """Update the counts and the return."""
-        crossed = lane_of(ego_pose(state).y, self.lanes) != lane_of(ego_pose(next_state).y, self.lanes)
+        crossed = lane_of(ego_pose(state).y, self.lanes) != lane_of(
+            ego_pose(next_state).y, self.lanes
+        )
         old_x, new_x = state.traffic.pose.x, next_state.traffic.pose.x
-        beside = jnp.abs(new_x) < 0.25 * params.circumference  # not half a ring away, where ahead becomes behind
+        # Not half a ring away, where ahead becomes behind.
+        beside = jnp.abs(new_x) < 0.25 * params.circumference
         steady = self.road_rules(state).steady
         if steady is not None:
             beside = beside & ~steady
-        net_overtaken = (beside & (old_x > 0) & (new_x <= 0)).sum() - (beside & (old_x <= 0) & (new_x > 0)).sum()
+        net_overtaken = (beside & (old_x > 0) & (new_x <= 0)).sum() - (
+            beside & (old_x <= 0) & (new_x > 0)
+        ).sum()
         return next_state._replace(
             lane_changes=next_state.lane_changes + crossed.astype(jnp.int32),
             overtaken=next_state.overtaken + net_overtaken.astype(jnp.int32),
@@ -258,15 +315,19 @@ class Road(Task[Fleet, State]):
             steps=next_state.steps + 1,
         )
 
-    # -- what the ego sees -----------------------------------------------------------------------------------------
+    # -- what the ego sees -------------------------------------------------------------------------
 
-    def neighbours(self, state: State, params: Fleet, place: Scalar, lane: Scalar) -> list[tuple[Scalar, Scalar]]:
-        """Find the nearest ahead, second ahead and nearest behind in a lane: an index (the ego's if nobody) and a gap,
-        m, each.
+    def neighbours(
+        self, state: State, params: Fleet, place: Scalar, lane: Scalar
+    ) -> list[tuple[Scalar, Scalar]]:
+        """Find the nearest ahead, second ahead and nearest behind in a lane:
+        an index (the ego's if nobody) and a gap, m, each.
         """
         x = state.traffic.pose.x
         index = jnp.arange(self.vehicles, dtype=jnp.int32)
-        in_lane = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego(self.vehicles)
+        in_lane = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego(
+            self.vehicles
+        )
         nobody = self.vehicles << INDEX_BITS
 
         def order(between: Scalar) -> Scalar:
@@ -331,8 +392,16 @@ class Road(Task[Fleet, State]):
             Component("speed", "speed of the ego", f"{self.top_speed:g} m/s"),
             Component("y", "place across the road, from its right edge", f"{self.road_width:g} m"),
             Component("heading", "direction, relative to the road; left is positive", "90 degrees"),
-            Component("offset", "place relative to the centre of its lane; left is positive", f"{LANE_WIDTH:g} m"),
-            Component("earned", "return so far, which a crash takes back", f"{CRASH_SECONDS / self.period:g}"),
+            Component(
+                "offset",
+                "place relative to the centre of its lane; left is positive",
+                f"{LANE_WIDTH:g} m",
+            ),
+            Component(
+                "earned",
+                "return so far, which a crash takes back",
+                f"{CRASH_SECONDS / self.period:g}",
+            ),
         )
 
     def others_components(self) -> tuple[Component, ...]:
@@ -344,9 +413,16 @@ class Road(Task[Fleet, State]):
                 ("own", "in its own lane"),
                 ("left", "in the lane to the left"),
             )
-            for place, which in (("ahead", "nearest ahead"), ("second", "second ahead"), ("behind", "nearest behind"))
+            for place, which in (
+                ("ahead", "nearest ahead"),
+                ("second", "second ahead"),
+                ("behind", "nearest behind"),
+            )
             for component in (
-                Component(f"{lane}_{place}_there", f"whether a vehicle is within {self.sight:g} m: {which} {where}"),
+                Component(
+                    f"{lane}_{place}_there",
+                    f"whether a vehicle is within {self.sight:g} m: {which} {where}",
+                ),
                 Component(
                     f"{lane}_{place}_gap",
                     f"gap to it, bumper to bumper; 1 for none: {which} {where}",
@@ -358,12 +434,16 @@ class Road(Task[Fleet, State]):
                     f"{self.speed_scale:g} m/s",
                 ),
                 Component(f"{lane}_{place}_y", f"its y minus the ego's: {which} {where}", "8 m"),
-                Component(f"{lane}_{place}_sideways", f"its speed to the left: {which} {where}", "4 m/s"),
+                Component(
+                    f"{lane}_{place}_sideways", f"its speed to the left: {which} {where}", "4 m/s"
+                ),
             )
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicle ahead in its lanes, at present speeds; MAX_TTC at most."""
+        """Return the time to collision (s) with the vehicle ahead in its lanes,
+        at present speeds; MAX_TTC at most.
+        """
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)
 
@@ -375,21 +455,33 @@ class Road(Task[Fleet, State]):
 
         return jnp.minimum(ahead(state.traffic.lane[0]), ahead(state.traffic.target[0]))
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Return the mean speed over the step, reduced in lanes to the left; after a crash what it takes back."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet
+    ) -> jax.Array:
+        """Return the mean speed over the step, reduced in lanes to the left;
+        after a crash what it takes back.
+        """
         return self.pay(state, next_state, params)
 
     def pay(self, state: State, next_state: State, params: Fleet) -> Scalar:
         """Return the reward of a step."""
         speed = (next_state.travelled - state.travelled) * (1 / self.period)
-        speed_fraction = jnp.clip((speed - self.first_speed) * (1 / (self.fastest - self.first_speed)), 0, 1)
+        speed_fraction = jnp.clip(
+            (speed - self.first_speed) * (1 / (self.fastest - self.first_speed)), 0, 1
+        )
         max_offset = LANE_WIDTH * (self.lanes - 1 - self.right_lane)
-        offset = jnp.clip((ego_pose(next_state).y - lane_centre(self.right_lane)) * (1 / max_offset), 0, 1)
+        offset = jnp.clip(
+            (ego_pose(next_state).y - lane_centre(self.right_lane)) * (1 / max_offset), 0, 1
+        )
         reward = speed_fraction * (1 - self.keep_right * offset)
         if "reward.speed" in self.sheet or "reward.near_miss" in self.sheet:
             near_miss = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
-            reward = self.sheet.weight("speed") * reward - jnp.where(near_miss, self.sheet.weight("near_miss"), 0)
-        return jnp.where(next_state.crashed, -jnp.clip(state.earned, 0, self.max_crash_loss), reward)
+            reward = self.sheet.weight("speed") * reward - jnp.where(
+                near_miss, self.sheet.weight("near_miss"), 0
+            )
+        return jnp.where(
+            next_state.crashed, -jnp.clip(state.earned, 0, self.max_crash_loss), reward
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed."""
@@ -414,7 +506,7 @@ class Road(Task[Fleet, State]):
             "time_to_collision": self.time_to_collision(state, params),
         }
 
-    # -- text and pixels -------------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Fleet, info: dict[str, Any]) -> str:
         """Say what the ego hit."""
@@ -422,7 +514,9 @@ class Road(Task[Fleet, State]):
         if abs(ego.heading) > math.pi / 2:
             return "the ego turned around"
         width = self.sheet.value("car_width")
-        half = 0.5 * (self.car_length * abs(math.sin(ego.heading)) + width * abs(math.cos(ego.heading)))
+        half = 0.5 * (
+            self.car_length * abs(math.sin(ego.heading)) + width * abs(math.cos(ego.heading))
+        )
         if ego.y < half + 0.1 or ego.y > self.road_width - half - 0.1:
             return "the ego hit the edge of the road"
         return "the ego collided with another vehicle"
@@ -435,19 +529,27 @@ class Road(Task[Fleet, State]):
         turn = abs(math.degrees(ego.heading))
         side = "left" if ego.heading >= 0 else "right"
         lines = [
-            f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of {self.lanes} lanes of "
-            f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {turn:.1f} degrees to the {side}. "
-            f"{self.describe_plan(state)}"
+            f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of "
+            f"{self.lanes} lanes of {LANE_WIDTH:.0f} m (lane 0 is the right one), heading "
+            f"{turn:.1f} degrees to the {side}. {self.describe_plan(state)}"
         ]
         length = np.asarray(params.length, np.float64)
         for i in np.argsort(-pose.x).tolist():
             gap = abs(pose.x[i]) - 0.5 * (length[0] + length[i])
             if i == 0 or gap > self.sight:
                 continue
-            where = f"lane {lanes[i]}" if lanes[i] == targets[i] else f"changing from lane {lanes[i]} to {targets[i]}"
-            side = "beside you" if gap < 0 else f"{gap:.0f} m {'ahead' if pose.x[i] > 0 else 'behind'}"
+            where = (
+                f"lane {lanes[i]}"
+                if lanes[i] == targets[i]
+                else f"changing from lane {lanes[i]} to {targets[i]}"
+            )
+            side = (
+                "beside you" if gap < 0 else f"{gap:.0f} m {'ahead' if pose.x[i] > 0 else 'behind'}"
+            )
             oncoming = " towards you" if math.cos(pose.heading[i]) < 0 else ""
-            lines.append(f"A {self.kind(i, params)} {side}, {where}, {pose.speed[i]:.1f} m/s{oncoming}.")
+            lines.append(
+                f"A {self.kind(i, params)} {side}, {where}, {pose.speed[i]:.1f} m/s{oncoming}."
+            )
         return "\n".join(lines)
 
     def describe_plan(self, state: State) -> str:
@@ -459,11 +561,15 @@ class Road(Task[Fleet, State]):
         return "truck" if params.length[vehicle] > self.car_length else "car"
 
     def grass(self, state: State) -> list[tuple[float, float, float, float]]:
-        """List where lanes are missing: from and to x, relative to the ego, and from and to y, m."""
+        """List where lanes are missing: from and to x,
+        relative to the ego, and from and to y, m.
+        """
         return []
 
     def draw(self, state: State, params: Fleet) -> np.ndarray:
-        """Draw the road from above, driving to the right: the others blue, the ego green, red after a crash."""
+        """Draw the road from above, driving to the right:
+        the others blue, the ego green, red after a crash.
+        """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
@@ -475,9 +581,12 @@ class Road(Task[Fleet, State]):
 
         canvas.rectangle((0, pixel(0, self.road_width)[1], width, pixel(0, 0)[1]), fill="dimgray")
         for low_x, high_x, low, high in self.grass(state):
-            begin, end = pixel(max(low_x, -middle / scale), 0)[0], pixel(min(high_x, width / scale), 0)[0]
+            begin = pixel(max(low_x, -middle / scale), 0)[0]
+            end = pixel(min(high_x, width / scale), 0)[0]
             if begin < end:
-                canvas.rectangle((begin, pixel(0, high)[1], end, pixel(0, low)[1]), fill="darkseagreen")
+                canvas.rectangle(
+                    (begin, pixel(0, high)[1], end, pixel(0, low)[1]), fill="darkseagreen"
+                )
         dash = 12.0
         first = -float(state.travelled) % dash - dash * math.ceil(middle / scale / dash)
         for lane in range(self.lanes + 1):
@@ -493,7 +602,9 @@ class Road(Task[Fleet, State]):
             left = np.array([-ahead[1], ahead[0]])
             half = 0.5 * np.array([params.length[i], params.width[i]], np.float64)
             corners = [
-                pixel(*(np.array([pose.x[i], pose.y[i]]) + a * half[0] * ahead + b * half[1] * left))
+                pixel(
+                    *(np.array([pose.x[i], pose.y[i]]) + a * half[0] * ahead + b * half[1] * left)
+                )
                 for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
             ]
             colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
@@ -519,7 +630,8 @@ class Highway(NamedActions, Road):
         lane, target = state.traffic.lane[0], state.traffic.target[0]
         return jnp.stack(
             [
-                (target < self.lanes - 1) & ((target < lane) | ((target == lane) & may(target, target + 1))),
+                (target < self.lanes - 1)
+                & ((target < lane) | ((target == lane) & may(target, target + 1))),
                 jnp.bool_(True),
                 (target > 0) & ((target > lane) | ((target == lane) & may(target, target - 1))),
                 state.level < LEVELS - 1,
@@ -531,12 +643,18 @@ class Highway(NamedActions, Road):
         """Drive for a second."""
         action = jnp.where(self.possible_actions(state)[action], action, IDLE)
         lane, target = state.traffic.lane[0], state.traffic.target[0]
-        direction = (action == LANE_LEFT).astype(jnp.int32) - (action == LANE_RIGHT).astype(jnp.int32)
+        direction = (action == LANE_LEFT).astype(jnp.int32) - (action == LANE_RIGHT).astype(
+            jnp.int32
+        )
         new_target = target + direction
         # Turning back swaps both lanes, because the ego still counts in the one it leaves.
         new_lane = jnp.where(new_target == lane, target, lane)
         ego = traffic.is_ego(self.vehicles)
-        level = state.level + (action == FASTER).astype(jnp.int32) - (action == SLOWER).astype(jnp.int32)
+        level = (
+            state.level
+            + (action == FASTER).astype(jnp.int32)
+            - (action == SLOWER).astype(jnp.int32)
+        )
         commanded = state.traffic._replace(
             lane=jnp.where(ego & (direction != 0), new_lane, state.traffic.lane),
             target=jnp.where(ego, new_target, state.traffic.target),
@@ -574,7 +692,9 @@ class Highway(NamedActions, Road):
         return (
             *self.own_components(),
             Component("speed_to_keep", speeds, f"{LEVELS - 1} levels"),
-            Component("target_lane", "lane it drives in or changes to, counted from the right", steps),
+            Component(
+                "target_lane", "lane it drives in or changes to, counted from the right", steps
+            ),
             Component("changing", "whether it is changing lanes"),
             *self.road_components(),
             *self.others_components(),
@@ -582,7 +702,11 @@ class Highway(NamedActions, Road):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the five decisions."""
-        lanes = "change to the lane to the left", "keep lane and speed", "change to the lane to the right"
+        lanes = (
+            "change to the lane to the left",
+            "keep lane and speed",
+            "change to the lane to the right",
+        )
         speeds = "keep the next higher speed", "keep the next lower speed"
         return singles(dict(zip(ACTIONS, (*lanes, *speeds), strict=True)))
 

@@ -27,8 +27,9 @@ class HighwayContinuous(Road):
         self.action_space = self.box([-1] * 2, [1] * 2)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
-        """Drive for a fifth of a second. Drivers weigh the left lane at a second's first look, the right one at its
-        third.
+        """Drive for a fifth of a second.
+
+        Drivers weigh the left lane at a second's first look, the right one at its third.
         """
         counted = self.count_in_its_lane(state, params)
         push = jnp.where(action[0] > 0, self.acceleration, self.braking) * action[0]
@@ -37,15 +38,22 @@ class HighwayContinuous(Road):
 
         def control(pose: Pose) -> tuple[Scalar, Scalar]:
             room = (self.top_speed - pose.speed) * (1 / SUBSTEP)
-            return jnp.minimum(push, room), action[1] * bicycle.slip_bound(pose.speed, params.length[0])
+            return jnp.minimum(push, room), action[1] * bicycle.slip_bound(
+                pose.speed, params.length[0]
+            )
 
-        return self.close_step(state, self.drive(counted, params, control, direction, self.substeps), params)
+        return self.close_step(
+            state, self.drive(counted, params, control, direction, self.substeps), params
+        )
 
     def count_in_its_lane(self, state: State, params: Fleet) -> State:
-        """Return traffic in which the ego counts in every lane that its body reaches into, up to two."""
+        """Return traffic in which the ego counts in every lane
+        that its body reaches into, up to two.
+        """
         ego = ego_pose(state)
         half = 0.5 * (
-            params.length[0] * jnp.abs(jnp.sin(ego.heading)) + params.width[0] * jnp.abs(jnp.cos(ego.heading))
+            params.length[0] * jnp.abs(jnp.sin(ego.heading))
+            + params.width[0] * jnp.abs(jnp.cos(ego.heading))
         )
         half = jnp.minimum(half, 0.49 * LANE_WIDTH)
         first = traffic.is_ego(self.vehicles)
@@ -79,6 +87,7 @@ class HighwayContinuous(Road):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Answer with two numbers from -1 to 1: acceleration ({self._pedals()}) and steering to the "
+            f"Answer with two numbers from -1 to 1: acceleration ({self._pedals()}) and steering "
+            f"to the "
             "left, in parts of the largest safe angle, for the next 0.2 s."
         )

@@ -1,40 +1,48 @@
 """Turn left from a minor road across a main road without traffic lights.
 
-Two roads of two lanes cross (``junction.py``, 15 Hz): the main road from west to east, the minor road from south to
-north. The ego comes from the south and turns left to the west, across one stream of cars and into the other one. It
-keeps its line; speed is all it decides. The others turn or go straight, follow by IDM and yield. Nobody on the main
-road brakes for the ego.
+Two roads of two lanes cross (``junction.py``, 15 Hz): the main road from west to east, the minor
+road from south to north. The ego comes from the south and turns left to the west, across one stream
+of cars and into the other one. It keeps its line; speed is all it decides. The others turn or go
+straight, follow by IDM and yield. Nobody on the main road brakes for the ego.
 
-Traffic lights up and down the main road release platoons, about one car in 3 s and direction for most of a cycle, then
-none for some seconds. Both have the same cycle, so that the gaps meet at the junction. The ego sees cars, not the
-lights. A driver who never looks crashes in four of five episodes.
+Traffic lights up and down the main road release platoons, about one car in 3 s and direction for
+most of a cycle, then none for some seconds. Both have the same cycle, so that the gaps meet at the
+junction. The ego sees cars, not the lights. A driver who never looks crashes in four of five
+episodes.
 
-The task is highway-env's intersection-v0 (Leurent 2018): geometry (arms of 100 m, bends of 9 and 13 m), speeds, order
-of priority and arrival are the same. There, cars come evenly on all arms, each step at 7 to 9 m/s pays 1, and arrival
-as much as one of those; a crash costs 5. Here only arrival pays. Nobody turns left from the main road, nobody drives
-before the ego, and all slow down in bends.
+The task is highway-env's intersection-v0 (Leurent 2018): geometry (arms of 100 m, bends of 9 and 13
+m), speeds, order of priority and arrival are the same. There, cars come evenly on all arms, each
+step at 7 to 9 m/s pays 1, and arrival as much as one of those; a crash costs 5. Here only arrival
+pays. Nobody turns left from the main road, nobody drives before the ego, and all slow down in
+bends.
 
-======================  ====================================================================================
-action                  once a second, one of SLOWER, IDLE, FASTER. Target speeds are 0, 4.5 and 9 m/s, reached with
-                        3 m/s^2 at most, 6 m/s^2 in braking. In the bend it drives at most 8 m/s
-observation             way of the ego's front to the line before the junction (by 100 m, negative behind it), its speed
-                        (by 10 m/s), target speed, time left (by 100 s). Then the ten nearest cars, in the order of
-                        their distance: there (0 or 1), x to the east and y to the north of the centre (by 100 m), vx
-                        and vy (by 10 m/s), cosine and sine of the direction, turn signal (-1 right, 0, 1 left).
-                        Cut off at +-1
-reward                  on arrival, 25 m behind the junction, 100 less 0.25 for each second; else 0, also for a crash
+======================  ============================================================================
+action                  once a second, one of SLOWER, IDLE, FASTER. Target speeds are 0, 4.5 and 9
+                        m/s, reached with 3 m/s^2 at most, 6 m/s^2 in braking. In the bend it drives
+                        at most 8 m/s
+observation             way of the ego's front to the line before the junction (by 100 m, negative
+                        behind it), its speed (by 10 m/s), target speed, time left (by 100 s). Then
+                        the ten nearest cars, in the order of their distance: there (0 or 1), x to
+                        the east and y to the north of the centre (by 100 m), vx and vy (by 10 m/s),
+                        cosine and sine of the direction, turn signal (-1 right, 0, 1 left). Cut off
+                        at +-1
+reward                  on arrival, 25 m behind the junction, 100 less 0.25 for each second; else 0,
+                        also for a crash
 terminated              arrival, or a crash: the ego touches another car
 success                 arrival
 start                   30 to 40 m before the junction, at 9 m/s
-cost                    1 for a step that ends in a crash, or in less than 1.5 s to one if all kept their speeds
-context                 drivers: desired speed 7.5..8.5 m/s, time gap 1..1.8 s, acceleration 1.5..2.5 m/s^2; cycle of
-                        the lights 45..55 s, and its phase at the start; and the time without new cars, within 10 % of
-                        the difficulty. Train and test times lie in alternating bands of 1 %; equal seeds
-                        give other drivers and phases on the splits
+cost                    1 for a step that ends in a crash, or in less than 1.5 s to one if all kept
+                        their speeds
+context                 drivers: desired speed 7.5..8.5 m/s, time gap 1..1.8 s, acceleration
+                        1.5..2.5 m/s^2; cycle of the lights 45..55 s, and its phase at the start;
+                        and the time without new cars, within 10 % of the difficulty. Train and test
+                        times lie in alternating bands of 1 %; equal seeds give other drivers and
+                        phases on the splits
 difficulty              s without new cars on the main road in each cycle; less is harder
-======================  ====================================================================================
+======================  ============================================================================
 
-Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (intersection-v0).
+Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv
+(intersection-v0).
 """
 
 from __future__ import annotations
@@ -57,7 +65,9 @@ DIVERGING = 8.0
 
 
 def intersection() -> Layout:
-    """Return the layout: route ``3 arm + turn``; arms are south, east, north, west, turns right, straight, left."""
+    """Return the layout: route ``3 arm + turn``; arms are south,
+    east, north, west, turns right, straight, left.
+    """
     count = 4 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
     kappa = np.array([-1 / RIGHT_RADIUS, 0, 1 / LEFT_RADIUS])[turn]
@@ -102,7 +112,11 @@ def intersection() -> Layout:
         looks_for=looks_for,
         shared=np.stack([approach, leaving], 2),
         zones=junction.find_zones(
-            pieces, line, out, np.broadcast_to(out[:, None], (count, count)), (yields_to | looks_for) & ~same_arm
+            pieces,
+            line,
+            out,
+            np.broadcast_to(out[:, None], (count, count)),
+            (yields_to | looks_for) & ~same_arm,
         ),
     )
 

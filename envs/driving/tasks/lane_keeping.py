@@ -1,37 +1,45 @@
 """Keep a car on a winding lane at constant speed, by steering alone.
 
-The car is the dynamic bicycle on linear tyres, whose lateral speed v and yaw rate r are states; the lane's centre has
-the curvature kappa(s) in closed form, so that the car's place is given along the lane (s), across it (d, to the left)
-and by its angle to it (e):
+The car is the dynamic bicycle on linear tyres, whose lateral speed v and yaw rate r are states; the
+lane's centre has the curvature kappa(s) in closed form, so that the car's place is given along the
+lane (s), across it (d, to the left) and by its angle to it (e):
 
     m (dv/dt + u r) = F_f + F_r,   I dr/dt = a F_f - b F_r
     F_f = C_f (delta - (v + a r) / u),   F_r = -C_r (v - b r) / u
-    ds/dt = (u cos e - v sin e) / (1 - d kappa),   dd/dt = u sin e + v cos e,   de/dt = r - kappa ds/dt
+    ds/dt = (u cos e - v sin e) / (1 - d kappa),   dd/dt = u sin e + v cos e,
+    de/dt = r - kappa ds/dt
     kappa = K sin(2 pi s / W + phase)
 
-The task is highway-env's lane-keeping-v0 (Leurent 2018), with these changes: the car has the mass and tyres of a car
-(there: 1 kg), curves differ from episode to episode, and leaving the lane ends the episode and takes back all. There,
-an episode never ends, and standing far off the lane costs without limit (-1412 for the wheel held straight).
+The task is highway-env's lane-keeping-v0 (Leurent 2018), with these changes: the car has the mass
+and tyres of a car (there: 1 kg), curves differ from episode to episode, and leaving the lane ends
+the episode and takes back all. There, an episode never ends, and standing far off the lane costs
+without limit (-1412 for the wheel held straight).
 
-======================  ====================================================================================
-action                  ten times a second, ``(1,)`` in [-1, 1]: angle of the front wheels, by 0.35 rad, to the left
-observation             d (by 2 m), e (by 0.5 rad), v (by 2 m/s), r (by 1 rad/s), u (by 25 m/s), curvature at the car
-                        and 5, 10, 20 and 40 m ahead (by 0.03 / m), return so far (by 200); cut off at +-1
-reward                  1 / (1 + (d / 0.5 m)^2), in [0, 1]. Leaving the lane takes back all that was earned
+======================  ============================================================================
+action                  ten times a second, ``(1,)`` in [-1, 1]: angle of the front wheels, by 0.35
+                        rad, to the left
+observation             d (by 2 m), e (by 0.5 rad), v (by 2 m/s), r (by 1 rad/s), u (by 25 m/s),
+                        curvature at the car and 5, 10, 20 and 40 m ahead (by 0.03 / m), return so
+                        far (by 200); cut off at +-1
+reward                  1 / (1 + (d / 0.5 m)^2), in [0, 1]. Leaving the lane takes back all that was
+                        earned
 terminated              the car's centre is more than 2 m from the lane's centre
 success                 20 s in the lane, at most 0.5 m from its centre on average
 start                   up to 0.5 m from the centre, with an angle of up to 0.05 rad
-cost                    1 for a step that ends with a wheel on the line, abs(d) > 1 m (lane of 4 m, car of 2 m)
-context                 speed 12..18 m/s, mass 1300..1900 kg, friction (a factor of C_f and C_r) 0.7..1.1, curves: K of
-                        0.008..0.018 / m, W of 80..160 m. Train and test wavelengths lie in alternating bands of 4 m
-======================  ====================================================================================
+cost                    1 for a step that ends with a wheel on the line, abs(d) > 1 m (lane of 4 m,
+                        car of 2 m)
+context                 speed 12..18 m/s, mass 1300..1900 kg, friction (a factor of C_f and C_r)
+                        0.7..1.1, curves: K of 0.008..0.018 / m, W of 80..160 m. Train and test
+                        wavelengths lie in alternating bands of 4 m
+======================  ============================================================================
 
-The reference steers by Stanley's law at the front axle, with the curve ahead fed forward through the understeer of the
-car on the data sheet; it does not know mass and friction.
+The reference steers by Stanley's law at the front axle, with the curve ahead fed forward through
+the understeer of the car on the data sheet; it does not know mass and friction.
 
-Sources: Rajamani, Vehicle Dynamics and Control (2012), sections 2.3 and 2.5 (model and parameters of a passenger car);
-Hoffmann, Tomlin, Montemerlo & Thrun 2007, doi:10.1109/ACC.2007.4282788 (Stanley); Leurent 2018, highway-env,
-https://github.com/Farama-Foundation/HighwayEnv (lane-keeping-v0).
+Sources: Rajamani, Vehicle Dynamics and Control (2012), sections 2.3 and 2.5 (model and parameters
+of a passenger car); Hoffmann, Tomlin, Montemerlo & Thrun 2007, doi:10.1109/ACC.2007.4282788
+(Stanley); Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv
+(lane-keeping-v0).
 """
 
 from __future__ import annotations
@@ -119,7 +127,8 @@ class LaneKeeping(Task[Params, State]):
             return rk4(lambda _, y: slopes(y, wheel, params), car, STEP / SUBSTEPS)
 
         car = jax.lax.fori_loop(0, SUBSTEPS, substep, state.car)
-        earned = jnp.minimum(state.earned + self.pay(state, car), self.card.horizon)  # the limit may be lifted
+        # The limit may be lifted.
+        earned = jnp.minimum(state.earned + self.pay(state, car), self.card.horizon)
         return State(car, wheel, earned, state.strayed + jnp.abs(car.d), state.steps + 1)
 
     def pay(self, state: State, car: Car) -> Scalar:
@@ -147,17 +156,27 @@ class LaneKeeping(Task[Params, State]):
             Component("r", "yaw rate, to the left", "rad/s"),
             Component("u", "speed along the car", f"{SPEED_SCALE:g} m/s"),
             *(
-                Component(f"curvature_{distance:g}", f"of the lane {distance:g} m ahead, to the left", "0.03 / m")
+                Component(
+                    f"curvature_{distance:g}",
+                    f"of the lane {distance:g} m ahead, to the left",
+                    "0.03 / m",
+                )
                 for distance in AHEAD
             ),
-            Component("earned", "return so far, which leaving the lane takes back", f"{self.card.horizon}"),
+            Component(
+                "earned", "return so far, which leaving the lane takes back", f"{self.card.horizon}"
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the wheel."""
-        return (Component("steering", "angle of the front wheels to the left", f"{MAX_STEERING:g} rad"),)
+        return (
+            Component("steering", "angle of the front wheels to the left", f"{MAX_STEERING:g} rad"),
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return what the distance from the centre pays; out of the lane what that takes back."""
         return self.pay(state, next_state.car)
 
@@ -190,15 +209,19 @@ class LaneKeeping(Task[Params, State]):
         ahead = ", ".join(f"{float(curvature(car.s + distance, params)):.4f}" for distance in AHEAD)
         side = "left" if car.d >= 0 else "right"
         return (
-            f"You drive {float(params.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the lane's centre. To the "
-            f"left: your angle to the lane is {car.e:.3f} rad, your sideways speed {car.v:.2f} m/s, your yaw rate "
-            f"{car.r:.3f} rad/s. The lane's curvature 0, 5, 10, 20 and 40 m ahead is {ahead} per metre. You have "
-            f"earned {float(state.earned):.2f}."
+            f"You drive {float(params.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the "
+            f"lane's centre. To the left: your angle to the lane is {car.e:.3f} rad, your sideways "
+            f"speed {car.v:.2f} m/s, your yaw rate {car.r:.3f} rad/s. The lane's curvature 0, 5, "
+            f"10, 20 and 40 m ahead is {ahead} per metre. You have earned "
+            f"{float(state.earned):.2f}."
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return "Answer with a number from -1 to 1: the angle of the front wheels (1: 0.35 rad to the left), for 0.1 s."
+        return (
+            "Answer with a number from -1 to 1: the angle of the front wheels (1: 0.35 rad to the "
+            "left), for 0.1 s."
+        )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the lane from above, the car at the bottom, driving upwards."""
@@ -218,7 +241,10 @@ class LaneKeeping(Task[Params, State]):
 
         def line(side: float, colour: str, thick: int) -> None:
             points = [
-                (width / 2 - scale * (b + side * math.cos(t)), height - 60 - scale * (a - side * math.sin(t)))
+                (
+                    width / 2 - scale * (b + side * math.cos(t)),
+                    height - 60 - scale * (a - side * math.sin(t)),
+                )
                 for a, b, t in zip(x, y, angle, strict=True)
             ]
             canvas.line(points, fill=colour, width=thick)
@@ -228,7 +254,11 @@ class LaneKeeping(Task[Params, State]):
             line(side, "white", 1)
         left, top = width / 2 - scale, height - 60 - 2 * scale
         out = abs(car.d) > LANE
-        canvas.rectangle((left, top, left + 2 * scale, top + 5 * scale), fill="red" if out else "lime", outline="black")
+        canvas.rectangle(
+            (left, top, left + 2 * scale, top + 5 * scale),
+            fill="red" if out else "lime",
+            outline="black",
+        )
         return np.asarray(image)
 
 

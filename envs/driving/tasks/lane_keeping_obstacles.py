@@ -1,39 +1,46 @@
-"""Keep a car on a winding road at constant speed and steer around obstacles that stand in the way, by a lidar.
+"""Keep a car on a winding road at constant speed
+and steer around obstacles that stand in the way, by a lidar.
 
-Car, lane and reward are those of ``LaneKeeping-v0`` (``lane_keeping.py``), on a road of 8 m. Six round obstacles stand
-on it, each to the left or to the right, so near the middle that a car that keeps the middle hits them. Swerves bring
-tyres to their limits, so an axle's force is at most the friction times its load, m g b / (a + b) in front and m g a /
-(a + b) behind.
+Car, lane and reward are those of ``LaneKeeping-v0`` (``lane_keeping.py``), on a road of 8 m. Six
+round obstacles stand on it, each to the left or to the right, so near the middle that a car that
+keeps the middle hits them. Swerves bring tyres to their limits, so an axle's force is at most the
+friction times its load, m g b / (a + b) in front and m g a / (a + b) behind.
 
-======================  ====================================================================================
-action                  ten times a second, ``(1,)`` in [-1, 1]: angle of the front wheels, by 0.35 rad, to the left
-observation             by the setting ``observation``. All show eight numbers of feedback, cut off at +-1: d (by 3 m),
-                        its integral (by 3 m s) and its change in the last step (by 3 m/s), e (by 0.5 rad), r (by 1
-                        rad/s), u (by 25 m/s), the last angle of the wheels (by 0.35 rad), return so far (by 200).
-                        ``"lidar"``: with the distances to obstacles and edges of the road along 32 beams, from 90
-                        degrees to the right to 90 degrees to the left (by 50 m). ``"state"``: with v (by 2 m/s), the
-                        curvature at the car and 5, 10, 20 and 40 m ahead (by 0.03 / m), and of the next two obstacles
-                        the way (by 50 m), the place to the left of the lane's centre (by 3 m) and the radius (by
-                        1.5 m). ``"camera"``: ``felt``, the feedback, and ``picture``, uint8 ``(48, 24, 3)``, the road
+======================  ============================================================================
+action                  ten times a second, ``(1,)`` in [-1, 1]: angle of the front wheels, by 0.35
+                        rad, to the left
+observation             by the setting ``observation``. All show eight numbers of feedback, cut off
+                        at +-1: d (by 3 m), its integral (by 3 m s) and its change in the last step
+                        (by 3 m/s), e (by 0.5 rad), r (by 1 rad/s), u (by 25 m/s), the last angle of
+                        the wheels (by 0.35 rad), return so far (by 200). ``"lidar"``: with the
+                        distances to obstacles and edges of the road along 32 beams, from 90 degrees
+                        to the right to 90 degrees to the left (by 50 m). ``"state"``: with v (by 2
+                        m/s), the curvature at the car and 5, 10, 20 and 40 m ahead (by 0.03 / m),
+                        and of the next two obstacles the way (by 50 m), the place to the left of
+                        the lane's centre (by 3 m) and the radius (by 1.5 m). ``"camera"``:
+                        ``felt``, the feedback, and ``picture``, uint8 ``(48, 24, 3)``, the road
                         from above, 1 m a pixel, from 44 m ahead to 4 m behind
-reward                  1 / (1 + (d / 0.5 m)^2), in [0, 1]. Touching an obstacle or leaving the road takes back all that
-                        was earned
-terminated              the car (2 m x 4.5 m) touches an obstacle, or its centre is more than 3 m from the lane's centre
+reward                  1 / (1 + (d / 0.5 m)^2), in [0, 1]. Touching an obstacle or leaving the road
+                        takes back all that was earned
+terminated              the car (2 m x 4.5 m) touches an obstacle, or its centre is more than 3 m
+                        from the lane's centre
 success                 20 s on the road, without touching an obstacle
 start                   up to 0.5 m from the centre, with an angle of up to 0.05 rad
-cost                    1 for a step that passes an obstacle by less than 0.3 m; that of a second, 10, for one that
-                        touches it or leaves the road
-context                 speed 10..14 m/s; mass, friction and curves as in LaneKeeping, wavelengths of train and test in
-                        alternating bands; obstacles every 45 m, the first after 45 m, up to 5 m to and fro, of radius
-                        0.8..1.3 m, whose inner edge is from 0.6 m short of the lane's centre to 0.3 m beyond it
-======================  ====================================================================================
+cost                    1 for a step that passes an obstacle by less than 0.3 m; that of a second,
+                        10, for one that touches it or leaves the road
+context                 speed 10..14 m/s; mass, friction and curves as in LaneKeeping, wavelengths
+                        of train and test in alternating bands; obstacles every 45 m, the first
+                        after 45 m, up to 5 m to and fro, of radius 0.8..1.3 m, whose inner edge is
+                        from 0.6 m short of the lane's centre to 0.3 m beyond it
+======================  ============================================================================
 
-The car touches what its rectangle meets at the end of a sub-step of 25 ms. The reference steers by Stanley's law along
-a path that bends around the obstacles, with the curve ahead fed forward; it does not know mass and friction.
+The car touches what its rectangle meets at the end of a sub-step of 25 ms. The reference steers by
+Stanley's law along a path that bends around the obstacles, with the curve ahead fed forward; it
+does not know mass and friction.
 
-Sources: Rajamani, Vehicle Dynamics and Control (2012), sections 2.3 and 2.5; Hoffmann, Tomlin, Montemerlo & Thrun 2007,
-doi:10.1109/ACC.2007.4282788 (Stanley); Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv
-(lane-keeping-v0, racetrack-v0 with obstacles).
+Sources: Rajamani, Vehicle Dynamics and Control (2012), sections 2.3 and 2.5; Hoffmann, Tomlin,
+Montemerlo & Thrun 2007, doi:10.1109/ACC.2007.4282788 (Stanley); Leurent 2018, highway-env,
+https://github.com/Farama-Foundation/HighwayEnv (lane-keeping-v0, racetrack-v0 with obstacles).
 """
 
 from __future__ import annotations
@@ -99,15 +106,17 @@ class State(NamedTuple):
 
 
 def discs(car: Car, params: Params, farthest: float) -> Discs:
-    """Return the obstacles as the car sees them; those further along the lane than ``farthest`` (m) are taken to be
-    there.
+    """Return the obstacles as the car sees them;
+    those further along the lane than ``farthest`` (m) are taken to be there.
     """
     distance = jnp.clip(params.s - car.s, -TOUCHING_WAY, farthest)
     return Discs(*winding_lane.place(car, params.lane, distance, params.d), params.radius)
 
 
 def clearance(car: Car, params: Params) -> Scalar:
-    """Return the distance from the car's rectangle to the nearest obstacle, negative where they touch (m)."""
+    """Return the distance from the car's rectangle to the nearest obstacle,
+    negative where they touch (m).
+    """
     x, y, radius = discs(car, params, TOUCHING_WAY)
     along = jnp.maximum(jnp.maximum(x - NOSE, -TAIL - x), 0.0)
     across = jnp.maximum(jnp.abs(y) - HALF_WIDTH, 0.0)
@@ -174,29 +183,47 @@ class LaneKeepingObstacles(Task[Params, State]):
         wheel = MAX_STEERING * action[0]
 
         def substep(_: int, carry: tuple[Car, Scalar]) -> tuple[Car, Scalar]:
-            car = rk4(lambda _, y: slopes(y, wheel, params.lane, slides=True), carry[0], STEP / SUBSTEPS)
+            car = rk4(
+                lambda _, y: slopes(y, wheel, params.lane, slides=True), carry[0], STEP / SUBSTEPS
+            )
             return car, jnp.minimum(carry[1], clearance(car, params))
 
         no_gap = jnp.full((), RANGE, self.dtype)
         car, gap = jax.lax.fori_loop(0, SUBSTEPS, substep, (state.car, no_gap))
-        earned = jnp.minimum(state.earned + pay(state, car, gap), self.card.horizon)  # the limit may be lifted
+        # The limit may be lifted.
+        earned = jnp.minimum(state.earned + pay(state, car, gap), self.card.horizon)
         integral = jnp.clip(state.integral + STEP * car.d, -3, 3)
-        return State(car, wheel, earned, state.strayed + jnp.abs(car.d), state.steps + 1, state.car.d, integral, gap)
+        return State(
+            car,
+            wheel,
+            earned,
+            state.strayed + jnp.abs(car.d),
+            state.steps + 1,
+            state.car.d,
+            integral,
+            gap,
+        )
 
-    # -- observation -------------------------------------------------------------------------------------------
+    # -- observation -------------------------------------------------------------------------------
 
     def feedback(self, state: State, params: Params) -> tuple[Scalar, ...]:
         """Return the numbers of feedback."""
         car = state.car
         return (
-            *(car.d * (1 / MAX_OFFSET), state.integral * (1 / 3), (car.d - state.previous_d) * (1 / (3 * STEP))),
+            *(
+                car.d * (1 / MAX_OFFSET),
+                state.integral * (1 / 3),
+                (car.d - state.previous_d) * (1 / (3 * STEP)),
+            ),
             *(car.e * 2, car.r, params.lane.speed * (1 / SPEED_SCALE)),
             *(state.wheel * (1 / MAX_STEERING), state.earned * (1 / self.card.horizon)),
         )
 
     def true_state(self, car: Car, params: Params) -> tuple[Scalar, ...]:
         """Return what ``"state"`` shows beside the feedback."""
-        bends = (curvature(car.s + distance, params.lane) * (1 / MAX_CURVATURE) for distance in AHEAD)
+        bends = (
+            curvature(car.s + distance, params.lane) * (1 / MAX_CURVATURE) for distance in AHEAD
+        )
         behind = (params.s < car.s - TAIL - MAX_RADIUS).sum(dtype=jnp.int32)
         ahead: list[Scalar] = []
         for number in range(NUM_SHOWN):
@@ -230,46 +257,83 @@ class LaneKeepingObstacles(Task[Params, State]):
     def observation_components(self) -> Components:
         """List the entries of :meth:`observation`, in order."""
         measured = (
-            Component("d", "place across the lane, from its centre to the left", f"{MAX_OFFSET:g} m"),
+            Component(
+                "d", "place across the lane, from its centre to the left", f"{MAX_OFFSET:g} m"
+            ),
             Component("d_integral", "integral of d over time, kept within its scale", "3 m s"),
             Component("d_change", "change of d in the last step", "3 m/s"),
             Component("e", "angle to the lane, to the left", "0.5 rad"),
             Component("r", "yaw rate, to the left", "rad/s"),
             Component("u", "speed along the car", f"{SPEED_SCALE:g} m/s"),
-            Component("wheel", "angle of the front wheels in the last step, to the left", f"{MAX_STEERING:g} rad"),
-            Component("earned", "return so far, which touching and leaving take back", f"{self.card.horizon}"),
+            Component(
+                "wheel",
+                "angle of the front wheels in the last step, to the left",
+                f"{MAX_STEERING:g} rad",
+            ),
+            Component(
+                "earned",
+                "return so far, which touching and leaving take back",
+                f"{self.card.horizon}",
+            ),
         )
         if self.view == "lidar":
-            beams = "distance to an obstacle or an edge, from 90 degrees to the right to 90 degrees to the left"
+            beams = (
+                "distance to an obstacle or an edge, from 90 degrees to the right to 90 degrees to "
+                "the left"
+            )
             return (*measured, Component("beams", beams, f"{RANGE:g} m", (BEAMS,)))
         if self.view == "camera":
-            words = "[row, column, channel]: the road from above, from 44 m ahead and from the left; red, green, blue"
-            return {"felt": measured, "picture": (Component("picture", words, shape=(ROWS, COLUMNS, 3)),)}
+            words = (
+                "[row, column, channel]: the road from above, from 44 m ahead and from the left; "
+                "red, green, blue"
+            )
+            return {
+                "felt": measured,
+                "picture": (Component("picture", words, shape=(ROWS, COLUMNS, 3)),),
+            }
         return (
             *measured,
             Component("v", "speed across the car, to the left", "2 m/s"),
             *(
-                Component(f"curvature_{distance:g}", f"of the lane {distance:g} m ahead, to the left", "0.03 / m")
+                Component(
+                    f"curvature_{distance:g}",
+                    f"of the lane {distance:g} m ahead, to the left",
+                    "0.03 / m",
+                )
                 for distance in AHEAD
             ),
             *(
                 component
                 for number in range(1, NUM_SHOWN + 1)
                 for component in (
-                    Component(f"way_{number}", f"along the lane to obstacle {number} ahead, 1 if none", f"{RANGE:g} m"),
-                    Component(f"left_{number}", f"place of obstacle {number}, left of the lane's centre", "3 m"),
-                    Component(f"radius_{number}", f"of obstacle {number}, 0 if there is none", "1.5 m"),
+                    Component(
+                        f"way_{number}",
+                        f"along the lane to obstacle {number} ahead, 1 if none",
+                        f"{RANGE:g} m",
+                    ),
+                    Component(
+                        f"left_{number}",
+                        f"place of obstacle {number}, left of the lane's centre",
+                        "3 m",
+                    ),
+                    Component(
+                        f"radius_{number}", f"of obstacle {number}, 0 if there is none", "1.5 m"
+                    ),
                 )
             ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the wheel."""
-        return (Component("steering", "angle of the front wheels to the left", f"{MAX_STEERING:g} rad"),)
+        return (
+            Component("steering", "angle of the front wheels to the left", f"{MAX_STEERING:g} rad"),
+        )
 
-    # -- reward and end ----------------------------------------------------------------------------------------
+    # -- reward and end ----------------------------------------------------------------------------
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return what the distance from the centre pays; after a crash what that takes back."""
         return pay(state, next_state.car, next_state.gap)
 
@@ -280,7 +344,9 @@ class LaneKeepingObstacles(Task[Params, State]):
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a near miss, and for a crash the steps of a second."""
         near_miss = (next_state.gap < NEAR_MISS).astype(self.dtype)
-        return jnp.where(has_failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near_miss)
+        return jnp.where(
+            has_failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near_miss
+        )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -296,42 +362,56 @@ class LaneKeepingObstacles(Task[Params, State]):
         """Say that the car touched an obstacle or left the road."""
         return "the car touched an obstacle" if info["touched"] else "the car left the road"
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the car and what the setting shows, with units."""
         car = Car(*(float(value) for value in state.car))
         side = "left" if car.d >= 0 else "right"
         text = (
-            f"You drive {float(params.lane.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the lane's centre; the "
-            f"road's edges are {EDGE:g} m from it. To the left: your place changed by "
-            f"{car.d - float(state.previous_d):.3f} m in the last step and sums up to {float(state.integral):.2f} m s, "
-            f"your angle to the lane is {car.e:.3f} rad, your yaw rate {car.r:.3f} rad/s, your wheels stood at "
-            f"{float(state.wheel):.3f} rad. You have earned {float(state.earned):.2f}."
+            f"You drive {float(params.lane.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of "
+            f"the lane's centre; the road's edges are {EDGE:g} m from it. To the left: your place "
+            f"changed by {car.d - float(state.previous_d):.3f} m in the last step and sums up to "
+            f"{float(state.integral):.2f} m s, your angle to the lane is {car.e:.3f} rad, your yaw "
+            f"rate {car.r:.3f} rad/s, your wheels stood at {float(state.wheel):.3f} rad. You have "
+            f"earned {float(state.earned):.2f}."
         )
         if self.view == "lidar":
-            beams = " ".join(f"{float(beam):.1f}" for beam in _compiled_beams(self, state.car, params))
-            return f"{text} Lidar, m, from 90 degrees to the right to 90 degrees to the left: {beams}."
+            beams = " ".join(
+                f"{float(beam):.1f}" for beam in _compiled_beams(self, state.car, params)
+            )
+            return (
+                f"{text} Lidar, m, from 90 degrees to the right to 90 degrees to the left: {beams}."
+            )
         if self.view == "camera":
             image = np.asarray(_compiled_photograph(self, state.car, params)).astype(int)
             red, green = image[..., 0] > 1.3 * image[..., 1], image[..., 1] > 1.15 * image[..., 0]
             letters = np.where(red, "O", np.where(green, ".", "#"))
             rows = "\n".join("".join(row) for row in letters)
             return f"{text} From above, 1 m a letter (O obstacle, # road, . ground):\n{rows}"
-        ahead = ", ".join(f"{float(curvature(car.s + distance, params.lane)):.4f}" for distance in AHEAD)
+        ahead = ", ".join(
+            f"{float(curvature(car.s + distance, params.lane)):.4f}" for distance in AHEAD
+        )
         next_ones = [
-            f"{float(s) - car.s:.1f} m ahead, {float(d):+.2f} m to the left of the centre, radius {float(r):.2f} m"
+            (
+                f"{float(s) - car.s:.1f} m ahead, {float(d):+.2f} m to the left of the centre, "
+                f"radius {float(r):.2f} m"
+            )
             for s, d, r in zip(params.s, params.d, params.radius, strict=True)
             if -TAIL - MAX_RADIUS <= float(s) - car.s < RANGE
         ]
         return (
-            f"{text} Your sideways speed is {car.v:.2f} m/s to the left. The lane's curvature 0, 5, 10, 20 and 40 m "
-            f"ahead is {ahead} per metre. Obstacles: {'; '.join(next_ones[:NUM_SHOWN]) or 'none within 50 m'}."
+            f"{text} Your sideways speed is {car.v:.2f} m/s to the left. The lane's curvature 0, "
+            f"5, 10, 20 and 40 m ahead is {ahead} per metre. Obstacles: "
+            f"{'; '.join(next_ones[:NUM_SHOWN]) or 'none within 50 m'}."
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return "Answer with a number from -1 to 1: the angle of the front wheels (1: 0.35 rad to the left), for 0.1 s."
+        return (
+            "Answer with a number from -1 to 1: the angle of the front wheels (1: 0.35 rad to the "
+            "left), for 0.1 s."
+        )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the picture larger, with the car in it."""
@@ -366,10 +446,11 @@ def pay(state: State, car: Car, gap: Scalar) -> Scalar:
 
 @privileged_player
 class StanleyAround(NamedTuple):
-    """Player of ``LaneKeepingObstacles``: Stanley's law along a path around the obstacles, curves fed forward.
+    """Player of ``LaneKeepingObstacles``:
+    Stanley's law along a path around the obstacles, curves fed forward.
 
-    The path leaves the lane's centre before an obstacle that is in the way, passes it beside it and comes back, by the
-    polynomial of fifth order whose slope and curvature are zero at both ends.
+    The path leaves the lane's centre before an obstacle that is in the way, passes it beside it and
+    comes back, by the polynomial of fifth order whose slope and curvature are zero at both ends.
     """
 
     margin: Scalar = 0.44  # m from an obstacle
@@ -389,7 +470,9 @@ class StanleyAround(NamedTuple):
         return ()
 
     def path(self, s: Scalar, params: Params) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the path's distance from the lane's centre (m, to the left), its slope and its second derivative."""
+        """Return the path's distance from the lane's centre (m, to the left),
+        its slope and its second derivative.
+        """
         side = jnp.sign(params.d)
         inner = jnp.abs(params.d) - params.radius
         shift = -side * jnp.maximum(HALF_WIDTH + self.margin - inner, 0.0)

@@ -1,30 +1,33 @@
 """Drive on a highway as a passenger says: into a lane, at a speed, or both.
 
-The road is that of ``highway.py`` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a second), with 49
-vehicles on four lanes. Every 15 s the passenger says something new, in one of nine wordings: lanes are counted from the
-right or from the left, speeds are in m/s, km/h or mph. Neither the lane nor the speed that the ego keeps is ever wanted
-next, so that a driver who just drives on obeys nothing.
+The road is that of ``highway.py`` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a
+second), with 49 vehicles on four lanes. Every 15 s the passenger says something new, in one of nine
+wordings: lanes are counted from the right or from the left, speeds are in m/s, km/h or mph. Neither
+the lane nor the speed that the ego keeps is ever wanted next, so that a driver who just drives on
+obeys nothing.
 
-======================  ====================================================================================
+======================  ============================================================================
 action                  as in ``highway.py``
-observation             as in ``highway.py``, with the return so far by the 60 s of an episode, and before that:
-                        whether a lane is wanted, which (0 the right one, 1 the left one), whether a speed is wanted,
-                        which (by 40 m/s), time until the passenger says something else (by 15 s). The text view has
-                        the passenger's words instead
-reward                  1 for a second at whose end all that is wanted holds: the ego is in the lane and changes to
-                        no other, and its speed is within 2 m/s. A crash takes back all that the episode has earned
-                        (60 at most), so that its return is 0
+observation             as in ``highway.py``, with the return so far by the 60 s of an episode, and
+                        before that: whether a lane is wanted, which (0 the right one, 1 the left
+                        one), whether a speed is wanted, which (by 40 m/s), time until the passenger
+                        says something else (by 15 s). The text view has the passenger's words
+                        instead
+reward                  1 for a second at whose end all that is wanted holds: the ego is in the lane
+                        and changes to no other, and its speed is within 2 m/s. A crash takes back
+                        all that the episode has earned (60 at most), so that its return is 0
 terminated              a crash, as in ``highway.py``
 success                 no crash, and each wish was fulfilled at some time before the next one
 start, cost             as in ``highway.py``
 context, difficulty     as in ``highway.py``
-wishes                  a lane (probability 0.4), a speed (0.3) or both; the other three lanes are equally likely, and
-                        so are the speeds of 10, 15, 20 and 25 m/s that the ego is not told to keep
-======================  ====================================================================================
+wishes                  a lane (probability 0.4), a speed (0.3) or both; the other three lanes are
+                        equally likely, and so are the speeds of 10, 15, 20 and 25 m/s that the ego
+                        is not told to keep
+======================  ============================================================================
 
-The reference player reads the observation, not the words. It accepts gaps, as drivers do who must change lanes (Gipps
-1986, doi:10.1016/0191-2615(86)90012-3), opens one where there is none, and keeps a speed from which it can brake behind
-the leader.
+The reference player reads the observation, not the words. It accepts gaps, as drivers do who must
+change lanes (Gipps 1986, doi:10.1016/0191-2615(86)90012-3), opens one where there is none, and
+keeps a speed from which it can brake behind the leader.
 """
 
 from __future__ import annotations
@@ -136,12 +139,20 @@ class LanguageDriving(Task[Fleet, State]):
         self.period = self.road.period
         self.action_space = self.road.action_space
         road_space: Any = self.road.observation_space
-        self.observation_space = self.box(np.r_[np.zeros(5), road_space.low], np.r_[np.ones(5), road_space.high])
+        self.observation_space = self.box(
+            np.r_[np.zeros(5), road_space.low], np.r_[np.ones(5), road_space.high]
+        )
         self.reward_space = self.box(-card.horizon, 1)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of the road without the weights of its reward, which does not count here."""
-        return tuple(constant for constant in self.road.constants() if not constant.name.startswith("reward."))
+        """Return the constants of the road without the weights
+        of its reward, which does not count here.
+        """
+        return tuple(
+            constant
+            for constant in self.road.constants()
+            if not constant.name.startswith("reward.")
+        )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Draw drivers, vehicles and density."""
@@ -155,7 +166,9 @@ class LanguageDriving(Task[Fleet, State]):
         return self._wish(State(road, zero, zero, zero, jnp.bool_(False), zero, zero), u)
 
     def _wish(self, state: State, u: jax.Array) -> State:
-        """Return the state with a new wish, for nothing that the ego keeps, from four uniform numbers."""
+        """Return the state with a new wish,
+        for nothing that the ego keeps, from four uniform numbers.
+        """
         target = state.road.traffic.target[0]
         level = state.road.level
         other_lane = (target + 1 + jnp.floor(u[1] * (LANES - 1)).astype(jnp.int32)) % LANES
@@ -205,10 +218,16 @@ class LanguageDriving(Task[Fleet, State]):
         """List the entries of :meth:`observation`, in order."""
         return (
             Component("lane_wanted", "whether the passenger wants a lane"),
-            Component("wanted_lane", "the lane that is wanted, counted from the right", f"{LANES - 1} lanes"),
+            Component(
+                "wanted_lane",
+                "the lane that is wanted, counted from the right",
+                f"{LANES - 1} lanes",
+            ),
             Component("speed_wanted", "whether the passenger wants a speed"),
             Component("wanted_speed", "the speed that is wanted", f"{TOP_SPEED:g} m/s"),
-            Component("patience", "time until the passenger says something else", f"{PATIENCE:g} s"),
+            Component(
+                "patience", "time until the passenger says something else", f"{PATIENCE:g} s"
+            ),
             *self.road.observation_components(),
         )
 
@@ -216,8 +235,12 @@ class LanguageDriving(Task[Fleet, State]):
         """List the five decisions."""
         return self.road.action_components()
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Return 1 for a second at whose end the wish is fulfilled; after a crash what it takes back."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet
+    ) -> jax.Array:
+        """Return 1 for a second at whose end the wish is fulfilled;
+        after a crash what it takes back.
+        """
         obeyed = (next_state.obeyed - state.obeyed).astype(self.dtype)
         loss = jnp.minimum(state.obeyed, self.card.horizon).astype(self.dtype)
         return jnp.where(next_state.road.crashed, -loss, obeyed)
@@ -245,18 +268,23 @@ class LanguageDriving(Task[Fleet, State]):
         """Describe the passenger's words, the ego and the vehicles around it."""
         seconds = PATIENCE - int(state.road.steps) % PATIENCE
         words = sentence(int(state.lane), int(state.level), int(state.wording))
-        return f'The passenger says: "{words}" It counts for another {seconds} s.\n\n' + self.road.describe(
-            state.road, params
+        return (
+            f'The passenger says: "{words}" It counts for another {seconds} s.\n\n'
+            + self.road.describe(state.road, params)
         )
 
     def rules(self) -> str:
         """Return what a player must know of every episode."""
         return (
-            f"You drive for {self.card.horizon} s on a highway of {LANES} lanes, numbered from the right; lane 0 is "
-            f"the right one. Do what the passenger says, who wants something else every {PATIENCE} s. Each second at "
-            "whose end all that was said holds earns 1 point: you are in the lane and change to no other, and your "
+            f"You drive for {self.card.horizon} s on a highway of {LANES} lanes, numbered from the "
+            f"right; lane 0 is "
+            f"the right one. Do what the passenger says, who wants something else every {PATIENCE} "
+            f"s. Each second at "
+            "whose end all that was said holds earns 1 point: you are in the lane and change to no "
+            "other, and your "
             f"speed is within {SPEED_TOLERANCE:g} m/s. A crash costs all points. You can keep "
-            f"{', '.join(f'{speed_of_level(level):.0f}' for level in range(LEVELS))} m/s. A change of lanes takes 3 s."
+            f"{', '.join(f'{speed_of_level(level):.0f}' for level in range(LEVELS))} m/s. A change "
+            f"of lanes takes 3 s."
         )
 
     def how_to_act(self) -> str:
@@ -281,16 +309,19 @@ class LanguageDriving(Task[Fleet, State]):
 
 
 class ObedientDriver(NamedTuple):
-    """Player of ``LanguageDriving``: takes the next gap on the way to the wanted lane, and keeps the wanted speed.
+    """Player of ``LanguageDriving``: takes the next gap
+    on the way to the wanted lane, and keeps the wanted speed.
 
-    It takes a gap that lasts. Where there is none beside it, it falls behind the vehicle ahead in that lane, or passes
-    it, whichever is nearer. If a speed alone is wanted, it takes a lane in which that can be driven. Numbers were found
-    by random search, and by trials.
+    It takes a gap that lasts. Where there is none beside it, it falls behind the vehicle ahead in
+    that lane, or passes it, whichever is nearer. If a speed alone is wanted, it takes a lane in
+    which that can be driven. Numbers were found by random search, and by trials.
     """
 
     manner: Manner = Manner()
     slack: Scalar = 0.5  # m/s above the possible speed of a target speed that it still takes
-    cruise: Scalar = 20.0  # m/s at which it looks for a gap if no speed is wanted: about the traffic's
+    cruise: Scalar = (
+        20.0  # m/s at which it looks for a gap if no speed is wanted: about the traffic's
+    )
     away: Scalar = 7.0  # m/s by which it is slower to fall behind
     push: Scalar = 4.0  # m/s by which it is faster to pass
     faster: Scalar = 1.0  # m/s by which another lane must be faster
@@ -320,7 +351,9 @@ class ObedientDriver(NamedTuple):
         side = jnp.where(lanes_to_go > 0, LEFT, RIGHT)
         ahead, behind = (speed + lanes.gain[side, place] for place in (AHEAD, BEHIND))
         falls_behind = lanes.gap[side, AHEAD] < lanes.gap[side, BEHIND]
-        passing_speed = jnp.where(falls_behind, ahead - self.away, jnp.maximum(ahead, behind) + self.push)
+        passing_speed = jnp.where(
+            falls_behind, ahead - self.away, jnp.maximum(ahead, behind) + self.push
+        )
         cruise_speed = jnp.where(
             speed_wanted > 0,
             wanted_speed * TOP_SPEED,
@@ -331,12 +364,20 @@ class ObedientDriver(NamedTuple):
         level_wanted = jnp.round((target_speed - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         max_level = jnp.floor((speeds[EGO_LANE] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         faster = jnp.minimum(level_wanted, max_level) - level
-        pace = jnp.where(faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE))
+        pace = jnp.where(
+            faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE)
+        )
         # A lane in which the wanted speed can be driven, if any lane will do
-        gain = jnp.where(free, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(speeds[EGO_LANE], cruise_speed)
+        gain = jnp.where(free, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(
+            speeds[EGO_LANE], cruise_speed
+        )
         useful = gain > self.faster
         useful = useful & (lane_wanted == 0) & (speed_wanted > 0)
-        goes_left = jnp.where(lanes_to_go != 0, (lanes_to_go > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5))
-        goes_right = jnp.where(lanes_to_go != 0, (lanes_to_go < 0) & free[RIGHT], useful[RIGHT] & (lane > 0.5))
+        goes_left = jnp.where(
+            lanes_to_go != 0, (lanes_to_go > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5)
+        )
+        goes_right = jnp.where(
+            lanes_to_go != 0, (lanes_to_go < 0) & free[RIGHT], useful[RIGHT] & (lane > 0.5)
+        )
         change = jnp.where(goes_left, LANE_LEFT, LANE_RIGHT)
         return jnp.where(keeps_lane & (goes_left | goes_right), change, pace), memory

@@ -1,26 +1,31 @@
 """Merge from a ramp into the traffic of a highway before the acceleration lane ends.
 
-The road is that of ``highway.py`` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a second), with 40
-cars and trucks on two lanes that close on themselves. The ego comes on a ramp beside them, where nobody else drives.
-From 150 m on it may change to the highway. At 400 m the ramp ends at a barrier. Behind it the drive goes on.
+The road is that of ``highway.py`` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a
+second), with 40 cars and trucks on two lanes that close on themselves. The ego comes on a ramp
+beside them, where nobody else drives. From 150 m on it may change to the highway. At 400 m the ramp
+ends at a barrier. Behind it the drive goes on.
 
-highway-env's merge-v0 (Leurent 2018) lets the ego drive on the highway while a scripted car merges. There, braking
-pays best, because the episode ends at the end of the road and each step pays (SLOWER earns 13.3, IDLE 5.2). Here the
-ego merges, an episode lasts 25 s whatever happens, and only speed above the first one pays.
+highway-env's merge-v0 (Leurent 2018) lets the ego drive on the highway while a scripted car merges.
+There, braking pays best, because the episode ends at the end of the road and each step pays (SLOWER
+earns 13.3, IDLE 5.2). Here the ego merges, an episode lasts 25 s whatever happens, and only speed
+above the first one pays.
 
-======================  ====================================================================================
-action                  as in ``highway.py``. A change onto the ramp, or off it before 150 m, is IDLE
-observation             as in ``highway.py``, with two entries before the neighbours: the way to the place where
-                        the ego may merge, and to the barrier (by 150 m, cut off at +-1). Lane 0 is the ramp
-reward                  as in ``highway.py``: u (1 - 0.2 r), in [0, 1]; lane 1 counts as the right lane. A crash takes
-                        back all that the episode has earned
+======================  ============================================================================
+action                  as in ``highway.py``. A change onto the ramp, or off it before 150 m, is
+                        IDLE
+observation             as in ``highway.py``, with two entries before the neighbours: the way to the
+                        place where the ego may merge, and to the barrier (by 150 m, cut off at
+                        +-1). Lane 0 is the ramp
+reward                  as in ``highway.py``: u (1 - 0.2 r), in [0, 1]; lane 1 counts as the right
+                        lane. A crash takes back all that the episode has earned
 terminated              a crash: the ego touches a vehicle, the barrier or an edge of the road
-success                 no crash, past the barrier, and more vehicles overtaken than have overtaken the ego
+success                 no crash, past the barrier, and more vehicles overtaken than have overtaken
+                        the ego
 start                   on the ramp, at 20 m/s, in denser traffic at 15 or 10 m/s
-cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision, with a vehicle ahead
-                        or with one behind: cutting in counts
+cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision,
+                        with a vehicle ahead or with one behind: cutting in counts
 context, difficulty     as in ``highway.py``; traffic on two lanes
-======================  ====================================================================================
+======================  ============================================================================
 
 Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (merge-v0).
 """
@@ -47,7 +52,9 @@ MERGING, BARRIER = 150.0, 400.0
 FLOWING, MAIN_LANES = 40, 2  # Vehicles on the highway, and its lanes
 VEHICLES = FLOWING + 2  # With the ego, number 0, and the barrier, number 1
 # Gaps that the reference takes on the ramp
-ON_RAMP = Manner(0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9)
+ON_RAMP = Manner(
+    0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9
+)
 
 
 def rules_of(state: State) -> Rules:
@@ -71,17 +78,24 @@ class Merge(Highway):
     flowing = FLOWING, MAIN_LANES
     right_lane = 1
     measures = Highway.measures | {
-        "time_to_collision": f"with a vehicle ahead or behind in its lanes, at present speeds, at most {MAX_TTC:.0f}, s"
+        "time_to_collision": (
+            f"with a vehicle ahead or behind in its lanes, at present speeds, at most "
+            f"{MAX_TTC:.0f}, s"
+        )
     }
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start the highway's traffic in slots of equal length, the ego at the beginning of the ramp."""
+        """Start the highway's traffic in slots of equal length,
+        the ego at the beginning of the ramp.
+        """
         x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 2)
         ramp = [0.0, BARRIER + 0.5 * params.length[1]]
         x = jnp.concatenate([self.stack(*ramp), x])
         lane = jnp.concatenate([jnp.zeros(2, jnp.int32), jnp.asarray(1 + column, jnp.int32)])
         speed = jnp.concatenate([self.stack(self.first_speed, 0.0), speed])
-        return self.start(Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params)
+        return self.start(
+            Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params
+        )
 
     def road_rules(self, state: State) -> Rules:
         """Return the rules of the ramp."""
@@ -89,21 +103,33 @@ class Merge(Highway):
 
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the place for merging."""
-        return [jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (MERGING, BARRIER)]
+        return [
+            jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (MERGING, BARRIER)
+        ]
 
     def road_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_road`."""
         return (
-            Component("merging", "way to the place where it may leave the ramp; negative behind it", f"{SIGHT:g} m"),
+            Component(
+                "merging",
+                "way to the place where it may leave the ramp; negative behind it",
+                f"{SIGHT:g} m",
+            ),
             Component("barrier", "way to the end of the ramp; negative behind it", f"{SIGHT:g} m"),
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicles ahead and behind in its lanes; MAX_TTC at most."""
-        return jnp.minimum(super().time_to_collision(state, params), self.time_to_be_hit(state, params))
+        """Return the time to collision (s) with the vehicles ahead
+        and behind in its lanes; MAX_TTC at most.
+        """
+        return jnp.minimum(
+            super().time_to_collision(state, params), self.time_to_be_hit(state, params)
+        )
 
     def time_to_be_hit(self, state: State, params: Fleet) -> Scalar:
-        """Return the time (s) until the vehicle behind, in the ego's lanes, would hit it; MAX_TTC at most."""
+        """Return the time (s) until the vehicle behind,
+        in the ego's lanes, would hit it; MAX_TTC at most.
+        """
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)
 
@@ -174,8 +200,12 @@ class MergingDriver(NamedTuple):
         speeds = self.ramp.speeds(lanes, speed)
         free = self.ramp.free(lanes)[LEFT]
         beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
-        max_speed = jnp.where(way_to_merging < -self.aligned, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE])
+        max_speed = jnp.where(
+            way_to_merging < -self.aligned, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE]
+        )
         merge = free & (way_to_merging <= 0) & (ego.changing == 0)
-        ramp = jnp.where(merge, LANE_LEFT, pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack))
+        ramp = jnp.where(
+            merge, LANE_LEFT, pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)
+        )
         road, _ = self.road.act((), view, key)
         return jnp.where(on_ramp, ramp, road), memory

@@ -1,27 +1,29 @@
 """Leave a highway by an exit on its right, from the leftmost lane.
 
-The road is that of ``highway.py`` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a second), with 48
-vehicles on three lanes that close on themselves. The ego starts in the leftmost lane. Between 250 m and 420 m a fourth
-lane lies on the right: the exit. There the exit parts from the highway, and the drive goes on along it. The others stay
-on the highway.
+The road is that of ``highway.py`` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a
+second), with 48 vehicles on three lanes that close on themselves. The ego starts in the leftmost
+lane. Between 250 m and 420 m a fourth lane lies on the right: the exit. There the exit parts from
+the highway, and the drive goes on along it. The others stay on the highway.
 
-highway-env's exit-v0 (Leurent 2018) pays almost nothing but the exit, and a crash costs nothing more than the exit
-(idling earns .72, RIGHT .10 with a crash in every episode). Here speed pays as on the highway, and a crash or a missed
-exit takes back all that was earned.
+highway-env's exit-v0 (Leurent 2018) pays almost nothing but the exit, and a crash costs nothing
+more than the exit (idling earns .72, RIGHT .10 with a crash in every episode). Here speed pays as
+on the highway, and a crash or a missed exit takes back all that was earned.
 
-======================  ====================================================================================
+======================  ============================================================================
 action                  as in ``highway.py``. A change to the exit lane where it is not is IDLE
-observation             as in ``highway.py``, with two entries before the neighbours: the way to the beginning of
-                        the exit lane and to the place where it parts (by 150 m, cut off at +-1). Lane 0 is the exit
-reward                  as in ``highway.py``: u (1 - 0.2 r), in [0, 1]. A crash or a missed exit takes back all
+observation             as in ``highway.py``, with two entries before the neighbours: the way to the
+                        beginning of the exit lane and to the place where it parts (by 150 m, cut
+                        off at +-1). Lane 0 is the exit
+reward                  as in ``highway.py``: u (1 - 0.2 r), in [0, 1]. A crash or a missed exit
+                        takes back all
 terminated              a crash; or the ego passes the exit
-success                 the ego has left by the exit without a crash, and has overtaken more vehicles than have
-                        overtaken it
+success                 the ego has left by the exit without a crash, and has overtaken more
+                        vehicles than have overtaken it
 start                   in the leftmost lane, at 20 m/s, in denser traffic at 15 or 10 m/s
-cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision, with a vehicle ahead
-                        or with one behind: cutting in counts
+cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision,
+                        with a vehicle ahead or with one behind: cutting in counts
 context, difficulty     as in ``highway.py``; traffic on three lanes
-======================  ====================================================================================
+======================  ============================================================================
 
 Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (exit-v0).
 """
@@ -42,18 +44,32 @@ from ..traffic import traffic
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
-from .highway import LANE_LEFT, LANE_RIGHT, LEVELS, MIN_TARGET_SPEED, SIGHT, Road, State, ego_pose, lane_of
+from .highway import (
+    LANE_LEFT,
+    LANE_RIGHT,
+    LEVELS,
+    MIN_TARGET_SPEED,
+    SIGHT,
+    Road,
+    State,
+    ego_pose,
+    lane_of,
+)
 from .merge import Merge
 
 # m, from the start: where the exit lane begins, and where it parts from the highway.
 EXIT, GORE = 250.0, 420.0
 FLOWING, MAIN_LANES = 49, 3  # Vehicles on the highway, with the ego, and its lanes
 # Gaps that the reference takes
-GAPS = Manner(0.28, 1.6, closing=2.8, closing_second=3.8, ahead=3.0, until=2.2, behind=0.8, warned=1.3)
+GAPS = Manner(
+    0.28, 1.6, closing=2.8, closing_second=3.8, ahead=3.0, until=2.2, behind=0.8, warned=1.3
+)
 
 
 def rules_of(state: State) -> Rules:
-    """Return the rules of the exit: only the ego uses it, and where it parts lies an edge on either side."""
+    """Return the rules of the exit: only the ego uses it,
+    and where it parts lies an edge on either side.
+    """
     place = state.travelled
 
     def ego_may(lane: Scalar, new: Scalar) -> Scalar:
@@ -82,7 +98,9 @@ class Exit(Merge):
         x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 0)
         lane = jnp.asarray(1 + (column + MAIN_LANES - 1) % MAIN_LANES, jnp.int32)
         speed = jnp.where(traffic.is_ego(FLOWING), self.first_speed, speed)
-        return self.start(Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params)
+        return self.start(
+            Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params
+        )
 
     def road_rules(self, state: State) -> Rules:
         """Return the rules of the exit."""
@@ -95,8 +113,12 @@ class Exit(Merge):
     def road_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_road`."""
         return (
-            Component("exit", "way to the beginning of the exit lane; negative behind it", f"{SIGHT:g} m"),
-            Component("gore", "way to the place where the exit parts; negative behind it", f"{SIGHT:g} m"),
+            Component(
+                "exit", "way to the beginning of the exit lane; negative behind it", f"{SIGHT:g} m"
+            ),
+            Component(
+                "gore", "way to the place where the exit parts; negative behind it", f"{SIGHT:g} m"
+            ),
         )
 
     def has_missed(self, state: State) -> Scalar:
@@ -106,7 +128,9 @@ class Exit(Merge):
     def pay(self, state: State, next_state: State, params: Fleet) -> Scalar:
         """Return the reward of a step."""
         reward = super().pay(state, next_state, params)
-        return jnp.where(self.has_missed(next_state), -jnp.clip(state.earned, 0, self.max_crash_loss), reward)
+        return jnp.where(
+            self.has_missed(next_state), -jnp.clip(state.earned, 0, self.max_crash_loss), reward
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed or missed the exit."""
@@ -133,7 +157,9 @@ class Exit(Merge):
         if end < 0:
             return f"{plan} The exit lies behind."
         where = f"It begins in {begin:.0f} m" if begin > 0 else "It has begun"
-        return f"{plan} Leave by lane 0, the exit. {where} and parts from the highway in {end:.0f} m."
+        return (
+            f"{plan} Leave by lane 0, the exit. {where} and parts from the highway in {end:.0f} m."
+        )
 
     def grass(self, state: State) -> list[tuple[float, float, float, float]]:
         """Draw no exit lane before it begins, and a gap where it has parted."""
@@ -146,10 +172,14 @@ class Exit(Merge):
 
 @privileged_player
 class ExitingDriver(NamedTuple):
-    """Player of ``Exit``: it tests gaps, and the nearer the exit, the slower a lane to the right may be."""
+    """Player of ``Exit``: it tests gaps, and the nearer the exit,
+    the slower a lane to the right may be.
+    """
 
     manner: Manner
-    slack: Scalar = 1.3  # m/s above the possible speed from which it takes the next lower target speed
+    slack: Scalar = (
+        1.3  # m/s above the possible speed from which it takes the next lower target speed
+    )
     faster: Scalar = 4.4  # m/s by which a lane to the left must be faster
     slower: Scalar = 3.5  # m/s by which a lane to the right may be slower
     # m, from the start: from here on that may be more, and it changes to the left no longer
@@ -179,14 +209,24 @@ class ExitingDriver(NamedTuple):
         free = self.manner.free(lanes)
         lane = jnp.round(ego.target_lane * MAIN_LANES)
         keeps_lane = ego.changing == 0
-        beside = jnp.where(free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding))
+        beside = jnp.where(
+            free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding)
+        )
         hurried = (place > self.aligned) & (lane > 1) & keeps_lane
         max_speed = jnp.minimum(speeds[EGO_LANE], jnp.maximum(beside, MIN_TARGET_SPEED))
         max_speed = jnp.where(hurried, max_speed, speeds[EGO_LANE])
         late = jnp.maximum(place - self.relaxed, 0)
         lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * late)
-        goes_right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & keeps_lane & free[RIGHT]
-        goes_left = keeps_lane & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster) & (late == 0)
+        goes_right = (
+            jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & keeps_lane & free[RIGHT]
+        )
+        goes_left = (
+            keeps_lane
+            & free[LEFT]
+            & (lane > 0)
+            & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+            & (late == 0)
+        )
         goes_left = goes_left & (lane < MAIN_LANES)
         drive = pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)
         return jnp.where(goes_right, LANE_RIGHT, jnp.where(goes_left, LANE_LEFT, drive)), memory

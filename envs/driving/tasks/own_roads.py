@@ -1,32 +1,35 @@
 """Drive along a road of your own, among vehicles that do again what was recorded.
 
-Roads, the way and the recording come from a scenario (``scenario.py``). The ego keeps its lane on the shortest way
-from its start to its goal; speed is all it decides. Recorded vehicles do not react to it (``replay.py``): they neither
-brake nor yield, so that the ego answers for every gap. A speed limiter keeps the speed limit of the lanes, and in bends
-that of tyres; it brakes in time with 2 m/s^2.
+Roads, the way and the recording come from a scenario (``scenario.py``). The ego keeps its lane on
+the shortest way from its start to its goal; speed is all it decides. Recorded vehicles do not react
+to it (``replay.py``): they neither brake nor yield, so that the ego answers for every gap. A speed
+limiter keeps the speed limit of the lanes, and in bends that of tyres; it brakes in time with 2
+m/s^2.
 
-The shipped scenario is a recording of simulated traffic on the main road of ``intersection.py`` over 400 s (``python
--m rlbench_suite.envs.driving.tasks.record_scenario``): turn left from a minor road without traffic lights.
-Another one is a context (``context={"scenario": "my_town.json"}``).
+The shipped scenario is a recording of simulated traffic on the main road of ``intersection.py``
+over 400 s (``python -m rlbench_suite.envs.driving.tasks.record_scenario``): turn left from a minor
+road without traffic lights. Another one is a context (``context={"scenario": "my_town.json"}``).
 
-======================  ====================================================================================
-action                  five times a second, ``(1,)`` in [-1, 1]: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2, not
-                        below standing still, not beyond the limiter)
-observation             the ego: speed, speed of the limiter (by 20 m/s), way to the goal (by 200 m), time left (by
-                        60 s); points of its way 10, 20, 40 m ahead, ahead and to the left of it (by 40 m). Then the
-                        eight nearest vehicles within 100 m, in the order of their distance: there (0 or 1), place
-                        ahead and to the left (by 100 m), velocity ahead and to the left (by 20 m/s), cosine and sine
-                        of the direction, relative to the ego, and length (by 20 m). Cut off at +-1
+======================  ============================================================================
+action                  five times a second, ``(1,)`` in [-1, 1]: acceleration (1 is +3 m/s^2, -1 is
+                        -6 m/s^2, not below standing still, not beyond the limiter)
+observation             the ego: speed, speed of the limiter (by 20 m/s), way to the goal (by 200
+                        m), time left (by 60 s); points of its way 10, 20, 40 m ahead, ahead and to
+                        the left of it (by 40 m). Then the eight nearest vehicles within 100 m, in
+                        the order of their distance: there (0 or 1), place ahead and to the left (by
+                        100 m), velocity ahead and to the left (by 20 m/s), cosine and sine of the
+                        direction, relative to the ego, and length (by 20 m). Cut off at +-1
 reward                  at the goal 100 less 0.5 for each second; else 0, also for a crash
-terminated              the goal, or a crash: the ego's rectangle overlaps that of another vehicle, 20 times a second
+terminated              the goal, or a crash: the ego's rectangle overlaps that of another vehicle,
+                        20 times a second
 success                 the goal
-start                   where the scenario says, at a random speed and a random time of the recording, at which nobody
-                        is in the way for 1.5 s (the best of 16 draws)
-cost                    1 for a step that ends in less than 1.5 s to a crash if the ego kept its speed; for a crash
-                        that of a second, 5
-context                 speed at the start, limits of the ego, the scenario. Training episodes lie in the first half
-                        of the recording, test episodes in the second half
-======================  ====================================================================================
+start                   where the scenario says, at a random speed and a random time of the
+                        recording, at which nobody is in the way for 1.5 s (the best of 16 draws)
+cost                    1 for a step that ends in less than 1.5 s to a crash if the ego kept its
+                        speed; for a crash that of a second, 5
+context                 speed at the start, limits of the ego, the scenario. Training episodes lie
+                        in the first half of the recording, test episodes in the second half
+======================  ============================================================================
 
 Source: replay of recorded traffic as in Kothari et al. 2021, DriverGym, arXiv:2111.06889.
 """
@@ -99,7 +102,9 @@ class OwnRoads(Task[Params, State]):
         "collision": "whether the ego has crashed",
         "arrived": "whether the ego has reached its goal",
         "way": "left to the goal, m",
-        "near_miss": f"whether it would touch a vehicle within {TIME_TO_COLLISION:g} s if it kept its speed",
+        "near_miss": (
+            f"whether it would touch a vehicle within {TIME_TO_COLLISION:g} s if it kept its speed"
+        ),
         "others": "recorded vehicles on the road",
     }
     picture_shape = (400, 400, 3)
@@ -108,20 +113,27 @@ class OwnRoads(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.sheet = OwnConstants(card, self.constants())
-        self.acceleration, self.braking = self.sheet.value("acceleration"), self.sheet.value("braking")
+        self.acceleration = self.sheet.value("acceleration")
+        self.braking = self.sheet.value("braking")
         record = card.context.record("scenario") if card.context else None
-        self.scenario = scenario.Scenario.model_validate(json.loads(record.data)) if record else scenario.shipped()
+        self.scenario = (
+            scenario.Scenario.model_validate(json.loads(record.data))
+            if record
+            else scenario.shipped()
+        )
         self.recording = replay.recording_of(self.scenario.trajectories)
         self.route, limits, self.start, self.goal = scenario.route_of(self.scenario)
-        bend = np.sqrt(LATERAL * LATERAL_ACCELERATION / np.maximum(np.abs(self.route.curvature), 1e-9))
+        bend = np.sqrt(
+            LATERAL * LATERAL_ACCELERATION / np.maximum(np.abs(self.route.curvature), 1e-9)
+        )
         self.limits = np.minimum(limits, bend)
         self.ends = np.append(self.route.start[1:], np.inf)
         self.length, self.width = self.scenario.ego.length, self.scenario.ego.width
         longest = HORIZON * STEP
         if self.scenario.duration < 2 * longest:
             raise ValueError(
-                f"{card.id}: a recording has at least {2 * longest:g} s, so that episodes of train and test lie apart "
-                f"in it, got {self.scenario.duration:g} s."
+                f"{card.id}: a recording has at least {2 * longest:g} s, so that episodes of train "
+                f"and test lie apart in it, got {self.scenario.duration:g} s."
             )
         if self.fastest_time() > longest:
             raise ValueError(
@@ -129,7 +141,9 @@ class OwnRoads(Task[Params, State]):
                 f"{self.fastest_time():.0f} s, and an episode has {longest:g} s."
             )
         self.action_space = self.box([-1], [1])
-        low = np.concatenate([np.zeros(4), -np.ones(2 * len(AHEAD)), np.tile([0] + [-1] * 6 + [0], NUM_SEEN)])
+        low = np.concatenate(
+            [np.zeros(4), -np.ones(2 * len(AHEAD)), np.tile([0] + [-1] * 6 + [0], NUM_SEEN)]
+        )
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(0, 100)
 
@@ -143,18 +157,28 @@ class OwnRoads(Task[Params, State]):
         return (
             Constant("first_speed", "m/s", 6.0, 9.0, "of the ego at the start", 100.0, minimum=0.0),
             Constant("acceleration", "m/s^2", 3.0, 3.0, "largest of the ego", 9.0, may_vary=False),
-            Constant("braking", "m/s^2", 6.0, 6.0, "hardest of the ego; tyres hold 9", 9.0, may_vary=False),
+            Constant(
+                "braking",
+                "m/s^2",
+                6.0,
+                6.0,
+                "hardest of the ego; tyres hold 9",
+                9.0,
+                may_vary=False,
+            ),
         )
 
     def series(self) -> tuple[Document, ...]:
         """Return the scenario."""
         return (
             Document(
-                "scenario", "roads, the ego's way, recorded vehicles; see docs/extend/scenarios.md", scenario.check
+                "scenario",
+                "roads, the ego's way, recorded vehicles; see docs/extend/scenarios.md",
+                scenario.check,
             ),
         )
 
-    # -- the model -------------------------------------------------------------------------------------------------
+    # -- the model ---------------------------------------------------------------------------------
 
     def limiter(self, s: Scalar) -> Scalar:
         """Return the highest speed at a place of the way, m/s."""
@@ -174,16 +198,22 @@ class OwnRoads(Task[Params, State]):
         return (collision.overlap(ego_body, bodies) & vehicles.present).any()
 
     def would_touch(self, s: Scalar, speed: Scalar, time: Scalar) -> Scalar:
-        """Say whether the ego, at a time of the recording, would soon touch another vehicle if it kept its speed."""
+        """Say whether the ego, at a time of the recording,
+        would soon touch another vehicle if it kept its speed.
+        """
         times = SAMPLE * np.arange(1, round(TIME_TO_COLLISION / SAMPLE) + 1)
 
         def touches(t: Scalar) -> Scalar:
-            return self.touches(self.pose(s + speed * t, speed), replay.vehicles_at(self.recording, time + t))
+            return self.touches(
+                self.pose(s + speed * t, speed), replay.vehicles_at(self.recording, time + t)
+            )
 
         return jax.vmap(touches)(np.asarray(times, self.dtype)).any()
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw the speed at the start, and a time of the recording at which nobody is in the way."""
+        """Draw the speed at the start,
+        and a time of the recording at which nobody is in the way.
+        """
         u = self.uniform(key, DRAWS + 1)
         speed = self.sheet.sample("first_speed", u[-1], split)
         start = jnp.asarray(self.start, self.dtype)
@@ -192,7 +222,9 @@ class OwnRoads(Task[Params, State]):
         begin = half * split + (half - HORIZON * STEP) * u[:-1]
 
         def blocked(time: Scalar) -> Scalar:
-            touches_now = self.touches(self.pose(start, speed), replay.vehicles_at(self.recording, time))
+            touches_now = self.touches(
+                self.pose(start, speed), replay.vehicles_at(self.recording, time)
+            )
             return touches_now | self.would_touch(start, speed, time)
 
         return Params(begin[jnp.argmin(jax.vmap(blocked)(begin))], speed)
@@ -200,16 +232,24 @@ class OwnRoads(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return the ego at its start."""
         false = jnp.bool_(False)
-        return State(jnp.asarray(self.start, self.dtype), params.speed, false, false, false, jnp.int32(0))
+        return State(
+            jnp.asarray(self.start, self.dtype), params.speed, false, false, false, jnp.int32(0)
+        )
 
     def recorded_vehicles(self, state: State, params: Params) -> Vehicles:
         """Return the recorded vehicles at the time of a state."""
-        return replay.vehicles_at(self.recording, params.begin + state.steps.astype(self.dtype) * STEP)
+        return replay.vehicles_at(
+            self.recording, params.begin + state.steps.astype(self.dtype) * STEP
+        )
 
     def control(self, s: Scalar, speed: Scalar, pedal: Scalar) -> Scalar:
-        """Return the ego's acceleration, m/s^2: that of the pedal, or what the limiter leaves of it."""
+        """Return the ego's acceleration, m/s^2: that of the pedal,
+        or what the limiter leaves of it.
+        """
         pedal_acceleration = jnp.where(pedal > 0, pedal * self.acceleration, pedal * self.braking)
-        return jnp.clip((self.limiter(s) - speed) * (1 / LIMITER_TIME), -self.braking, pedal_acceleration)
+        return jnp.clip(
+            (self.limiter(s) - speed) * (1 / LIMITER_TIME), -self.braking, pedal_acceleration
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second; after a crash or at the goal time stands still."""
@@ -218,16 +258,24 @@ class OwnRoads(Task[Params, State]):
         def substep(k: Scalar, state: State) -> State:
             pull = self.control(state.s, state.speed, action[0])
             s, speed = junction.roll(state.s, state.speed, pull, STEP / SUBSTEPS)
-            vehicles = replay.vehicles_at(self.recording, begin + (k + 1).astype(self.dtype) * (STEP / SUBSTEPS))
+            vehicles = replay.vehicles_at(
+                self.recording, begin + (k + 1).astype(self.dtype) * (STEP / SUBSTEPS)
+            )
             hit = self.touches(self.pose(s, speed), vehicles)
-            next_state = state._replace(s=s, speed=speed, crashed=hit, arrived=~hit & (s >= self.goal))
-            return jax.tree.map(lambda new, old: jnp.where(state.crashed | state.arrived, old, new), next_state, state)
+            next_state = state._replace(
+                s=s, speed=speed, crashed=hit, arrived=~hit & (s >= self.goal)
+            )
+            return jax.tree.map(
+                lambda new, old: jnp.where(state.crashed | state.arrived, old, new),
+                next_state,
+                state,
+            )
 
         next_state = jax.lax.fori_loop(0, SUBSTEPS, substep, state)
         near_miss = self.would_touch(next_state.s, next_state.speed, begin + STEP)
         return next_state._replace(near_miss=near_miss & ~next_state.arrived, steps=state.steps + 1)
 
-    # -- what the ego sees -----------------------------------------------------------------------------------------
+    # -- what the ego sees -------------------------------------------------------------------------
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(74,)``; see the table."""
@@ -239,7 +287,9 @@ class OwnRoads(Task[Params, State]):
             return (c * x + s * y) * (1 / scale), (c * y - s * x) * (1 / scale)
 
         poses_ahead = [self.pose(state.s + ahead, state.speed) for ahead in AHEAD]
-        points = [value for p in poses_ahead for value in from_ego(p.x - ego.x, p.y - ego.y, AHEAD[-1])]
+        points = [
+            value for p in poses_ahead for value in from_ego(p.x - ego.x, p.y - ego.y, AHEAD[-1])
+        ]
         ego_entries = self.stack(
             state.speed * (1 / SPEED),
             self.limiter(state.s) * (1 / SPEED),
@@ -276,7 +326,9 @@ class OwnRoads(Task[Params, State]):
         )
         way_components = (
             Component(
-                f"way_{ahead:g}_{name}", f"place of its way {ahead:g} m on, {meaning} the ego", f"{AHEAD[-1]:g} m"
+                f"way_{ahead:g}_{name}",
+                f"place of its way {ahead:g} m on, {meaning} the ego",
+                f"{AHEAD[-1]:g} m",
             )
             for ahead in AHEAD
             for name, meaning in (("ahead", "ahead of"), ("left", "to the left of"))
@@ -300,10 +352,18 @@ class OwnRoads(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the pedal."""
         return (
-            Component("pedal", f"acceleration, {self.acceleration:g} m/s^2 at 1; brake, {self.braking:g} m/s^2 at -1"),
+            Component(
+                "pedal",
+                (
+                    f"acceleration, {self.acceleration:g} m/s^2 at 1; brake, {self.braking:g} "
+                    f"m/s^2 at -1"
+                ),
+            ),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 100 at the goal, less 0.5 for each second."""
         late = jnp.maximum(100 - LATE * STEP * next_state.steps, 0)
         return jnp.where(next_state.arrived, late, 0).astype(self.dtype)
@@ -328,15 +388,23 @@ class OwnRoads(Task[Params, State]):
             "others": self.recorded_vehicles(state, params).present.sum(dtype=jnp.int32),
         }
 
-    # -- text and pixels -------------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the ego crashed or arrived."""
-        return "the ego collided with another vehicle" if state.crashed else "the ego has reached its goal"
+        return (
+            "the ego collided with another vehicle"
+            if state.crashed
+            else "the ego has reached its goal"
+        )
 
     def host_others(self, state: State, params: Params) -> list[tuple[float, ...]]:
-        """Return x, y, heading, speed, length and width of the vehicles on the road; plain Python."""
-        vehicles = jax.tree.map(np.asarray, self.recorded_vehicles(*jax.tree.map(jnp.asarray, (state, params))))
+        """Return x, y, heading, speed, length and width
+        of the vehicles on the road; plain Python.
+        """
+        vehicles = jax.tree.map(
+            np.asarray, self.recorded_vehicles(*jax.tree.map(jnp.asarray, (state, params)))
+        )
         rows = np.stack([*vehicles.pose, vehicles.length, vehicles.width], 1)[vehicles.present]
         return [tuple(row) for row in rows.tolist()]
 
@@ -348,26 +416,30 @@ class OwnRoads(Task[Params, State]):
 
         def in_words(px: float, py: float) -> str:
             ahead, left = c * (px - x) + sine * (py - y), c * (py - y) - sine * (px - x)
-            return f"{abs(ahead):.1f} m {'ahead' if ahead >= 0 else 'behind'}, {abs(left):.1f} m to the " + (
-                "left" if left >= 0 else "right"
-            )
+            return (
+                f"{abs(ahead):.1f} m {'ahead' if ahead >= 0 else 'behind'}, {abs(left):.1f} m "
+                f"to the "
+            ) + ("left" if left >= 0 else "right")
 
         way_text = "; ".join(
-            f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}" for a in AHEAD
+            f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}"
+            for a in AHEAD
         )
         limit = float(self.limiter(jnp.asarray(state.s)))
         lines = [
-            f"You drive {float(state.speed):.1f} m/s on your lane; the limiter allows {limit:.1f} m/s here. "
-            f"{self.goal - s:.1f} m are left to the goal, and {STEP * (HORIZON - int(state.steps)):.1f} s. "
-            f"Your way {way_text}."
+            f"You drive {float(state.speed):.1f} m/s on your lane; the limiter allows {limit:.1f} "
+            f"m/s here. {self.goal - s:.1f} m are left to the goal, and "
+            f"{STEP * (HORIZON - int(state.steps)):.1f} s. Your way {way_text}."
         ]
-        rows = sorted(self.host_others(state, params), key=lambda row: math.hypot(row[0] - x, row[1] - y))
+        rows = sorted(
+            self.host_others(state, params), key=lambda row: math.hypot(row[0] - x, row[1] - y)
+        )
         for px, py, direction, speed, length, _ in rows[:NUM_SEEN]:
             if math.hypot(px - x, py - y) < SIGHT:
                 turn = math.degrees(math.remainder(direction - heading, 2 * math.pi))
                 lines.append(
-                    f"A vehicle of {length:.1f} m, {in_words(px, py)}, drives {speed:.1f} m/s in a direction "
-                    f"{turn:.0f} degrees to the left of yours."
+                    f"A vehicle of {length:.1f} m, {in_words(px, py)}, drives {speed:.1f} m/s in a "
+                    f"direction {turn:.0f} degrees to the left of yours."
                 )
         return "\n".join(lines)
 
@@ -376,7 +448,9 @@ class OwnRoads(Task[Params, State]):
         return "Answer with a number from -1 (brake) to 1 (accelerate) for the next 0.2 s."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw 120 m of the roads from above, north up: the others blue, the ego green, red after a crash."""
+        """Draw 120 m of the roads from above, north up:
+        the others blue, the ego green, red after a crash.
+        """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
@@ -390,7 +464,9 @@ class OwnRoads(Task[Params, State]):
             side = 0.5 * lane.width
             ends = 0.0, scenario.length_of(lane)
             road_pictures.draw_band(canvas, pixel, scenario.line_of(lane), ends, (-side, side))
-        road_pictures.draw_line(canvas, pixel, self.route, (self.start, self.goal), 0.0, dashed=True)
+        road_pictures.draw_line(
+            canvas, pixel, self.route, (self.start, self.goal), 0.0, dashed=True
+        )
         for row in self.host_others(state, params):
             road_pictures.draw_car(canvas, pixel, row[:3], row[4:], "cornflowerblue")  # type: ignore[arg-type]
         colour = "red" if bool(state.crashed) else "lime"
@@ -399,7 +475,9 @@ class OwnRoads(Task[Params, State]):
 
 
 def nearest(ego: Pose, vehicles: Vehicles) -> tuple[Scalar, Scalar]:
-    """Return the slots of the nearest vehicles in the order of their distance, and whether they are in sight."""
+    """Return the slots of the nearest vehicles in the order of their distance,
+    and whether they are in sight.
+    """
     dx, dy = vehicles.pose.x - ego.x, vehicles.pose.y - ego.y
     square = jnp.where(vehicles.present, dx * dx + dy * dy, jnp.inf)
     order = nearest_first(square, NUM_SEEN)

@@ -1,34 +1,41 @@
 """Park a car in a given spot of an empty lot, forwards or backwards, and stand still there.
 
-The car is the kinematic bicycle of ``bicycle.py`` (5 x 2 m), driven at up to 5 m/s forwards and backwards. Its steps
-are exact: while pedal and wheel are held, its rear axle moves on a circle. The lot and its spots are those of
-highway-env's parking-v0 (Leurent 2018). There, driving through the spot counts as parking, and its threshold lets a car
-stand 4.8 m aside. Here each step pays 1 that ends with the car at rest in its place, and an episode has one length.
+The car is the kinematic bicycle of ``bicycle.py`` (5 x 2 m), driven at up to 5 m/s forwards and
+backwards. Its steps are exact: while pedal and wheel are held, its rear axle moves on a circle. The
+lot and its spots are those of highway-env's parking-v0 (Leurent 2018). There, driving through the
+spot counts as parking, and its threshold lets a car stand 4.8 m aside. Here each step pays 1 that
+ends with the car at rest in its place, and an episode has one length.
 
-======================  ====================================================================================
-action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (by 3 m/s^2; not beyond 5 m/s forwards
-                        or backwards) and angle of the front wheels (by 45 degrees, to the left)
-observation             x and y of the car's centre (by 35 m and 21 m), cosine and sine of its heading, speed (by
-                        5 m/s), return so far (by 200), x and y of the goal, cosine and sine of the goal's heading, and
-                        the goal as seen from the car: ahead and to the left (by 35 m, cut off at +-1), cosine and sine
-                        of the turn
-reward                  1 if the step ends with the car parked, else exp(-d / 5) / 20, d the distance to the goal in m
-                        plus 2 m for each radian of turn. A crash takes back all that was earned
-parked                  at most 0.5 m along the goal's heading, 0.3 m across it, 0.1 rad of turn, 0.1 m/s
+======================  ============================================================================
+action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (by 3 m/s^2; not
+                        beyond 5 m/s forwards or backwards) and angle of the front wheels (by 45
+                        degrees, to the left)
+observation             x and y of the car's centre (by 35 m and 21 m), cosine and sine of its
+                        heading, speed (by 5 m/s), return so far (by 200), x and y of the goal,
+                        cosine and sine of the goal's heading, and the goal as seen from the car:
+                        ahead and to the left (by 35 m, cut off at +-1), cosine and sine of the turn
+reward                  1 if the step ends with the car parked, else exp(-d / 5) / 20, d the
+                        distance to the goal in m plus 2 m for each radian of turn. A crash takes
+                        back all that was earned
+parked                  at most 0.5 m along the goal's heading, 0.3 m across it, 0.1 rad of turn,
+                        0.1 m/s
 terminated              a crash: a corner of the car leaves the lot of 70 x 42 m
 success                 parked at the end
-goal                    with ``goal=True`` the observation is a ``Dict``: ``observation``, ``achieved_goal`` and
-                        ``desired_goal``, each ``(5,)``: x and y (by 35 m and 21 m), cosine and sine of a heading, and
-                        speed (by 5 m/s), of the car, of the car again, and of the goal, whose speed is 0. The reward is
-                        a function of both goals. So a crash pays as any other step and takes nothing back: it ends the
-                        episode, and costs what would have followed
+goal                    with ``goal=True`` the observation is a ``Dict``: ``observation``,
+                        ``achieved_goal`` and ``desired_goal``, each ``(5,)``: x and y (by 35 m and
+                        21 m), cosine and sine of a heading, and speed (by 5 m/s), of the car, of
+                        the car again, and of the goal, whose speed is 0. The reward is a function
+                        of both goals. So a crash pays as any other step and takes nothing back: it
+                        ends the episode, and costs what would have followed
 start                   in the middle of the lot, at rest, in any direction
 cost                    1 for a step that ends in a crash
-context                 one of 28 spots of 4 x 8 m in two rows, nose to the wall or away from it; and the direction
-                        of the start. Train and test directions lie in alternating bands of 9 degrees
-======================  ====================================================================================
+context                 one of 28 spots of 4 x 8 m in two rows, nose to the wall or away from it;
+                        and the direction of the start. Train and test directions lie in alternating
+                        bands of 9 degrees
+======================  ============================================================================
 
-The reference plans the shortest path of a car that reverses (``reeds_shepp.py``) anew at each step, and follows it.
+The reference plans the shortest path of a car that reverses (``reeds_shepp.py``) anew at each step,
+and follows it.
 
 Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (parking-v0).
 """
@@ -84,7 +91,9 @@ class State(NamedTuple):
 
 
 def roll(pose: Pose, acceleration: Scalar, slip: Scalar, duration: float) -> Pose:
-    """Move one step, forwards or backwards, on an exact arc; ``slip`` is the sine of the slip angle, held."""
+    """Move one step, forwards or backwards, on an exact arc;
+    ``slip`` is the sine of the slip angle, held.
+    """
     gained = acceleration * duration
     distance = duration * (pose.speed + 0.5 * gained)
     half_turn = 0.5 * distance * slip / bicycle.rear_axle(LENGTH)
@@ -112,7 +121,9 @@ def is_parked(pose: Pose, params: Params, share: float = 1.0) -> Scalar:
     dx, dy = pose.x - params.x, pose.y - params.y
     c, s = jnp.cos(params.heading), jnp.sin(params.heading)
     turn = reeds_shepp.wrap(params.heading - pose.heading)
-    in_place = (jnp.abs(c * dx + s * dy) <= share * ALONG) & (jnp.abs(c * dy - s * dx) <= share * ACROSS)
+    in_place = (jnp.abs(c * dx + s * dy) <= share * ALONG) & (
+        jnp.abs(c * dy - s * dx) <= share * ACROSS
+    )
     return in_place & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= SPEED_TOLERANCE)
 
 
@@ -161,7 +172,9 @@ class Parking(Task[Params, State]):
         nose = jnp.where(u[1] < 0.5, row, -row)
         x = SPOT_WIDTH * (column - 0.5 * (SPOTS - 1))
         start = alternating_bands(u[2], split, -math.pi, math.pi, bands=40)
-        return Params(*(jnp.asarray(v, self.dtype) for v in (x, ROW * row, 0.5 * math.pi * nose, start)))
+        return Params(
+            *(jnp.asarray(v, self.dtype) for v in (x, ROW * row, 0.5 * math.pi * nose, start))
+        )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start at rest in the middle of the lot."""
@@ -188,44 +201,74 @@ class Parking(Task[Params, State]):
         distance = jnp.hypot(params.x - end.x, params.y - end.y)
         distance = distance + RADIAN * jnp.abs(reeds_shepp.wrap(params.heading - end.heading))
         nearness = NEARNESS * jnp.exp(distance * (-1 / REACH))
-        return jnp.where(crashed, -state.earned, jnp.where(is_parked(end, params), 1, nearness)).astype(self.dtype)
+        return jnp.where(
+            crashed, -state.earned, jnp.where(is_parked(end, params), 1, nearness)
+        ).astype(self.dtype)
 
     def achieved_goal(self, pose: Pose) -> jax.Array:
         """Return what the car has reached, ``(5,)``; see the table."""
         heading = jnp.cos(pose.heading), jnp.sin(pose.heading)
-        return jnp.clip(self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / SPEED), -1, 1)
+        return jnp.clip(
+            self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / SPEED), -1, 1
+        )
 
     def desired_goal(self, params: Params) -> jax.Array:
         """Return the goal, ``(5,)``; see the table."""
-        return self.achieved_goal(Pose(params.x, params.y, params.heading, jnp.zeros((), self.dtype)))
+        return self.achieved_goal(
+            Pose(params.x, params.y, params.heading, jnp.zeros((), self.dtype))
+        )
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at one pose ``(5,)`` when another is the goal; see the table."""
+        """Return the reward of a step that ends at one pose ``(5,)``
+        when another is the goal; see the table.
+        """
         dx, dy = HALF_X * (achieved[0] - desired[0]), HALF_Y * (achieved[1] - desired[1])
         c, s = desired[2], desired[3]
-        turn = jnp.abs(jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3]))
+        turn = jnp.abs(
+            jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3])
+        )
         nearness = NEARNESS * jnp.exp((jnp.hypot(dx, dy) + RADIAN * turn) * (-1 / REACH))
         in_place = (jnp.abs(c * dx + s * dy) <= ALONG) & (jnp.abs(c * dy - s * dx) <= ACROSS)
-        parked = in_place & (turn <= TURN) & (SPEED * jnp.abs(achieved[4] - desired[4]) <= SPEED_TOLERANCE)
+        parked = (
+            in_place
+            & (turn <= TURN)
+            & (SPEED * jnp.abs(achieved[4] - desired[4]) <= SPEED_TOLERANCE)
+        )
         return jnp.where(parked, 1, nearness).astype(self.dtype)
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
         """Say whether a car at the achieved pose touches a wall; the goal has no influence."""
         c, s = jnp.abs(achieved[2]), jnp.abs(achieved[3])
         x, y = 0.5 * (LENGTH * c + WIDTH * s), 0.5 * (LENGTH * s + WIDTH * c)
-        return (HALF_X * jnp.abs(achieved[0]) + x > HALF_X) | (HALF_Y * jnp.abs(achieved[1]) + y > HALF_Y)
+        return (HALF_X * jnp.abs(achieved[0]) + x > HALF_X) | (
+            HALF_Y * jnp.abs(achieved[1]) + y > HALF_Y
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
         """Return shape ``(14,)``, or three parts; see the table."""
         pose = state.pose
         if self.has_goals:
             achieved = self.achieved_goal(pose)
-            return {"observation": achieved, "achieved_goal": achieved, "desired_goal": self.desired_goal(params)}
+            return {
+                "observation": achieved,
+                "achieved_goal": achieved,
+                "desired_goal": self.desired_goal(params),
+            }
         ahead, left, turn = goal_from(pose, params)
         entries = (
-            *(pose.x * (1 / HALF_X), pose.y * (1 / HALF_Y), jnp.cos(pose.heading), jnp.sin(pose.heading)),
+            *(
+                pose.x * (1 / HALF_X),
+                pose.y * (1 / HALF_Y),
+                jnp.cos(pose.heading),
+                jnp.sin(pose.heading),
+            ),
             *(pose.speed * (1 / SPEED), state.earned * (1 / self.card.horizon)),
-            *(params.x * (1 / HALF_X), params.y * (1 / HALF_Y), jnp.cos(params.heading), jnp.sin(params.heading)),
+            *(
+                params.x * (1 / HALF_X),
+                params.y * (1 / HALF_Y),
+                jnp.cos(params.heading),
+                jnp.sin(params.heading),
+            ),
             *(ahead * (1 / HALF_X), left * (1 / HALF_X), jnp.cos(turn), jnp.sin(turn)),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
@@ -260,7 +303,9 @@ class Parking(Task[Params, State]):
             Component("steering", "angle of the front wheels to the left", "45 degrees"),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 if parked, else a little for being near; after a crash what it takes back."""
         return self.pay(state, next_state.pose, next_state.crashed, params)
 
@@ -291,18 +336,22 @@ class Parking(Task[Params, State]):
         pose = Pose(*(float(value) for value in state.pose))
         ahead, left, turn = (float(value) for value in goal_from(pose, params))
         return (
-            f"Your car stands at x = {pose.x:.2f} m, y = {pose.y:.2f} m of a lot of {2 * HALF_X:.0f} x "
-            f"{2 * HALF_Y:.0f} m (0, 0 is its middle), heading {math.degrees(pose.heading):.1f} degrees, at "
-            f"{pose.speed:.2f} m/s. The goal is at x = {float(params.x):.2f} m, y = {float(params.y):.2f} m, heading "
-            f"{math.degrees(float(params.heading)):.1f} degrees: {ahead:.2f} m ahead of you, {left:.2f} m to the left, "
-            f"turned by {math.degrees(turn):.1f} degrees to the left. You have earned {float(state.earned):.2f}."
+            f"Your car stands at x = {pose.x:.2f} m, y = {pose.y:.2f} m of a lot of "
+            f"{2 * HALF_X:.0f} x {2 * HALF_Y:.0f} m (0, 0 is its middle), heading "
+            f"{math.degrees(pose.heading):.1f} degrees, at {pose.speed:.2f} m/s. The goal is at x "
+            f"= {float(params.x):.2f} m, y = {float(params.y):.2f} m, heading "
+            f"{math.degrees(float(params.heading)):.1f} degrees: {ahead:.2f} m ahead of you, "
+            f"{left:.2f} m to the left, turned by {math.degrees(turn):.1f} degrees to the left. "
+            f"You have earned {float(state.earned):.2f}."
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Answer with two numbers from -1 to 1: acceleration (1 is {ACCELERATION:g} m/s^2 forwards) and angle of "
-            "the front wheels (1 is 45 degrees to the left), for the next 0.2 s. Stop in the goal and stay there."
+            f"Answer with two numbers from -1 to 1: acceleration (1 is {ACCELERATION:g} m/s^2 "
+            f"forwards) and angle of "
+            "the front wheels (1 is 45 degrees to the left), for the next 0.2 s. Stop in the goal "
+            "and stay there."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -335,7 +384,9 @@ class Parking(Task[Params, State]):
 
 @privileged_player
 class ParkingDriver(NamedTuple):
-    """Player of ``Parking``: follows the shortest path of a car that reverses, planned anew at each step."""
+    """Player of ``Parking``: follows the shortest path
+    of a car that reverses, planned anew at each step.
+    """
 
     # rad: angle of the front wheels in curves; some is left to correct
     wheel: Scalar = math.radians(43)

@@ -1,34 +1,36 @@
 """Steer a car around a closed track of two lanes, past slower cars.
 
-The car is the kinematic bicycle of ``bicycle.py`` (5 x 2 m) at constant speed, on a track of straights and arcs
-(``routes.py``): a hexagon with round corners, one of which is a dent, so that it bends both ways. The others drive
-along the middle of a lane, at one speed measured along the track's centre, and yield to nobody.
+The car is the kinematic bicycle of ``bicycle.py`` (5 x 2 m) at constant speed, on a track of
+straights and arcs (``routes.py``): a hexagon with round corners, one of which is a dent, so that it
+bends both ways. The others drive along the middle of a lane, at one speed measured along the
+track's centre, and yield to nobody.
 
-The task is highway-env's racetrack-v0 (Leurent 2018), with these changes: tracks differ from episode to episode (there:
-one); bends are those that tyres allow at the car's speed; collisions are found between sub-steps; steering costs
-nothing by itself; and leaving the track takes back what was earned.
+The task is highway-env's racetrack-v0 (Leurent 2018), with these changes: tracks differ from
+episode to episode (there: one); bends are those that tyres allow at the car's speed; collisions are
+found between sub-steps; steering costs nothing by itself; and leaving the track takes back what was
+earned.
 
-======================  ====================================================================================
-action                  five times a second, ``(1,)`` in [-1, 1]: steering to the left, as a fraction of the largest
-                        angle: that of a lateral acceleration of 4.9 m/s^2
-observation             the car: d (from the track's centre to the left, by 5 m), angle to the track (by 1 rad), speed
-                        (by 8 m/s), curvature of the track at the car and 5, 10, 20 and 30 m ahead (by 0.06 / m), return
-                        so far (by 300). The nearest other car from 8 m behind on: gap along the track between the
-                        centres (by 60 m), d (by 5 m), speed along the track (by 8 m/s). Left is positive. Cut off
-                        at +-1
-reward                  1 / (1 + (e / 0.5 m)^2), in [0, 1]; e is the distance from the middle of the nearer lane. A
-                        crash takes back all that was earned
-terminated              a crash: the car touches another one, or a corner leaves the track of 10 m, or it turns by more
-                        than 90 degrees
+======================  ============================================================================
+action                  five times a second, ``(1,)`` in [-1, 1]: steering to the left, as a
+                        fraction of the largest angle: that of a lateral acceleration of 4.9 m/s^2
+observation             the car: d (from the track's centre to the left, by 5 m), angle to the track
+                        (by 1 rad), speed (by 8 m/s), curvature of the track at the car and 5, 10,
+                        20 and 30 m ahead (by 0.06 / m), return so far (by 300). The nearest other
+                        car from 8 m behind on: gap along the track between the centres (by 60 m), d
+                        (by 5 m), speed along the track (by 8 m/s). Left is positive. Cut off at +-1
+reward                  1 / (1 + (e / 0.5 m)^2), in [0, 1]; e is the distance from the middle of the
+                        nearer lane. A crash takes back all that was earned
+terminated              a crash: the car touches another one, or a corner leaves the track of 10 m,
+                        or it turns by more than 90 degrees
 success                 no crash in 60 s, at most 0.5 m from the middle of a lane on average
 start                   in the middle of the right or left lane
-cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision with a car ahead
-                        in whose way it is, at present speeds
-context                 speed 7..8 m/s, corners of the hexagon 60..90 m from the middle (dent: 20..30 m), either sense;
-                        the others: speed 3..4.5 m/s, lanes, places. Train and test dents lie in alternating bands
-                        of 0.5 m
+cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision
+                        with a car ahead in whose way it is, at present speeds
+context                 speed 7..8 m/s, corners of the hexagon 60..90 m from the middle (dent:
+                        20..30 m), either sense; the others: speed 3..4.5 m/s, lanes, places. Train
+                        and test dents lie in alternating bands of 0.5 m
 difficulty              number of other cars, at equal distances
-======================  ====================================================================================
+======================  ============================================================================
 
 Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (racetrack-v0).
 """
@@ -100,8 +102,8 @@ class State(NamedTuple):
 
 
 def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
-    """Return the track (from the middle of an edge on) and its length, given the distance of each corner from the
-    middle, m; ``sense`` is 1 to the left and -1 to the right around the middle.
+    """Return the track (from the middle of an edge on) and its length, given the distance of each
+    corner from the middle, m; ``sense`` is 1 to the left and -1 to the right around the middle.
     """
     angles = [2 * math.pi * i / CORNERS for i in range(CORNERS)]
     x = [r * math.cos(a) for r, a in zip(radii, angles, strict=True)]
@@ -122,12 +124,25 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     s = s + 0.5 * edge[0] - cut[1]
     for i in (*range(1, CORNERS), 0):
         back = cut[i] / edge[i - 1]
-        rows.append((s, x[i] - back * dx[i - 1], y[i] - back * dy[i - 1], heading, jnp.sign(turn[i]) / radius[i]))
+        rows.append(
+            (
+                s,
+                x[i] - back * dx[i - 1],
+                y[i] - back * dy[i - 1],
+                heading,
+                jnp.sign(turn[i]) / radius[i],
+            )
+        )
         s = s + jnp.abs(turn[i]) * radius[i]
         heading = heading + turn[i]
         on = cut[i] / edge[i]
         rows.append((s, x[i] + on * dx[i], y[i] + on * dy[i], heading, 0.0 * s))
-        s = s + edge[i] * (0.5 if i == 0 else 1.0) - cut[i] - (0.0 if i == 0 else cut[(i + 1) % CORNERS])
+        s = (
+            s
+            + edge[i] * (0.5 if i == 0 else 1.0)
+            - cut[i]
+            - (0.0 if i == 0 else cut[(i + 1) % CORNERS])
+        )
     return Route(*(jnp.stack(column) for column in zip(*rows, strict=True))), s
 
 
@@ -137,16 +152,21 @@ def from_lane(d: Scalar) -> Scalar:
 
 
 def motion_along(track: Route, s: Scalar, d: Scalar, distance: Scalar) -> tuple[Pose, Motion]:
-    """Return start and motion of a car that goes ``distance`` m along the track's centre, ``d`` m to the left of it."""
+    """Return start and motion of a car that goes ``distance`` m along the track's centre,
+    ``d`` m to the left of it.
+    """
     start, middle, end = (
-        routes.beside(routes.place_at(track, s + fraction * distance), d) for fraction in (0.0, 0.5, 1.0)
+        routes.beside(routes.place_at(track, s + fraction * distance), d)
+        for fraction in (0.0, 0.5, 1.0)
     )
     pose, last = (Pose(p.x, p.y, p.heading, jnp.zeros_like(s)) for p in (start, end))
     return pose, Motion(last, middle.heading, jnp.cos(middle.heading), jnp.sin(middle.heading))
 
 
 def next_car(state: State, params: Params) -> tuple[Scalar, Scalar]:
-    """Return the gap (m, between the centres, along the track) to the nearest other car from BEHIND on, and its d."""
+    """Return the gap (m, between the centres, along the track)
+    to the nearest other car from BEHIND on, and its d.
+    """
     gap = state.other_s - state.s + BEHIND
     gap = gap - params.lap * jnp.floor(gap / params.lap)
     nearest = jnp.argmin(gap)
@@ -160,7 +180,9 @@ class Racetrack(Task[Params, State]):
         "collision": "whether the car has crashed",
         "mean_distance": "from the middle of a lane since the start, m",
         "laps": "driven along the track's centre",
-        "time_to_collision": "with a car ahead in whose way it is, at present speeds, at most 100, s",
+        "time_to_collision": (
+            "with a car ahead in whose way it is, at present speeds, at most 100, s"
+        ),
     }
     ends_in_failure = True
     picture_shape = (400, 400, 3)
@@ -170,7 +192,8 @@ class Racetrack(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty is None or difficulty not in range(1, CARS + 1):
             raise ValueError(
-                f"The difficulty of {card.id} is a whole number of other cars in [1, {CARS}], got {difficulty!r}."
+                f"The difficulty of {card.id} is a whole number of other cars in [1, {CARS}], got "
+                f"{difficulty!r}."
             )
         self.cars = int(difficulty)
         self.action_space = self.box([-1], [1])
@@ -184,7 +207,9 @@ class Racetrack(Task[Params, State]):
         u = self.uniform(key, CORNERS + 5 + self.cars)
         dent = alternating_bands(u[0], split, *DENT, bands=20)
         corners = [CORNER[0] + (CORNER[1] - CORNER[0]) * u[i] for i in range(1, CORNERS)]
-        track, lap = closed_track([dent, *corners], jnp.where(u[CORNERS] < 0.5, 1.0, -1.0).astype(self.dtype))
+        track, lap = closed_track(
+            [dent, *corners], jnp.where(u[CORNERS] < 0.5, 1.0, -1.0).astype(self.dtype)
+        )
         spacing = lap * np.asarray(1 / self.cars, self.dtype)
         lanes = jnp.where(u[CORNERS + 4 :] < 0.5, 0.5 * LANE, -0.5 * LANE).astype(self.dtype)
         return Params(
@@ -203,7 +228,9 @@ class Racetrack(Task[Params, State]):
         place = routes.beside(routes.place_at(params.track, zero), params.side)
         pose = Pose(place.x, place.y, place.heading, params.speed)
         false = jnp.bool_(False)
-        return State(pose, zero, params.side, params.first, zero, zero, zero, false, false, jnp.int32(0))
+        return State(
+            pose, zero, params.side, params.first, zero, zero, zero, false, false, jnp.int32(0)
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second; after a crash time stands still."""
@@ -215,17 +242,21 @@ class Racetrack(Task[Params, State]):
             motion = bicycle.move(state.pose, 0.0, slip, LENGTH, SUBSTEP)
             end = motion.end._replace(speed=params.speed)
             ego = Sweep(state.pose, motion._replace(end=end), LENGTH, WIDTH)
-            hit = collision.collided(ego, Sweep(*drive(state.other_s, params.across), LENGTH, WIDTH), SUBSTEP).any()
+            hit = collision.collided(
+                ego, Sweep(*drive(state.other_s, params.across), LENGTH, WIDTH), SUBSTEP
+            ).any()
             s, d = routes.project(params.track, end.x, end.y, state.s)
             off_track = self.off_track(end, s, params)
             progress = s - state.s
             s = jnp.where(s >= params.lap, s - params.lap, s)
             other_s = state.other_s + distance
             other_s = jnp.where(other_s >= params.lap, other_s - params.lap, other_s)
-            next_state = state._replace(pose=end, s=s, d=d, other_s=other_s, covered=state.covered + progress)._replace(
-                crashed=hit | off_track, left_track=off_track
+            next_state = state._replace(
+                pose=end, s=s, d=d, other_s=other_s, covered=state.covered + progress
+            )._replace(crashed=hit | off_track, left_track=off_track)
+            return jax.tree.map(
+                lambda new, old: jnp.where(state.crashed, old, new), next_state, state
             )
-            return jax.tree.map(lambda new, old: jnp.where(state.crashed, old, new), next_state, state)
 
         next_state = jax.lax.fori_loop(0, SUBSTEPS, substep, state)
         return next_state._replace(
@@ -236,7 +267,9 @@ class Racetrack(Task[Params, State]):
         )
 
     def off_track(self, pose: Pose, s: Scalar, params: Params) -> Scalar:
-        """Say whether a corner of the car is off the track, or the car has turned away from its direction."""
+        """Say whether a corner of the car is off the track,
+        or the car has turned away from its direction.
+        """
         c, sine = jnp.cos(pose.heading), jnp.sin(pose.heading)
         ahead = 0.5 * LENGTH * np.array([1, 1, -1, -1], self.dtype)
         beside = 0.5 * WIDTH * np.array([1, -1, 1, -1], self.dtype)
@@ -254,7 +287,9 @@ class Racetrack(Task[Params, State]):
         return jnp.where(next_state.crashed, -state.earned, 1 / (1 + share * share))
 
     def time_to_collision(self, state: State, params: Params) -> Scalar:
-        """Return the time (s) to a collision with the next car, if the ego is in its way; 100 at most."""
+        """Return the time (s) to a collision with the next car,
+        if the ego is in its way; 100 at most.
+        """
         gap, d = next_car(state, params)
         in_way = (jnp.abs(state.d - d) < WIDTH) & (gap > -LENGTH)
         time = jnp.maximum(gap - LENGTH, 0) / (params.speed - params.pace)
@@ -267,10 +302,17 @@ class Racetrack(Task[Params, State]):
         places = [jnp.where(s >= params.lap, s - params.lap, s) for s in places]
         visible = gap < SIGHT
         entries = (
-            *(state.d * (1 / LANE), self.angle(state.pose, state.s, params), params.speed * (1 / MAX_SPEED)),
+            *(
+                state.d * (1 / LANE),
+                self.angle(state.pose, state.s, params),
+                params.speed * (1 / MAX_SPEED),
+            ),
             *(routes.place_at(params.track, s).curvature * (1 / MAX_CURVATURE) for s in places),
             *(state.earned * (1 / self.card.horizon), gap * (1 / SIGHT)),
-            *(jnp.where(visible, value, 0) for value in (d * (1 / LANE), params.pace * (1 / MAX_SPEED))),
+            *(
+                jnp.where(visible, value, 0)
+                for value in (d * (1 / LANE), params.pace * (1 / MAX_SPEED))
+            ),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
         return jnp.clip(self.stack(*entries), low, high)
@@ -290,16 +332,24 @@ class Racetrack(Task[Params, State]):
                 for distance in AHEAD
             ),
             Component("earned", "return so far, which a crash takes back", f"{self.card.horizon}"),
-            Component("gap", "way along the track to the next car, centre to centre; 1 for none", f"{SIGHT:g} m"),
+            Component(
+                "gap",
+                "way along the track to the next car, centre to centre; 1 for none",
+                f"{SIGHT:g} m",
+            ),
             Component("other_d", "place of that car across the track", f"{LANE:g} m"),
             Component("other_speed", "of that car along the track's centre", f"{MAX_SPEED:g} m/s"),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the wheel."""
-        return (Component("steering", "to the left, in parts of the largest angle that tyres allow"),)
+        return (
+            Component("steering", "to the left, in parts of the largest angle that tyres allow"),
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return what the place in the lane pays; after a crash what that takes back."""
         return self.pay(state, next_state)
 
@@ -332,7 +382,8 @@ class Racetrack(Task[Params, State]):
         s, d = (float(value) for value in (state.s, state.d))
         gap, other_d = (float(value) for value in next_car(state, params))
         bends = [
-            float(routes.place_at(params.track, jnp.asarray((s + a) % float(params.lap))).curvature) for a in AHEAD
+            float(routes.place_at(params.track, jnp.asarray((s + a) % float(params.lap))).curvature)
+            for a in AHEAD
         ]
         angle = float(self.angle(Pose(*map(jnp.asarray, state.pose)), jnp.asarray(state.s), params))
         car = "No car is near." if gap > SIGHT else (
@@ -340,15 +391,20 @@ class Racetrack(Task[Params, State]):
             f"{'left' if other_d > 0 else 'right'} of its centre, at {float(params.pace):.1f} m/s."
         )  # fmt: skip
         return (
-            f"You drive {float(params.speed):.1f} m/s, {abs(d):.2f} m to the {'left' if d >= 0 else 'right'} of the "
-            f"centre of a track of two lanes (their middles are {0.5 * LANE:g} m to either side), at an angle of "
-            f"{angle:.3f} rad to the left. Its curvature to the left 0, 5, 10, 20 and 30 m ahead is "
-            f"{', '.join(f'{bend:.4f}' for bend in bends)} per metre. {car} You have earned {float(state.earned):.2f}."
+            f"You drive {float(params.speed):.1f} m/s, {abs(d):.2f} m to the "
+            f"{'left' if d >= 0 else 'right'} of the centre of a track of two lanes (their middles "
+            f"are {0.5 * LANE:g} m to either side), at an angle of {angle:.3f} rad to the left. "
+            f"Its curvature to the left 0, 5, 10, 20 and 30 m ahead is "
+            f"{', '.join(f'{bend:.4f}' for bend in bends)} per metre. {car} You have earned "
+            f"{float(state.earned):.2f}."
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return "Answer with a number from -1 to 1: steering to the left, in parts of the largest angle, for 0.2 s."
+        return (
+            "Answer with a number from -1 to 1: steering to the left, in parts of the largest "
+            "angle, for 0.2 s."
+        )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the track from above: the others blue, the ego green, red after a crash."""
@@ -376,7 +432,9 @@ class Racetrack(Task[Params, State]):
 
 @privileged_player
 class TrackDriver(NamedTuple):
-    """Player of ``Racetrack``: it steers along the nearer lane, and along the other one past a car ahead."""
+    """Player of ``Racetrack``: it steers along the nearer lane,
+    and along the other one past a car ahead.
+    """
 
     # m: gap to the next car, centre to centre, at which it chooses the other lane
     notice: Scalar = 20.0
@@ -402,11 +460,18 @@ class TrackDriver(NamedTuple):
         target = jnp.where(gap < self.notice, -other_d, nearer)
         u = params.speed
         ahead = state.s + self.preview * u
-        bend = routes.place_at(params.track, jnp.where(ahead >= params.lap, ahead - params.lap, ahead)).curvature
+        bend = routes.place_at(
+            params.track, jnp.where(ahead >= params.lap, ahead - params.lap, ahead)
+        ).curvature
         bend = bend / (1 - bend * state.d)
-        across = jnp.clip((target - state.d) / self.lateral_time, -bicycle.LATERAL_SPEED, bicycle.LATERAL_SPEED)
+        across = jnp.clip(
+            (target - state.d) / self.lateral_time, -bicycle.LATERAL_SPEED, bicycle.LATERAL_SPEED
+        )
         # The car's course differs from its heading by the slip angle.
         axle = bicycle.rear_axle(LENGTH)
-        course = reeds_shepp.wrap(state.pose.heading - routes.place_at(params.track, state.s).heading) + axle * bend
+        course = (
+            reeds_shepp.wrap(state.pose.heading - routes.place_at(params.track, state.s).heading)
+            + axle * bend
+        )
         slip = axle * (bend + (across / u - course) / (self.heading_time * u))
         return jnp.clip(jnp.stack([slip / bicycle.slip_bound(u, LENGTH)]), -1, 1), memory

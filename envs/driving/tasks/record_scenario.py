@@ -2,7 +2,8 @@
 
     python -m rlbench_suite.envs.driving.tasks.record_scenario
 
-writes ``envs/driving/roads/scenarios/intersection.json``. Points are a second apart, in mm and mm/s.
+writes ``envs/driving/roads/scenarios/intersection.json``. Points are a second apart, in mm and
+mm/s.
 """
 
 from __future__ import annotations
@@ -28,9 +29,16 @@ SPEED_LIMIT = 9.0  # m/s: the ego's highest target speed in the junction's task
 
 
 class MainRoad(Intersection):
-    """The junction with traffic on the main road only. Cars that come towards the ego would not yield in a replay."""
+    """The junction with traffic on the main road only.
 
-    demand = *Intersection.demand[:2], Intersection.demand[2]._replace(cars=0), Intersection.demand[3]
+    Cars that come towards the ego would not yield in a replay.
+    """
+
+    demand = (
+        *Intersection.demand[:2],
+        Intersection.demand[2]._replace(cars=0),
+        Intersection.demand[3],
+    )
 
 
 def trajectories() -> list[dict[str, Any]]:
@@ -53,13 +61,21 @@ def trajectories() -> list[dict[str, Any]]:
             if i in on_road and (fresh or not cars.present[i]):
                 recorded.append(on_road.pop(i))
             if cars.present[i]:
-                car = on_road.setdefault(i, {"time": [], "x": [], "y": [], "heading": [], "speed": []})
-                x, y, heading = routes.points(Intersection.layout.route(int(cars.route[i])), float(cars.s[i]))[0]
+                car = on_road.setdefault(
+                    i, {"time": [], "x": [], "y": [], "heading": [], "speed": []}
+                )
+                x, y, heading = routes.points(
+                    Intersection.layout.route(int(cars.route[i])), float(cars.s[i])
+                )[0]
                 car["s"] = cars.s[i]
-                for name, value in zip(car, (second, x, y, heading, float(cars.speed[i])), strict=False):
+                for name, value in zip(
+                    car, (second, x, y, heading, float(cars.speed[i])), strict=False
+                ):
                     car[name].append(round(float(value), 4 if name == "heading" else 3))
     recorded += on_road.values()
-    return [{name: car[name] for name in car if name != "s"} for car in recorded if len(car["time"]) > 1]
+    return [
+        {name: car[name] for name in car if name != "s"} for car in recorded if len(car["time"]) > 1
+    ]
 
 
 def lanes() -> list[dict[str, Any]]:
@@ -76,11 +92,24 @@ def lanes() -> list[dict[str, Any]]:
         piece = {"length": end - begin} | ({"radius": 1 / kappa} if kappa else {})
         start = {"x": x, "y": y, "heading": math.remainder(heading, 2 * math.pi)}
         listed.append(
-            {"name": name, "start": start, "pieces": [piece], "speed_limit": SPEED_LIMIT, "width": 4.0, "next": follows}
+            {
+                "name": name,
+                "start": start,
+                "pieces": [piece],
+                "speed_limit": SPEED_LIMIT,
+                "width": 4.0,
+                "next": follows,
+            }
         )
 
     for arm, name in enumerate(arms):
-        lane(f"from_{name}", 3 * arm, 0.0, float(layout.line[3 * arm]), [f"{name}_{turn}" for turn in turns])
+        lane(
+            f"from_{name}",
+            3 * arm,
+            0.0,
+            float(layout.line[3 * arm]),
+            [f"{name}_{turn}" for turn in turns],
+        )
         out = float(layout.out[3 * arm + 1])
         lane(f"to_{arms[(arm + 2) % 4]}", 3 * arm + 1, out, out + 60.0, [])
         for turn, turn_name in enumerate(turns):
@@ -97,7 +126,9 @@ def main() -> None:
         "version": 1,
         "units": "m, s, rad",
         "name": "intersection",
-        "description": "Simulated traffic of the main road of rlsuite/Intersection-v0, a point a second.",
+        "description": (
+            "Simulated traffic of the main road of rlsuite/Intersection-v0, a point a second."
+        ),
         "duration": float(SECONDS),
         "lanes": lanes(),
         "ego": {

@@ -1,42 +1,49 @@
-"""Drive through a roundabout of two lanes: wait for a gap, enter the inner lane, and leave by the second exit.
+"""Drive through a roundabout of two lanes: wait for a gap,
+enter the inner lane, and leave by the second exit.
 
-Four arms meet at a ring (``junction.py``, 15 Hz), on which cars drive counterclockwise. The ego comes from the south
-and leaves to the north. It keeps its line; speed is all it decides. Cars that enter yield to those on the ring. So must
-the ego: its line crosses the outer lane, with cars from the west to the east, and joins the inner one, with cars from
-the west to the north. They brake for the ego only once it is in their lane. Later, cars from the east and the north
-yield to the ego.
+Four arms meet at a ring (``junction.py``, 15 Hz), on which cars drive counterclockwise. The ego
+comes from the south and leaves to the north. It keeps its line; speed is all it decides. Cars that
+enter yield to those on the ring. So must the ego: its line crosses the outer lane, with cars from
+the west to the east, and joins the inner one, with cars from the west to the north. They brake for
+the ego only once it is in their lane. Later, cars from the east and the north yield to the ego.
 
-Traffic lights up the western arm, which has two lanes, release platoons, about one car in 3 s and lane for most of a
-cycle, then none for some seconds. The ego sees cars, not the lights. A driver who never looks crashes in four of five
-episodes.
+Traffic lights up the western arm, which has two lanes, release platoons, about one car in 3 s and
+lane for most of a cycle, then none for some seconds. The ego sees cars, not the lights. A driver
+who never looks crashes in four of five episodes.
 
-The task is highway-env's roundabout-v0 (Leurent 2018): the radii of the lanes (20 and 24 m), the places where cars
-enter and leave the ring (24 degrees beside each arm), the lines of the arms and the way of the ego are the same. There,
-the ego may change lanes, has target speeds of 0, 8 and 16 m/s, and four others come once, three of them on the ring, at
-16 m/s, which on 20 m would need 1.3 g. No car that enters yields. Each step pays for the target speed, and a crash ends
-the episode, so that waiting for 11 s pays best. The lines of the arms end 5.6 m before the ring, and cars steer to it.
-Here bends join them, the western arm has a second lane, and only arrival pays.
+The task is highway-env's roundabout-v0 (Leurent 2018): the radii of the lanes (20 and 24 m), the
+places where cars enter and leave the ring (24 degrees beside each arm), the lines of the arms and
+the way of the ego are the same. There, the ego may change lanes, has target speeds of 0, 8 and 16
+m/s, and four others come once, three of them on the ring, at 16 m/s, which on 20 m would need 1.3
+g. No car that enters yields. Each step pays for the target speed, and a crash ends the episode, so
+that waiting for 11 s pays best. The lines of the arms end 5.6 m before the ring, and cars steer to
+it. Here bends join them, the western arm has a second lane, and only arrival pays.
 
-======================  ====================================================================================
-action                  once a second, one of SLOWER, IDLE, FASTER. Target speeds are 0, 4.5 and 9 m/s, reached with
-                        3 m/s^2 at most, 6 m/s^2 in braking. On the ring it drives at most 7.1 m/s
-observation             way of the ego's front to the line before the ring (by 100 m, negative behind it), its speed
-                        (by 10 m/s), target speed, time left (by 100 s). Then the ten nearest cars, in the order of
-                        their distance: there (0 or 1), x to the east and y to the north of the centre (by 100 m), vx
-                        and vy (by 10 m/s), cosine and sine of the direction, turn signal (-1 leaves by the first exit,
+======================  ============================================================================
+action                  once a second, one of SLOWER, IDLE, FASTER. Target speeds are 0, 4.5 and 9
+                        m/s, reached with 3 m/s^2 at most, 6 m/s^2 in braking. On the ring it drives
+                        at most 7.1 m/s
+observation             way of the ego's front to the line before the ring (by 100 m, negative
+                        behind it), its speed (by 10 m/s), target speed, time left (by 100 s). Then
+                        the ten nearest cars, in the order of their distance: there (0 or 1), x to
+                        the east and y to the north of the centre (by 100 m), vx and vy (by 10 m/s),
+                        cosine and sine of the direction, turn signal (-1 leaves by the first exit,
                         0 by the second, 1 by the third). Cut off at +-1
-reward                  on arrival, 25 m behind the roundabout, 100 less 0.25 for each second; else 0, also for a crash
+reward                  on arrival, 25 m behind the roundabout, 100 less 0.25 for each second; else
+                        0, also for a crash
 terminated              arrival, or a crash: the ego touches another car
 success                 arrival
 start                   30 to 40 m before the line, at 9 m/s
-cost                    1 for a step that ends in a crash, or in less than 1.5 s to one if all kept their speeds
-context                 drivers: desired speed 7.5..8.5 m/s, time gap 0.6..1 s, acceleration 1.5..2.5 m/s^2; cycle of
-                        the lights 45..55 s, and its phase at the start; and the time without new cars, within 10 % of
-                        the difficulty. Train and test times lie in alternating bands of 1 %; equal seeds
-                        give other drivers and phases on the splits
-difficulty              s without new cars from the west in each cycle, some of which they fill on the way; less is
-                        harder
-======================  ====================================================================================
+cost                    1 for a step that ends in a crash, or in less than 1.5 s to one if all kept
+                        their speeds
+context                 drivers: desired speed 7.5..8.5 m/s, time gap 0.6..1 s, acceleration
+                        1.5..2.5 m/s^2; cycle of the lights 45..55 s, and its phase at the start;
+                        and the time without new cars, within 10 % of the difficulty. Train and test
+                        times lie in alternating bands of 1 %; equal seeds give other drivers and
+                        phases on the splits
+difficulty              s without new cars from the west in each cycle, some of which they fill on
+                        the way; less is harder
+======================  ============================================================================
 
 Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (roundabout-v0).
 """
@@ -74,8 +81,8 @@ JOINING = 15.0  # m before the exit's straight part in which cars of both lanes 
 def roundabout() -> Layout:
     """Return the layout: route ``3 arm + turn``; turns are first, second, third exit.
 
-    Arms are south, east, north, west, and the second lane of the west. Cars from the second lane and those to the first
-    exit take the outer lane of the ring, the others the inner one.
+    Arms are south, east, north, west, and the second lane of the west. Cars from the second lane
+    and those to the first exit take the outer lane of the ring, the others the inner one.
     """
     count = 5 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
@@ -90,11 +97,19 @@ def roundabout() -> Layout:
         """Return points given in the frame of the southern arm."""
         return c[arm % 4] * x - s[arm % 4] * y, s[arm % 4] * x + c[arm % 4] * y
 
-    # The centre of a bend is as far from the arm's axis as the node's direction says: (R + r) sin(node) = beside + r.
+    # The centre of a bend is as far from the arm's axis as the node's direction says: (R + r)
+    # sin(node) = beside + r.
     node = np.arcsin((beside + bend) / (radius + bend))
     begins, ends = ((radius + bend) * np.cos(angle) for angle in (node, NODE))
-    first, last = (angle + math.pi / 2 * (arm - 1) for angle in (node, math.pi / 2 * (turn + 1) - NODE))
-    ways = ACCESS + LINE - begins, bend * (math.pi / 2 - node), radius * (last - first), bend * (math.pi / 2 - NODE)
+    first, last = (
+        angle + math.pi / 2 * (arm - 1) for angle in (node, math.pi / 2 * (turn + 1) - NODE)
+    )
+    ways = (
+        ACCESS + LINE - begins,
+        bend * (math.pi / 2 - node),
+        radius * (last - first),
+        bend * (math.pi / 2 - NODE),
+    )
     start = np.cumsum([0 * bend, *ways], 0)
     entry, leave = start[2], start[3]
     line = np.full(count, ACCESS)
@@ -115,7 +130,9 @@ def roundabout() -> Layout:
         start=start.T,
         x=x,
         y=y,
-        heading=np.stack([heading[0], heading[0], first + math.pi / 2, last + math.pi / 2, heading[1]], 1),
+        heading=np.stack(
+            [heading[0], heading[0], first + math.pi / 2, last + math.pi / 2, heading[1]], 1
+        ),
         curvature=np.stack([0 * bend, -1 / bend, 1 / radius, -1 / bend, 0 * bend], 1),
     )
     same_lane = outer[:, None] == outer
@@ -128,12 +145,17 @@ def roundabout() -> Layout:
         return np.where(where[..., None], stretch, nowhere)
 
     def on_the_ring(laps: int) -> np.ndarray:
-        """Return the common parts of the ring, if the second route is so many laps ahead of the first one."""
+        """Return the common parts of the ring,
+        if the second route is so many laps ahead of the first one.
+        """
         more = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
-        begin, end = np.maximum(entry, entry[:, None] - more), np.minimum(leave, leave[:, None] - more)
+        begin = np.maximum(entry, entry[:, None] - more)
+        end = np.minimum(leave, leave[:, None] - more)
         return shared_stretches(same_lane & (begin < end), begin - ENTERING, end + LEAVING, more)
 
-    approach = shared_stretches(same_source, -np.inf, np.where(np.eye(count), np.inf, ACCESS + DIVERGING), 0.0)
+    approach = shared_stretches(
+        same_source, -np.inf, np.where(np.eye(count), np.inf, ACCESS + DIVERGING), 0.0
+    )
     leaving = shared_stretches(target[:, None] == target, out - JOINING, np.inf, out[:, None] - out)
     passed = (arm[:, None] - arm) % 4
     yields_to = (passed > 0) & (passed <= turn)
@@ -165,5 +187,9 @@ class Roundabout(Crossing):
         Demand(0.9, (0.0, 1.0, 0.0), cars=10, platoons=True),
     )
     time_gap = 0.6, 1.0
-    turn_names = ("leaves by the first exit", "leaves by the second exit", "leaves by the third exit")
+    turn_names = (
+        "leaves by the first exit",
+        "leaves by the second exit",
+        "leaves by the third exit",
+    )
     half_picture = 60.0

@@ -1,54 +1,66 @@
-"""Drive all cars around an ego as the humans would whom one has watched, and make some of them tailgate or hang back.
+"""Drive all cars around an ego as the humans would whom one has watched,
+and make some of them tailgate or hang back.
 
-A ring road of one lane has 24 cars (``ring_road.py``). Car 0 is the ego, a cautious driver that nobody controls and
-whose wish to hurry or to dawdle changes every 10 s. Humans drive the others by the Intelligent Driver Model, each with
-parameters of its own and with random accelerations. They are watched for 20 s. Then agents take their places for 60 s.
+A ring road of one lane has 24 cars (``ring_road.py``). Car 0 is the ego, a cautious driver that
+nobody controls and whose wish to hurry or to dawdle changes every 10 s. Humans drive the others by
+the Intelligent Driver Model, each with parameters of its own and with random accelerations. They
+are watched for 20 s. Then agents take their places for 60 s.
 
-A twin of the episode runs beside, in which the same humans drive on behind the same kind of ego. All speeds, gaps and
-accelerations of the agents' cars, of all steps, are compared with those in the twin. The distance W is the first
-Wasserstein distance (``sampled_distribution.py``). M is the mean distance of the twin's values from their median, which
-is the smallest W that cars can have that are all alike and never change. The realism of a quantity is
+A twin of the episode runs beside, in which the same humans drive on behind the same kind of ego.
+All speeds, gaps and accelerations of the agents' cars, of all steps, are compared with those in the
+twin. The distance W is the first Wasserstein distance (``sampled_distribution.py``). M is the mean
+distance of the twin's values from their median, which is the smallest W that cars can have that are
+all alike and never change. The realism of a quantity is
 
     max(0, 1 - 2 W / M)
 
-so that it is 1 for the humans themselves, and 0 for everything that is not twice as near as the best constant. Every
-sixth car has a command, a time gap T that it is to keep: the gap 2 m + v T. Its obedience is 1 less 2.5 times the mean
-relative error of that gap, at least 0. In the twin, humans who obey drive these cars.
+so that it is 1 for the humans themselves, and 0 for everything that is not twice as near as the
+best constant. Every sixth car has a command, a time gap T that it is to keep: the gap 2 m + v T.
+Its obedience is 1 less 2.5 times the mean relative error of that gap, at least 0. In the twin,
+humans who obey drive these cars.
 
-After step k of 120 the agents have earned k / 120 of 100 times the mean of the three realisms and the obedience.
+After step k of 120 the agents have earned k / 120 of 100 times the mean of the three realisms and
+the obedience.
 
-No car collides: one whose agent asks for more than leaves room to stop, brakes by itself instead (``ring_road.py``).
-The cost counts how often cars did, which humans never need.
+No car collides: one whose agent asks for more than leaves room to stop, brakes by itself instead
+(``ring_road.py``). The cost counts how often cars did, which humans never need.
 
-======================  ====================================================================================
-agents                  23: agent i drives car i + 1; car i follows car i - 1, and car 0 follows car 23
+======================  ============================================================================
+agents                  23: agent i drives car i + 1; car i follows car i - 1, and car 0 follows car
+                        23
 action ``(23, 1)``      every 0.5 s, acceleration of each car by 4 m/s^2
-observation ``(23,      of each car: its speed (by 40 m/s), gap to its leader (by 100 m), the leader's speed (by
-14)``                   40 m/s); its last acceleration and the leader's (by 4 m/s^2); 1 if it has a command, and the
-                        time gap (by 3 s; 0 without one). Of its driver while watched: mean speed (by 40 m/s), mean
-                        gap (by 100 m), random accelerations (their standard deviation as far as changes of the
-                        acceleration show it, by 1 m/s^2), largest speed (by 40 m/s). A standard normal number by 4,
-                        new at each step, with which a player can drive as randomly as humans; the speed limit (by
-                        40 m/s); time since the start (by 60 s). Everything is cut off at 1
-reward                  the same for all agents: what has been earned after this step less what had been before
+observation ``(23,      of each car: its speed (by 40 m/s), gap to its leader (by 100 m), the
+14)``                   leader's speed (by 40 m/s); its last acceleration and the leader's (by 4
+                        m/s^2); 1 if it has a command, and the time gap (by 3 s; 0 without one). Of
+                        its driver while watched: mean speed (by 40 m/s), mean gap (by 100 m),
+                        random accelerations (their standard deviation as far as changes of the
+                        acceleration show it, by 1 m/s^2), largest speed (by 40 m/s). A standard
+                        normal number by 4, new at each step, with which a player can drive as
+                        randomly as humans; the speed limit (by 40 m/s); time since the start (by 60
+                        s). Everything is cut off at 1
+reward                  the same for all agents: what has been earned after this step less what had
+                        been before
 terminated              never: an episode has 120 steps
 success                 each realism and the obedience are at least 2/3, so that no W exceeds M / 6
-cost                    number of cars that braked by themselves, where they were asked for more than 0.1 m/s^2 beyond
-                        what is safe
-context                 mean time gap of the population 1..1.8 s, in bands of 0.1 s alternately of train and test; cars
-                        30..60 m apart on average; speed limit 20..30 m/s; standard deviation of random accelerations
-                        0.1..0.4 m/s^2, new ones each half second. Drivers: time gap mean (1 +- h), desired speed
-                        limit (1 +- h / 2), jam gap 1.5..3 m, acceleration 0.8..1.6 m/s^2, comfortable deceleration
-                        1.2..2 m/s^2. Commands: which cars, 0.7..0.9 s or 2.4..3 s each; they count after 20 s. Wishes
-                        of the ego: 0.2..1 of the limit
+cost                    number of cars that braked by themselves, where they were asked for more
+                        than 0.1 m/s^2 beyond what is safe
+context                 mean time gap of the population 1..1.8 s, in bands of 0.1 s alternately of
+                        train and test; cars 30..60 m apart on average; speed limit 20..30 m/s;
+                        standard deviation of random accelerations 0.1..0.4 m/s^2, new ones each
+                        half second. Drivers: time gap mean (1 +- h), desired speed limit (1 +- h /
+                        2), jam gap 1.5..3 m, acceleration 0.8..1.6 m/s^2, comfortable deceleration
+                        1.2..2 m/s^2. Commands: which cars, 0.7..0.9 s or 2.4..3 s each; they count
+                        after 20 s. Wishes of the ego: 0.2..1 of the limit
 difficulty              h, how much drivers differ, 0 to 0.8
-======================  ====================================================================================
+======================  ============================================================================
 
-RIFT measures the same for models of traffic in CARLA: Wasserstein distances of speeds and accelerations to real ones,
-collisions, and obedience to a style. Here the population is the Intelligent Driver Model, not people; there are no lane
-changes; and agents are compared with the population of their own episode.
+RIFT measures the same for models of traffic in CARLA: Wasserstein distances of speeds and
+accelerations to real ones, collisions, and obedience to a style. Here the population is the
+Intelligent Driver Model, not people; there are no lane changes; and agents are compared with the
+population of their own episode.
 
-Sources: Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber, Hennecke & Helbing 2000, doi:10.1103/PhysRevE.62.1805.
+Sources: Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber, Hennecke & Helbing 2000,
+doi:10.1103/PhysRevE.62.1805.
 """
 
 from __future__ import annotations
@@ -69,7 +81,16 @@ from ...shared.alternating_bands import alternating_bands
 from ..arrays import Scalar
 from ..pictures.ring_pictures import draw_ring
 from ..traffic.car_following import Driver
-from ..traffic.ring_road import BRAKING, LENGTH, TICK, Ring, human_acceleration, leader_value, move, safe_acceleration
+from ..traffic.ring_road import (
+    BRAKING,
+    LENGTH,
+    TICK,
+    Ring,
+    human_acceleration,
+    leader_value,
+    move,
+    safe_acceleration,
+)
 from ..traffic.sampled_distribution import BINS, Grid, below, distance, spread
 
 CARS = 24
@@ -164,7 +185,9 @@ class TrafficSim(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty is None or not 0 <= difficulty <= 0.8:
-            raise ValueError(f"The difficulty of {card.id} is a heterogeneity of 0 to 0.8, got {difficulty!r}.")
+            raise ValueError(
+                f"The difficulty of {card.id} is a heterogeneity of 0 to 0.8, got {difficulty!r}."
+            )
         self.heterogeneity = float(difficulty)
         low = np.zeros(len(Entry))
         low[[Entry.ACCELERATION, Entry.LEADER_ACCELERATION, Entry.CHANCE]] = -1
@@ -222,7 +245,9 @@ class TrafficSim(Task[Params, State]):
 
         no_record = Record(zeros, zeros, zeros, zeros)
         ring, acceleration, sums = jax.lax.fori_loop(0, WARM_UP, tick, (start, zeros, no_record))
-        mean = jax.tree.map(lambda total: total * (1 / WATCHED), sums)._replace(fastest=sums.fastest)
+        mean = jax.tree.map(lambda total: total * (1 / WATCHED), sums)._replace(
+            fastest=sums.fastest
+        )
 
         def twice(values: Scalar) -> Scalar:
             return jnp.stack([values, values])
@@ -231,8 +256,12 @@ class TrafficSim(Task[Params, State]):
         zero = jnp.int32(0)
         return State(jax.tree.map(twice, ring), twice(acceleration), mean, counts, zero, zero, zero)
 
-    def humans(self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params) -> Scalar:
-        """Return the accelerations of humans and of the ego, m/s^2; ``random`` are standard normal numbers."""
+    def humans(
+        self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params
+    ) -> Scalar:
+        """Return the accelerations of humans and of the ego,
+        m/s^2; ``random`` are standard normal numbers.
+        """
         ego = np.arange(CARS) == 0
         pedal = human_acceleration(ring, driver, jnp.where(ego, 0, params.random * random))
         wish = jnp.clip(0.5 * (params.wishes[tick // WISH] - ring.v), -2.0, 1.2)
@@ -247,11 +276,16 @@ class TrafficSim(Task[Params, State]):
         ego_pedal = self.humans(fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params)[:1]
         requested = BRAKING * action[:, 0]
         safe_pedal = safe_acceleration(fleet.gap, fleet.v, leader_value(fleet.v))[1:]
-        pedal = jnp.stack([twin_pedal, jnp.concatenate([ego_pedal, jnp.minimum(requested, safe_pedal)])])
+        pedal = jnp.stack(
+            [twin_pedal, jnp.concatenate([ego_pedal, jnp.minimum(requested, safe_pedal)])]
+        )
         ring = move(state.ring, pedal)
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
         values = ring.v, ring.gap, acceleration
-        counts = jnp.stack([below(value[:, 1:], grid) for value, grid in zip(values, GRIDS.values(), strict=True)], 1)
+        counts = jnp.stack(
+            [below(value[:, 1:], grid) for value, grid in zip(values, GRIDS.values(), strict=True)],
+            1,
+        )
         goal = JAM + ring.v[1] * params.command
         error = PRECISION * jnp.minimum(jnp.abs(ring.gap[1] - goal) / goal, 1)
         counted = (params.command > 0) & (state.steps >= GRACE)
@@ -260,13 +294,16 @@ class TrafficSim(Task[Params, State]):
             acceleration,
             state.record,
             state.below + counts,
-            state.error + jnp.where(counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
+            state.error
+            + jnp.where(counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
             state.overruled + (requested > safe_pedal + SLIGHT).sum(dtype=jnp.int32),
             state.steps + 1,
         )
 
     def distances(self, state: State) -> tuple[jax.Array, jax.Array]:
-        """Return distances to the twin, and of the twin to the best constant, both in bins times samples, ``(3,)``."""
+        """Return distances to the twin, and of the twin to the best constant,
+        both in bins times samples, ``(3,)``.
+        """
         twin, fleet = state.below
         return distance(twin, fleet), spread(twin, AGENTS * state.steps)
 
@@ -288,9 +325,13 @@ class TrafficSim(Task[Params, State]):
         exact = jnp.round(mean * state.steps * (100 / self.card.horizon * FINE)) * (1 / FINE)
         return exact.astype(self.dtype)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return what the step has earned, for every agent."""
-        return jnp.broadcast_to(self.earned(next_state, params) - self.earned(state, params), (AGENTS,))
+        return jnp.broadcast_to(
+            self.earned(next_state, params) - self.earned(state, params), (AGENTS,)
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return False: only time ends an episode."""
@@ -304,12 +345,17 @@ class TrafficSim(Task[Params, State]):
         """Return ``success`` and the measures."""
         realism = self.realism(state)
         obedience = self.obedience(state, params)
-        to_twin = self.distances(state)[0].astype(self.dtype) / (AGENTS * jnp.maximum(state.steps, 1))
+        to_twin = self.distances(state)[0].astype(self.dtype) / (
+            AGENTS * jnp.maximum(state.steps, 1)
+        )
         return {
             "success": (realism >= ENOUGH).all() & (obedience >= ENOUGH) & (state.steps > GRACE),
             **{f"{name}_realism": realism[i] for i, name in enumerate(GRIDS)},
             "obedience": obedience,
-            **{f"{name}_distance": to_twin[i] * grid.width for i, (name, grid) in enumerate(GRIDS.items())},
+            **{
+                f"{name}_distance": to_twin[i] * grid.width
+                for i, (name, grid) in enumerate(GRIDS.items())
+            },
             "overruled": state.overruled,
         }
 
@@ -334,7 +380,9 @@ class TrafficSim(Task[Params, State]):
             params.limit * (1 / SPEED),
             state.steps * (1 / self.card.horizon),
         )
-        entries = jnp.stack([jnp.broadcast_to(column, CARS).astype(self.dtype) for column in columns], -1)[1:]
+        entries = jnp.stack(
+            [jnp.broadcast_to(column, CARS).astype(self.dtype) for column in columns], -1
+        )[1:]
         box: Any = self.observation_space
         return jnp.clip(entries, box.low, box.high)
 
@@ -352,7 +400,9 @@ class TrafficSim(Task[Params, State]):
             Component("watched_speed", "mean speed of the driver while watched", speed),
             Component("watched_gap", "mean gap of the driver while watched", gap),
             Component(
-                "watched_random", "standard deviation of random accelerations while watched", f"{RANDOM:g} m/s^2"
+                "watched_random",
+                "standard deviation of random accelerations while watched",
+                f"{RANDOM:g} m/s^2",
             ),
             Component("watched_fastest", "largest speed of the driver while watched", speed),
             Component("chance", "standard normal number, new at each step", f"{CHANCE:g}"),
@@ -364,27 +414,41 @@ class TrafficSim(Task[Params, State]):
         """List the entry of each car."""
         return (Component("acceleration", "of the car", f"{BRAKING:g} m/s^2"),)
 
-    # -- words and pictures ------------------------------------------------------------------------------------
+    # -- words and pictures ------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return f"Answer with {AGENTS} numbers from -1 to 1, agent_0 first: accelerations by {BRAKING:g} m/s^2."
+        return (
+            f"Answer with {AGENTS} numbers from -1 to 1, agent_0 first: accelerations by "
+            f"{BRAKING:g} m/s^2."
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Describe every car, its driver while watched, and its command."""
-        gap, v, acceleration = (np.asarray(values[1]) for values in (*state.ring, state.acceleration))
+        gap, v, acceleration = (
+            np.asarray(values[1]) for values in (*state.ring, state.acceleration)
+        )
         record = Record(*map(np.asarray, state.record))
         command = np.asarray(params.command)
-        lines = [f"Speed limit {float(params.limit):.1f} m/s; {TICK * int(state.steps):g} s since the start."]
+        lines = [
+            (
+                f"Speed limit {float(params.limit):.1f} m/s; {TICK * int(state.steps):g} s since "
+                f"the start."
+            )
+        ]
         for car in range(CARS):
             who = f"agent_{car - 1}" if car else "ego"
             leader = f"agent_{(car or CARS) - 2}" if car != 1 else "ego"
-            lines.append(f"{who}: {v[car]:.1f} m/s, {acceleration[car]:+.2f} m/s^2, {gap[car]:.1f} m behind {leader}")
+            lines.append(
+                f"{who}: {v[car]:.1f} m/s, {acceleration[car]:+.2f} m/s^2, {gap[car]:.1f} m behind "
+                f"{leader}"
+            )
             if car:
                 random = float(np.sqrt(0.5 * record.change[car]))
                 lines[-1] += (
-                    f"; its driver drove {record.speed[car]:.1f} m/s (at most {record.fastest[car]:.1f}) with a gap of "
-                    f"{record.gap[car]:.1f} m and random accelerations of {random:.2f} m/s^2"
+                    f"; its driver drove {record.speed[car]:.1f} m/s (at most "
+                    f"{record.fastest[car]:.1f}) with a gap of {record.gap[car]:.1f} m and random "
+                    f"accelerations of {random:.2f} m/s^2"
                 )
             if command[car] > 0:
                 lines[-1] += f"; keep a time gap of {command[car]:.2f} s"
@@ -396,7 +460,8 @@ class TrafficSim(Task[Params, State]):
         image = Image.new("RGB", (width, height), "darkseagreen")
         gaps = np.asarray(state.ring.gap, np.float64)
         lengths = gaps + LENGTH
-        place = (np.cumsum(lengths, -1) - lengths) / lengths.sum(-1, keepdims=True)  # of a ring, behind the ego
+        # Of a ring, behind the ego.
+        place = (np.cumsum(lengths, -1) - lengths) / lengths.sum(-1, keepdims=True)
         shares = np.asarray(state.below, np.float64) / max(AGENTS * int(state.steps), 1)
         draw_ring(image, place, np.asarray(params.command) > 0, shares, tuple(GRIDS))
         return np.asarray(image)

@@ -1,25 +1,27 @@
 """Overtake slow vehicles on a country road through the lane of oncoming traffic.
 
-The road is a ring of two lanes (``traffic.py``: IDM, kinematic bicycle at 15 Hz). Eleven vehicles on the right drive
-as the ego does, at 65 % of the speeds they desire on a highway, and never overtake. Five on the left
-come towards the ego at a constant speed and do not brake for it.
+The road is a ring of two lanes (``traffic.py``: IDM, kinematic bicycle at 15 Hz). Eleven vehicles
+on the right drive as the ego does, at 65 % of the speeds they desire on a highway, and never
+overtake. Five on the left come towards the ego at a constant speed and do not brake for it.
 
-highway-env's two-way-v0 (Leurent 2018) pays the index of the target speed, and a crash costs nothing (idling crashes in
-every episode, at 79 % of the best return). Here speed pays as on the highway, and a crash takes back all.
+highway-env's two-way-v0 (Leurent 2018) pays the index of the target speed, and a crash costs
+nothing (idling crashes in every episode, at 79 % of the best return). Here speed pays as on the
+highway, and a crash takes back all.
 
-======================  ====================================================================================
+======================  ============================================================================
 action                  as in ``highway.py``
-observation             as in ``highway.py``; vehicles are seen within 600 m, relative speeds divided by
-                        60 m/s. Lane 1 is that of oncoming traffic
+observation             as in ``highway.py``; vehicles are seen within 600 m, relative speeds
+                        divided by 60 m/s. Lane 1 is that of oncoming traffic
 reward                  as in ``highway.py``: u (1 - 0.2 r), in [0, 1]. A crash takes back all
 terminated              a crash
-success                 no crash, and more vehicles of its own lane overtaken than have overtaken the ego
+success                 no crash, and more vehicles of its own lane overtaken than have overtaken
+                        the ego
 start                   on the right, at 20 m/s
-cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision with a vehicle
-                        ahead in its lanes
+cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision
+                        with a vehicle ahead in its lanes
 context                 as in ``highway.py``; the oncoming vehicles drive 18..22 m/s
 difficulty              vehicles per kilometre of the right lane; of the left one 5 for 12 of those
-======================  ====================================================================================
+======================  ============================================================================
 
 Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (two-way-v0).
 """
@@ -36,7 +38,18 @@ import numpy as np
 from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
-from ..players.gap_testing import AHEAD, BEHIND, EGO_LANE, LEFT, RIGHT, Lanes, Manner, pace, see_ego, see_lanes
+from ..players.gap_testing import (
+    AHEAD,
+    BEHIND,
+    EGO_LANE,
+    LEFT,
+    RIGHT,
+    Lanes,
+    Manner,
+    pace,
+    see_ego,
+    see_lanes,
+)
 from ..traffic import traffic
 from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_TARGET_SPEED, TOP_SPEED
 from ..traffic.traffic import Fleet, Rules, lane_centre
@@ -65,7 +78,9 @@ class TwoWay(Highway):
     speed_scale = 60.0
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density; an oncoming vehicle desires the speed at which it drives."""
+        """Draw drivers, vehicles and density;
+        an oncoming vehicle desires the speed at which it drives.
+        """
         fleet = super().sample_params(key, split)
         # The oncoming ones share one speed, so that none runs into another.
         share = self.uniform(jax.random.fold_in(key, 1), 1)[0]
@@ -85,18 +100,24 @@ class TwoWay(Highway):
         speed = jnp.where(traffic.is_ego(self.vehicles), self.first_speed, speed)
         lane = jnp.asarray(comes_towards(), jnp.int32)
         heading = jnp.asarray(math.pi * comes_towards(), self.dtype)
-        return self.start(Pose(x, lane_centre(lane).astype(self.dtype), heading, speed), lane, params)
+        return self.start(
+            Pose(x, lane_centre(lane).astype(self.dtype), heading, speed), lane, params
+        )
 
     def road_rules(self, state: State) -> Rules:
-        """Return the rules of the country road: only the ego overtakes; oncoming vehicles keep speed and lane."""
+        """Return the rules of the country road: only the ego overtakes;
+        oncoming vehicles keep speed and lane.
+        """
         return Rules(2, lambda new: False, steady=comes_towards())
 
 
 class OvertakingDriver(NamedTuple):
-    """Player of ``TwoWay``: it overtakes if it will be past the vehicle ahead before the oncoming one is there.
+    """Player of ``TwoWay``: it overtakes if it will be past the vehicle ahead
+    before the oncoming one is there.
 
-    It reads the observation. While it has to wait, it drives so fast that it comes close to the vehicle ahead when the
-    oncoming one has passed. Numbers were found by random search, and by trials.
+    It reads the observation. While it has to wait, it drives so fast that it comes close to the
+    vehicle ahead when the oncoming one has passed. Numbers were found by random search, and by
+    trials.
     """
 
     manner: Manner = Manner(0.27, 1.46, closing=3.89, closing_second=4.85, ahead=6.0, until=2.2)
@@ -104,7 +125,9 @@ class OvertakingDriver(NamedTuple):
     slack: Scalar = 2.39
     margin: Scalar = 1.5  # s: time to spare with the oncoming vehicle
     overtaking_gap: Scalar = 60.0  # m: gap to the vehicle ahead from which it overtakes
-    room: Scalar = 35.0  # m: gap between two vehicles in which it may turn back; else it passes both
+    room: Scalar = (
+        35.0  # m: gap between two vehicles in which it may turn back; else it passes both
+    )
     clearance: Scalar = 5.0  # m: gap to the passed vehicle when the ego's body is back on the right
     back: Scalar = 1.0  # s: time until then
     # s: time to collision with the vehicle ahead at which it still changes lanes
@@ -116,7 +139,9 @@ class OvertakingDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: TwoWay) -> OvertakingDriver:
-        """Make the player of an ego with the limits of a task; in denser traffic it leaves more time."""
+        """Make the player of an ego with the limits of a task;
+        in denser traffic it leaves more time.
+        """
         player = cls(margin=cls().margin + 0.43 * max(1000 * task.density - 4.5, 0))
         return player._replace(
             manner=player.manner.for_task(task),
@@ -145,26 +170,38 @@ class OvertakingDriver(NamedTuple):
         enough = meets > self.time_to_pass(lanes, speed, vehicle) + self.margin
         passes = enough & lanes.occupied[vehicle, AHEAD] & (gap < self.overtaking_gap)
         out = keeps_lane & on_right & passes & (gap > self.warning * closing)
-        left_behind = lanes.gap[RIGHT, BEHIND] - self.back * lanes.gain[RIGHT, BEHIND] > self.clearance
+        left_behind = (
+            lanes.gap[RIGHT, BEHIND] - self.back * lanes.gain[RIGHT, BEHIND] > self.clearance
+        )
         free = left_behind & (gap > self.manner.ahead + self.manner.until * closing)
         turn_back = keeps_lane & ~on_right & free & ~passes
         # Behind a vehicle that it cannot pass yet
-        wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(-lanes.gain[LEFT, AHEAD], MIN_ONCOMING_SPEED)
+        wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(
+            -lanes.gain[LEFT, AHEAD], MIN_ONCOMING_SPEED
+        )
         leader = speed + lanes.gain[EGO_LANE, AHEAD]
         arriving = jnp.maximum(leader, leader + (gap - self.waiting) / jnp.maximum(wait, 0.5))
         waits = lanes.occupied[EGO_LANE, AHEAD] & lanes.occupied[LEFT, AHEAD] & ~enough
         possible = self.manner.speeds(lanes, speed)[EGO_LANE]
-        follow = pace(level, jnp.where(waits, jnp.minimum(possible, arriving), possible), self.slack)
+        follow = pace(
+            level, jnp.where(waits, jnp.minimum(possible, arriving), possible), self.slack
+        )
         drive = jnp.where(on_right, follow, jnp.where(level < LEVELS - 1, FASTER, IDLE))
         return jnp.where(out, LANE_LEFT, jnp.where(turn_back, LANE_RIGHT, drive)), memory
 
     def time_to_meet(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
-        """Return the time (s) until the next vehicle in the oncoming lane is there, if the ego drives its fastest."""
-        oncoming = jnp.where(lanes.occupied[lane, AHEAD], -lanes.gain[lane, AHEAD] - speed, MAX_ONCOMING_SPEED)
+        """Return the time (s) until the next vehicle in the oncoming lane is there,
+        if the ego drives its fastest.
+        """
+        oncoming = jnp.where(
+            lanes.occupied[lane, AHEAD], -lanes.gain[lane, AHEAD] - speed, MAX_ONCOMING_SPEED
+        )
         return lanes.gap[lane, AHEAD] / (self.fastest + oncoming)
 
     def time_to_pass(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
-        """Return the time (s) to be past the next vehicle in a lane, and the second one if there is no room between."""
+        """Return the time (s) to be past the next vehicle in a lane,
+        and the second one if there is no room between.
+        """
         gap, gain = lanes.gap[lane, :2], lanes.gain[lane, :2]
         passes_both = lanes.occupied[lane, 1] & (gap[1] - gap[0] - CAR_LENGTH < self.room)
         distance = jnp.where(passes_both, gap[1], gap[0]) + 2 * CAR_LENGTH + self.clearance
@@ -172,6 +209,8 @@ class OvertakingDriver(NamedTuple):
         # It accelerates to its fastest, and then keeps that.
         time = jnp.maximum(self.fastest - speed, 0) / self.acceleration
         ahead = (faster + 0.5 * self.acceleration * time) * time
-        accelerating = jnp.sqrt(faster * faster + 2 * self.acceleration * jnp.maximum(distance, 0)) - faster
+        accelerating = (
+            jnp.sqrt(faster * faster + 2 * self.acceleration * jnp.maximum(distance, 0)) - faster
+        )
         later = time + (distance - ahead) / jnp.maximum(faster + self.acceleration * time, 1)
         return jnp.where(distance < ahead, accelerating / self.acceleration, later)

@@ -1,17 +1,19 @@
-"""Traffic on the lanes through a signalised junction: who follows whom, stops at the line, enters and leaves.
+"""Traffic on the lanes through a signalised junction:
+who follows whom, stops at the line, enters and leaves.
 
-A lane runs from its entry (x = 0) past the stop line (x = approach) to its exit (EXIT m past the line). Its vehicles
-keep their order, so that the leader of slot i is slot i - 1: neighbours are never searched. Every driver follows by the
-Intelligent Driver Model, and to a driver who is held, the stop line is a standing leader. Positions are those of the
-front.
+A lane runs from its entry (x = 0) past the stop line (x = approach) to its exit (EXIT m past the
+line). Its vehicles keep their order, so that the leader of slot i is slot i - 1: neighbours are
+never searched. Every driver follows by the Intelligent Driver Model, and to a driver who is held,
+the stop line is a standing leader. Positions are those of the front.
 
-The step is ballistic: x grows by dt (v + v') / 2. No driver, whatever the model or a controller asks for, exceeds the
-speed from which braking at B = 9 m/s^2 stops it behind the place where its leader can stop at the same braking
-(:func:`.car_following.safe_speed`). From one safe state this makes another, so bodies never overlap. Drivers hold at
-amber if they can stop at the line with 3 m/s^2, and at red if they can with B. They stay held until green.
+The step is ballistic: x grows by dt (v + v') / 2. No driver, whatever the model or a controller
+asks for, exceeds the speed from which braking at B = 9 m/s^2 stops it behind the place where its
+leader can stop at the same braking (:func:`.car_following.safe_speed`). From one safe state this
+makes another, so bodies never overlap. Drivers hold at amber if they can stop at the line with 3
+m/s^2, and at red if they can with B. They stay held until green.
 
-Vehicles that arrive and find no room at the entry wait before it. Those that have left drive on, so that followers keep
-their leader.
+Vehicles that arrive and find no room at the entry wait before it. Those that have left drive on, so
+that followers keep their leader.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class Ahead(NamedTuple):
 
 
 def leaders(x: Scalar, v: Scalar, front: Scalar, length: Scalar = LENGTH) -> Ahead:
-    """Return the leaders of vehicles whose fronts are at ``front``; those at ``x`` with this ``length`` lead."""
+    """Return the leaders of vehicles whose fronts are at ``front``;
+    those at ``x`` with this ``length`` lead.
+    """
     first = jnp.arange(x.shape[-1]) == 0
     leader_rear = jnp.roll(x - length, 1, -1)
     leader_speed = jnp.roll(v, 1, -1)
@@ -61,11 +65,15 @@ def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
     to_line = jnp.maximum(line - traffic.x, 0)
     braking = jnp.where(light.amber, GENTLE_STOP, TYRE_BRAKING)
     approaches = (traffic.x >= 0) & (traffic.x < line)
-    return ~light.green & (traffic.stops_at_light | (approaches & (traffic.v * traffic.v <= 2 * braking * to_line)))
+    return ~light.green & (
+        traffic.stops_at_light | (approaches & (traffic.v * traffic.v <= 2 * braking * to_line))
+    )
 
 
 def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> jax.Array:
-    """Return the acceleration that the drivers choose by themselves, m/s^2, unlimited, given who is held."""
+    """Return the acceleration that the drivers choose by themselves,
+    m/s^2, unlimited, given who is held.
+    """
     v = traffic.v
     to_line = jnp.maximum(line - traffic.x, 0)
     wall = jnp.where(traffic.stops_at_light, gap_ratio(driver, v, to_line, 0), 0)
@@ -89,15 +97,20 @@ def move(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) -> 
 def enter(traffic: Traffic, driver: Driver, arriving: Scalar, length: Scalar = LENGTH) -> Traffic:
     """Return the traffic with those that are ``arriving`` and find room: their jam gap.
 
-    They enter at their desired speed, or at one from which they can brake comfortably behind their leader.
+    They enter at their desired speed, or at one from which they can brake comfortably behind their
+    leader.
     """
     return admit(traffic, leaders(traffic.x, traffic.v, 0, length), driver, arriving)
 
 
 def admit(traffic: Traffic, ahead: Ahead, driver: Driver, arriving: Scalar) -> Traffic:
-    """Return the traffic with those that are ``arriving`` and find room behind the leaders ahead of the entry."""
+    """Return the traffic with those that are ``arriving``
+    and find room behind the leaders ahead of the entry.
+    """
     room = ahead.gap - driver.jam_gap
     enters = arriving & (traffic.x < 0) & (room >= 0)
     safe = jnp.sqrt(ahead.v * ahead.v + 2 * driver.deceleration * jnp.maximum(room, 0))
     speed = jnp.minimum(driver.desired_speed, safe)
-    return traffic._replace(x=jnp.where(enters, 0, traffic.x), v=jnp.where(enters, speed, traffic.v))
+    return traffic._replace(
+        x=jnp.where(enters, 0, traffic.x), v=jnp.where(enters, speed, traffic.v)
+    )

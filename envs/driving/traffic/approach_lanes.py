@@ -1,32 +1,36 @@
 """Two lanes of a signalised approach: neighbours, lane changes, turns.
 
-The lanes share the x of ``approach.py``. From the right one (lane 0) one goes straight on or turns right, from the left
-one (lane 1) straight on or left. So a lane and a way make a movement. All movements end on lanes of their own: cars of
-two movements from one lane part LANE_END m behind the stop line for good. A driver follows the nearest car
-ahead in its lane that has not parted, and the nearest one ahead of the same movement. The first kind of leader keeps
-cars apart before they part, the second kind behind.
+The lanes share the x of ``approach.py``. From the right one (lane 0) one goes straight on or turns
+right, from the left one (lane 1) straight on or left. So a lane and a way make a movement. All
+movements end on lanes of their own: cars of two movements from one lane part LANE_END m behind the
+stop line for good. A driver follows the nearest car ahead in its lane that has not parted, and the
+nearest one ahead of the same movement. The first kind of leader keeps cars apart before they part,
+the second kind behind.
 
-**Lane changes** take no time, as in SUMO's default model. Once a second drivers decide, those in the right lane at one
-second, those in the left lane at the next. Who goes straight on changes by MOBIL (``lane_changing.py``). Who is in the
-wrong lane for its turn changes as soon as that is safe for it and the new follower by MOBIL's criterion. Nobody changes
-who drives less than CRAWL, or within SOLID m of the line.
+**Lane changes** take no time, as in SUMO's default model. Once a second drivers decide, those in
+the right lane at one second, those in the left lane at the next. Who goes straight on changes by
+MOBIL (``lane_changing.py``). Who is in the wrong lane for its turn changes as soon as that is safe
+for it and the new follower by MOBIL's criterion. Nobody changes who drives less than CRAWL, or
+within SOLID m of the line.
 
-Bodies never overlap, as on one lane. Whoever needs no more than MOBIL's b_safe of 4 m/s^2 behind a leader can stop
-behind where that one stops, both braking at B = 9 m/s^2 (``approach.py``): IDM keeps s > s* sqrt(a / (4 + a)), and this
-is more than (v^2 - v_leader^2) / (2 B) for all drivers of the task. Several cars that enter a lane at once come from
-one lane, in which they already keep such gaps from each other. Cars that have parted are SOLID + LANE_END m ahead and
-more, where anyone can stop.
+Bodies never overlap, as on one lane. Whoever needs no more than MOBIL's b_safe of 4 m/s^2 behind a
+leader can stop behind where that one stops, both braking at B = 9 m/s^2 (``approach.py``): IDM
+keeps s > s* sqrt(a / (4 + a)), and this is more than (v^2 - v_leader^2) / (2 B) for all drivers of
+the task. Several cars that enter a lane at once come from one lane, in which they already keep such
+gaps from each other. Cars that have parted are SOLID + LANE_END m ahead and more, where anyone can
+stop.
 
-A driver who reaches the solid line in the wrong lane takes the way that its lane allows: straight on.
+A driver who reaches the solid line in the wrong lane takes the way that its lane allows: straight
+on.
 
-**Turns** are quarter circles from the stop line on, of the radii of highway-env's intersection (9 m to the right, 13 m
-to the left), at a speed that needs LATERAL m/s^2, which is chosen. Drivers brake before them with their comfortable
-deceleration b:
+**Turns** are quarter circles from the stop line on, of the radii of highway-env's intersection (9 m
+to the right, 13 m to the left), at a speed that needs LATERAL m/s^2, which is chosen. Drivers brake
+before them with their comfortable deceleration b:
 
     v' <= sqrt(v_turn^2 + 2 b d)
 
-Here d is the least way that can be left after the tick. As the drivers of one lane do not mark where they go, their
-followers see only how they drive.
+Here d is the least way that can be left after the tick. As the drivers of one lane do not mark
+where they go, their followers see only how they drive.
 """
 
 from __future__ import annotations
@@ -78,7 +82,7 @@ class Neighbour(NamedTuple):
     slot: Scalar  # int32
 
 
-# -- ways ----------------------------------------------------------------------------------------------------------
+# -- ways ------------------------------------------------------------------------------------------
 
 
 def allowed_way(in_left: Scalar, turn: Scalar) -> jax.Array:
@@ -107,20 +111,31 @@ def before_bend(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar
     turn = expected_way(traffic, turn, line)
     turn_speed = by_way(TURN_SPEEDS, turn)
     furthest = traffic.x + TICK * (traffic.v + TICK * driver.acceleration)
-    fastest = jnp.sqrt(turn_speed * turn_speed + 2 * driver.deceleration * jnp.maximum(line - furthest, 0))
-    return jnp.where(traffic.x < line + by_way(BENDS, turn), (fastest - traffic.v) * (1 / TICK), jnp.inf)
+    fastest = jnp.sqrt(
+        turn_speed * turn_speed + 2 * driver.deceleration * jnp.maximum(line - furthest, 0)
+    )
+    return jnp.where(
+        traffic.x < line + by_way(BENDS, turn), (fastest - traffic.v) * (1 / TICK), jnp.inf
+    )
 
 
-# -- neighbours ----------------------------------------------------------------------------------------------------
+# -- neighbours ------------------------------------------------------------------------------------
 
 
 def order_number(group: Scalar, x: Scalar) -> jax.Array:
-    """Return a whole number for each vehicle by group, place and slot, so that a minimum replaces a search.
+    """Return a whole number for each vehicle by group,
+    place and slot, so that a minimum replaces a search.
 
     Of two cars side by side, in the same 1/64 m, that of the higher slot counts as ahead.
     """
-    place = jnp.floor(PLACES * jnp.clip(x - OUTSIDE, 0, (2**PLACE_BITS - 1) / PLACES)).astype(jnp.int32)
-    return (group << (SLOT_BITS + PLACE_BITS)) | (place << SLOT_BITS) | np.arange(x.shape[-1], dtype=np.int32)
+    place = jnp.floor(PLACES * jnp.clip(x - OUTSIDE, 0, (2**PLACE_BITS - 1) / PLACES)).astype(
+        jnp.int32
+    )
+    return (
+        (group << (SLOT_BITS + PLACE_BITS))
+        | (place << SLOT_BITS)
+        | np.arange(x.shape[-1], dtype=np.int32)
+    )
 
 
 def nearest(number: jax.Array, from_number: jax.Array, *, ahead: bool) -> Neighbour:
@@ -149,14 +164,18 @@ def nearest(number: jax.Array, from_number: jax.Array, *, ahead: bool) -> Neighb
 
 
 def count_ahead(number: jax.Array, from_number: jax.Array, marks: jax.Array) -> jax.Array:
-    """Count the marked vehicles ahead of each in its group, int32; arguments as of :func:`nearest`."""
+    """Count the marked vehicles ahead of each in its group,
+    int32; arguments as of :func:`nearest`.
+    """
 
     def count(number: jax.Array, from_number: jax.Array, marks: jax.Array) -> jax.Array:
         total = jnp.zeros_like(from_number)
         beyond = (from_number >> (SLOT_BITS + PLACE_BITS)) + 1 << (SLOT_BITS + PLACE_BITS)
         for slot in range(number.shape[-1]):
             candidate = number[..., slot, None]
-            total = total + (marks[..., slot, None] & (candidate > from_number) & (candidate < beyond))
+            total = total + (
+                marks[..., slot, None] & (candidate > from_number) & (candidate < beyond)
+            )
         return total
 
     return computed_once(count)(number, from_number, marks)
@@ -168,9 +187,13 @@ def at(values: Scalar, slot: jax.Array) -> jax.Array:
 
 
 def as_leader(traffic: LaneTraffic, leader: Neighbour, front: Scalar) -> Ahead:
-    """Return the gaps to leaders of vehicles whose fronts are at ``front``, and the speeds of the leaders."""
+    """Return the gaps to leaders of vehicles whose fronts are at ``front``,
+    and the speeds of the leaders.
+    """
     gap = at(traffic.x, leader.slot) - LENGTH - front
-    return Ahead(jnp.where(leader.exists, gap, FREE), jnp.where(leader.exists, at(traffic.v, leader.slot), 0))
+    return Ahead(
+        jnp.where(leader.exists, gap, FREE), jnp.where(leader.exists, at(traffic.v, leader.slot), 0)
+    )
 
 
 def on_lanes(traffic: LaneTraffic, line: Scalar) -> jax.Array:
@@ -186,37 +209,55 @@ def on_ways(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
 
 
 def relations(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> tuple[jax.Array, jax.Array]:
-    """Return everyone's numbers in the lane and in the movement, ``(2, ...)``, and those with which it looks ahead."""
+    """Return everyone's numbers in the lane and in the movement,
+    ``(2, ...)``, and those with which it looks ahead.
+    """
     lane, movement = on_lanes(traffic, line), on_ways(traffic, turn)
     ahead_group = jnp.stack([traffic.left.astype(jnp.int32), movement])
-    return order_number(jnp.stack([lane, movement]), traffic.x), order_number(ahead_group, traffic.x)
+    return order_number(jnp.stack([lane, movement]), traffic.x), order_number(
+        ahead_group, traffic.x
+    )
 
 
-def look_ahead(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar) -> tuple[Ahead, jax.Array]:
-    """Return the room before each as a standing leader, and the acceleration that its driver chooses, m/s^2."""
+def look_ahead(
+    traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar
+) -> tuple[Ahead, jax.Array]:
+    """Return the room before each as a standing leader,
+    and the acceleration that its driver chooses, m/s^2.
+    """
     ahead = as_leader(traffic, nearest(*relations(traffic, turn, line), ahead=True), traffic.x)
     room = (ahead.gap + ahead.v * ahead.v * (0.5 / TYRE_BRAKING)).min(0)
-    return Ahead(room, jnp.zeros_like(room)), intended_acceleration(traffic, ahead, turn, driver, line)
+    return Ahead(room, jnp.zeros_like(room)), intended_acceleration(
+        traffic, ahead, turn, driver, line
+    )
 
 
-def intended_acceleration(traffic: LaneTraffic, ahead: Ahead, turn: Scalar, driver: Driver, line: Scalar) -> jax.Array:
-    """Return the acceleration that drivers choose behind their leaders, ``(2, ...)``, and before bends, m/s^2."""
+def intended_acceleration(
+    traffic: LaneTraffic, ahead: Ahead, turn: Scalar, driver: Driver, line: Scalar
+) -> jax.Array:
+    """Return the acceleration that drivers choose behind their leaders,
+    ``(2, ...)``, and before bends, m/s^2.
+    """
     behind = intention(traffic, ahead, driver, line).min(0)  # type: ignore[arg-type]
     return jnp.minimum(behind, before_bend(traffic, turn, driver, line))
 
 
 def enter(traffic: LaneTraffic, driver: Driver, arriving: Scalar) -> LaneTraffic:
-    """Return the traffic with those that are ``arriving`` and find room in their lane; one of each lane at a time."""
+    """Return the traffic with those that are ``arriving``
+    and find room in their lane; one of each lane at a time.
+    """
     lane = jnp.where(traffic.x >= 0, traffic.left.astype(jnp.int32), ABSENT)
     entry = order_number(traffic.left.astype(jnp.int32), jnp.full_like(traffic.x, OUTSIDE))
     last = nearest(order_number(lane, traffic.x), entry, ahead=True)
     return admit(traffic, as_leader(traffic, last, 0), driver, arriving)  # type: ignore[arg-type,return-value]
 
 
-# -- lane changes --------------------------------------------------------------------------------------------------
+# -- lane changes ----------------------------------------------------------------------------------
 
 
-def changes_lane(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar, to_left: Scalar) -> jax.Array:
+def changes_lane(
+    traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar, to_left: Scalar
+) -> jax.Array:
     """Return who changes, to the left or else to the right lane."""
     x, v = traffic.x, traffic.v
     lane = on_lanes(traffic, line)
@@ -226,7 +267,9 @@ def changes_lane(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scala
     wall = jnp.where(traffic.stops_at_light, gap_ratio(driver, v, jnp.maximum(line - x, 0), 0), 0)
 
     def drives(driver: Driver, v: Scalar, wall: Scalar, ahead: Ahead) -> jax.Array:
-        return acceleration_at_ratio(driver, v, jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall))
+        return acceleration_at_ratio(
+            driver, v, jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall)
+        )
 
     old, new = (nearest(number, numbers, ahead=True) for numbers in (in_lane, in_other_lane))
 
@@ -252,4 +295,6 @@ def changes_lane(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scala
     )
     may = (x >= 0) & (x < line - SOLID) & (v >= CRAWL) & (traffic.left != to_left)
     must = turn == jnp.where(to_left, LEFT, RIGHT)
-    return may & jnp.where(must, is_safe(prospect), (turn == STRAIGHT) & wants_to_change(prospect, POLITENESS))
+    return may & jnp.where(
+        must, is_safe(prospect), (turn == STRAIGHT) & wants_to_change(prospect, POLITENESS)
+    )

@@ -1,13 +1,14 @@
 """A ring of two lanes with two half circles, and the motion of traffic on it.
 
-Two of highway-env's U-turns (Leurent 2018) end to end close on themselves: two straights, joined by half circles to the
-left. The road begins half way along a straight. ``traffic.py`` describes vehicles by x along the road, measured on the
-line between both lanes, y from the right edge, and a heading relative to the road. ``routes.py`` has the shape of that
-line, on which places convert to those of the plane and back in closed form. Vehicles move in the plane, as kinematic
-bicycles (``bicycle.py``), so that a vehicle on the inner lane gets ahead.
+Two of highway-env's U-turns (Leurent 2018) end to end close on themselves: two straights, joined by
+half circles to the left. The road begins half way along a straight. ``traffic.py`` describes
+vehicles by x along the road, measured on the line between both lanes, y from the right edge, and a
+heading relative to the road. ``routes.py`` has the shape of that line, on which places convert to
+those of the plane and back in closed form. Vehicles move in the plane, as kinematic bicycles
+(``bicycle.py``), so that a vehicle on the inner lane gets ahead.
 
-Gaps between vehicles are measured along that line too: in a bend, those of the inner lane are 9 % shorter in truth, and
-those of the outer lane 9 % longer.
+Gaps between vehicles are measured along that line too: in a bend, those of the inner lane are 9 %
+shorter in truth, and those of the outer lane 9 % longer.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def half_straight(circumference: Scalar) -> Scalar:
 
 
 def centre_line(circumference: Scalar) -> Route:
-    """Return the line between both lanes; the plane's origin is the centre of the ring, x points along the first
-    straight.
+    """Return the line between both lanes; the plane's origin is the centre of the ring,
+    x points along the first straight.
     """
     half = half_straight(circumference)
     # Half circles are cut in two, because a point is found on less than half a circle only.
@@ -89,7 +90,9 @@ def substep(
     bend_speed: Scalar,
     control: Callable[[Pose, Scalar], tuple[Scalar, Scalar]],
 ) -> tuple[Traffic, Scalar]:
-    """Move everyone by SUBSTEP and say whether the ego has crashed by then. After a crash time stands still.
+    """Move everyone by SUBSTEP and say whether the ego has crashed by then.
+
+    After a crash time stands still.
 
     Args:
         road: vehicles, relative to the ego at the last look.
@@ -98,8 +101,8 @@ def substep(
         crashed: bool.
         travelled: m, the ego's place along the road at that look.
         bend_speed: m/s of each driver in bends, ``(vehicles,)``.
-        control: acceleration (m/s^2) and sine of the slip angle, to which that of the bend is added, of the ego, given
-            its pose (the heading is its course) and its highest speed.
+        control: acceleration (m/s^2) and sine of the slip angle, to which that of the bend is
+            added, of the ego, given its pose (the heading is its course) and its highest speed.
     """
     pose = road.pose
     ring = fleet.circumference
@@ -107,14 +110,19 @@ def substep(
     s = jnp.mod(travelled + pose.x, ring)
     limit = speed_before(next_bend(s, ring)[0], bend_speed)
     careful = fleet.driver._replace(desired_speed=jnp.minimum(fleet.driver.desired_speed, limit))
-    # A body that follows a bend points outwards by its slip angle: its course is its heading and that angle.
+    # A body that follows a bend points outwards by its slip angle: its course is its heading and
+    # that angle.
     curvature = jax.vmap(routes.place_at, (None, 0))(route, s).curvature
     bend_slip = bicycle.rear_axle(fleet.length) * curvature / (1 - curvature * (pose.y - EDGE))
     course = pose._replace(heading=pose.heading + bend_slip)
     own_acceleration, own_slip = control(Pose(*(value[0] for value in course)), limit[0])
     ego = traffic.is_ego(pose.x.shape[0])
-    acceleration = jnp.where(ego, own_acceleration, traffic.follow(road, fleet._replace(driver=careful), leaders))
-    slip = jnp.where(ego, own_slip, bicycle.steer_to(course, lane_centre(road.target), fleet.length))
+    acceleration = jnp.where(
+        ego, own_acceleration, traffic.follow(road, fleet._replace(driver=careful), leaders)
+    )
+    slip = jnp.where(
+        ego, own_slip, bicycle.steer_to(course, lane_centre(road.target), fleet.length)
+    )
     bound = bicycle.slip_bound(pose.speed, fleet.length)
     slip = jnp.clip(slip + bend_slip, -bound, bound)
     start = in_plane(route, s, pose)
@@ -133,8 +141,12 @@ def on_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
     return Pose(next_s, d + EDGE, heading, pose.speed), next_s - s
 
 
-def ego_crashes(route: Route, s: Scalar, start: Pose, motion: Motion, fleet: Fleet, heading: Scalar) -> Scalar:
-    """Say whether the ego touched another vehicle or an edge of the road during a sub-step, or turned around."""
+def ego_crashes(
+    route: Route, s: Scalar, start: Pose, motion: Motion, fleet: Fleet, heading: Scalar
+) -> Scalar:
+    """Say whether the ego touched another vehicle or an edge
+    of the road during a sub-step, or turned around.
+    """
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
     hit = (collision.collided(ego, everyone, SUBSTEP) & ~traffic.is_ego(start.x.shape[0])).any()
@@ -143,7 +155,9 @@ def ego_crashes(route: Route, s: Scalar, start: Pose, motion: Motion, fleet: Fle
 
 
 def corners_beside(route: Route, s: Scalar, ego: Sweep) -> Scalar:
-    """Return the distances of the ego's corners from the line between both lanes at the end of a step, ``(4,)``."""
+    """Return the distances of the ego's corners
+    from the line between both lanes at the end of a step, ``(4,)``.
+    """
     end: Scalar = ego.motion.end
     c, sine = jnp.cos(end.heading), jnp.sin(end.heading)
     ahead = 0.5 * ego.length * np.array([1, 1, -1, -1], np.float32)

@@ -2,12 +2,13 @@
 
     dv/dt = a [1 - (v / v0)^4 - (s* / s)^2],   s* = s0 + max(0, v T + v dv / (2 sqrt(a b)))
 
-Here ``s`` is the gap from bumper to bumper and ``dv`` the speed of approach (own speed minus the leader's). Every
-function works on scalars or on arrays with one entry a driver.
+Here ``s`` is the gap from bumper to bumper and ``dv`` the speed of approach (own speed minus the
+leader's). Every function works on scalars or on arrays with one entry a driver.
 
-Source: Treiber, Hennecke & Helbing 2000, doi:10.1103/PhysRevE.62.1805, eqs. 2 and 3 with s1 = 0 and exponent 4; the
-maximum is that of Treiber & Kesting, Traffic Flow Dynamics (2013), eq. 11.15. Without it, a leader that draws away fast
-enough would make the desired gap negative, and its square would brake.
+Source: Treiber, Hennecke & Helbing 2000, doi:10.1103/PhysRevE.62.1805, eqs. 2 and 3 with s1 = 0 and
+exponent 4; the maximum is that of Treiber & Kesting, Traffic Flow Dynamics (2013), eq. 11.15.
+Without it, a leader that draws away fast enough would make the desired gap negative, and its square
+would brake.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ class Driver(NamedTuple):
 def desired_gap(driver: Driver, speed: Scalar, leader_speed: Scalar) -> Scalar:
     """Return the desired gap s*, m."""
     root = jnp.sqrt(driver.acceleration * driver.deceleration)
-    return driver.jam_gap + jnp.maximum(0, speed * (driver.time_gap + (speed - leader_speed) / (2 * root)))
+    return driver.jam_gap + jnp.maximum(
+        0, speed * (driver.time_gap + (speed - leader_speed) / (2 * root))
+    )
 
 
 def gap_ratio(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
-    """Return s* / s, the desired gap relative to the real one; of several leaders the one with the largest ratio
-    counts.
+    """Return s* / s, the desired gap relative to the real one;
+    of several leaders the one with the largest ratio counts.
     """
     return desired_gap(driver, speed, leader_speed) / jnp.maximum(gap, MIN_GAP)
 
@@ -58,7 +61,8 @@ def acceleration(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scala
 
 
 def safe_speed(speed: Scalar, room: Scalar, braking: float, duration: float) -> Scalar:
-    """Return the largest speed after a step from which braking B stops within the room S, m/s; below 0 if none does.
+    """Return the largest speed after a step from which braking B stops within the room S,
+    m/s; below 0 if none does.
 
     For steps in which the place grows by dt (v + v') / 2, from Krauss, Wagner & Gawron 1997,
     doi:10.1103/PhysRevE.55.5597:

@@ -34,19 +34,32 @@ MAX_FIRST_SPEED = 20.0  # m/s, of the ego; it pays nothing
 # Gap at the start, as a fraction of the desired one: it sets how fast vehicles drive at first.
 START_GAP_FRACTION = 0.7
 # Others do not know how the ego will drive: they take it for this driver.
-USUAL_DRIVER = Driver(desired_speed=MAX_TARGET_SPEED, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
+USUAL_DRIVER = Driver(
+    desired_speed=MAX_TARGET_SPEED, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0
+)
 
 
 def road_constants(density: float) -> tuple[Constant, ...]:
-    """Return the constants of a road, whose density varies around ``density`` (vehicles a metre and lane)."""
+    """Return the constants of a road,
+    whose density varies around ``density`` (vehicles a metre and lane).
+    """
     sparse, dense = (float(f"{1000 * density * fraction:.6g}") for fraction in DENSITY_SPREAD)
 
     def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
         return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
     return (
-        Constant("density", "", sparse, dense, "vehicles a kilometre and lane", bands=DENSITY_BANDS),
-        fixed("trucks", "", 0.25, "largest share of trucks; the share is drawn from 0 on", maximum=1.0, minimum=0.0),
+        Constant(
+            "density", "", sparse, dense, "vehicles a kilometre and lane", bands=DENSITY_BANDS
+        ),
+        fixed(
+            "trucks",
+            "",
+            0.25,
+            "largest share of trucks; the share is drawn from 0 on",
+            maximum=1.0,
+            minimum=0.0,
+        ),
         Constant("car_speed", "m/s", 23.0, 31.0, "desired speed of cars", 60.0),
         Constant("truck_speed", "m/s", 20.0, 23.0, "desired speed of trucks", 60.0),
         Constant("time_gap", "s", 1.0, 1.8, "of the Intelligent Driver Model"),
@@ -56,7 +69,9 @@ def road_constants(density: float) -> tuple[Constant, ...]:
         Constant("comfortable_braking", "m/s^2", 1.5, 3.0, "", 9.0),
         Constant("politeness", "", 0.0, 0.5, "weight of others in lane changes", 1.0, minimum=0.0),
         fixed("car_length", "m", CAR_LENGTH, "and of the ego", maximum=25.0, minimum=2.0),
-        fixed("car_width", "m", 2.0, "and of the ego; lanes are 4 m wide", maximum=3.0, minimum=0.5),
+        fixed(
+            "car_width", "m", 2.0, "and of the ego; lanes are 4 m wide", maximum=3.0, minimum=0.5
+        ),
         fixed("truck_length", "m", TRUCK_LENGTH, "", maximum=30.0, minimum=2.0),
         fixed("truck_width", "m", 2.5, "", maximum=3.0, minimum=0.5),
         fixed("acceleration", "m/s^2", MAX_ACCELERATION, "largest of the ego", maximum=9.0),
@@ -75,7 +90,9 @@ def first_speed(constants: OwnConstants) -> float:
     """Return a first speed of the ego that fits the gaps, m/s."""
     slot = 2000 / sum(constants.range("density"))  # m of a lane for a vehicle
     gap = slot - constants.value("car_length")
-    return max(MIN_TARGET_SPEED, min(MAX_FIRST_SPEED, START_GAP_FRACTION * gap / USUAL_DRIVER.time_gap))
+    return max(
+        MIN_TARGET_SPEED, min(MAX_FIRST_SPEED, START_GAP_FRACTION * gap / USUAL_DRIVER.time_gap)
+    )
 
 
 def start_gap(card: TaskCard, constants: OwnConstants, vehicles: int, lanes: int) -> float:
@@ -101,15 +118,24 @@ def start_gap(card: TaskCard, constants: OwnConstants, vehicles: int, lanes: int
     return needed
 
 
-def sample_density(constants: OwnConstants, density: float, unit: Scalar, split: jax.Array) -> Scalar:
-    """Sample vehicles a metre and lane: around ``density``, or from the range of a context of one's own."""
+def sample_density(
+    constants: OwnConstants, density: float, unit: Scalar, split: jax.Array
+) -> Scalar:
+    """Sample vehicles a metre and lane: around ``density``,
+    or from the range of a context of one's own.
+    """
     if "density" in constants:
         return constants.sample("density", unit, split, scale=1e-3)
     return density * alternating_bands(unit, split, *DENSITY_SPREAD, DENSITY_BANDS)
 
 
 def sample_fleet(
-    constants: OwnConstants, density: float, u: jax.Array, split: jax.Array, vehicles: int, per_lane: float
+    constants: OwnConstants,
+    density: float,
+    u: jax.Array,
+    split: jax.Array,
+    vehicles: int,
+    per_lane: float,
 ) -> Fleet:
     """Sample drivers, vehicles and density.
 
@@ -121,7 +147,9 @@ def sample_fleet(
         vehicles: number of vehicles, with the ego.
         per_lane: vehicles a lane, around the ring.
     """
-    kind, speed, time_gap, eagerness, braking = (u[i * vehicles : (i + 1) * vehicles] for i in range(5))
+    kind, speed, time_gap, eagerness, braking = (
+        u[i * vehicles : (i + 1) * vehicles] for i in range(5)
+    )
     u_politeness, u_trucks, u_density = u[-3], u[-2], u[-1]
 
     def sample(name: str, unit: Scalar) -> Scalar:
@@ -133,13 +161,24 @@ def sample_fleet(
         desired_speed=jnp.where(truck, sample("truck_speed", speed), sample("car_speed", speed)),
         time_gap=sample("time_gap", time_gap),
         jam_gap=jnp.full(vehicles, constants.value("jam_gap"), u.dtype),
-        acceleration=jnp.where(truck, sample("truck_acceleration", eagerness), sample("car_acceleration", eagerness)),
+        acceleration=jnp.where(
+            truck, sample("truck_acceleration", eagerness), sample("car_acceleration", eagerness)
+        ),
         deceleration=sample("comfortable_braking", braking),
     )
     return Fleet(
-        driver=Driver(*(jnp.where(ego, usual, sampled) for usual, sampled in zip(USUAL_DRIVER, driver, strict=True))),
-        length=jnp.where(truck, constants.value("truck_length"), constants.value("car_length")).astype(u.dtype),
-        width=jnp.where(truck, constants.value("truck_width"), constants.value("car_width")).astype(u.dtype),
+        driver=Driver(
+            *(
+                jnp.where(ego, usual, sampled)
+                for usual, sampled in zip(USUAL_DRIVER, driver, strict=True)
+            )
+        ),
+        length=jnp.where(
+            truck, constants.value("truck_length"), constants.value("car_length")
+        ).astype(u.dtype),
+        width=jnp.where(truck, constants.value("truck_width"), constants.value("car_width")).astype(
+            u.dtype
+        ),
         politeness=sample("politeness", u_politeness),
         circumference=per_lane / sample_density(constants, density, u_density, split),
     )

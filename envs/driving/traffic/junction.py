@@ -1,18 +1,20 @@
 """Traffic at junctions: cars on given routes, who follow, yield and never leave their lines.
 
-A route (``routes.py``) leads from an arm of the junction through it and out of another arm. A car is a place along its
-route and a speed; while its acceleration is held, both have a closed form. Every car has the same body.
+A route (``routes.py``) leads from an arm of the junction through it and out of another arm. A car
+is a place along its route and a speed; while its acceleration is held, both have a closed form.
+Every car has the same body.
 
 Twice a second drivers look around (:func:`look`), as in ``traffic.py``:
 
-* The *leader* is the nearest car ahead whose place lies on the own route, in a part that both routes share.
-* Two routes that cross or join have a *zone* on each, where bodies on both may touch. Who has to *yield* to another
-  car stops at its line, if both would be in their zones at the same time, with a margin. The layout says which routes
-  yield to which others, and which yield only to cars that are in the junction already or cannot stop before it. Behind
-  its line no car stops for others.
+* The *leader* is the nearest car ahead whose place lies on the own route, in a part that both
+  routes share.
+* Two routes that cross or join have a *zone* on each, where bodies on both may touch. Who has to
+  *yield* to another car stops at its line, if both would be in their zones at the same time, with a
+  margin. The layout says which routes yield to which others, and which yield only to cars that are
+  in the junction already or cannot stop before it. Behind its line no car stops for others.
 
-Between looks everybody follows leader and line by the Intelligent Driver Model (``car_following.py``), and slows down
-in bends. Car 0 is the ego, driven from outside.
+Between looks everybody follows leader and line by the Intelligent Driver Model
+(``car_following.py``), and slows down in bends. Car 0 is the ego, driven from outside.
 """
 
 from __future__ import annotations
@@ -96,28 +98,38 @@ class Ahead(NamedTuple):
 
 
 def speed_in_bend(radius: np.ndarray) -> np.ndarray:
-    """Return the speed (m/s) at the lateral acceleration of ``bicycle.py``, at most 100 m/s; plain NumPy."""
+    """Return the speed (m/s) at the lateral acceleration of ``bicycle.py``,
+    at most 100 m/s; plain NumPy.
+    """
     return np.sqrt(np.minimum(LATERAL_ACCELERATION * radius, 1e4))
 
 
-def find_zones(pieces: Route, line: np.ndarray, out: np.ndarray, end: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def find_zones(
+    pieces: Route, line: np.ndarray, out: np.ndarray, end: np.ndarray, pairs: np.ndarray
+) -> np.ndarray:
     """Return the zones of pairs of routes, from points of their lines every 0.25 m.
 
     Args:
         pieces: the routes.
         line: m along each, the line before the junction.
         out: m along each, the beginning of the last arm.
-        end: m along the first route of each pair, ``(routes, routes)``: where its zone ends at the latest.
+        end: m along the first route of each pair, ``(routes, routes)``: where its zone ends at the
+            latest.
         pairs: bool ``(routes, routes)``, marks of pairs of which the first may have to yield.
     """
     step = 0.25
     count = len(line)
     ways = [np.arange(line[r] - 5, out[r] + step, step) for r in range(count)]
-    xy = [routes.points(Route(*(value[r] for value in pieces)), distances) for r, distances in enumerate(ways)]
+    xy = [
+        routes.points(Route(*(value[r] for value in pieces)), distances)
+        for r, distances in enumerate(ways)
+    ]
     zones = np.full((count, count, 4), np.inf)
     for r, q in np.argwhere(pairs):
         along = ways[r][ways[r] < end[r, q] + step]
-        touching = np.hypot(*(xy[r][: len(along), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
+        touching = (
+            np.hypot(*(xy[r][: len(along), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
+        )
         if touching.any():
             along, along_crossing = along[touching.any(1)], ways[q][touching.any(0)]
             zones[r, q] = along[0], along[-1], along_crossing[0], along_crossing[-1]
@@ -135,7 +147,7 @@ def routes_of(cars: Cars, layout: Layout) -> CarRoutes:
     return CarRoutes(pieces, by_car(layout.line), by_car(layout.out), by_car(layout.fastest))
 
 
-# -- looking around ------------------------------------------------------------------------------------------------
+# -- looking around --------------------------------------------------------------------------------
 
 
 def is_committed(cars: Cars, line: Scalar) -> Scalar:
@@ -146,26 +158,35 @@ def is_committed(cars: Cars, line: Scalar) -> Scalar:
 def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
     """Mark cars that have to stop at their line, ``(cars,)`` bool.
 
-    A car is expected in a zone from its front's arrival at 5 m/s, or its speed if that is more. The own one leaves the
-    zone at the same speed, another one perhaps at 1 m/s.
+    A car is expected in a zone from its front's arrival at 5 m/s, or its speed if that is more. The
+    own one leaves the zone at the same speed, another one perhaps at 1 m/s.
     """
     dtype = cars.s.dtype
     pair = cars.route[:, None], cars.route
-    mine_from, mine_to, its_from, its_to = (jnp.asarray(layout.zones[..., k], dtype)[pair] for k in range(4))
+    mine_from, mine_to, its_from, its_to = (
+        jnp.asarray(layout.zones[..., k], dtype)[pair] for k in range(4)
+    )
     s, its_s = cars.s[:, None], cars.s
     quick, slow = jnp.maximum(cars.speed, STARTING), jnp.maximum(cars.speed, CRAWL)
     first, last = (mine_from - HALF - s) / quick[:, None], (mine_to + HALF - s) / quick[:, None]
     its_first, its_last = (its_from - HALF - its_s) / quick, (its_to + HALF - its_s) / slow
-    meets = (mine_from < jnp.inf) & (its_last > 0) & (its_first < last + MARGIN) & (its_last + MARGIN > first)
+    meets = (
+        (mine_from < jnp.inf)
+        & (its_last > 0)
+        & (its_first < last + MARGIN)
+        & (its_last + MARGIN > first)
+    )
     committed = is_committed(cars, car_routes.line)
-    gives_way = jnp.asarray(layout.yields_to)[pair] | (jnp.asarray(layout.looks_for)[pair] & committed)
+    gives_way = jnp.asarray(layout.yields_to)[pair] | (
+        jnp.asarray(layout.looks_for)[pair] & committed
+    )
     both_present = cars.present & cars.present[:, None]
     return (meets & gives_way & both_present).any(1) & ~committed
 
 
 def offset_to(cars: Cars, shared: Scalar) -> Scalar:
-    """Return what to add to everybody's place for that along a route, m, given the parts that it shares with theirs,
-    ``(..., cars, parts, 3)``; infinite for cars that are not on it.
+    """Return what to add to everybody's place for that along a route, m, given the parts that it
+    shares with theirs, ``(..., cars, parts, 3)``; infinite for cars that are not on it.
     """
     on = (cars.s[:, None] >= shared[..., 0]) & (cars.s[:, None] < shared[..., 1])
     return jnp.where(on, shared[..., 2], jnp.inf).min(-1)
@@ -187,12 +208,16 @@ def look(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Ahead:
     return Ahead(leader, jnp.where(has_leader, offset[index, leader], jnp.inf), stop)
 
 
-# -- driving -------------------------------------------------------------------------------------------------------
+# -- driving ---------------------------------------------------------------------------------------
 
 
 def bend_speed(cars: Cars, car_routes: CarRoutes) -> Scalar:
     """Return the highest speed at everybody's place, m/s."""
-    return jnp.where((cars.s > car_routes.line - BEFORE_BEND) & (cars.s < car_routes.out), car_routes.fastest, 100)
+    return jnp.where(
+        (cars.s > car_routes.line - BEFORE_BEND) & (cars.s < car_routes.out),
+        car_routes.fastest,
+        100,
+    )
 
 
 def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
@@ -203,15 +228,21 @@ def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
         car_following.gap_ratio(driver, cars.speed, ahead.stop - HALF - cars.s, 0),
     )
     slower = driver._replace(desired_speed=jnp.minimum(driver.desired_speed, fastest))
-    return jnp.maximum(car_following.acceleration_at_ratio(slower, cars.speed, crowded), -TYRE_BRAKING)
+    return jnp.maximum(
+        car_following.acceleration_at_ratio(slower, cars.speed, crowded), -TYRE_BRAKING
+    )
 
 
 def roll(s: Scalar, speed: Scalar, acceleration: Scalar, duration: float) -> tuple[Scalar, Scalar]:
-    """Return place (m) and speed (m/s) after a step with held acceleration; who brakes to a stop stays there."""
+    """Return place (m) and speed (m/s) after a step with held acceleration;
+    who brakes to a stop stays there.
+    """
     gained = acceleration * duration
     stops = speed + gained < 0
     braked = speed * speed / (-2 * jnp.where(stops, acceleration, -1))
-    return s + jnp.where(stops, braked, duration * (speed + 0.5 * gained)), jnp.maximum(speed + gained, 0)
+    return s + jnp.where(stops, braked, duration * (speed + 0.5 * gained)), jnp.maximum(
+        speed + gained, 0
+    )
 
 
 def poses(car_routes: CarRoutes, cars: Cars) -> Pose:
@@ -225,17 +256,22 @@ def ego_touches(start: Pose, end: Pose, present: Scalar, duration: float) -> Sca
     middle = 0.5 * (start.heading + end.heading)
     everyone = Sweep(start, Motion(end, middle, jnp.cos(middle), jnp.sin(middle)), LENGTH, WIDTH)
     ego = jax.tree.map(
-        lambda value: value[0], everyone._replace(length=start.x * 0 + LENGTH, width=start.x * 0 + WIDTH)
+        lambda value: value[0],
+        everyone._replace(length=start.x * 0 + LENGTH, width=start.x * 0 + WIDTH),
     )
     is_other = present & (jnp.arange(present.shape[0]) != 0)
     return (collision.collided(ego, everyone, duration) & is_other).any()
 
 
 def would_touch(car_routes: CarRoutes, cars: Cars, horizon: float, step: float) -> Scalar:
-    """Say whether the ego would touch another car within ``horizon`` s, if all kept their speeds on their routes."""
+    """Say whether the ego would touch another car within ``horizon`` s,
+    if all kept their speeds on their routes.
+    """
 
     def move(k: Scalar, carry: tuple[Pose, Scalar]) -> tuple[Pose, Scalar]:
         then = poses(car_routes, cars._replace(s=cars.s + cars.speed * ((k + 1) * step)))
         return then, carry[1] | ego_touches(carry[0], then, cars.present, step)
 
-    return jax.lax.fori_loop(0, round(horizon / step), move, (poses(car_routes, cars), jnp.bool_(False)))[1]
+    return jax.lax.fori_loop(
+        0, round(horizon / step), move, (poses(car_routes, cars), jnp.bool_(False))
+    )[1]

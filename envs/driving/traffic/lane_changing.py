@@ -1,15 +1,16 @@
 """Lane changing by MOBIL: minimising overall braking induced by lane changes.
 
-A change is safe if neither the new follower nor the driver itself must brake harder than ``SAFE_BRAKING`` after it. It
-is worthwhile if the driver's gain, plus politeness times the gain of both followers, passes a threshold:
+A change is safe if neither the new follower nor the driver itself must brake harder than
+``SAFE_BRAKING`` after it. It is worthwhile if the driver's gain, plus politeness times the gain of
+both followers, passes a threshold:
 
     a~_n > -b_safe,   a~_c > -b_safe,   a~_c - a_c + p (a~_n - a_n + a~_o - a_o) > threshold
 
 c is the driver, n the new and o the old follower, a~ the acceleration after the change.
 
-Source: Kesting, Treiber & Helbing 2007, doi:10.3141/1999-10, eqs. 2 and 3 (symmetric rules) with their values of
-b_safe and threshold. They require safe braking of the new follower only. Requiring it of the driver too keeps a
-driver that already brakes hard from swerving behind a nearer vehicle.
+Source: Kesting, Treiber & Helbing 2007, doi:10.3141/1999-10, eqs. 2 and 3 (symmetric rules) with
+their values of b_safe and threshold. They require safe braking of the new follower only. Requiring
+it of the driver too keeps a driver that already brakes hard from swerving behind a nearer vehicle.
 """
 
 from __future__ import annotations

@@ -9,10 +9,13 @@ from ..arrays import Scalar
 
 
 def nearest_first(distance: Scalar, count: int) -> Scalar:
-    """Return the indices of the ``count`` smallest of some distances, int32 ``(count,)``; of equals the first first.
+    """Return the indices of the ``count`` smallest of some distances,
+    int32 ``(count,)``; of equals the first first.
 
     There may be fewer distances than that; the indices behind them are 0.
     """
     index = np.arange(distance.shape[0])
-    is_nearer = (distance < distance[:, None]) | ((distance == distance[:, None]) & (index < index[:, None]))
+    is_nearer = (distance < distance[:, None]) | (
+        (distance == distance[:, None]) & (index < index[:, None])
+    )
     return (is_nearer.sum(1, dtype=jnp.int32) == np.arange(count)[:, None]).argmax(1)

@@ -1,11 +1,12 @@
 """Replay of recorded trajectories: vehicles that do what they did, whatever the ego does.
 
-Between two recorded points a vehicle moves along the cubic Hermite curve through both, in the recorded directions
-and at the recorded speeds there (Bartels, Beatty & Barsky 1987, chapter 3). Its heading turns evenly, the shorter way
-round, and its speed changes evenly. Before its first point and after its last one it is away.
+Between two recorded points a vehicle moves along the cubic Hermite curve through both, in the
+recorded directions and at the recorded speeds there (Bartels, Beatty & Barsky 1987, chapter 3). Its
+heading turns evenly, the shorter way round, and its speed changes evenly. Before its first point
+and after its last one it is away.
 
-Vehicles that are never on the road at the same time share a slot, so that there are as many slots as vehicles at the
-busiest time. A slot is a list of points in the order of time.
+Vehicles that are never on the road at the same time share a slot, so that there are as many slots
+as vehicles at the busiest time. A slot is a list of points in the order of time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from ..vehicle.bicycle import Pose
 
 
 class Recording(NamedTuple):
-    """Slots; arrays ``(slots, points)``, plain NumPy. Times behind the last point of a slot are infinite."""
+    """Slots; arrays ``(slots, points)``, plain NumPy.
+
+    Times behind the last point of a slot are infinite.
+    """
 
     time: np.ndarray  # s
     x: np.ndarray  # m
@@ -58,7 +62,10 @@ def recording_of(trajectories: Sequence[Trajectory]) -> Recording:
     points = max(2, *(sum(len(trajectory.time) for trajectory in slot) for slot in slots))
 
     def table(value: Any, fill: float) -> np.ndarray:
-        rows = [np.concatenate([np.zeros(0), *(value(trajectory) for trajectory in slot)]) for slot in slots]
+        rows = [
+            np.concatenate([np.zeros(0), *(value(trajectory) for trajectory in slot)])
+            for slot in slots
+        ]
         return np.stack([np.pad(row, (0, points - len(row)), constant_values=fill) for row in rows])
 
     return Recording(
@@ -67,7 +74,9 @@ def recording_of(trajectories: Sequence[Trajectory]) -> Recording:
         y=table(lambda trajectory: trajectory.y, 0),
         heading=table(lambda trajectory: trajectory.heading, 0),
         speed=table(lambda trajectory: trajectory.speed, 0),
-        joined=table(lambda trajectory: np.arange(len(trajectory.time)) < len(trajectory.time) - 1, 0).astype(bool),
+        joined=table(
+            lambda trajectory: np.arange(len(trajectory.time)) < len(trajectory.time) - 1, 0
+        ).astype(bool),
         length=table(lambda trajectory: np.full(len(trajectory.time), trajectory.length), 1),
         width=table(lambda trajectory: np.full(len(trajectory.time), trajectory.width), 1),
     )
@@ -77,7 +86,9 @@ def vehicles_at(recording: Recording, time: Scalar) -> Vehicles:
     """Return the vehicles at a time, s."""
     dtype = time.dtype
     times = jnp.asarray(recording.time, dtype)
-    index = jax.vmap(lambda row: jnp.searchsorted(row, time, side="right"))(times).astype(jnp.int32) - 1
+    index = (
+        jax.vmap(lambda row: jnp.searchsorted(row, time, side="right"))(times).astype(jnp.int32) - 1
+    )
     slots = np.arange(len(recording.time))
     joined = jnp.asarray(recording.joined)
     # At its last point a vehicle is still there.

@@ -1,18 +1,21 @@
-"""Traffic on a straight road of several lanes that closes on itself: followers by IDM, lane changes by MOBIL.
+"""Traffic on a straight road of several lanes that closes on itself:
+followers by IDM, lane changes by MOBIL.
 
-Vehicle 0 is the ego, driven from outside; all others drive themselves. The road is periodic, as in the ring roads on
-which traffic models are studied: a vehicle half a circumference behind the ego is also half a circumference ahead of
-it. So density never changes, and nothing appears or vanishes. At ordinary differences of speed the ego does not come
-around to the same neighbours within an episode. Positions are kept relative to the ego, within half a circumference,
-where float32 resolves 0.03 mm.
+Vehicle 0 is the ego, driven from outside; all others drive themselves. The road is periodic, as in
+the ring roads on which traffic models are studied: a vehicle half a circumference behind the ego is
+also half a circumference ahead of it. So density never changes, and nothing appears or vanishes. At
+ordinary differences of speed the ego does not come around to the same neighbours within an episode.
+Positions are kept relative to the ego, within half a circumference, where float32 resolves 0.03 mm.
 
-Twice a second drivers look around (``look``): who is ahead in which lane, and is the neighbouring lane better? They
-weigh the left lane at one look and the right lane at the other, so that no two drivers move into one gap from both
-sides. Between looks nobody joins or leaves a lane and everyone keeps its leader, so sub-steps search nothing.
+Twice a second drivers look around (``look``): who is ahead in which lane, and is the neighbouring
+lane better? They weigh the left lane at one look and the right lane at the other, so that no two
+drivers move into one gap from both sides. Between looks nobody joins or leaves a lane and everyone
+keeps its leader, so sub-steps search nothing.
 
-A driver who changes lanes counts in both until its body is within the new one; so does the ego. Everyone keeps its
-distance from the nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right. :class:`Rules` say
-how many there are, where one may change lanes, where the road ends, and which vehicles only go straight on.
+A driver who changes lanes counts in both until its body is within the new one; so does the ego.
+Everyone keeps its distance from the nearest vehicle ahead in each lane it counts in. Lanes are
+numbered from the right. :class:`Rules` say how many there are, where one may change lanes, where
+the road ends, and which vehicles only go straight on.
 """
 
 from __future__ import annotations
@@ -116,12 +119,12 @@ def is_ego(vehicles: int = VEHICLES) -> Any:
     return jnp.arange(vehicles) == 0
 
 
-# -- looking around ------------------------------------------------------------------------------------------------
+# -- looking around --------------------------------------------------------------------------------
 
 
 def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
-    """Return positions relative to the ego, within half a circumference, and the distance (m) that the ego had
-    covered.
+    """Return positions relative to the ego, within half a circumference,
+    and the distance (m) that the ego had covered.
     """
     distance = traffic.pose.x[0]
     x = traffic.pose.x - distance
@@ -139,7 +142,9 @@ def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
 
 
 def ranks(x: Scalar) -> Scalar:
-    """Return everyone's rank in the order of x, 0 for the last, int32; equal x are ordered by index."""
+    """Return everyone's rank in the order of x,
+    0 for the last, int32; equal x are ordered by index.
+    """
     index = jnp.arange(x.shape[0])
     is_behind = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
     return is_behind.sum(1, dtype=jnp.int32)
@@ -164,12 +169,15 @@ def in_lanes(traffic: Traffic, order: Order) -> Occupied:
 
 
 def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
-    """Find the nearest vehicle ahead of (or behind) each, in a lane given for each, around the circumference.
+    """Find the nearest vehicle ahead of (or behind) each,
+    in a lane given for each, around the circumference.
 
     A vehicle that finds nobody finds itself.
     """
     exists = (lane >= 0) & (lane < MAX_LANES)
-    all_low, all_high = (jnp.where(exists, word[jnp.clip(lane, 0, MAX_LANES - 1)], 0) for word in occupied)
+    all_low, all_high = (
+        jnp.where(exists, word[jnp.clip(lane, 0, MAX_LANES - 1)], 0) for word in occupied
+    )
     below_low, below_high = bits_below(order.rank)
     own_low, own_high = bits_below(order.rank + 1)
     low = all_low & (~own_low if ahead else below_low)
@@ -202,8 +210,12 @@ def last_bit(word: Scalar) -> Scalar:
     return WORD - 1 - jax.lax.clz(word).astype(jnp.int32)
 
 
-def wrap_offset(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet) -> Scalar:
-    """Return m to add to ``front - x``: a circumference if the vehicle ahead lies beyond the end of the positions."""
+def wrap_offset(
+    x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet
+) -> Scalar:
+    """Return m to add to ``front - x``:
+    a circumference if the vehicle ahead lies beyond the end of the positions.
+    """
     wraps = (front < x) | ((front == x) & (front_index <= index))
     return jnp.where(wraps, fleet.circumference, 0)
 
@@ -223,7 +235,9 @@ def find_leaders(traffic: Traffic, fleet: Fleet, order: Order) -> Leaders:
 
 
 def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) -> Prospect:
-    """Return everyone's gain and impositions from changing to the next lane in ``direction`` (1 left, -1 right)."""
+    """Return everyone's gain and impositions from changing
+    to the next lane in ``direction`` (1 left, -1 right).
+    """
     index = jnp.arange(order.rank.shape[0], dtype=jnp.int32)
     x, speed = traffic.pose.x, traffic.pose.speed
     forward = forward_speed(traffic.pose)
@@ -245,7 +259,9 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
         return car_following.acceleration(fleet.driver, speed, gap, forward[leader])
 
     def followers(follower: Scalar, leader: Scalar) -> tuple[Scalar, Scalar]:
-        """Return the acceleration of a follower behind this vehicle, and behind this vehicle's leader instead."""
+        """Return the acceleration of a follower behind this vehicle,
+        and behind this vehicle's leader instead.
+        """
         driver = Driver(*(value[follower] for value in fleet.driver))
         length = 0.5 * fleet.length[follower]
         gap = behind(follower) - length - 0.5 * fleet.length
@@ -258,11 +274,22 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
 
     new_with, new_without = followers(new_follower, new_leader)
     old_with, old_without = followers(old_follower, old_leader)
-    return Prospect(behind_leader(old_leader), behind_leader(new_leader), new_without, new_with, old_with, old_without)
+    return Prospect(
+        behind_leader(old_leader),
+        behind_leader(new_leader),
+        new_without,
+        new_with,
+        old_with,
+        old_without,
+    )
 
 
-def change_lanes(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar, rules: Rules = HIGHWAY) -> Traffic:
-    """Let the others decide by MOBIL whether to change to the lane in ``direction`` (1 left, -1 right, 0 none)."""
+def change_lanes(
+    traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar, rules: Rules = HIGHWAY
+) -> Traffic:
+    """Let the others decide by MOBIL whether to change
+    to the lane in ``direction`` (1 left, -1 right, 0 none).
+    """
     new = traffic.target + direction
     may = (
         (traffic.lane == traffic.target)
@@ -273,18 +300,22 @@ def change_lanes(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar
         & (traffic.pose.speed > bicycle.CRAWL)
         & ~is_ego(order.rank.shape[0])
     )
-    wants = lane_changing.wants_to_change(prospect(traffic, fleet, order, direction), fleet.politeness)
+    wants = lane_changing.wants_to_change(
+        prospect(traffic, fleet, order, direction), fleet.politeness
+    )
     return traffic._replace(target=jnp.where(may & wants, new, traffic.target))
 
 
-def look(traffic: Traffic, fleet: Fleet, direction: Scalar, rules: Rules = HIGHWAY) -> tuple[Traffic, Leaders]:
+def look(
+    traffic: Traffic, fleet: Fleet, direction: Scalar, rules: Rules = HIGHWAY
+) -> tuple[Traffic, Leaders]:
     """Update lanes and leaders. Expects positions just made relative to the ego."""
     order = order_of(traffic.pose.x)
     traffic = change_lanes(traffic, fleet, order, direction, rules)
     return traffic, find_leaders(traffic, fleet, order)
 
 
-# -- driving -------------------------------------------------------------------------------------------------------
+# -- driving ---------------------------------------------------------------------------------------
 
 # Function of the ego's pose that gives its acceleration (m/s^2) and sine of the slip angle.
 Control = Callable[[Pose], tuple[Scalar, Scalar]]
@@ -299,20 +330,33 @@ def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
         gap = pose.x[leader] - pose.x + offset
         return car_following.gap_ratio(fleet.driver, pose.speed, gap, forward[leader])
 
-    ratio = jnp.maximum(ratio_to(leaders.index, leaders.offset), ratio_to(leaders.target_index, leaders.target_offset))
+    ratio = jnp.maximum(
+        ratio_to(leaders.index, leaders.offset),
+        ratio_to(leaders.target_index, leaders.target_offset),
+    )
     acceleration = car_following.acceleration_at_ratio(fleet.driver, pose.speed, ratio)
     return jnp.maximum(acceleration, -bicycle.TYRE_BRAKING)
 
 
 def substep(
-    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control, rules: Rules = HIGHWAY
+    traffic: Traffic,
+    fleet: Fleet,
+    leaders: Leaders,
+    crashed: Scalar,
+    control: Control,
+    rules: Rules = HIGHWAY,
 ) -> tuple[Traffic, Scalar]:
-    """Move everyone by SUBSTEP and say whether the ego has crashed by then. After a crash time stands still."""
+    """Move everyone by SUBSTEP and say whether the ego has crashed by then.
+
+    After a crash time stands still.
+    """
     pose = traffic.pose
     ego_acceleration, ego_slip = control(Pose(*(value[0] for value in pose)))
     ego = is_ego(pose.x.shape[0])
     acceleration = jnp.where(ego, ego_acceleration, follow(traffic, fleet, leaders))
-    slip = jnp.where(ego, ego_slip, bicycle.steer_to(pose, lane_centre(traffic.target), fleet.length))
+    slip = jnp.where(
+        ego, ego_slip, bicycle.steer_to(pose, lane_centre(traffic.target), fleet.length)
+    )
     if rules.steady is not None:
         acceleration, slip = (jnp.where(rules.steady, 0, value) for value in (acceleration, slip))
     motion = bicycle.move(pose, acceleration, slip, fleet.length, SUBSTEP)
@@ -322,15 +366,22 @@ def substep(
 
 
 def ego_crashes(start: Pose, motion: Motion, fleet: Fleet, rules: Rules = HIGHWAY) -> Scalar:
-    """Say whether the ego touched another vehicle or an edge of the road during a sub-step, or turned around."""
+    """Say whether the ego touched another vehicle or an edge
+    of the road during a sub-step, or turned around.
+    """
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
     hit = (collision.collided(ego, everyone, SUBSTEP) & ~is_ego(start.x.shape[0])).any()
     half = 0.5 * (ego.length * jnp.abs(ego.motion.sine) + ego.width * jnp.abs(ego.motion.cosine))
     half = half + collision.turn_margin(ego) + collision.chord_margin(SUBSTEP)
-    low, high = jnp.minimum(ego.start.y, ego.motion.end.y), jnp.maximum(ego.start.y, ego.motion.end.y)
+    low = jnp.minimum(ego.start.y, ego.motion.end.y)
+    high = jnp.maximum(ego.start.y, ego.motion.end.y)
     turned = jnp.abs(ego.motion.end.heading) > 0.5 * jnp.pi
-    right, left = rules.edges(ego.motion.end.x, ego.motion.end.y) if rules.edges else (0, LANE_WIDTH * rules.lanes)
+    right, left = (
+        rules.edges(ego.motion.end.x, ego.motion.end.y)
+        if rules.edges
+        else (0, LANE_WIDTH * rules.lanes)
+    )
     return hit | (low < right + half) | (high > left - half) | turned
 
 

@@ -1,14 +1,16 @@
 """Motion of vehicles: the kinematic bicycle, and steering along a lane.
 
-    dx/dt = v cos(psi + beta),  dy/dt = v sin(psi + beta),  dpsi/dt = (v / l_r) sin(beta),  dv/dt = a
+    dx/dt = v cos(psi + beta),  dy/dt = v sin(psi + beta),  dpsi/dt = (v / l_r) sin(beta),  dv/dt =
+    a
 
-Here beta is the slip angle of the centre of gravity, tan(beta) = l_r / (l_f + l_r) tan(delta), and the centre lies half
-way between the axles. While steering is held, the path is a circular arc at any speed. So a step with constant
-acceleration and steering has a closed form and no error of integration.
+Here beta is the slip angle of the centre of gravity, tan(beta) = l_r / (l_f + l_r) tan(delta), and
+the centre lies half way between the axles. While steering is held, the path is a circular arc at
+any speed. So a step with constant acceleration and steering has a closed form and no error of
+integration.
 
-Source: Polack, Altche, d'Andrea-Novel & de La Fortelle 2017, doi:10.1109/IVS.2017.7995816, eqs. 1 to 5. They find the
-model consistent with a vehicle on tyres while its lateral acceleration stays below half of the tyres' limit. All
-steering here is bounded by that.
+Source: Polack, Altche, d'Andrea-Novel & de La Fortelle 2017, doi:10.1109/IVS.2017.7995816, eqs. 1
+to 5. They find the model consistent with a vehicle on tyres while its lateral acceleration stays
+below half of the tyres' limit. All steering here is bounded by that.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ class Motion(NamedTuple):
     sine: Scalar
 
 
-def move(pose: Pose, acceleration: Scalar, slip: Scalar, length: Scalar, duration: Scalar) -> Motion:
+def move(
+    pose: Pose, acceleration: Scalar, slip: Scalar, length: Scalar, duration: Scalar
+) -> Motion:
     """Move one step; a vehicle that brakes to a stop within it stays there.
 
     Args:
@@ -99,16 +103,19 @@ def slip_of_steering(steering: Scalar) -> Scalar:
 
 
 def slip_bound(speed: Scalar, length: Scalar) -> Scalar:
-    """Bound the sine of the slip angle by the steering limit and by the lateral acceleration v^2 sin(beta) / l_r."""
+    """Bound the sine of the slip angle by the steering limit
+    and by the lateral acceleration v^2 sin(beta) / l_r.
+    """
     gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL)
     return jnp.minimum(gentle, SLIP_LIMIT)
 
 
 def steer_to(pose: Pose, y: Scalar, length: Scalar) -> Scalar:
-    """Return the sine of the slip angle that leads to the lateral position ``y``: a heading loop within a lateral loop.
+    """Return the sine of the slip angle that leads to the lateral position ``y``:
+    a heading loop within a lateral loop.
 
-    The cascade is that of Leurent 2018 (highway-env), with a bounded lateral speed. Without the bound a lane change
-    would ask for more lateral acceleration than tyres have.
+    The cascade is that of Leurent 2018 (highway-env), with a bounded lateral speed. Without the
+    bound a lane change would ask for more lateral acceleration than tyres have.
     """
     speed = jnp.maximum(pose.speed, CRAWL)
     lateral = jnp.clip((y - pose.y) / LATERAL_TIME, -LATERAL_SPEED, LATERAL_SPEED)

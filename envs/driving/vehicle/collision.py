@@ -1,12 +1,15 @@
-"""Collisions of two moving rectangles during a step: none is missed, some are reported a few centimetres early.
+"""Collisions of two moving rectangles during a step:
+none is missed, some are reported a few centimetres early.
 
-Over a short step each body keeps its orientation at mid-step, and its centre moves on a chord. Two rectangles meet on
-their way if and only if the relative chord, a segment, cuts the Minkowski sum of both, a convex polygon. A convex
-polygon and a segment are apart if and only if the normal of an edge of one of them separates them (separating-axis
-theorem). There are two normals a rectangle, and the segment's.
+Over a short step each body keeps its orientation at mid-step, and its centre moves on a chord. Two
+rectangles meet on their way if and only if the relative chord, a segment, cuts the Minkowski sum of
+both, a convex polygon. A convex polygon and a segment are apart if and only if the normal of an
+edge of one of them separates them (separating-axis theorem). There are two normals a rectangle, and
+the segment's.
 
-The bodies get a margin for two neglected effects: the turn during the step (half a diagonal times half the turn, the
-largest displacement of a corner), and the distance between a path under bounded acceleration and its chord.
+The bodies get a margin for two neglected effects: the turn during the step (half a diagonal times
+half the turn, the largest displacement of a corner), and the distance between a path under bounded
+acceleration and its chord.
 
 Source: Ericson, Real-Time Collision Detection (2005), sections 4.4, 5.2.1 and 5.5.
 """
@@ -33,16 +36,22 @@ class Sweep(NamedTuple):
 def turn_margin(sweep: Sweep) -> Scalar:
     """Bound the distance (m) of a corner from its place at the middle orientation."""
     turn = jnp.abs(sweep.motion.end.heading - sweep.start.heading)
-    return 0.25 * turn * (sweep.length + sweep.width)  # more than half the diagonal times half the turn
+    # More than half the diagonal times half the turn.
+    return 0.25 * turn * (sweep.length + sweep.width)
 
 
 def chord_margin(duration: float) -> float:
-    """Bound the distance (m) of a centre from its chord: acceleration duration^2 / 8, along and across."""
+    """Bound the distance (m) of a centre from its chord:
+    acceleration duration^2 / 8, along and across.
+    """
     return (TYRE_BRAKING + LATERAL_ACCELERATION) * duration * duration / 8
 
 
 def collided(first: Sweep, second: Sweep, duration: float) -> Scalar:
-    """Say whether ``first`` and ``second`` touched within the step of ``duration`` s. Broadcasts."""
+    """Say whether ``first`` and ``second`` touched within the step of ``duration`` s.
+
+    Broadcasts.
+    """
     ax, ay = second.start.x - first.start.x, second.start.y - first.start.y
     bx, by = second.motion.end.x - first.motion.end.x, second.motion.end.y - first.motion.end.y
     margin = turn_margin(first) + turn_margin(second) + 2 * chord_margin(duration)

@@ -1,14 +1,17 @@
 """The dynamic bicycle on linear tyres, on a winding lane.
 
-The lane's centre has the curvature kappa(s) in closed form, so that the car's place is given along the lane (s), across
-it (d, to the left) and by its angle to it (e). The lateral speed v and the yaw rate r are states:
+The lane's centre has the curvature kappa(s) in closed form, so that the car's place is given along
+the lane (s), across it (d, to the left) and by its angle to it (e). The lateral speed v and the yaw
+rate r are states:
 
     m (dv/dt + u r) = F_f + F_r,   I dr/dt = a F_f - b F_r
     F_f = C_f (delta - (v + a r) / u),   F_r = -C_r (v - b r) / u
-    ds/dt = (u cos e - v sin e) / (1 - d kappa),   dd/dt = u sin e + v cos e,   de/dt = r - kappa ds/dt
+    ds/dt = (u cos e - v sin e) / (1 - d kappa),   dd/dt = u sin e + v cos e,
+    de/dt = r - kappa ds/dt
     kappa = K sin(2 pi s / W + phase)
 
-Source: Rajamani, Vehicle Dynamics and Control (2012), sections 2.3 and 2.5 (model and parameters of a passenger car).
+Source: Rajamani, Vehicle Dynamics and Control (2012), sections 2.3 and 2.5 (model and parameters of
+a passenger car).
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ def curvature(s: Scalar, params: Params) -> Scalar:
 def slopes(car: Car, wheel: Scalar, params: Params, slides: bool = False) -> Car:
     """Return the time derivatives of the docstring's equations.
 
-    With ``slides``, the force of an axle is at most the friction times its load: tyres that are asked for more slide.
+    With ``slides``, the force of an axle is at most the friction times its load: tyres that are
+    asked for more slide.
     """
     u = params.speed
     stiffness = STIFFNESS * params.friction

@@ -1,7 +1,10 @@
-"""CO2 and fuel of a passenger car from its speed and acceleration, in closed form. All functions take arrays.
+"""CO2 and fuel of a passenger car from its speed and acceleration, in closed form.
 
-CO2 is the polynomial that SUMO uses for the class PC_G_EU4 of the Handbook Emission Factors for Road Transport 3.1
-(petrol, Euro 4; coefficients of ``HelpersHBEFA3``, https://sumo.dlr.de/docs/Models/Emissions/HBEFA3-based.html):
+All functions take arrays.
+
+CO2 is the polynomial that SUMO uses for the class PC_G_EU4 of the Handbook Emission Factors for
+Road Transport 3.1 (petrol, Euro 4; coefficients of ``HelpersHBEFA3``,
+https://sumo.dlr.de/docs/Models/Emissions/HBEFA3-based.html):
 
     CO2 = max(0, 9449 + 938.4 a v - 467.1 v + 28.26 v^2) g/h
 
@@ -9,23 +12,24 @@ Trucks have that of the class HDV_D_EU4 (diesel, Euro 4) from the same source:
 
     CO2 = max(0, 24290 + 7180 a v + 1835 v) g/h
 
-A petrol car whose engine is cold emits 1.47 - 0.009 T times as much at a temperature T of -10..30 degrees Celsius. The
-share of cold cars is 0.6474 - 0.02545 l - (0.00974 - 0.000385 l) T for journeys of l = 12 km on average. Both are those
-of the EMEP/EEA air pollutant emission inventory guidebook (chapter 1.A.3.b, tier 3: ratio of cold to hot fuel
-consumption of petrol cars, beta parameter), which has no cold starts of trucks. The ratio is one of fuel; CO2 is in
-proportion.
+A petrol car whose engine is cold emits 1.47 - 0.009 T times as much at a temperature T of -10..30
+degrees Celsius. The share of cold cars is 0.6474 - 0.02545 l - (0.00974 - 0.000385 l) T for
+journeys of l = 12 km on average. Both are those of the EMEP/EEA air pollutant emission inventory
+guidebook (chapter 1.A.3.b, tier 3: ratio of cold to hot fuel consumption of petrol cars, beta
+parameter), which has no cold starts of trucks. The ratio is one of fuel; CO2 is in proportion.
 
-SUMO has no emission at any deceleration, however small, which pays for trembling; here the polynomial counts there too.
-Its second term is the rate of kinetic energy, a v = d(v^2 / 2)/dt: the emission for a change of speed does not depend
-on how fast the speed changes, as long as the maximum does not bind.
+SUMO has no emission at any deceleration, however small, which pays for trembling; here the
+polynomial counts there too. Its second term is the rate of kinetic energy, a v = d(v^2 / 2)/dt: the
+emission for a change of speed does not depend on how fast the speed changes, as long as the maximum
+does not bind.
 
 Fuel is the model VT-CPFM-1 (Rakha et al. 2011, doi:10.1016/j.trd.2011.05.008) in SI units:
 
     R = rho / 2 Cd Ch Af v^2 + g m Cr / 1000 (c1 3.6 v + c2),   P = (R + 1.04 m a) v / 0.92
     fuel = a0 + a1 P + a2 P^2 L/s,  P in kW, at least 0
 
-Implementations that feed speeds in m/s to the rolling resistance, whose coefficients are for km/h, or masses in pounds,
-are wrong by tens of percent.
+Implementations that feed speeds in m/s to the rolling resistance, whose coefficients are for km/h,
+or masses in pounds, are wrong by tens of percent.
 """
 
 from __future__ import annotations
@@ -60,7 +64,11 @@ INERTIA, EFFICIENCY = 1.04 * MASS, 0.92  # kg, rotating parts included; of the d
 
 def co2(speed: Any, acceleration: Any, engine: Engine = CAR) -> Any:
     """Return the emission of CO2, mg/s."""
-    return jnp.maximum(engine.idle + speed * (engine.kinetic * acceleration + engine.linear + engine.square * speed), 0)
+    return jnp.maximum(
+        engine.idle
+        + speed * (engine.kinetic * acceleration + engine.linear + engine.square * speed),
+        0,
+    )
 
 
 def cold_ratio(temperature: Any) -> Any:

@@ -1,13 +1,13 @@
 """Shortest paths of a car that drives forwards and backwards: arcs of radius 1 and straight lines.
 
-A path goes from the origin, heading along x, to a place and heading. Its words are left-straight-left,
-left-straight-right and left-right-left, mirrored (left for right), driven backwards, or both, and the last also read
-from its end: sixteen in all. Each is a valid path at any signs of its lengths, which say forwards or backwards, so that
-one always exists. The longer words of the source, with four and five pieces, save a little in few cases and are left
-out.
+A path goes from the origin, heading along x, to a place and heading. Its words are
+left-straight-left, left-straight-right and left-right-left, mirrored (left for right), driven
+backwards, or both, and the last also read from its end: sixteen in all. Each is a valid path at any
+signs of its lengths, which say forwards or backwards, so that one always exists. The longer words
+of the source, with four and five pieces, save a little in few cases and are left out.
 
-Source: Reeds & Shepp 1990, Optimal paths for a car that goes both forwards and backwards, Pacific Journal of
-Mathematics 145(2), section 8.
+Source: Reeds & Shepp 1990, Optimal paths for a car that goes both forwards and backwards, Pacific
+Journal of Mathematics 145(2), section 8.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def left_straight_left(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scal
     return first, jnp.hypot(a, b), wrap(turn - first), jnp.isfinite(first)
 
 
-def left_straight_right(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def left_straight_right(
+    x: Scalar, y: Scalar, turn: Scalar
+) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return the three lengths of a word, and whether it exists."""
     a, b = x + jnp.sin(turn), y - 1 - jnp.cos(turn)
     square = a * a + b * b
@@ -63,7 +65,9 @@ def left_straight_right(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Sca
 
 
 def left_right_left(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the three lengths of a word, and whether it exists; the middle arc is driven the other way."""
+    """Return the three lengths of a word, and whether it exists;
+    the middle arc is driven the other way.
+    """
     a, b = x - jnp.sin(turn), y - 1 + jnp.cos(turn)
     distance = jnp.hypot(a, b)
     middle = -2 * jnp.arcsin(jnp.minimum(0.25 * distance, 1))
@@ -106,5 +110,12 @@ def shortest(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
         kinds = [jnp.where(skip, b, a) for a, b in zip(kinds, [*kinds[1:], kinds[2]], strict=True)]
     same_direction = jnp.sign(second) * jnp.sign(first) >= 0
     stretch = jnp.abs(first) + jnp.where(same_direction, jnp.abs(second), 0)
-    stretch = stretch + jnp.where(same_direction & (jnp.sign(third) * jnp.sign(first) >= 0), jnp.abs(third), 0)
-    return Plan((kinds[0], kinds[1], kinds[2]), (first, second, third), jnp.where(first < 0, -1.0, 1.0), stretch)
+    stretch = stretch + jnp.where(
+        same_direction & (jnp.sign(third) * jnp.sign(first) >= 0), jnp.abs(third), 0
+    )
+    return Plan(
+        (kinds[0], kinds[1], kinds[2]),
+        (first, second, third),
+        jnp.where(first < 0, -1.0, 1.0),
+        stretch,
+    )

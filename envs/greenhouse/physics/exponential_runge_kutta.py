@@ -1,8 +1,9 @@
-"""An exponential Runge-Kutta method of order four, for equations that are stiff by the decay of single components.
+"""An exponential Runge-Kutta method of order four,
+for equations that are stiff by the decay of single components.
 
-The equations are ``dy/dt = -rate * y + remainder(y)`` with one constant rate a component. The decay is integrated
-exactly at any rate, the remainder as in the classical method. With rates of zero it is the classical method; with a
-constant remainder it is exact.
+The equations are ``dy/dt = -rate * y + remainder(y)`` with one constant rate a component. The decay
+is integrated exactly at any rate, the remainder as in the classical method. With rates of zero it
+is the classical method; with a constant remainder it is exact.
 
 Source: Cox & Matthews 2002, doi:10.1006/jcph.2002.6995, equations 26 to 29 (ETDRK4).
 """
@@ -22,7 +23,8 @@ _TERMS = 17
 
 
 def phi_functions(z: Any) -> tuple[Any, Any, Any, Any]:
-    """Return ``exp(z)`` and phi_1, phi_2, phi_3 of ``z`` in [-1.5, 0]; phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
+    """Return ``exp(z)`` and phi_1, phi_2, phi_3 of ``z`` in [-1.5,
+    0]; phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
 
     The definition cancels for small ``z``; the series of phi_3 and the recursion downwards do not.
     """
@@ -45,19 +47,24 @@ def doubled(functions: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
     )
 
 
-def exponential_rk4(remainder: Callable[[Y], Y], rates: Y, y: Y, step: float, count: int, doublings: int = 0) -> Y:
+def exponential_rk4(
+    remainder: Callable[[Y], Y], rates: Y, y: Y, step: float, count: int, doublings: int = 0
+) -> Y:
     """Return ``y`` after ``count`` steps of ``step`` seconds.
 
     Args:
         remainder: ``dy/dt + rates * y`` as a function of ``y``; autonomous.
-        rates: decay rates, 1/s, not negative and at most 3 * 2**doublings / ``step``; a pytree like ``y``.
+        rates: decay rates, 1/s, not negative and at most 3 * 2**doublings / ``step``; a pytree like
+            ``y``.
         y: a pytree of arrays.
         step: length of one step, s.
         count: number of steps.
         doublings: how often the phi functions are doubled, for larger rates.
     """
     leaves, kind = jax.tree.flatten(y)
-    half = [phi_functions(-(0.5 ** (1 + doublings)) * step * rate) for rate in jax.tree.leaves(rates)]
+    half = [
+        phi_functions(-(0.5 ** (1 + doublings)) * step * rate) for rate in jax.tree.leaves(rates)
+    ]
     for _ in range(doublings):
         half = [doubled(functions) for functions in half]
     weights = []
@@ -71,11 +78,18 @@ def exponential_rk4(remainder: Callable[[Y], Y], rates: Y, y: Y, step: float, co
 
     for _ in range(count):
         n_0 = at(leaves)
-        a = [d * y + 0.5 * step * p * n for (d, p, _, _), y, n in zip(half, leaves, n_0, strict=True)]
+        a = [
+            d * y + 0.5 * step * p * n for (d, p, _, _), y, n in zip(half, leaves, n_0, strict=True)
+        ]
         n_a = at(a)
-        b = [d * y + 0.5 * step * p * n for (d, p, _, _), y, n in zip(half, leaves, n_a, strict=True)]
+        b = [
+            d * y + 0.5 * step * p * n for (d, p, _, _), y, n in zip(half, leaves, n_a, strict=True)
+        ]
         n_b = at(b)
-        c = [d * s + 0.5 * step * p * (2 * n - m) for (d, p, _, _), s, n, m in zip(half, a, n_b, n_0, strict=True)]
+        c = [
+            d * s + 0.5 * step * p * (2 * n - m)
+            for (d, p, _, _), s, n, m in zip(half, a, n_b, n_0, strict=True)
+        ]
         n_c = at(c)
         leaves = [
             d * d * y + (first * n + middle * (m_a + m_b) + last * m_c)

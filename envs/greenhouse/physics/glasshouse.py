@@ -1,17 +1,22 @@
-"""The climate of a glasshouse with a tomato crop: air temperature, carbon dioxide, vapour, and heating pipes.
+"""The climate of a glasshouse with a tomato crop:
+air temperature, carbon dioxide, vapour, and heating pipes.
 
-Four states of the air beside the six of the crop (``tomato_crop.py``). The equations are those of chapter 8 of
-Vanthoor 2011, A model-based greenhouse design method, thesis Wageningen, https://edepot.wur.nl/170301 (also Vanthoor et
-al. 2011, doi:10.1016/j.biosystemseng.2011.06.001), without screens, lamps, air above a screen, and soil. What lies
-together here and apart there:
+Four states of the air beside the six of the crop (``tomato_crop.py``). The equations are those of
+chapter 8 of Vanthoor 2011, A model-based greenhouse design method, thesis Wageningen,
+https://edepot.wur.nl/170301 (also Vanthoor et al. 2011, doi:10.1016/j.biosystemseng.2011.06.001),
+without screens, lamps, air above a screen, and soil. What lies together here and apart there:
 
 * Air, canopy and floor have one temperature; their capacities add up (a floor of 2 cm of concrete).
-* All solar radiation that crop and floor absorb warms that air: 0.85 of what the cover lets through.
-* The cover has no state. Its inner side exchanges heat with the air by convection (1.86 |dT|^0.33) and by a constant
-  4.5 W/(m2 K) in place of thermal radiation; its outer side by wind. Heat set free by condensation leaves through it.
-* Vents open in the roof alone; half as high again as the leakage of the original, because it enters the air whole.
+* All solar radiation that crop and floor absorb warms that air: 0.85 of what the cover lets
+  through.
+* The cover has no state. Its inner side exchanges heat with the air by convection (1.86 |dT|^0.33)
+  and by a constant 4.5 W/(m2 K) in place of thermal radiation; its outer side by wind. Heat set
+  free by condensation leaves through it.
+* Vents open in the roof alone; half as high again as the leakage of the original, because it enters
+  the air whole.
 
-Integration: ``exponential_runge_kutta.py``; decay by ventilation, cover, leaves and condensation is integrated exactly.
+Integration: ``exponential_runge_kutta.py``; decay by ventilation, cover, leaves and condensation is
+integrated exactly.
 """
 
 from __future__ import annotations
@@ -49,7 +54,9 @@ OUTER_CONVECTION, WIND_CONVECTION = 2.8, 1.2
 """W/(m2 K); W s/(m3 K)"""
 PIPE_AREA = 0.3
 """m2 of pipe a m2 of floor"""
-PIPE_CAPACITY = 0.25 * 3.141592653589793 * 1.875 * ((0.051**2 - 0.047**2) * 7850 * 640 + 0.047**2 * 1000 * 4180)
+PIPE_CAPACITY = (
+    0.25 * 3.141592653589793 * 1.875 * ((0.051**2 - 0.047**2) * 7850 * 640 + 0.047**2 * 1000 * 4180)
+)
 """J/(m2 K): steel and water of 1.875 m of pipe a m2 of floor"""
 RADIATION_CONSTANT = 0.88 * 5.67e-8
 """W/(m2 K4), of pipes"""
@@ -57,7 +64,9 @@ LIGHT = 4.6 * 0.5 * 0.9 * 0.93
 """umol of absorbed photons a J of radiation through the cover, under full cover by leaves"""
 EXTINCTION = 0.7
 SUBSTEP = 450.0
-"""s: length of a step of the integration. tests/greenhouse measures its error against a stiff solver."""
+"""s: length of a step of the integration. tests/greenhouse
+measures its error against a stiff solver.
+"""
 FASTEST = 3 * 2**4 / SUBSTEP
 """1/s: largest decay rate that the integration takes"""
 
@@ -66,7 +75,9 @@ class Glasshouse(NamedTuple):
     """Constants in which glasshouses differ."""
 
     transmission: Scalar = 0.78
-    """Part of the outside radiation that the cover lets through, beside the tenth that the frame takes"""
+    """Part of the outside radiation that the cover lets through,
+    beside the tenth that the frame takes
+    """
     heat_loss: Scalar = 1.0
     """Factor of the heat exchanged through the cover"""
     leakage: Scalar = 1e-4
@@ -166,17 +177,27 @@ def fluxes(air: Air, crop: Crop, control: Control, outside: Outside, house: Glas
 
     # Ventilation: stack and wind (8.65), leakage (8.71).
     mean = 0.5 * (t + outside.temperature) + 273.15
-    driven = jnp.sqrt(jnp.abs(9.81 * 0.68 * difference) / (2 * mean) + 0.09 * outside.wind * outside.wind + 1e-12)
-    exchange = 0.375 * house.vents * control.vents * driven + house.leakage * jnp.maximum(outside.wind, 0.25)
+    driven = jnp.sqrt(
+        jnp.abs(9.81 * 0.68 * difference) / (2 * mean) + 0.09 * outside.wind * outside.wind + 1e-12
+    )
+    exchange = 0.375 * house.vents * control.vents * driven + house.leakage * jnp.maximum(
+        outside.wind, 0.25
+    )
     kelvin, outside_kelvin = t + 273.15, outside.temperature + 273.15
-    vented_vapour = exchange * (air.vapour / kelvin - outside.vapour / outside_kelvin) * (1 / WATER_GAS_CONSTANT)
+    vented_vapour = (
+        exchange
+        * (air.vapour / kelvin - outside.vapour / outside_kelvin)
+        * (1 / WATER_GAS_CONSTANT)
+    )
 
     # Transpiration (8.47 to 8.52), and dew on the leaves.
     deficit = saturated(t) - air.vapour
     lack, dew = jnp.maximum(0.0, deficit), jnp.maximum(0.0, -deficit)
     resistance = stomata(through, co2_ppm(air.co2, t), lack, house)
     conductance = (2 * AIR_CAPACITY / (LATENT_HEAT * PSYCHROMETRIC)) * area
-    transpired = conductance * (lack / (BOUNDARY_RESISTANCE + resistance) - dew * (1 / BOUNDARY_RESISTANCE))
+    transpired = conductance * (
+        lack / (BOUNDARY_RESISTANCE + resistance) - dew * (1 / BOUNDARY_RESISTANCE)
+    )
 
     # Cover (table 8.4).
     inner = 1.86 * _power(difference, 0.33) + 4.5
@@ -209,13 +230,19 @@ def light(crop: Crop, radiation: Scalar, house: Glasshouse) -> Scalar:
     return LIGHT * house.transmission * radiation * covered
 
 
-def crop_flows(air: Air, crop: Crop, outside: Outside, house: Glasshouse, variety: Variety) -> Flows:
+def crop_flows(
+    air: Air, crop: Crop, outside: Outside, house: Glasshouse, variety: Variety
+) -> Flows:
     """Return the crop's flows in this climate."""
     ppm = co2_ppm(air.co2, air.temperature)
-    return tomato_crop.flows(crop, air.temperature, ppm, light(crop, outside.radiation, house), variety)
+    return tomato_crop.flows(
+        crop, air.temperature, ppm, light(crop, outside.radiation, house), variety
+    )
 
 
-def derivative(now: House, control: Control, outside: Outside, house: Glasshouse, variety: Variety) -> House:
+def derivative(
+    now: House, control: Control, outside: Outside, house: Glasshouse, variety: Variety
+) -> House:
     """Return the state's time derivative, per second."""
     air, crop, _ = now
     flow = crop_flows(air, crop, outside, house, variety)
@@ -236,15 +263,24 @@ def derivative(now: House, control: Control, outside: Outside, house: Glasshouse
 
 def heat_capacity(crop: Crop) -> Scalar:
     """Return the heat capacity of air, floor and leaves, J/(m2 K)."""
-    return AIR_HEIGHT * AIR_CAPACITY + FLOOR_CAPACITY + LEAF_CAPACITY * tomato_crop.leaf_area_index(crop)
+    return (
+        AIR_HEIGHT * AIR_CAPACITY
+        + FLOOR_CAPACITY
+        + LEAF_CAPACITY * tomato_crop.leaf_area_index(crop)
+    )
 
 
 def decay_rates(now: House, control: Control, outside: Outside, house: Glasshouse) -> House:
-    """Return about each state's decay rate, 1/s, zero where it is slow. The integration has order four with any."""
+    """Return about each state's decay rate, 1/s, zero where it is slow.
+
+    The integration has order four with any.
+    """
     air, crop, _ = now
     exchange = fluxes(air, crop, control, outside, house).exchange
     # Leaves with half of their largest conductance, and a cover ten kelvin colder.
-    leaves = (2 * AIR_CAPACITY / (LATENT_HEAT * PSYCHROMETRIC * 600.0)) * tomato_crop.leaf_area_index(crop)
+    leaves = (
+        2 * AIR_CAPACITY / (LATENT_HEAT * PSYCHROMETRIC * 600.0)
+    ) * tomato_crop.leaf_area_index(crop)
     to_cover = (leaves + 2e-8) * (air.temperature + 273.15) * WATER_GAS_CONSTANT
     warmth = (5.0 + AIR_CAPACITY * exchange) / heat_capacity(crop)
     by_air = exchange * (1 / AIR_HEIGHT)
@@ -281,7 +317,9 @@ def step(
 def stomata(radiation: Scalar, ppm: Scalar, lack: Scalar, house: Glasshouse) -> Scalar:
     """Return the resistance of the stomata, s/m (8.49 to 8.52)."""
     day = 1 / (1 + jnp.exp(5.0 - radiation))
-    by_co2 = jnp.minimum(1.5, 1 + (6.1e-7 * day + 1.1e-11 * (1 - day)) * (ppm - 200.0) * (ppm - 200.0))
+    by_co2 = jnp.minimum(
+        1.5, 1 + (6.1e-7 * day + 1.1e-11 * (1 - day)) * (ppm - 200.0) * (ppm - 200.0)
+    )
     by_lack = jnp.minimum(5.8, 1 + (4.3e-6 * day + 5.2e-6 * (1 - day)) * lack * lack)
     return house.stomatal_resistance * (radiation + 4.3) / (radiation + 0.54) * by_co2 * by_lack
 

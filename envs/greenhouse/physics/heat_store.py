@@ -1,7 +1,8 @@
 """A tank of hot water between boiler and pipes: it charges, discharges and cools, in closed form.
 
-The heat obeys ``d heat/dt = charge - discharge - heat / COOLING``, so a period of constant flows has an exact end. A
-boiler does not charge beyond the capacity, and pipes take no more than there is: flows are cut to what a period allows.
+The heat obeys ``d heat/dt = charge - discharge - heat / COOLING``, so a period of constant flows
+has an exact end. A boiler does not charge beyond the capacity, and pipes take no more than there
+is: flows are cut to what a period allows.
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ class Stored(NamedTuple):
 
 
 def pass_time(heat: Any, charge: Any, discharge: Any, duration: float) -> Stored:
-    """Return the heat after ``duration`` seconds in which boiler and pipes ask for constant flows, W/m2."""
+    """Return the heat after ``duration`` seconds in
+    which boiler and pipes ask for constant flows, W/m2.
+    """
     persistence = math.exp(-duration / COOLING)
-    seconds = -math.expm1(-duration / COOLING) * COOLING  # worth of a constant flow of 1 W/m2 at the end, J
+    # Worth of a constant flow of 1 W/m2 at the end, J.
+    seconds = -math.expm1(-duration / COOLING) * COOLING
     discharged = jnp.minimum(discharge, charge + heat * (persistence / seconds))
-    charged = jnp.minimum(charge, discharged + jnp.maximum(0.0, CAPACITY - persistence * heat) * (1 / seconds))
+    charged = jnp.minimum(
+        charge, discharged + jnp.maximum(0.0, CAPACITY - persistence * heat) * (1 / seconds)
+    )
     end = jnp.clip(persistence * heat + seconds * (charged - discharged), 0.0, CAPACITY)
     return Stored(end, charged, discharged)

@@ -1,19 +1,23 @@
-"""The climate of a high-tech glasshouse: a thermal screen, LED lamps, and leaves, floor, soil and cover of their own.
+"""The climate of a high-tech glasshouse: a thermal screen,
+LED lamps, and leaves, floor, soil and cover of their own.
 
-Seventeen states of the climate beside the six of the crop (``tomato_crop.py``) and the water of the root zone
-(``root_zone.py``). The equations are those of chapter 8 of Vanthoor 2011, A model-based greenhouse design method,
-thesis Wageningen, https://edepot.wur.nl/170301, with the lamps of Katzin et al. 2020,
-doi:10.1016/j.biosystemseng.2020.03.010, and Katzin 2021, thesis Wageningen, doi:10.18174/544434, sections 7.4.2 to
-7.4.6. Dimensions are Vanthoor's for the Netherlands (table 8.2), lamps are Katzin's LEDs (table 4.3). What differs:
+Seventeen states of the climate beside the six of the crop (``tomato_crop.py``) and the water of the
+root zone (``root_zone.py``). The equations are those of chapter 8 of Vanthoor 2011, A model-based
+greenhouse design method, thesis Wageningen, https://edepot.wur.nl/170301, with the lamps of Katzin
+et al. 2020, doi:10.1016/j.biosystemseng.2020.03.010, and Katzin 2021, thesis Wageningen,
+doi:10.18174/544434, sections 7.4.2 to 7.4.6. Dimensions are Vanthoor's for the Netherlands (table
+8.2), lamps are Katzin's LEDs (table 4.3). What differs:
 
-* The cover is one layer in place of an inner and an outer one: their sides differ by less than 0.5 K.
-* What the cover does not let through it reflects and absorbs in the published ratio, 13 to 2, whatever it lets through.
+* The cover is one layer in place of an inner and an outer one: their sides differ by less than 0.5
+  K.
+* What the cover does not let through it reflects and absorbs in the published ratio, 13 to 2,
+  whatever it lets through.
 * Water stress, which they do not have: ``root_zone.py``.
-* The rate at which air mixes through the open screen has a finite slope where the temperatures are equal
-  (``CALM``), and so has convection.
+* The rate at which air mixes through the open screen has a finite slope where the temperatures are
+  equal (``CALM``), and so has convection.
 
-Integration: ``exponential_runge_kutta.py``. Air below and above the screen mix within seconds while it is open, so
-the two are integrated in their modes, in which mixing is a decay of one component.
+Integration: ``exponential_runge_kutta.py``. Air below and above the screen mix within seconds while
+it is open, so the two are integrated in their modes, in which mixing is a decay of one component.
 """
 
 from __future__ import annotations
@@ -70,7 +74,9 @@ SOIL_CAPACITY, SOIL_CONDUCTION, FLOOR_CONDUCTION, FLOOR_DEPTH = 1.73e6, 0.85, 1.
 LAMP_AREA, LAMP_CAPACITY, LAMP_CONVECTION = 0.02, 10.0, 2.3
 """m2 a m2 of floor, J/(m2 K), W/(m2 K)"""
 LAMP_PAR, LAMP_NIR = 0.55, 0.02
-"""Parts of the electric power that leave as photosynthetically active and as near infrared radiation"""
+"""Parts of the electric power that leave
+as photosynthetically active and as near infrared radiation
+"""
 SUN_PHOTONS, LAMP_PHOTONS = 4.6, 5.4
 """umol a J of photosynthetically active radiation"""
 TO_FRAME = 0.1
@@ -84,10 +90,13 @@ FAR_EXTINCTION, NEAR_EXTINCTION = 0.94, 0.27
 PIPE_SURFACE = math.pi * 1.875 * 51e-3
 """m2 a m2 of floor"""
 CALM = 1e-4
-"""kg/m3: difference of densities below which air mixes through the open screen at a constant rate; chosen"""
+"""kg/m3: difference of densities below
+which air mixes through the open screen at a constant rate; chosen
+"""
 SUBSTEPS = 20
-"""Steps of the integration in half an hour. They grow evenly: the first lasts 4.5 s, for jumps of the setting fade at
-first, the last 175 s. tests/greenhouse measures their error against a stiff solver.
+"""Steps of the integration in half an hour. They grow evenly: the first lasts 4.5 s, for jumps of
+the setting fade at first, the last 175 s. tests/greenhouse measures their error against a stiff
+solver.
 """
 DOUBLINGS = 6
 FASTEST = 3 * 2**DOUBLINGS / (1800 * (2 * SUBSTEPS - 1) / SUBSTEPS**2)
@@ -146,7 +155,9 @@ class Setting(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """About how fast each state decays that is not slow; those of either air without their mixing."""
+    """About how fast each state decays that is not slow;
+    those of either air without their mixing.
+    """
 
     temperature: Scalar
     co2: Scalar
@@ -213,8 +224,9 @@ def beneath(upper: Layer, lower: Layer) -> Layer:
 def sky_temperature(outside: Outside) -> Scalar:
     """Return the temperature of a sky half under clouds, degC.
 
-    Clear air radiates after Brutsaert 1975, doi:10.1029/WR011i005p00742, clouds after Monteith and Unsworth 2013,
-    Principles of environmental physics, section 5.3. The cloud cover of one half is chosen: records have none.
+    Clear air radiates after Brutsaert 1975, doi:10.1029/WR011i005p00742, clouds after Monteith and
+    Unsworth 2013, Principles of environmental physics, section 5.3. The cloud cover of one half is
+    chosen: records have none.
     """
     kelvin = outside.temperature + 273.15
     clear = 1.24 * jnp.exp((1 / 7) * jnp.log(0.01 * outside.vapour / kelvin))
@@ -237,7 +249,9 @@ class Shortwave(NamedTuple):
 
 
 def shortwave(area: Scalar, setting: Setting, outside: Outside, house: Glasshouse) -> Shortwave:
-    """Return what leaves of an area index and the other parts absorb (8.3; Katzin 2021, 7.4.3 and 7.4.4)."""
+    """Return what leaves of an area index
+    and the other parts absorb (8.3; Katzin 2021, 7.4.3 and 7.4.4).
+    """
     closed = setting.screen
     reflected = (13 / 15) * (1 - house.transmission)
     roof = Layer(house.transmission, reflected, reflected)
@@ -246,7 +260,10 @@ def shortwave(area: Scalar, setting: Setting, outside: Outside, house: Glasshous
     dark, clear = jnp.exp(-EXTINCTION * area), jnp.exp(-NEAR_EXTINCTION * area)
     caught = 0.93 * (1 - dark) * (1 + 0.65 * dark)  # from above, and once more from the floor
     leaves = Layer(clear, 0.35 * (1 - clear), 0.35 * (1 - clear))
-    house_layer = beneath(beneath(Layer(1 - cover.upwards, cover.upwards, cover.upwards), leaves), Layer(0.5, 0.5, 0.5))
+    house_layer = beneath(
+        beneath(Layer(1 - cover.upwards, cover.upwards, cover.upwards), leaves),
+        Layer(0.5, 0.5, 0.5),
+    )
     near_canopy, near_floor = 1 - house_layer.through - house_layer.upwards, house_layer.through
 
     half = 0.5 * outside.radiation  # photosynthetically active, and near infrared
@@ -282,12 +299,16 @@ class Thermal(NamedTuple):
 
 
 def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -> Thermal:
-    """Return the exchange by thermal radiation (tables 8.3 and 7.4). The cover lets none through."""
+    """Return the exchange by thermal radiation (tables 8.3 and 7.4).
+
+    The cover lets none through.
+    """
     nodes = now.nodes
     can, flr, scr, cov, pipe, lamp, sky = (
         STEFAN * fourth(x + 273.15)
         for x in (
-            nodes.canopy, nodes.floor, nodes.screen, nodes.cover, now.air.pipe, nodes.lamps, sky_temperature(outside)
+            nodes.canopy, nodes.floor, nodes.screen, nodes.cover, now.air.pipe, nodes.lamps,
+            sky_temperature(outside)
         )
     )  # fmt: skip
     dim = jnp.exp(-FAR_EXTINCTION * tomato_crop.leaf_area_index(now.crop))
@@ -302,8 +323,10 @@ def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -
     flr_cov = GLASS * shade * past * beside * dim * (flr - cov)
     flr_scr = SCREEN * shade * closed * beside * dim * (flr - scr)
     scr_cov = SCREEN * GLASS * closed * (scr - cov)
-    lamp_cov, lamp_scr = from_lamp * GLASS * past * (lamp - cov), from_lamp * SCREEN * closed * (lamp - scr)
-    lamp_can, lamp_flr = from_lamp * (1 - dim) * (lamp - can), from_lamp * beside * dim * (lamp - flr)
+    lamp_cov = from_lamp * GLASS * past * (lamp - cov)
+    lamp_scr = from_lamp * SCREEN * closed * (lamp - scr)
+    lamp_can = from_lamp * (1 - dim) * (lamp - can)
+    lamp_flr = from_lamp * beside * dim * (lamp - flr)
     lamp_pipe = from_lamp * METAL * 0.49 * PIPE_SURFACE * dim * (lamp - pipe)
     to_sky = house.heat_loss * GLASS * (cov - sky)
     return Thermal(
@@ -320,7 +343,9 @@ def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -
 def moving_air(
     t: Scalar, top: Scalar, setting: Setting, outside: Outside, house: Glasshouse
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Return how much air leaks from below the screen, leaves from above it, and passes it, m/s (8.41, 8.65, 8.71)."""
+    """Return how much air leaks from below the screen,
+    leaves from above it, and passes it, m/s (8.41, 8.65, 8.71).
+    """
     driven = jnp.sqrt(
         jnp.abs(9.81 * 0.68 * (t - outside.temperature)) / (t + outside.temperature + 546.3)
         + 0.09 * outside.wind * outside.wind
@@ -335,7 +360,9 @@ def moving_air(
     return leak, 0.375 * house.vents * setting.vents * driven + leak, through + leaked
 
 
-def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, deep: Scalar) -> Fluxes:
+def fluxes(
+    now: Climate, setting: Setting, outside: Outside, house: Glasshouse, deep: Scalar
+) -> Fluxes:
     """Return all fluxes but the crop's own.
 
     Args:
@@ -348,17 +375,22 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
     air, nodes = now.air, now.nodes
     t, can, top = air.temperature, nodes.canopy, nodes.top
     area = tomato_crop.leaf_area_index(now.crop)
-    shortwave_heat, longwave = shortwave(area, setting, outside, house), thermal(now, setting.screen, outside, house)
+    shortwave_heat = shortwave(area, setting, outside, house)
+    longwave = thermal(now, setting.screen, outside, house)
     leak, roof_air, mixed = moving_air(t, top, setting, outside, house)
 
     # Convection and conduction (table 8.4).
     k_can = 2 * LEAF_CONVECTION * area
-    k_flr = jnp.where(nodes.floor > t, 1.7 * _power(nodes.floor - t, 0.33), 1.3 * _power(nodes.floor - t, 0.25))
+    k_flr = jnp.where(
+        nodes.floor > t, 1.7 * _power(nodes.floor - t, 0.33), 1.3 * _power(nodes.floor - t, 0.25)
+    )
     k_scr, k_scr_top = (1.7 * setting.screen * _power(nodes.screen - x, 0.33) for x in (t, top))
     k_cov = 1.86 * COVER_AREA * _power(top - nodes.cover, 0.33)
     k_out = house.heat_loss * COVER_AREA * (OUTER_CONVECTION + WIND_CONVECTION * outside.wind)
     k_pipe = 1.99 * PIPE_SURFACE * _power(air.pipe - t, 0.32)
-    can_air, air_flr, air_scr = k_can * (can - t), k_flr * (t - nodes.floor), k_scr * (t - nodes.screen)
+    can_air = k_can * (can - t)
+    air_flr = k_flr * (t - nodes.floor)
+    air_scr = k_scr * (t - nodes.screen)
     scr_top, top_cov = k_scr_top * (nodes.screen - top), k_cov * (top - nodes.cover)
     cov_out, pipe_air = k_out * (nodes.cover - outside.temperature), k_pipe * (air.pipe - t)
     lamp_air = LAMP_CONVECTION * (nodes.lamps - t)
@@ -371,8 +403,12 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
         )
     )
     soil = (nodes.soil_1, nodes.soil_2, nodes.soil_3, nodes.soil_4, nodes.soil_5, deep)
-    downward = [2 / (FLOOR_DEPTH / FLOOR_CONDUCTION + SOIL[0] / SOIL_CONDUCTION) * (nodes.floor - soil[0])]
-    downward += [2 * SOIL_CONDUCTION / (SOIL[i] + SOIL[i + 1]) * (soil[i] - soil[i + 1]) for i in range(5)]
+    downward = [
+        2 / (FLOOR_DEPTH / FLOOR_CONDUCTION + SOIL[0] / SOIL_CONDUCTION) * (nodes.floor - soil[0])
+    ]
+    downward += [
+        2 * SOIL_CONDUCTION / (SOIL[i] + SOIL[i + 1]) * (soil[i] - soil[i + 1]) for i in range(5)
+    ]
 
     # Vapour (8.42 to 8.52).
     lack = saturated(can) - air.vapour
@@ -384,9 +420,15 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
     on_cover = _condensed(wet_cover, nodes.top_vapour - saturated(nodes.cover))
     damp, damp_top, damp_out = (
         vapour / (x + 273.15) * (1 / WATER_GAS_CONSTANT)
-        for vapour, x in ((air.vapour, t), (nodes.top_vapour, top), (outside.vapour, outside.temperature))
+        for vapour, x in (
+            (air.vapour, t),
+            (nodes.top_vapour, top),
+            (outside.vapour, outside.temperature),
+        )
     )
-    up, side_vapour, roof_vapour = mixed * (damp - damp_top), leak * (damp - damp_out), roof_air * (damp_top - damp_out)
+    up = mixed * (damp - damp_top)
+    side_vapour = leak * (damp - damp_out)
+    roof_vapour = roof_air * (damp_top - damp_out)
     co2_up, side_co2 = mixed * (air.co2 - nodes.top_co2), leak * (air.co2 - outside.co2)
     roof_co2 = roof_air * (nodes.top_co2 - outside.co2)
 
@@ -400,30 +442,46 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
             (shortwave_heat.floor + longwave.floor + air_flr - downward[0]) * (1 / FLOOR_CAPACITY),
             *((downward[i] - downward[i + 1]) * (1 / (SOIL_CAPACITY * SOIL[i])) for i in range(5)),
             (longwave.screen + air_scr + LATENT_HEAT * on_screen - scr_top) * (1 / SCREEN_CAPACITY),
-            (shortwave_heat.cover + longwave.cover + top_cov + LATENT_HEAT * on_cover - cov_out) * (1 / COVER_CAPACITY),
-            ((1 - LAMP_PAR - LAMP_NIR) * setting.lamps + longwave.lamps - lamp_air) * (1 / LAMP_CAPACITY),
+            (shortwave_heat.cover + longwave.cover + top_cov + LATENT_HEAT * on_cover - cov_out)
+            * (1 / COVER_CAPACITY),
+            ((1 - LAMP_PAR - LAMP_NIR) * setting.lamps + longwave.lamps - lamp_air)
+            * (1 / LAMP_CAPACITY),
             (air_top + scr_top - top_cov - top_out) * to_top,
             (co2_up - roof_co2) * (1 / TOP_HEIGHT),
             (up - on_cover - roof_vapour) * expand_top * (1 / TOP_HEIGHT),
         )
     )
-    warmed = can_air + shortwave_heat.air + lamp_air + pipe_air - air_flr - air_scr - air_top - air_out
-    # Airs of equal temperature hardly mix, until open vents cool the upper one within seconds: the step needs the rate
-    # at which mixing replaces the heat that the upper air loses. A rate that is too large costs accuracy only.
+    warmed = (
+        can_air + shortwave_heat.air + lamp_air + pipe_air - air_flr - air_scr - air_top - air_out
+    )
+    # Airs of equal temperature hardly mix, until open vents cool the upper one within seconds: the
+    # step needs the rate at which mixing replaces the heat that the upper air loses. A rate that is
+    # too large costs accuracy only.
     lost_above = jnp.abs(scr_top - top_cov - top_out) * (1 / AIR_CAPACITY)
     opening = 1 - setting.screen
     mixed_soon = opening * jnp.exp((1 / 3) * jnp.log(9.81 * lost_above / (t + top + 546.3) + 1e-9))
     rates = Rates(
-        (k_can + 1.3 * k_flr + 1.33 * k_scr + k_pipe + LAMP_CONVECTION + AIR_CAPACITY * leak) * to_air,
+        (k_can + 1.3 * k_flr + 1.33 * k_scr + k_pipe + LAMP_CONVECTION + AIR_CAPACITY * leak)
+        * to_air,
         leak * (1 / AIR_HEIGHT),
         (leak / expand + k_vapour + wet_screen) * expand * (1 / AIR_HEIGHT),
         (1.33 * (k_cov + k_scr_top) + AIR_CAPACITY * roof_air) * to_top,
         roof_air * (1 / TOP_HEIGHT),
         (roof_air / expand_top + wet_cover) * expand_top * (1 / TOP_HEIGHT),
-        (k_can + 12 * (1 - jnp.exp(-FAR_EXTINCTION * area)) + LATENT_HEAT * k_vapour * _steepness(can)) / leaf,
-        (1.33 * (k_scr + k_scr_top) + 8 * setting.screen + LATENT_HEAT * wet_screen * _steepness(nodes.screen))
+        (
+            k_can
+            + 12 * (1 - jnp.exp(-FAR_EXTINCTION * area))
+            + LATENT_HEAT * k_vapour * _steepness(can)
+        )
+        / leaf,
+        (
+            1.33 * (k_scr + k_scr_top)
+            + 8 * setting.screen
+            + LATENT_HEAT * wet_screen * _steepness(nodes.screen)
+        )
         * (1 / SCREEN_CAPACITY),
-        (1.33 * k_cov + k_out + 9 + LATENT_HEAT * wet_cover * _steepness(nodes.cover)) * (1 / COVER_CAPACITY),
+        (1.33 * k_cov + k_out + 9 + LATENT_HEAT * wet_cover * _steepness(nodes.cover))
+        * (1 / COVER_CAPACITY),
         (LAMP_CONVECTION + 0.2) * (1 / LAMP_CAPACITY),
         jnp.maximum(mixed, mixed_soon),
     )
@@ -445,14 +503,21 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
 
 
 def crop_flows(now: Climate, light: Scalar, variety: Variety) -> Flows:
-    """Return the crop's flows; a dry root zone closes the stomata to carbon dioxide as to vapour."""
+    """Return the crop's flows;
+    a dry root zone closes the stomata to carbon dioxide as to vapour.
+    """
     ppm = co2_ppm(now.air.co2, now.air.temperature)
     flow = tomato_crop.flows(now.crop, now.nodes.canopy, ppm, light, variety)
     return flow._replace(assimilated=root_zone.stress(now.water) * flow.assimilated)
 
 
 def derivative(
-    now: Climate, setting: Setting, outside: Outside, house: Glasshouse, variety: Variety, deep: Scalar
+    now: Climate,
+    setting: Setting,
+    outside: Outside,
+    house: Glasshouse,
+    variety: Variety,
+    deep: Scalar,
 ) -> Climate:
     """Return the state's time derivative, per second."""
     return _slopes(now, setting, fluxes(now, setting, outside, house, deep).driving, variety)
@@ -471,7 +536,9 @@ def _slopes(now: Climate, setting: Setting, driving: Driving, variety: Variety) 
 
 
 class Modes(NamedTuple):
-    """Change of variables between the two airs and the modes of their exchange: a rotation of scaled values."""
+    """Change of variables between the two airs and the modes
+    of their exchange: a rotation of scaled values.
+    """
 
     cosine: Scalar
     sine: Scalar
@@ -517,7 +584,9 @@ def step(
     duration: float,
     substeps: int = SUBSTEPS,
 ) -> Climate:
-    """Return the state ``duration`` seconds later, under constant setting and weather; nothing drains meanwhile."""
+    """Return the state ``duration`` seconds later,
+    under constant setting and weather; nothing drains meanwhile.
+    """
     # Every part of these results is used below; see computed_once.
     rates_of = computed_once(lambda *arguments: fluxes(*arguments).rates)
     driving = computed_once(lambda *arguments: fluxes(*arguments).driving)
@@ -526,22 +595,32 @@ def step(
     def substep(i: Any, now: Climate) -> Climate:
         length = duration * (2 * i + 1) / (substeps * substeps)
         rate = rates_of(now, setting, outside, house, deep)
-        warm = modes(rate.temperature, rate.top, 1.5 * rate.mixed)  # the more it mixes the further the two are apart
+        # The more it mixes the further the two are apart.
+        warm = modes(rate.temperature, rate.top, 1.5 * rate.mixed)
         co2, vapour = (
-            modes(low, top, rate.mixed) for low, top in ((rate.co2, rate.top_co2), (rate.vapour, rate.top_vapour))
+            modes(low, top, rate.mixed)
+            for low, top in ((rate.co2, rate.top_co2), (rate.vapour, rate.top_vapour))
         )
         pairs = warm, co2, vapour
 
         def forth(y: Climate) -> Climate:
             lows, tops = y.air[:3], y.nodes[-3:]
-            turned = [mode.forth(low, top) for mode, low, top in zip(pairs, lows, tops, strict=True)]
+            turned = [
+                mode.forth(low, top) for mode, low, top in zip(pairs, lows, tops, strict=True)
+            ]
             slow, fast = zip(*turned, strict=True)
-            return y._replace(air=Air._make((*slow, y.air.pipe)), nodes=Nodes._make((*y.nodes[:-3], *fast)))
+            return y._replace(
+                air=Air._make((*slow, y.air.pipe)), nodes=Nodes._make((*y.nodes[:-3], *fast))
+            )
 
         def back(y: Climate) -> Climate:
-            turned = [mode.back(*pair) for mode, *pair in zip(pairs, y.air[:3], y.nodes[-3:], strict=True)]
+            turned = [
+                mode.back(*pair) for mode, *pair in zip(pairs, y.air[:3], y.nodes[-3:], strict=True)
+            ]
             low, top = zip(*turned, strict=True)
-            return y._replace(air=Air._make((*low, y.air.pipe)), nodes=Nodes._make((*y.nodes[:-3], *top)))
+            return y._replace(
+                air=Air._make((*low, y.air.pipe)), nodes=Nodes._make((*y.nodes[:-3], *top))
+            )
 
         rates = Climate(
             Air(warm.slow, co2.slow, vapour.slow, 0.0),
@@ -556,7 +635,9 @@ def step(
 
         def remainder(y: Climate) -> Climate:
             real = back(y)
-            slope = forth(slopes(real, setting, driving(real, setting, outside, house, deep), variety))
+            slope = forth(
+                slopes(real, setting, driving(real, setting, outside, house, deep), variety)
+            )
             return jax.tree.map(lambda d, rate, value: d + rate * value, slope, rates, y)
 
         return back(exponential_rk4(remainder, rates, forth(now), length, 1, doublings=DOUBLINGS))
@@ -569,9 +650,16 @@ def heat_content(now: Climate) -> Scalar:
     nodes = now.nodes
     content = AIR_CAPACITY * (AIR_HEIGHT * now.air.temperature + TOP_HEIGHT * nodes.top)
     content = content + PIPE_CAPACITY * now.air.pipe + FLOOR_CAPACITY * nodes.floor
-    content = content + SCREEN_CAPACITY * nodes.screen + COVER_CAPACITY * nodes.cover + LAMP_CAPACITY * nodes.lamps
+    content = (
+        content
+        + SCREEN_CAPACITY * nodes.screen
+        + COVER_CAPACITY * nodes.cover
+        + LAMP_CAPACITY * nodes.lamps
+    )
     content = content + LEAF_CAPACITY * tomato_crop.leaf_area_index(now.crop) * nodes.canopy
-    return content + SOIL_CAPACITY * sum(depth * t for depth, t in zip(SOIL, nodes[2:7], strict=False))
+    return content + SOIL_CAPACITY * sum(
+        depth * t for depth, t in zip(SOIL, nodes[2:7], strict=False)
+    )
 
 
 def _condensed(conductance: Scalar, excess: Scalar) -> Scalar:

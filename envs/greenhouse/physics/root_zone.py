@@ -1,8 +1,9 @@
 """Water that plants can use in a substrate under irrigation, and what they do without it.
 
-The substrate is a bucket: irrigation fills it, transpiration empties it, and what exceeds its capacity drains. Plants
-transpire less once 40 % of its water are gone: the stress coefficient of Allen et al. 1998, Crop evapotranspiration,
-FAO Irrigation and Drainage Paper 56, equation 84, with the depletion factor of tomatoes (table 22).
+The substrate is a bucket: irrigation fills it, transpiration empties it, and what exceeds its
+capacity drains. Plants transpire less once 40 % of its water are gone: the stress coefficient of
+Allen et al. 1998, Crop evapotranspiration, FAO Irrigation and Drainage Paper 56, equation 84, with
+the depletion factor of tomatoes (table 22).
 """
 
 from __future__ import annotations

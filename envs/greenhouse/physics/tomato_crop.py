@@ -1,14 +1,16 @@
 """Tomato: carbohydrates in buffer, fruit, leaves and stem, after Vanthoor.
 
-Six states: four stores of carbohydrates in mg of CH2O a m2 of floor, the temperature sum, and a running mean of the
-temperature. Equations 9.1 to 9.47 of Vanthoor 2011, A model-based greenhouse design method, thesis Wageningen,
-https://edepot.wur.nl/170301; also Vanthoor et al. 2011, doi:10.1016/j.biosystemseng.2011.08.005. Fruit is one store, as
-in Katzin 2021, thesis Wageningen, doi:10.18174/544434, equations 7.43 to 7.45: it is picked when more than 300 g/m2 of
-it hang on the plants.
+Six states: four stores of carbohydrates in mg of CH2O a m2 of floor, the temperature sum, and a
+running mean of the temperature. Equations 9.1 to 9.47 of Vanthoor 2011, A model-based greenhouse
+design method, thesis Wageningen, https://edepot.wur.nl/170301; also Vanthoor et al. 2011,
+doi:10.1016/j.biosystemseng.2011.08.005. Fruit is one store, as in Katzin 2021, thesis Wageningen,
+doi:10.18174/544434, equations 7.43 to 7.45: it is picked when more than 300 g/m2 of it hang on the
+plants.
 
-The air's temperature stands for the canopy's. Two guards keep the equations where they make sense, and change nothing
-elsewhere: the compensation point is not negative (its formula gets there in the cold below a leaf area index of 1), and
-nothing is assimilated below it (the formula would gain there).
+The air's temperature stands for the canopy's. Two guards keep the equations where they make sense,
+and change nothing elsewhere: the compensation point is not negative (its formula gets there in the
+cold below a leaf area index of 1), and nothing is assimilated below it (the formula would gain
+there).
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ FRUIT_GROWTH, LEAF_GROWTH, STEM_GROWTH = 0.328, 0.095, 0.074
 """mg/(m2 s): potential flows out of the buffer at 20 degC"""
 FRUIT_COST, LEAF_COST, STEM_COST = 0.27, 0.28, 0.30
 """Respiration for growth, a part of the growth"""
-FRUIT_UPKEEP, LEAF_UPKEEP, STEM_UPKEEP = (rate * (1 - math.exp(-2.85e6 * 3e-6)) for rate in (1.16e-7, 3.47e-7, 1.47e-7))
+FRUIT_UPKEEP, LEAF_UPKEEP, STEM_UPKEEP = (
+    rate * (1 - math.exp(-2.85e6 * 3e-6)) for rate in (1.16e-7, 3.47e-7, 1.47e-7)
+)
 """1/s: respiration for maintenance at 25 degC"""
 MOST_FRUIT, PICKING = 3e5, 5e4
 """mg/m2; mg/(m2 s)"""
@@ -124,7 +128,12 @@ def flows(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, variety: 
     ready = _logistic(5e-3 * (crop.buffer - BUFFER_EMPTY)) * (0.047 * mean + 0.06)
     ready = ready * _logistic(1.1587 * (mean - 15.0)) * _logistic(1.3904 * (24.5 - mean))
     bearing = _logistic(0.869 * (temperature - 10.0)) * _logistic(0.5793 * (34.0 - temperature))
-    to_fruit = variety.fruit_growth * ready * bearing * _generative(crop.temperature_sum * (1 / GENERATIVE))
+    to_fruit = (
+        variety.fruit_growth
+        * ready
+        * bearing
+        * _generative(crop.temperature_sum * (1 / GENERATIVE))
+    )
     to_leaves, to_stem = LEAF_GROWTH * ready, STEM_GROWTH * ready
     upkeep = variety.maintenance * jnp.exp(0.1 * math.log(2.0) * (mean - 25.0))
     return Flows(
@@ -159,7 +168,9 @@ def uptake(flow: Flows) -> Scalar:
     return CO2_OF_CH2O * (flow.assimilated - flow.growing - upkeep)
 
 
-def assimilation(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, variety: Variety) -> Scalar:
+def assimilation(
+    crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, variety: Variety
+) -> Scalar:
     """Return photosynthesis minus photorespiration, mg/(m2 s) of CH2O (equations 9.10 to 9.23)."""
     area = leaf_area_index(crop)
     kelvin = temperature + 273.15
@@ -169,7 +180,9 @@ def assimilation(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, va
     potential = variety.electron_transport * area * jnp.exp(warmed) * usual / (1 + jnp.exp(hot))
     absorbed = ELECTRONS * light
     transport = potential + absorbed
-    rate = (transport - jnp.sqrt(transport * transport - 4 * CURVATURE * potential * absorbed)) * (0.5 / CURVATURE)
+    rate = (transport - jnp.sqrt(transport * transport - 4 * CURVATURE * potential * absorbed)) * (
+        0.5 / CURVATURE
+    )
     inside = STOMATA * ppm
     lost = jnp.maximum(0.0, 20 * COMPENSATION + COMPENSATION * (temperature - 20.0) / area)
     above = jnp.maximum(0.0, inside - lost)
@@ -178,9 +191,13 @@ def assimilation(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, va
 
 
 def _generative(progress: Scalar) -> Scalar:
-    """Return how far the crop bears fruit, in [0, 1], from the part of the temperature sum (equation B.6)."""
+    """Return how far the crop bears fruit, in [0, 1],
+    from the part of the temperature sum (equation B.6).
+    """
     before = progress - 1.0
-    return 0.5 * (progress + jnp.sqrt(progress * progress + 1e-4)) - 0.5 * (before + jnp.sqrt(before * before + 1e-4))
+    return 0.5 * (progress + jnp.sqrt(progress * progress + 1e-4)) - 0.5 * (
+        before + jnp.sqrt(before * before + 1e-4)
+    )
 
 
 def _logistic(x: Scalar) -> Scalar:

@@ -1,20 +1,22 @@
 """Lettuce in a greenhouse: dry weight, carbon dioxide, temperature and humidity, after van Henten.
 
-Four states, three controls, four weather inputs; a square metre of floor is the unit of area. Equations and constants:
-van Henten, Greenhouse climate management: an optimal control approach, thesis Wageningen 1994; van Henten 2003,
-Sensitivity analysis of an optimal control problem in greenhouse climate management, doi:10.1016/S1537-5110(03)00068-0.
+Four states, three controls, four weather inputs; a square metre of floor is the unit of area.
+Equations and constants: van Henten, Greenhouse climate management: an optimal control approach,
+thesis Wageningen 1994; van Henten 2003, Sensitivity analysis of an optimal control problem in
+greenhouse climate management, doi:10.1016/S1537-5110(03)00068-0.
 
-    dX_d/dt = c_ab g - c_r X_d q                                            growth: assimilation minus respiration
-    c_c dX_c/dt = -g + c_rc X_d q + u_c - (u_v + c_l)(X_c - V_c)            carbon dioxide
-    c_q dX_t/dt = u_q - (c_qv u_v + c_qo)(X_t - V_t) + c_rad V_r            heat
-    c_h dX_h/dt = (1 - e^{-c_pl X_d}) c_tr (saturated(X_t) - X_h) - (u_v + c_l)(X_h - V_h)     vapour
+    dX_d/dt = c_ab g - c_r X_d q                            growth: assimilation minus respiration
+    c_c dX_c/dt = -g + c_rc X_d q + u_c - (u_v + c_l)(X_c - V_c)                    carbon dioxide
+    c_q dX_t/dt = u_q - (c_qv u_v + c_qo)(X_t - V_t) + c_rad V_r                              heat
+    c_h dX_h/dt = (1 - e^{-c_pl X_d}) c_tr (saturated(X_t) - X_h) - (u_v + c_l)(X_h - V_h)  vapour
 
     g = (1 - e^{-c_pl X_d}) c_ph V_r s / (c_ph V_r + s),   q = 2^(X_t / 10 - 2.5)
     s = (-5.11e-6 X_t^2 + 2.30e-4 X_t - 6.29e-4)(X_c - 5.2e-5)
 
-Outside about 3 to 42 degC the polynomial in ``s`` is negative: the fit does not hold there, and ``g`` would have a
-pole. So ``s`` is zero there. The equations are stiff under open vents, which change the air in minutes while the crop
-grows over weeks. This decay is linear and is integrated exactly (``exponential_runge_kutta.py``).
+Outside about 3 to 42 degC the polynomial in ``s`` is negative: the fit does not hold there, and
+``g`` would have a pole. So ``s`` is zero there. The equations are stiff under open vents, which
+change the air in minutes while the crop grows over weeks. This decay is linear and is integrated
+exactly (``exponential_runge_kutta.py``).
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ CO2_MOLAR_MASS, WATER_MOLAR_MASS = 44.01e-3, 18.01528e-3
 """kg/mol"""
 KELVIN = 273.15
 SUBSTEPS = 4
-"""Integration steps a control interval. tests/greenhouse measures their error against a stiff solver."""
+"""Integration steps a control interval. tests/greenhouse
+measures their error against a stiff solver.
+"""
 _ALMOST_NOTHING = 1e-30
 
 
@@ -125,7 +129,12 @@ def assimilation(climate: Climate, radiation: Scalar, house: Greenhouse) -> Scal
 
 def saturated_leaf(temperature: Scalar) -> Scalar:
     """Return the vapour density in the leaf at a temperature (degC), kg/m3."""
-    return 9348.0 / 8314.0 / (temperature + KELVIN) * jnp.exp(17.4 * temperature / (temperature + 239.0))
+    return (
+        9348.0
+        / 8314.0
+        / (temperature + KELVIN)
+        * jnp.exp(17.4 * temperature / (temperature + 239.0))
+    )
 
 
 def derivative(climate: Climate, control: Control, weather: Weather, house: Greenhouse) -> Climate:
@@ -134,7 +143,9 @@ def derivative(climate: Climate, control: Control, weather: Weather, house: Gree
 
 
 def decay_rates(climate: Climate, control: Control, house: Greenhouse) -> Climate:
-    """Return each state's decay rate, 1/s: by ventilation, cover, and the leaves that take up vapour."""
+    """Return each state's decay rate, 1/s: by ventilation,
+    cover, and the leaves that take up vapour.
+    """
     exchange = control.ventilation + house.leakage
     return Climate(
         0.0 * climate.dry_weight,
@@ -145,20 +156,35 @@ def decay_rates(climate: Climate, control: Control, house: Greenhouse) -> Climat
 
 
 def step(
-    climate: Climate, control: Control, weather: Weather, house: Greenhouse, duration: float, substeps: int = SUBSTEPS
+    climate: Climate,
+    control: Control,
+    weather: Weather,
+    house: Greenhouse,
+    duration: float,
+    substeps: int = SUBSTEPS,
 ) -> Climate:
     """Return the state ``duration`` seconds later, under constant control and weather."""
     rates = decay_rates(climate, control, house)
     return exponential_rk4(
-        lambda now: _split(now, control, weather, house, rates), rates, climate, duration / substeps, substeps
+        lambda now: _split(now, control, weather, house, rates),
+        rates,
+        climate,
+        duration / substeps,
+        substeps,
     )
 
 
-def _split(climate: Climate, control: Control, weather: Weather, house: Greenhouse, rates: Climate) -> Climate:
+def _split(
+    climate: Climate, control: Control, weather: Weather, house: Greenhouse, rates: Climate
+) -> Climate:
     """Return the derivative without the decay ``-rates * climate``."""
     covered = canopy(climate.dry_weight)
     assimilated = assimilation(climate, weather.radiation, house)
-    respired = house.respiration * climate.dry_weight * jnp.exp(math.log(2.0) * (0.1 * climate.temperature - 2.5))
+    respired = (
+        house.respiration
+        * climate.dry_weight
+        * jnp.exp(math.log(2.0) * (0.1 * climate.temperature - 2.5))
+    )
     exchange = control.ventilation + house.leakage
     loss = VENTILATION_HEAT * control.ventilation + house.heat_loss
     from_leaves = covered * house.transpiration
@@ -170,7 +196,8 @@ def _split(climate: Climate, control: Control, weather: Weather, house: Greenhou
         house.yield_factor * assimilated - respired,
         gained_co2 * per_height + (rates.co2 - exchange * per_height) * climate.co2,
         warmed * per_capacity + (rates.temperature - loss * per_capacity) * climate.temperature,
-        evaporated * per_height + (rates.humidity - (exchange + from_leaves) * per_height) * climate.humidity,
+        evaporated * per_height
+        + (rates.humidity - (exchange + from_leaves) * per_height) * climate.humidity,
     )
 
 
@@ -185,7 +212,9 @@ def co2_density(ppm: Scalar, temperature: Scalar) -> Scalar:
 
 
 def saturated_air(temperature: Scalar) -> Scalar:
-    """Return the vapour density of saturated air at a temperature (degC), kg/m3 (Magnus formula)."""
+    """Return the vapour density of saturated air
+    at a temperature (degC), kg/m3 (Magnus formula).
+    """
     pressure = 610.78 * jnp.exp(17.2694 * temperature / (temperature + 238.3))
     return pressure / (temperature + KELVIN) * (WATER_MOLAR_MASS / GAS_CONSTANT)
 

@@ -12,12 +12,16 @@ SHAPE = (240, 320, 3)
 
 
 def picture(house: House, outside: Outside, vents: float, day: float) -> np.ndarray:
-    """Draw plants by their leaves, fruit, vents by their opening (0 to 1), pipes by their heat, sky by its sun."""
+    """Draw plants by their leaves, fruit, vents by their opening (0 to 1),
+    pipes by their heat, sky by its sun.
+    """
     height, width, _ = SHAPE
     air, crop, harvest = house
     light = min(1.0, float(outside.radiation) / 700)
     image = Image.new(
-        "RGB", (width, height), tuple(int(c) for c in (20 + 120 * light, 30 + 160 * light, 80 + 160 * light))
+        "RGB",
+        (width, height),
+        tuple(int(c) for c in (20 + 120 * light, 30 + 160 * light, 80 + 160 * light)),
     )
     canvas = ImageDraw.Draw(image)
     ground, eaves, ridge = height - 40, 110, 50
@@ -38,8 +42,14 @@ def picture(house: House, outside: Outside, vents: float, day: float) -> np.ndar
         canvas.ellipse((x - 9, ground - 10 - tall, x + 9, ground - 10), fill=(40, 140, 50))
         for i in range(fruit):
             y = ground - 14 - (tall - 8) * (i + 0.5) / 12
-            canvas.ellipse((x - 7 + 8 * (i % 2), y - 3, x - 1 + 8 * (i % 2), y + 3), fill=(220, 40, 30))
+            canvas.ellipse(
+                (x - 7 + 8 * (i % 2), y - 3, x - 1 + 8 * (i % 2), y + 3), fill=(220, 40, 30)
+            )
     canvas.text((8, 4), f"day {day:.1f}", fill="white")
-    canvas.text((8, 18), f"{float(air.temperature):.1f} C in, {float(outside.temperature):.1f} C out", fill="white")
+    canvas.text(
+        (8, 18),
+        f"{float(air.temperature):.1f} C in, {float(outside.temperature):.1f} C out",
+        fill="white",
+    )
     canvas.text((8, height - 16), f"{FRESH * float(harvest):.1f} kg/m2 picked", fill="white")
     return np.asarray(image)

@@ -1,8 +1,10 @@
-"""The reference player where sensors fail: a grower who does not trust readings that are missing or repeated.
+"""The reference player where sensors fail:
+a grower who does not trust readings that are missing or repeated.
 
-An assumed value stands for such a reading. For the temperature it is the mean of about a day, which has a sensor of
-its own, and more in the sun: without that the vents stay closed on a hot day, and the crop burns. For the humidity it
-is the one above which vents open, so that they close slowly; for carbon dioxide a usual content. No drift is noticed.
+An assumed value stands for such a reading. For the temperature it is the mean of about a day, which
+has a sensor of its own, and more in the sun: without that the vents stay closed on a hot day, and
+the crop burns. For the humidity it is the one above which vents open, so that they close slowly;
+for carbon dioxide a usual content. No drift is noticed.
 """
 
 from __future__ import annotations
@@ -42,14 +44,18 @@ class DoubtfulGrower(NamedTuple):
         """Return the setting, shape ``(3,)``, and the readings."""
         observation = view.observation
         now = Readings(*observation[INSIDE : INSIDE + 3])
-        damp = (now.humidity == memory.humidity) & (now.humidity < 1)  # saturated air reads 100 % again and again
+        # Saturated air reads 100 % again and again.
+        damp = (now.humidity == memory.humidity) & (now.humidity < 1)
         stuck = now.temperature == memory.temperature, now.co2 == memory.co2, damp
         warmth = (
-            observation[INSIDE - 1] * SCALES[INSIDE - 1] + self.sunshine * observation[INSIDE + 4] * SCALES[INSIDE + 4]
+            observation[INSIDE - 1] * SCALES[INSIDE - 1]
+            + self.sunshine * observation[INSIDE + 4] * SCALES[INSIDE + 4]
         )
         assumed = warmth, self.usual_co2, self.grower.damp
         for i in range(3):
             doubtful = (observation[-3 + i] > 0) | stuck[i]
-            observation = observation.at[INSIDE + i].set(jnp.where(doubtful, assumed[i] / SCALES[INSIDE + i], now[i]))
+            observation = observation.at[INSIDE + i].set(
+                jnp.where(doubtful, assumed[i] / SCALES[INSIDE + i], now[i])
+            )
         setting, _ = self.grower.act((), view._replace(observation=observation), key)
         return setting, now

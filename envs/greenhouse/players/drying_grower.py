@@ -1,4 +1,6 @@
-"""The reference player where mould may come: a grower who dries the air once mould is seen, until it is gone."""
+"""The reference player where mould may come:
+a grower who dries the air once mould is seen, until it is gone.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +38,8 @@ class DryingGrower(NamedTuple):
         mould, usual = view.observation[-1] > 0, self.grower
         drier, warmer = jnp.where(mould, self.drier, 0.0), jnp.where(mould, self.warmer, 0.0)
         today = usual._replace(
-            damp=usual.damp - drier, warm_day=usual.warm_day + warmer, warm_night=usual.warm_night + warmer
+            damp=usual.damp - drier,
+            warm_day=usual.warm_day + warmer,
+            warm_night=usual.warm_night + warmer,
         )
         return today.act(memory, view, key)

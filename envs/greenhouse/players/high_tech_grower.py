@@ -1,10 +1,12 @@
-"""The reference player of the high-tech glasshouse: a grower's rules for screen, lamps, boiler and irrigation.
+"""The reference player of the high-tech glasshouse:
+a grower's rules for screen, lamps, boiler and irrigation.
 
-Heating, vents and carbon dioxide follow the rules of ``tomato_grower.py``, in which lamps count as sun and a closed
-screen saves heat. The screen closes in the dark while it is cold outside, and opens a gap for damp air. Lamps burn
-while the sun is weak, outside a dark period, if electricity is cheap beside tomatoes. The boiler burns for carbon
-dioxide while the store takes its heat, else for heat once the store is nearly empty. Irrigation refills the root zone
-without drain. The rules use sensor values only.
+Heating, vents and carbon dioxide follow the rules of ``tomato_grower.py``, in which lamps count as
+sun and a closed screen saves heat. The screen closes in the dark while it is cold outside, and
+opens a gap for damp air. Lamps burn while the sun is weak, outside a dark period, if electricity is
+cheap beside tomatoes. The boiler burns for carbon dioxide while the store takes its heat, else for
+heat once the store is nearly empty. Irrigation refills the root zone without drain. The rules use
+sensor values only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The reference player: a grower's rules for heating, vents and carbon dioxide.
 
-The rules heat in proportion to the lack of temperature, by day and by night; open the vents in proportion to the
-excess of temperature and humidity; and dose carbon dioxide by day while the vents are nearly closed. They use sensor
-values only.
+The rules heat in proportion to the lack of temperature, by day and by night; open the vents in
+proportion to the excess of temperature and humidity; and dose carbon dioxide by day while the vents
+are nearly closed. They use sensor values only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..physics.van_henten import Control
-from ..tasks.lettuce import CO2_LIMIT, HEATING_LIMIT, POSITION, SCALES, VENTILATION_LIMIT, Bounds, Lettuce, Params
+from ..tasks.lettuce import (
+    CO2_LIMIT,
+    HEATING_LIMIT,
+    POSITION,
+    SCALES,
+    VENTILATION_LIMIT,
+    Bounds,
+    Lettuce,
+    Params,
+)
 
 
 class Grower(NamedTuple):
@@ -50,11 +59,13 @@ class Grower(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Lettuce) -> Grower:
-        """Make the player for the actuators and the bounds of a greenhouse: its targets are as far within them as those
-        for the shipped bounds.
+        """Make the player for the actuators and the bounds of a greenhouse:
+        its targets are as far within them as those for the shipped bounds.
         """
         shipped, bounds, grower = Bounds(), task.bounds, cls()
-        if bounds == shipped and task.limits == Control(CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT):
+        if bounds == shipped and task.limits == Control(
+            CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT
+        ):
             return grower
         return grower._replace(
             warm_day=grower.warm_day + (bounds.coldest - shipped.coldest),
@@ -81,8 +92,11 @@ class Grower(NamedTuple):
         venting = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
         drying = self.drying_gain * jnp.maximum(0.0, humidity - self.damp)
         ventilation = jnp.minimum(venting + drying, self.most_ventilation)
-        dosing = jnp.where(day & (ventilation <= self.closed), self.co2_gain * (self.co2 - ppm), 0.0)
+        dosing = jnp.where(
+            day & (ventilation <= self.closed), self.co2_gain * (self.co2 - ppm), 0.0
+        )
         setting = (
-            value * per_unit for value, per_unit in zip((dosing, ventilation, heating), self.per_unit, strict=True)
+            value * per_unit
+            for value, per_unit in zip((dosing, ventilation, heating), self.per_unit, strict=True)
         )
         return jnp.clip(jnp.stack([*setting]), 0.0, 1.0), memory

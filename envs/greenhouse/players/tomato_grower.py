@@ -1,10 +1,11 @@
-"""The reference player: a grower's set points for heating, vents and carbon dioxide in a glasshouse with tomatoes.
+"""The reference player: a grower's set points for heating,
+vents and carbon dioxide in a glasshouse with tomatoes.
 
-The rules heat for a temperature by day and one by night, with the outside temperature fed forward. They open the vents
-above a temperature, the more the calmer the wind. Above a relative humidity they open them further step by step, and
-below it they close them again: the air is as damp half an hour later as the setting lets it be. They dose carbon
-dioxide by day while the vents are nearly closed, the less the dearer it is beside tomatoes. They use sensor values
-only.
+The rules heat for a temperature by day and one by night, with the outside temperature fed forward.
+They open the vents above a temperature, the more the calmer the wind. Above a relative humidity
+they open them further step by step, and below it they close them again: the air is as damp half an
+hour later as the setting lets it be. They dose carbon dioxide by day while the vents are nearly
+closed, the less the dearer it is beside tomatoes. They use sensor values only.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class TomatoGrower(NamedTuple):
     co2: Any = 1850.0
     """ppm: dosing target by day if carbon dioxide were free"""
     thrift: Any = 3600.0
-    """ppm that the target is lower where a kilogram of carbon dioxide costs as much as one of tomatoes"""
+    """ppm that the target is lower where a kilogram
+    of carbon dioxide costs as much as one of tomatoes
+    """
     co2_gain: Any = 0.0147
     """mg/(m2 s) a ppm"""
     closed: Any = 0.59
@@ -63,16 +66,22 @@ class TomatoGrower(NamedTuple):
     most_co2: Any = CO2_LIMIT
     """mg/(m2 s)"""
     relative_price: Any = AS_SHIPPED
-    """Price of carbon dioxide by that of tomatoes where observations show the same number for both"""
+    """Price of carbon dioxide by that of tomatoes where observations show the same number for both
+    """
 
     @classmethod
     def for_task(cls, task: Tomato) -> TomatoGrower:
-        """Make the player for the actuators, prices and bounds of a glasshouse: its targets are as far within the
-        bounds as those for the shipped ones.
+        """Make the player for the actuators, prices and bounds of a glasshouse: its targets are as
+        far within the bounds as those for the shipped ones.
         """
         shipped, bounds, grower = Bounds(), task.bounds, cls()
         prices = task.price_scales[2] / task.price_scales[0]
-        if (bounds, task.limits.heating, task.limits.co2, prices) == (shipped, HEATING_LIMIT, CO2_LIMIT, AS_SHIPPED):
+        if (bounds, task.limits.heating, task.limits.co2, prices) == (
+            shipped,
+            HEATING_LIMIT,
+            CO2_LIMIT,
+            AS_SHIPPED,
+        ):
             return grower
         return grower._replace(
             warm_day=grower.warm_day + (bounds.coldest - shipped.coldest),
@@ -103,8 +112,14 @@ class TomatoGrower(NamedTuple):
         co2 = observation[POSITION["co2_price"]] * self.relative_price
         day = radiation > self.light
         target = jnp.where(day, self.warm_day, self.warm_night)
-        heating = self.heating_gain * (target - inside) + self.loss * (target - outside) - self.sun * radiation
-        drying = jnp.maximum(0.0, self.persistence * last_vents + self.drying_gain * (humidity - self.damp))
+        heating = (
+            self.heating_gain * (target - inside)
+            + self.loss * (target - outside)
+            - self.sun * radiation
+        )
+        drying = jnp.maximum(
+            0.0, self.persistence * last_vents + self.drying_gain * (humidity - self.damp)
+        )
         cooling = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
         vents = drying + cooling * 2 * self.calm / (self.calm + wind)
         dear = co2 / jnp.maximum(tomato, 0.01)

@@ -1,9 +1,11 @@
-"""Grey mould, Botrytis cinerea: how fast it spreads in a canopy by temperature and dampness, and what rots.
+"""Grey mould, Botrytis cinerea: how fast it spreads
+in a canopy by temperature and dampness, and what rots.
 
-Growth by temperature and water activity is the cardinal model with inflection (Rosso et al. 1993) in both, fitted to
-Botrytis cinerea on grapes: Gropin model 37, https://github.com/RakipInitiative/ModelRepository. Water activity is
-relative humidity where mould and air are in balance; leaves in a canopy are damper than the sensor above them. How the
-infected part spreads and rots is a logistic equation with constants that are chosen, not measured.
+Growth by temperature and water activity is the cardinal model with inflection (Rosso et al. 1993)
+in both, fitted to Botrytis cinerea on grapes: Gropin model 37,
+https://github.com/RakipInitiative/ModelRepository. Water activity is relative humidity where mould
+and air are in balance; leaves in a canopy are damper than the sensor above them. How the infected
+part spreads and rots is a logistic equation with constants that are chosen, not measured.
 """
 
 from __future__ import annotations
@@ -36,15 +38,17 @@ def growth(temperature: Scalar, humidity: Scalar) -> Scalar:
         temperature: of the air, degC.
         humidity: relative, of the air, %.
     """
-    activity = jnp.minimum(0.01 * (humidity + CANOPY), DAMP)  # drops on leaves are no worse than damp leaves
+    # Drops on leaves are no worse than damp leaves.
+    activity = jnp.minimum(0.01 * (humidity + CANOPY), DAMP)
     return _cardinal(temperature, COLDEST, BEST, WARMEST) * _cardinal(activity, DRIEST, DAMP, WET)
 
 
 def spread(infected: Scalar, temperature: Scalar, humidity: Scalar) -> Scalar:
-    """Return the infected part of leaves and fruit half an hour later: the logistic equation, solved exactly.
+    """Return the infected part of leaves and fruit half an hour later:
+    the logistic equation, solved exactly.
 
-    What is infected grows into what is healthy at ``SPREAD``, and rots at ``ROT``; the part p of all that is left obeys
-    dp/dt = (spread - rot) p (1 - p).
+    What is infected grows into what is healthy at ``SPREAD``, and rots at ``ROT``; the part p of
+    all that is left obeys dp/dt = (spread - rot) p (1 - p).
     """
     factor = jnp.exp((STEP / DAY) * (SPREAD * growth(temperature, humidity) - ROT))
     return infected * factor / (1.0 + infected * (factor - 1.0))

@@ -1,37 +1,46 @@
-"""Grow a crop of lettuce for forty days: dose carbon dioxide, open the vents, heat, and earn more than that costs.
+"""Grow a crop of lettuce for forty days: dose carbon dioxide,
+open the vents, heat, and earn more than that costs.
 
-Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour with constant actuators and
-weather. Weather: ``maritime.py``. Profit is the value of the crop's growth minus the cost of carbon dioxide and heat,
-per square metre. Bounds on the climate are a separate constraint.
+Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour with constant
+actuators and weather. Weather: ``maritime.py``. Profit is the value of the crop's growth minus the
+cost of carbon dioxide and heat, per square metre. Bounds on the climate are a separate constraint.
 
-======================  ====================================================================================
-action ``(3,)``         in [0, 1], of the actuators' ranges: carbon dioxide 0..1.2 mg/(m2 s), ventilation
-                        0..7.5 mm/s, heating 0..150 W/m2. Above 2000 ppm the dosing valve stays shut
-observation ``(18,)``   crop dry weight (by 0.25 kg/m2); inside carbon dioxide (1000 ppm), temperature (20 degC),
-                        relative humidity (100 %); outside radiation (500 W/m2), temperature (20 degC), relative
-                        humidity (100 %), all now, no forecast; the last action (3); fraction of the season gone;
-                        sine and cosine of the time of day and of the day of the year; prices of lettuce
-                        (20 EUR/kg), heat (0.1 EUR/kWh), carbon dioxide (0.2 EUR/kg). Sensors have ranges: ``SENSORS``
-reward                  EUR/m2: value of the dry weight gained in the step minus carbon dioxide and heat used.
-                        A lost crop's value is taken off. The return is the season's profit: harvest minus young
-                        plants, carbon dioxide and heat
-cost                    sum of the climate's violations of its bounds at the end of the step: temperature
-                        10..30 degC in units of 10 K, carbon dioxide 300..1600 ppm in units of 1000 ppm, relative
-                        humidity at most 90 % in units of 10 %
-terminated              harvest, after 40 days (1,920 steps); or the crop is lost, inside below 0 or above 45 degC
-success                 harvested, with at least 0.3 kg/m2 of dry weight, and at most 0.1 of cost a step on average
-start                   planted at midnight, 3.5 g/m2 of dry weight, 15 degC, 80 % and 400 ppm inside
-context                 planting day, 10 February to 28 August, train and test in alternating bands of ten days;
-                        latitude 50..54 deg; the year's warmth +-1.5 K and cloudiness; prices; and the constants of
-                        greenhouse and crop (not shown), each within a fraction of van Henten's
+======================  ============================================================================
+action ``(3,)``         in [0, 1], of the actuators' ranges: carbon dioxide 0..1.2 mg/(m2 s),
+                        ventilation 0..7.5 mm/s, heating 0..150 W/m2. Above 2000 ppm the dosing
+                        valve stays shut
+observation ``(18,)``   crop dry weight (by 0.25 kg/m2); inside carbon dioxide (1000 ppm),
+                        temperature (20 degC), relative humidity (100 %); outside radiation (500
+                        W/m2), temperature (20 degC), relative humidity (100 %), all now, no
+                        forecast; the last action (3); fraction of the season gone; sine and cosine
+                        of the time of day and of the day of the year; prices of lettuce (20
+                        EUR/kg), heat (0.1 EUR/kWh), carbon dioxide (0.2 EUR/kg). Sensors have
+                        ranges: ``SENSORS``
+reward                  EUR/m2: value of the dry weight gained in the step minus carbon dioxide and
+                        heat used. A lost crop's value is taken off. The return is the season's
+                        profit: harvest minus young plants, carbon dioxide and heat
+cost                    sum of the climate's violations of its bounds at the end of the step:
+                        temperature 10..30 degC in units of 10 K, carbon dioxide 300..1600 ppm in
+                        units of 1000 ppm, relative humidity at most 90 % in units of 10 %
+terminated              harvest, after 40 days (1,920 steps); or the crop is lost, inside below 0 or
+                        above 45 degC
+success                 harvested, with at least 0.3 kg/m2 of dry weight, and at most 0.1 of cost a
+                        step on average
+start                   planted at midnight, 3.5 g/m2 of dry weight, 15 degC, 80 % and 400 ppm
+                        inside
+context                 planting day, 10 February to 28 August, train and test in alternating bands
+                        of ten days; latitude 50..54 deg; the year's warmth +-1.5 K and cloudiness;
+                        prices; and the constants of greenhouse and crop (not shown), each within a
+                        fraction of van Henten's
 difficulty              that fraction: 0.1, easy 0, hard 0.25
-leakage                 a choice: through closed vents 0.75e-4 m/s (van Henten) or, as in present benchmarks,
-                        0.75e-5 m/s
-======================  ====================================================================================
+leakage                 a choice: through closed vents 0.75e-4 m/s (van Henten) or, as in present
+                        benchmarks, 0.75e-5 m/s
+======================  ============================================================================
 
-Prices lie between two published sheets, by a level in [0, 1] on a logarithmic scale and +-20 % each. Level 0 is van
-Henten 1994: lettuce 16 Hfl/kg of dry weight, heat 6.35e-9 Hfl/J, carbon dioxide 0.42 Hfl/kg, at 2.20371 Hfl/EUR. Level
-1 is that of present greenhouse benchmarks: 22.285125 EUR/kg, 0.1281 EUR/kWh, 0.1906 EUR/kg.
+Prices lie between two published sheets, by a level in [0, 1] on a logarithmic scale and +-20 %
+each. Level 0 is van Henten 1994: lettuce 16 Hfl/kg of dry weight, heat 6.35e-9 Hfl/J, carbon
+dioxide 0.42 Hfl/kg, at 2.20371 Hfl/EUR. Level 1 is that of present greenhouse benchmarks: 22.285125
+EUR/kg, 0.1281 EUR/kWh, 0.1906 EUR/kg.
 """
 
 from __future__ import annotations
@@ -54,7 +63,15 @@ from rlbench_suite.core.task_card import TaskCard
 from ...shared.alternating_bands import alternating_bands
 from ...shared.own_constants import OwnConstants
 from ..physics import van_henten
-from ..physics.van_henten import Climate, Control, Greenhouse, Scalar, Weather, co2_ppm, relative_humidity
+from ..physics.van_henten import (
+    Climate,
+    Control,
+    Greenhouse,
+    Scalar,
+    Weather,
+    co2_ppm,
+    relative_humidity,
+)
 from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, Sky, day_angle, next_sky, weather
 from ..weather.records import DAY, STEP, Records, record_series
 
@@ -155,7 +172,9 @@ class Bounds(NamedTuple):
 
 
 class State(NamedTuple):
-    """Crop and climate, the actuators' last setting (fractions of their ranges), and the present weather."""
+    """Crop and climate, the actuators' last setting (fractions of their ranges),
+    and the present weather.
+    """
 
     climate: Climate
     applied: Control
@@ -183,14 +202,21 @@ class Lettuce(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if not 0 <= (difficulty or 0) <= 0.5:
-            raise ValueError(f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got {difficulty!r}.")
+            raise ValueError(
+                f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got "
+                f"{difficulty!r}."
+            )
         self.own_constants = OwnConstants(card, self.constants())
-        self.limits = Control(*(self.own_constants.value(f"{name}_limit") for name in Control._fields))
+        self.limits = Control(
+            *(self.own_constants.value(f"{name}_limit") for name in Control._fields)
+        )
         self.bounds = Bounds(*(self.own_constants.value(name) for name in Bounds._fields))
         self._check()
         self.records = Records(card, self.own_constants, self.dtype)
         self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
-        low = np.concatenate([SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3])
+        low = np.concatenate(
+            [SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3]
+        )
         high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
         self.observation_space = self.box(low, high)
         self.action_space = self.box([0] * 3, [1] * 3)
@@ -202,7 +228,9 @@ class Lettuce(Task[Params, State]):
         return Greenhouse(leakage=float(self.card.settings["leakage"]))
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return site, prices, greenhouse, actuators, bounds of the climate, and the weights of the reward's terms."""
+        """Return site, prices, greenhouse, actuators,
+        bounds of the climate, and the weights of the reward's terms.
+        """
         tolerance = self.difficulty or 0.0
 
         def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
@@ -210,32 +238,71 @@ class Lettuce(Task[Params, State]):
 
         def price(name: str, sheets: tuple[float, float], unit: str) -> Constant:
             low, high = min(sheets) * (1 - PRICE_SPREAD), max(sheets) * (1 + PRICE_SPREAD)
-            return Constant(f"{name}_price", unit, float(f"{low:.6g}"), float(f"{high:.6g}"), "", minimum=0.0)
+            return Constant(
+                f"{name}_price", unit, float(f"{low:.6g}"), float(f"{high:.6g}"), "", minimum=0.0
+            )
 
         return (
             Constant(
-                "planting_day", "", FIRST_DAY, LAST_DAY, "day of the year; 0 is 1 January", 365.0, minimum=0.0, bands=20
+                "planting_day",
+                "",
+                FIRST_DAY,
+                LAST_DAY,
+                "day of the year; 0 is 1 January",
+                365.0,
+                minimum=0.0,
+                bands=20,
             ),
             Constant("latitude", "deg", 50.0, 54.0, "north", 66.0, minimum=0.0),
-            Constant("warmth", "K", -1.5, 1.5, "over the climate's mean, 10.1 degC in a year", 20.0, minimum=-20.0),
-            Constant("cloudiness", "", 0.0, 2.0, "logit of the median cloud cover", 6.0, minimum=-6.0),
+            Constant(
+                "warmth",
+                "K",
+                -1.5,
+                1.5,
+                "over the climate's mean, 10.1 degC in a year",
+                20.0,
+                minimum=-20.0,
+            ),
+            Constant(
+                "cloudiness", "", 0.0, 2.0, "logit of the median cloud cover", 6.0, minimum=-6.0
+            ),
             price("lettuce", LETTUCE_PRICES, "EUR/kg"),
             price("heat", HEAT_PRICES, "EUR/kWh"),
             price("co2", CO2_PRICES, "EUR/kg"),
             *(
-                Constant(name, unit, float(f"{v * (1 - tolerance):.6g}"), float(f"{v * (1 + tolerance):.6g}"), meaning)
+                Constant(
+                    name,
+                    unit,
+                    float(f"{v * (1 - tolerance):.6g}"),
+                    float(f"{v * (1 + tolerance):.6g}"),
+                    meaning,
+                )
                 for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), self.usual, strict=True)
             ),
             fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=1e-4),
-            fixed("ventilation_limit", "m/s", VENTILATION_LIMIT, "most air exchanged through vents"),
+            fixed(
+                "ventilation_limit", "m/s", VENTILATION_LIMIT, "most air exchanged through vents"
+            ),
             fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat", maximum=1000.0),
-            fixed("coldest", "degC", COLDEST, "bound of the climate, as are the next four", maximum=40.0, minimum=0.0),
+            fixed(
+                "coldest",
+                "degC",
+                COLDEST,
+                "bound of the climate, as are the next four",
+                maximum=40.0,
+                minimum=0.0,
+            ),
             fixed("warmest", "degC", WARMEST, "", maximum=45.0, minimum=0.0),
             fixed("least_co2", "ppm", LEAST_CO2, "", maximum=5000.0, minimum=0.0),
             fixed("most_co2", "ppm", MOST_CO2, "", maximum=5000.0, minimum=0.0),
             fixed("dampest", "%", DAMPEST, "relative humidity", maximum=100.0, minimum=0.0),
             fixed(
-                "first_day", "", 0.0, "day of the year on which records begin, at midnight", maximum=365.0, minimum=0.0
+                "first_day",
+                "",
+                0.0,
+                "day of the year on which records begin, at midnight",
+                maximum=365.0,
+                minimum=0.0,
             ),
             *weights(
                 lettuce=(1.0, "value of the dry weight gained"),
@@ -247,39 +314,54 @@ class Lettuce(Task[Params, State]):
 
     def series(self) -> tuple[Series, ...]:
         """Return weather and prices."""
-        return record_series(SEASON, Column("lettuce", "EUR/kg", 0, 1000, "of dry weight", optional=True))
+        return record_series(
+            SEASON, Column("lettuce", "EUR/kg", 0, 1000, "of dry weight", optional=True)
+        )
 
     def _check(self) -> None:
-        """Refuse a greenhouse that the integration cannot hold, and bounds without a climate between them."""
+        """Refuse a greenhouse that the integration cannot hold,
+        and bounds without a climate between them.
+        """
         exchange = (
             self.limits.ventilation
             + self.own_constants.range("leakage")[1]
             + self.own_constants.range("transpiration")[1]
         )
-        loss = van_henten.VENTILATION_HEAT * self.limits.ventilation + self.own_constants.range("heat_loss")[1]
+        loss = (
+            van_henten.VENTILATION_HEAT * self.limits.ventilation
+            + self.own_constants.range("heat_loss")[1]
+        )
         fastest = max(exchange / van_henten.AIR_HEIGHT, loss / van_henten.HEAT_CAPACITY)
         if fastest * STEP / van_henten.SUBSTEPS > 3:
             raise ValueError(
-                f"{self.card.id}: ventilation_limit, leakage, transpiration or heat_loss change the air in "
-                f"{1 / fastest:.0f} s, too fast for the integration: at least {STEP / van_henten.SUBSTEPS / 3:.0f} s."
+                f"{self.card.id}: ventilation_limit, leakage, transpiration or heat_loss change "
+                f"the air in {1 / fastest:.0f} s, too fast for the integration: at least "
+                f"{STEP / van_henten.SUBSTEPS / 3:.0f} s."
             )
         for low, high in (("coldest", "warmest"), ("least_co2", "most_co2")):
             if self.own_constants.value(low) >= self.own_constants.value(high):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price; 4 g/m2 and less grown in a step."""
+        """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price;
+        4 g/m2 and less grown in a step.
+        """
         if not self.own_constants.changed and not self.records.rows:
             return -30.0, 1.0
-        weight, dearest = self.own_constants.weight, Prices(*map(self.records.dearest, Prices._fields))
+        weight = self.own_constants.weight
+        dearest = Prices(*map(self.records.dearest, Prices._fields))
         lettuce = weight("lettuce") * dearest.lettuce
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * self.limits.co2
         gained_back = heat if self.records.pays_back("heat") else 0.0
-        return -(1.2 * lettuce + heat + co2 + 30 * weight("violation")), 0.04 * lettuce + gained_back
+        return -(
+            1.2 * lettuce + heat + co2 + 30 * weight("violation")
+        ), 0.04 * lettuce + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a planting day in the bands of the split, and everything else alike for both splits."""
+        """Draw a planting day in the bands of the split,
+        and everything else alike for both splits.
+        """
         u = self.uniform(key, 16)
 
         def between(low: float, high: float, unit: Scalar) -> Scalar:
@@ -293,13 +375,22 @@ class Lettuce(Task[Params, State]):
             return self.own_constants.draw(name, u[i], split, shipped, scale)
 
         site = Site(
-            latitude=sample("latitude", 0, between(math.radians(50), math.radians(54), u[0]), math.radians(1)),
-            start=sample("planting_day", 1, alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20)),
+            latitude=sample(
+                "latitude", 0, between(math.radians(50), math.radians(54), u[0]), math.radians(1)
+            ),
+            start=sample(
+                "planting_day", 1, alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20)
+            ),
             warmth=sample("warmth", 2, between(-1.5, 1.5, u[2])),
             cloudiness=sample("cloudiness", 3, between(0.0, 2.0, u[3])),
         )
         sheets = zip(Prices._fields, (LETTUCE_PRICES, HEAT_PRICES, CO2_PRICES), strict=True)
-        prices = Prices(*(sample(f"{name}_price", 5 + i, price(s, u[5 + i])) for i, (name, s) in enumerate(sheets)))
+        prices = Prices(
+            *(
+                sample(f"{name}_price", 5 + i, price(s, u[5 + i]))
+                for i, (name, s) in enumerate(sheets)
+            )
+        )
         tolerance = self.difficulty or 0.0
         house = Greenhouse(
             *(
@@ -335,24 +426,43 @@ class Lettuce(Task[Params, State]):
         sky = Sky(*self.normal(key, 3))
         zero = jnp.zeros((), self.dtype)
         temperature = zero + 15.0
-        air = van_henten.co2_density(400.0, temperature), temperature, 0.8 * van_henten.saturated_air(temperature)
+        air = (
+            van_henten.co2_density(400.0, temperature),
+            temperature,
+            0.8 * van_henten.saturated_air(temperature),
+        )
         outside = self.outside(params, sky, jnp.int32(0))
-        return State(Climate(zero + 3.5e-3, *air), Control(zero, zero, zero), sky, outside, jnp.int32(0), zero)
+        return State(
+            Climate(zero + 3.5e-3, *air),
+            Control(zero, zero, zero),
+            sky,
+            outside,
+            jnp.int32(0),
+            zero,
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Integrate half an hour under the weather shown, then draw the next weather."""
         ppm = co2_ppm(state.climate.co2, state.climate.temperature)
         dosing = jnp.where(ppm < INTERLOCK, action[0], 0.0)
         applied = Control(dosing, action[1], action[2])
-        climate = van_henten.step(state.climate, actuators(applied, self.limits), state.outside, params.house, STEP)
+        climate = van_henten.step(
+            state.climate, actuators(applied, self.limits), state.outside, params.house, STEP
+        )
         return self.later(state, climate, applied, key, params)
 
-    def later(self, state: State, climate: Climate, applied: Control, key: jax.Array, params: Params) -> State:
-        """Return the state after a step, with the climate that was computed and the next weather."""
+    def later(
+        self, state: State, climate: Climate, applied: Control, key: jax.Array, params: Params
+    ) -> State:
+        """Return the state after a step, with the climate
+        that was computed and the next weather.
+        """
         steps = state.steps + 1
         sky = next_sky(state.sky, self.normal(key, 3), STEP)
         outside = self.outside(params, sky, steps)
-        return State(climate, applied, sky, outside, steps, state.violation + violation(climate, self.bounds))
+        return State(
+            climate, applied, sky, outside, steps, state.violation + violation(climate, self.bounds)
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(18,)``; see the table."""
@@ -394,7 +504,11 @@ class Lettuce(Task[Params, State]):
                 for (name, (meaning, unit)), scale in zip(MEASURED.items(), SCALES, strict=True)
             ),
             *(
-                replace(component, name=f"last_{component.name}", meaning=f"{component.meaning}, of the last step")
+                replace(
+                    component,
+                    name=f"last_{component.name}",
+                    meaning=f"{component.meaning}, of the last step",
+                )
                 for component in self.action_components()
             ),
             Component("season", "part of the season that is gone"),
@@ -402,7 +516,9 @@ class Lettuce(Task[Params, State]):
             Component("cos_day", "cosine of the time of day"),
             Component("sin_year", "sine of the day of the year"),
             Component("cos_year", "cosine of the day of the year"),
-            Component("lettuce_price", "price of a kilogram of lettuce, dry weight", f"{lettuce:g} EUR/kg"),
+            Component(
+                "lettuce_price", "price of a kilogram of lettuce, dry weight", f"{lettuce:g} EUR/kg"
+            ),
             Component("heat_price", "price of heat", f"{heat:g} EUR/kWh"),
             Component("co2_price", "price of carbon dioxide", f"{co2:g} EUR/kg"),
         )
@@ -410,7 +526,9 @@ class Lettuce(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List three actuators."""
         return (
-            Component("dosing", "carbon dioxide that is dosed", f"{1e6 * self.limits.co2:g} mg/(m2 s)"),
+            Component(
+                "dosing", "carbon dioxide that is dosed", f"{1e6 * self.limits.co2:g} mg/(m2 s)"
+            ),
             Component(
                 "ventilation",
                 "how far the vents are open: air exchanged a floor area",
@@ -419,9 +537,12 @@ class Lettuce(Task[Params, State]):
             Component("heating", "heat that is supplied", f"{self.limits.heating:g} W/m2"),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the profit of the step, EUR/m2."""
-        used, prices = actuators(next_state.applied, self.limits), self.prices_at(params, state.steps)
+        used = actuators(next_state.applied, self.limits)
+        prices = self.prices_at(params, state.steps)
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, STEP * prices.co2 * used.co2
         standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
         gained = standing - state.climate.dry_weight
@@ -445,7 +566,9 @@ class Lettuce(Task[Params, State]):
         climate = state.climate
         mean = state.violation / jnp.maximum(state.steps, 1).astype(self.dtype)
         return {
-            "success": (climate.dry_weight >= HARVEST_WEIGHT) & (mean <= TOLERATED) & ~lost(climate),
+            "success": (climate.dry_weight >= HARVEST_WEIGHT)
+            & (mean <= TOLERATED)
+            & ~lost(climate),
             "dry_weight": climate.dry_weight,
             "temperature": climate.temperature,
             "co2": co2_ppm(climate.co2, climate.temperature),
@@ -453,19 +576,23 @@ class Lettuce(Task[Params, State]):
             "mean_violation": mean,
         }
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether it was harvested or lost."""
         if bool(lost(state.climate)):
             return (
-                f"the crop is lost: {float(state.climate.temperature):.1f} degC, it lives at {FROST:g}..{SCORCH:g} degC"
+                f"the crop is lost: {float(state.climate.temperature):.1f} degC, it lives at "
+                f"{FROST:g}..{SCORCH:g} degC"
             )
         return f"harvest after 40 days: {float(state.climate.dry_weight):.3f} kg/m2 of dry weight"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return "Answer with three numbers from 0 to 1: carbon dioxide, ventilation and heating, parts of their ranges."
+        return (
+            "Answer with three numbers from 0 to 1: carbon dioxide, ventilation and heating, parts "
+            "of their ranges."
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Describe crop, climate, weather, actuators, time and prices, with units."""
@@ -474,31 +601,40 @@ class Lettuce(Task[Params, State]):
         days, hours = divmod(int(state.steps) * STEP / HOUR, 24)
         dosed, vented, heated = (100 * float(values) for values in state.applied)
         return (
-            f"Day {days:.0f} of 40, {hours:04.1f} h, planted on day {float(params.site.start):.0f} of the year. "
-            f"Crop {inside.dry_weight:.4f} kg/m2. "
-            f"Inside {inside.temperature:.1f} degC, {float(co2_ppm(inside.co2, inside.temperature)):.0f} ppm, "
+            f"Day {days:.0f} of 40, {hours:04.1f} h, planted on day {float(params.site.start):.0f} "
+            f"of the year. Crop {inside.dry_weight:.4f} kg/m2. Inside {inside.temperature:.1f} "
+            f"degC, {float(co2_ppm(inside.co2, inside.temperature)):.0f} ppm, "
             f"{float(relative_humidity(inside.humidity, inside.temperature)):.0f} % humidity. "
             f"Outside {outside.temperature:.1f} degC, {outside.radiation:.0f} W/m2 of sun, "
             f"{float(relative_humidity(outside.humidity, outside.temperature)):.0f} % humidity. "
-            f"Last setting: carbon dioxide {dosed:.0f} %, ventilation {vented:.0f} %, heating {heated:.0f} %. "
-            f"Prices: lettuce {lettuce:.2f} EUR/kg dry, heat {heat:.4f} EUR/kWh, carbon dioxide {co2:.3f} EUR/kg."
+            f"Last setting: carbon dioxide {dosed:.0f} %, ventilation {vented:.0f} %, heating "
+            f"{heated:.0f} %. Prices: lettuce {lettuce:.2f} EUR/kg dry, heat {heat:.4f} EUR/kWh, "
+            f"carbon dioxide {co2:.3f} EUR/kg."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the greenhouse from the side: crop by its weight, vents by their opening, pipes by their heat, sky by
-        sun.
+        """Draw the greenhouse from the side: crop by its weight,
+        vents by their opening, pipes by their heat, sky by sun.
         """
         height, width, _ = self.picture_shape
         light = min(1.0, float(state.outside.radiation) / 700)
         image = Image.new(
-            "RGB", (width, height), tuple(int(c) for c in (20 + 120 * light, 30 + 160 * light, 80 + 160 * light))
+            "RGB",
+            (width, height),
+            tuple(int(c) for c in (20 + 120 * light, 30 + 160 * light, 80 + 160 * light)),
         )
         canvas = ImageDraw.Draw(image)
         ground, eaves, ridge = height - 40, 110, 50
         canvas.rectangle((0, ground, width, height), fill=(95, 75, 50))
         warm = min(1.0, max(0.0, float(state.climate.temperature) / 40))
         canvas.polygon(
-            ((40, ground), (40, eaves), (width / 2, ridge), (width - 40, eaves), (width - 40, ground)),
+            (
+                (40, ground),
+                (40, eaves),
+                (width / 2, ridge),
+                (width - 40, eaves),
+                (width - 40, ground),
+            ),
             fill=(int(120 + 120 * warm), 200, int(240 - 140 * warm)),
             outline="white",
         )
@@ -508,14 +644,22 @@ class Lettuce(Task[Params, State]):
         canvas.line((50, ground - 8, width - 50, ground - 8), fill=(pipe, 60, 60), width=5)
         radius = 4 + 14 * min(1.0, float(state.climate.dry_weight) / 0.3)
         for x in range(64, width - 60, 32):
-            canvas.ellipse((x - radius, ground - 12 - 1.4 * radius, x + radius, ground - 12), fill=(40, 140, 50))
+            canvas.ellipse(
+                (x - radius, ground - 12 - 1.4 * radius, x + radius, ground - 12),
+                fill=(40, 140, 50),
+            )
         canvas.text((8, 4), f"day {int(state.steps) / 48:.1f}", fill="white")
         canvas.text(
             (8, 18),
-            f"{float(state.climate.temperature):.1f} C in, {float(state.outside.temperature):.1f} C out",
+            (
+                f"{float(state.climate.temperature):.1f} C in, "
+                f"{float(state.outside.temperature):.1f} C out"
+            ),
             fill="white",
         )
-        canvas.text((8, height - 16), f"{1000 * float(state.climate.dry_weight):.0f} g/m2", fill="white")
+        canvas.text(
+            (8, height - 16), f"{1000 * float(state.climate.dry_weight):.0f} g/m2", fill="white"
+        )
         return np.asarray(image)
 
 

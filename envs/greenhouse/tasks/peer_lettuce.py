@@ -1,27 +1,32 @@
-"""Lettuce as lettuce-greenhouse-gym 0.1.3 has it: its actions, observation, reward and clamps on its weather.
+"""Lettuce as lettuce-greenhouse-gym 0.1.3 has it:
+its actions, observation, reward and clamps on its weather.
 
-For people who come from there: ``gymnasium.make("rlsuite/Lettuce-v0", peer_compat=True)`` plays a season whose return
-is that of ``LettuceGreenhouse-v0`` to 1e-6 at ``dtype="float64"``, if both have the same weather. Give that as a record
-of ``weather`` with 82 days at least (``context={"weather": "my_weather.csv"}``): with exactly 82 days a training
-episode begins on the first of them, a test episode on day 41. Without a record the weather is synthetic, as that of
-Lettuce-v0.
+For people who come from there: ``gymnasium.make("rlsuite/Lettuce-v0", peer_compat=True)`` plays a
+season whose return is that of ``LettuceGreenhouse-v0`` to 1e-6 at ``dtype="float64"``, if both have
+the same weather. Give that as a record of ``weather`` with 82 days at least (``context={"weather":
+"my_weather.csv"}``): with exactly 82 days a training episode begins on the first of them, a test
+episode on day 41. Without a record the weather is synthetic, as that of Lettuce-v0.
 
-======================  ====================================================================================
-action ``(3,)``         in [-1, 1]: change of carbon dioxide, ventilation and heating, by a tenth of their ranges,
-                        1.2 mg/(m2 s), 7.5 mm/s and 150 W/m2
-observation ``(12,)``   dry weight, kg/m2; inside carbon dioxide, ppm, temperature, degC, and relative humidity, %; the
-                        actuators, mg/(m2 s), mm/s and W/m2; part of the season gone; outside radiation, W/m2, carbon
-                        dioxide, kg/m3, temperature, degC, and vapour, kg/m3
-reward                  22.285125 EUR/kg for the dry weight gained, minus heat at 0.1281 EUR/kWh, carbon dioxide at
-                        0.1906 EUR/kg, and penalties: 5e-5 a ppm out of 500..1600 ppm, 3e-3 a kelvin below 10 degC
-                        and 5e-3 above 20 degC, 7e-4 a per cent of humidity above 80 %
+======================  ============================================================================
+action ``(3,)``         in [-1, 1]: change of carbon dioxide, ventilation and heating, by a tenth of
+                        their ranges, 1.2 mg/(m2 s), 7.5 mm/s and 150 W/m2
+observation ``(12,)``   dry weight, kg/m2; inside carbon dioxide, ppm, temperature, degC, and
+                        relative humidity, %; the actuators, mg/(m2 s), mm/s and W/m2; part of the
+                        season gone; outside radiation, W/m2, carbon dioxide, kg/m3, temperature,
+                        degC, and vapour, kg/m3
+reward                  22.285125 EUR/kg for the dry weight gained, minus heat at 0.1281 EUR/kWh,
+                        carbon dioxide at 0.1906 EUR/kg, and penalties: 5e-5 a ppm out of 500..1600
+                        ppm, 3e-3 a kelvin below 10 degC and 5e-3 above 20 degC, 7e-4 a per cent of
+                        humidity above 80 %
 terminated              harvest, after 40 days (1,920 steps)
-start                   3.5 g/m2 of dry weight, 1 g/m3 of carbon dioxide, 15 degC, 8 g/m3 of vapour, heating of 50 W/m2
-======================  ====================================================================================
+start                   3.5 g/m2 of dry weight, 1 g/m3 of carbon dioxide, 15 degC, 8 g/m3 of vapour,
+                        heating of 50 W/m2
+======================  ============================================================================
 
-Differences from Lettuce-v0 besides these: four steps of the classical Runge-Kutta method a control step, then a clamp
-of the state; assimilation without a guard where its polynomial is negative; constants are van Henten's, but for the
-peer's leakage of 0.75e-5 m/s. ``leakage="0.75e-4"`` is van Henten's; both tasks take both.
+Differences from Lettuce-v0 besides these: four steps of the classical Runge-Kutta method a control
+step, then a clamp of the state; assimilation without a guard where its polynomial is negative;
+constants are van Henten's, but for the peer's leakage of 0.75e-5 m/s. ``leakage="0.75e-4"`` is van
+Henten's; both tasks take both.
 """
 
 from __future__ import annotations
@@ -95,7 +100,11 @@ class PeerLettuce(Lettuce):
         """Draw as Lettuce does, with fixed prices."""
         params = super().sample_params(key, split)
         fixed = {name: jnp.full((), value, self.dtype) for name, value in PRICES._asdict().items()}
-        context_prices = {name: getattr(params.prices, name) for name in fixed if f"{name}_price" in self.own_constants}
+        context_prices = {
+            name: getattr(params.prices, name)
+            for name in fixed
+            if f"{name}_price" in self.own_constants
+        }
         return params._replace(prices=Prices(**(fixed | context_prices)))
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -107,7 +116,12 @@ class PeerLettuce(Lettuce):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Change the actuators, integrate half an hour, clamp, then draw the next weather."""
-        now = Control(*(jnp.clip(fraction + CHANGE * action[i], 0.0, 1.0) for i, fraction in enumerate(state.applied)))
+        now = Control(
+            *(
+                jnp.clip(fraction + CHANGE * action[i], 0.0, 1.0)
+                for i, fraction in enumerate(state.applied)
+            )
+        )
         control, climate = actuators(now, self.limits), state.climate
 
         def slopes(_: float, climate: Climate) -> Climate:
@@ -115,13 +129,18 @@ class PeerLettuce(Lettuce):
 
         for _ in range(SUBSTEPS):
             climate = rk4(slopes, climate, STEP / SUBSTEPS)
-        climate = Climate(*(jnp.clip(x, a, b) for x, a, b in zip(climate, MIN_STATE, MAX_STATE, strict=True)))
+        climate = Climate(
+            *(jnp.clip(x, a, b) for x, a, b in zip(climate, MIN_STATE, MAX_STATE, strict=True))
+        )
         return self.later(state, climate, now, key, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(12,)``; see the table."""
         inside, outside = state.climate, state.outside
-        used = (limit * fraction for limit, fraction in zip(UNITS * np.array(self.limits), state.applied, strict=True))
+        used = (
+            limit * fraction
+            for limit, fraction in zip(UNITS * np.array(self.limits), state.applied, strict=True)
+        )
         entries = self.stack(
             inside.dry_weight,
             co2_ppm(inside.co2, inside.temperature),
@@ -155,14 +174,23 @@ class PeerLettuce(Lettuce):
         """List three changes."""
         co2, ventilation, heating = CHANGE * UNITS * np.array(self.limits)
         return (
-            Component("change_of_dosing", "more carbon dioxide than in the last step", f"{co2:g} mg/(m2 s)"),
-            Component("change_of_ventilation", "more air than in the last step", f"{ventilation:g} mm/s"),
+            Component(
+                "change_of_dosing",
+                "more carbon dioxide than in the last step",
+                f"{co2:g} mg/(m2 s)",
+            ),
+            Component(
+                "change_of_ventilation", "more air than in the last step", f"{ventilation:g} mm/s"
+            ),
             Component("change_of_heating", "more heat than in the last step", f"{heating:g} W/m2"),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return profit minus penalties; see the table."""
-        used, prices = actuators(next_state.applied, self.limits), self.prices_at(params, state.steps)
+        used = actuators(next_state.applied, self.limits)
+        prices = self.prices_at(params, state.steps)
         gained = prices.lettuce * (next_state.climate.dry_weight - state.climate.dry_weight)
         costs = (STEP / KWH) * prices.heat * used.heating + STEP * prices.co2 * used.co2
         return gained - costs - penalty(next_state.climate)
@@ -174,20 +202,25 @@ class PeerLettuce(Lettuce):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            "Answer with three numbers from -1 to 1: changes of carbon dioxide, ventilation and heating, by a tenth of "
-            "their ranges."
+            "Answer with three numbers from -1 to 1: changes of carbon dioxide, ventilation and "
+            "heating, by a tenth of their ranges."
         )
 
 
 def unguarded(climate: Climate, control: Control, weather: Weather, house: Greenhouse) -> Climate:
-    """Return the state's time derivative with the assimilation of the paper, wherever its polynomial lies."""
+    """Return the state's time derivative with the assimilation of the paper,
+    wherever its polynomial lies.
+    """
     t, light = climate.temperature, house.light_use * weather.radiation
     supply = ((-5.11e-6 * t + 2.30e-4) * t - 6.29e-4) * (climate.co2 - COMPENSATION_POINT)
-    plain = canopy(climate.dry_weight) * jnp.where(light > 0, light * supply / (light + supply), 0.0)
+    plain = canopy(climate.dry_weight) * jnp.where(
+        light > 0, light * supply / (light + supply), 0.0
+    )
     more = plain - assimilation(climate, weather.radiation, house)
     rates = derivative(climate, control, weather, house)
     return rates._replace(
-        dry_weight=rates.dry_weight + house.yield_factor * more, co2=rates.co2 - more * (1 / AIR_HEIGHT)
+        dry_weight=rates.dry_weight + house.yield_factor * more,
+        co2=rates.co2 - more * (1 / AIR_HEIGHT),
     )
 
 
@@ -197,7 +230,8 @@ def penalty(climate: Climate) -> Scalar:
     def below(bound: float, value: Any, weight: float) -> Any:
         return weight * jnp.maximum(0.0, bound - value)
 
-    ppm, humidity = co2_ppm(climate.co2, climate.temperature), relative_humidity(climate.humidity, climate.temperature)
+    ppm = co2_ppm(climate.co2, climate.temperature)
+    humidity = relative_humidity(climate.humidity, climate.temperature)
     return (
         below(500.0, ppm, 5e-5)
         + below(-1600.0, -ppm, 5e-5)

@@ -1,38 +1,49 @@
-"""Grow tomatoes under glass for 160 days: heat, open the vents, dose carbon dioxide, and earn more than that costs.
+"""Grow tomatoes under glass for 160 days: heat,
+open the vents, dose carbon dioxide, and earn more than that costs.
 
-Crop: ``tomato_crop.py``; climate: ``glasshouse.py``; ten states, integrated over control intervals of half an hour with
-constant actuators and weather. Weather: ``climates.py``. Profit is the value of the fruit that grows minus the cost of
-heat and carbon dioxide, per square metre. Bounds on the climate are a separate constraint.
+Crop: ``tomato_crop.py``; climate: ``glasshouse.py``; ten states, integrated over control intervals
+of half an hour with constant actuators and weather. Weather: ``climates.py``. Profit is the value
+of the fruit that grows minus the cost of heat and carbon dioxide, per square metre. Bounds on the
+climate are a separate constraint.
 
-======================  ====================================================================================
-action ``(3,)``         in [0, 1], of the actuators' ranges: heating 0..150 W/m2 into the pipes, opening of the roof
-                        vents, carbon dioxide 0..5 mg/(m2 s). Above 2000 ppm the dosing valve stays shut
-observation ``(23,)``   crop: leaf area index (3), fruit on the plants (5 kg/m2 fresh), temperature sum (1035 degC day:
-                        fully generative), mean temperature of about a day (20 degC). Inside: temperature (20 degC),
-                        carbon dioxide (1000 ppm), relative humidity (100 %), pipes (50 degC). Outside: radiation
-                        (500 W/m2), temperature (20 degC), relative humidity (100 %), wind (5 m/s), all now, no
-                        forecast. The last action (3); fraction of the season gone; sine and cosine of the time of day
-                        and of the day of the year; prices of tomatoes (1 EUR/kg), heat (0.05 EUR/kWh), carbon dioxide
-                        (0.2 EUR/kg). Sensors have ranges: ``SENSORS``. The crop's buffer of sugar has none
-reward                  EUR/m2: value of the fresh fruit grown in the step, minus heat and carbon dioxide used. A lost
-                        crop's fruit on the plants is taken off. The return is the season's profit: all fruit, of which
-                        the last harvest takes what hangs on the plants, minus heat and carbon dioxide
-cost                    sum of the climate's violations of its bounds at the end of the step: temperature 15..34 degC in
-                        units of 10 K, carbon dioxide 300..1600 ppm in units of 1000 ppm, relative humidity 50..85 % in
-                        units of 10 % (bounds: van Laatum et al. 2025, arXiv:2410.05336)
-terminated              harvest, after 160 days (7,680 steps); or the crop is lost, inside below 0 or above 45 degC
-success                 harvested, with at least 12 kg/m2 of fresh fruit, and at most 0.25 of cost a step on average
+======================  ============================================================================
+action ``(3,)``         in [0, 1], of the actuators' ranges: heating 0..150 W/m2 into the pipes,
+                        opening of the roof vents, carbon dioxide 0..5 mg/(m2 s). Above 2000 ppm the
+                        dosing valve stays shut
+observation ``(23,)``   crop: leaf area index (3), fruit on the plants (5 kg/m2 fresh), temperature
+                        sum (1035 degC day: fully generative), mean temperature of about a day (20
+                        degC). Inside: temperature (20 degC), carbon dioxide (1000 ppm), relative
+                        humidity (100 %), pipes (50 degC). Outside: radiation (500 W/m2),
+                        temperature (20 degC), relative humidity (100 %), wind (5 m/s), all now, no
+                        forecast. The last action (3); fraction of the season gone; sine and cosine
+                        of the time of day and of the day of the year; prices of tomatoes (1
+                        EUR/kg), heat (0.05 EUR/kWh), carbon dioxide (0.2 EUR/kg). Sensors have
+                        ranges: ``SENSORS``. The crop's buffer of sugar has none
+reward                  EUR/m2: value of the fresh fruit grown in the step, minus heat and carbon
+                        dioxide used. A lost crop's fruit on the plants is taken off. The return is
+                        the season's profit: all fruit, of which the last harvest takes what hangs
+                        on the plants, minus heat and carbon dioxide
+cost                    sum of the climate's violations of its bounds at the end of the step:
+                        temperature 15..34 degC in units of 10 K, carbon dioxide 300..1600 ppm in
+                        units of 1000 ppm, relative humidity 50..85 % in units of 10 % (bounds: van
+                        Laatum et al. 2025, arXiv:2410.05336)
+terminated              harvest, after 160 days (7,680 steps); or the crop is lost, inside below 0
+                        or above 45 degC
+success                 harvested, with at least 12 kg/m2 of fresh fruit, and at most 0.25 of cost a
+                        step on average
 start                   planted at midnight, leaf area index 0.12, 18 degC, 75 % and 420 ppm inside
-context                 planting day, 1 December to 1 March, train and test in alternating bands of 4.5 days; latitude
-                        +-2 deg; the year's warmth +-1.5 K and cloudiness; prices; and the constants of glasshouse and
-                        crop (not shown), each within a fraction of the published ones
+context                 planting day, 1 December to 1 March, train and test in alternating bands of
+                        4.5 days; latitude +-2 deg; the year's warmth +-1.5 K and cloudiness;
+                        prices; and the constants of glasshouse and crop (not shown), each within a
+                        fraction of the published ones
 difficulty              that fraction: 0.1, easy 0, hard 0.25
 climate                 a choice: maritime, mediterranean, continental or boreal
-======================  ====================================================================================
+======================  ============================================================================
 
-Prices are drawn from ranges of this task, which are chosen and not from a market: tomatoes 0.8..1.6 EUR/kg fresh, heat
-0.03..0.08 EUR/kWh, carbon dioxide 0.1..0.25 EUR/kg. A kilogram of fresh tomatoes has 60 g of dry weight.
-docs/details/greenhouse.md lists which numbers have a source and which are chosen.
+Prices are drawn from ranges of this task, which are chosen and not from a market: tomatoes 0.8..1.6
+EUR/kg fresh, heat 0.03..0.08 EUR/kWh, carbon dioxide 0.1..0.25 EUR/kg. A kilogram of fresh tomatoes
+has 60 g of dry weight. docs/details/greenhouse.md lists which numbers have a source and which are
+chosen.
 """
 
 from __future__ import annotations
@@ -53,7 +64,17 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.own_constants import OwnConstants
 from ..physics import glasshouse
-from ..physics.glasshouse import Air, Control, Glasshouse, House, Outside, Scalar, co2_density, co2_ppm, saturated
+from ..physics.glasshouse import (
+    Air,
+    Control,
+    Glasshouse,
+    House,
+    Outside,
+    Scalar,
+    co2_density,
+    co2_ppm,
+    saturated,
+)
 from ..physics.tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
 from ..pictures.tomato_picture import SHAPE, picture
 from ..weather.climates import CLIMATES, Sky, conditions, first_sky, next_sky
@@ -95,7 +116,8 @@ class Params(NamedTuple):
     row: Scalar | None = None
     """int32: row of the records at which the season begins; None without records"""
     faults: Any = None
-    """:class:`Readings` with a fault for each sensor of the air inside; None where they never fail"""
+    """:class:`Readings` with a fault for each sensor of the air inside; None where they never fail
+    """
     outbreak: Any = None
     """int32: step at which mould comes; None where it never does"""
     utilities: Any = None
@@ -103,7 +125,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Crop and climate, the actuators' last setting (fractions of their ranges), and the present weather."""
+    """Crop and climate, the actuators' last setting (fractions of their ranges),
+    and the present weather.
+    """
 
     house: House
     applied: Control
@@ -139,10 +163,15 @@ class Tomato(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if not 0 <= (difficulty or 0) <= 0.5:
-            raise ValueError(f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got {difficulty!r}.")
+            raise ValueError(
+                f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got "
+                f"{difficulty!r}."
+            )
         self.climate = CLIMATES[card.settings["climate"]]
         self.own_constants = OwnConstants(card, self.constants())
-        self.limits = Control(self.own_constants.value("heating_limit"), 1.0, self.own_constants.value("co2_limit"))
+        self.limits = Control(
+            self.own_constants.value("heating_limit"), 1.0, self.own_constants.value("co2_limit")
+        )
         self.bounds = Bounds(*(self.own_constants.value(name) for name in Bounds._fields))
         self._check()
         self.records = Records(card, self.own_constants, self.dtype)
@@ -156,33 +185,43 @@ class Tomato(Task[Params, State]):
         self.reward_space = self.box(*self._reward_range())
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return site, prices, glasshouse, actuators, bounds of the climate, and the weights of the reward's terms."""
+        """Return site, prices, glasshouse, actuators,
+        bounds of the climate, and the weights of the reward's terms.
+        """
         return task_constants(self.difficulty or 0.0, self.climate.latitude)
 
     def series(self) -> tuple[Series, ...]:
         """Return weather and prices."""
         return record_series(
-            SEASON, Column("tomato", "EUR/kg", 0, 100, "fresh", optional=True), Column("wind", "m/s", 0, 40, "")
+            SEASON,
+            Column("tomato", "EUR/kg", 0, 100, "fresh", optional=True),
+            Column("wind", "m/s", 0, 40, ""),
         )
 
     def _check(self) -> None:
-        """Refuse a glasshouse that the integration cannot hold, and bounds without a climate between them."""
+        """Refuse a glasshouse that the integration cannot hold,
+        and bounds without a climate between them.
+        """
         exchange = (
-            0.375 * self.own_constants.range("vents")[1] * 12.0 + 40 * self.own_constants.range("leakage")[1]
+            0.375 * self.own_constants.range("vents")[1] * 12.0
+            + 40 * self.own_constants.range("leakage")[1]
         )  # wind of 40 m/s
         fastest = exchange / glasshouse.AIR_HEIGHT + 0.02
         if fastest > 2 * glasshouse.FASTEST:
             raise ValueError(
-                f"{self.card.id}: vents or leakage change the air in {1 / fastest:.1f} s, too fast to integrate: "
-                f"at least {0.5 / glasshouse.FASTEST:.1f} s."
+                f"{self.card.id}: vents or leakage change the air in {1 / fastest:.1f} s, too fast "
+                f"to integrate: at least {0.5 / glasshouse.FASTEST:.1f} s."
             )
         for low, high in (("coldest", "warmest"), ("least_co2", "most_co2"), ("driest", "dampest")):
             if self.own_constants.value(low) >= self.own_constants.value(high):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2: 10 kg/m2 lost at the highest price; 40 g/m2 and less grown in a step."""
-        weight, dearest = self.own_constants.weight, Prices(*map(self.records.dearest, Prices._fields))
+        """Return bounds of the reward, EUR/m2: 10 kg/m2 lost at the highest price;
+        40 g/m2 and less grown in a step.
+        """
+        weight = self.own_constants.weight
+        dearest = Prices(*map(self.records.dearest, Prices._fields))
         tomato = weight("tomato") * dearest.tomato
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * 1e-6 * self.limits.co2
@@ -190,7 +229,9 @@ class Tomato(Task[Params, State]):
         return -(10 * tomato + heat + co2 + 30 * weight("violation")), 0.04 * tomato + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a planting day in the bands of the split, and everything else alike for both splits."""
+        """Draw a planting day in the bands of the split,
+        and everything else alike for both splits.
+        """
         u = self.uniform(key, 16)
 
         def sample(name: str, i: int, scale: float = 1.0) -> Scalar:
@@ -218,12 +259,16 @@ class Tomato(Task[Params, State]):
             radiation, warmth, dew_point, wind = conditions(
                 self.climate, params.site, sky, STEP * steps.astype(self.dtype)
             )
-            return Outside(radiation, warmth, saturated(dew_point), wind, co2_density(OUTSIDE_CO2, warmth))
+            return Outside(
+                radiation, warmth, saturated(dew_point), wind, co2_density(OUTSIDE_CO2, warmth)
+            )
         now = self.records.at(self.records.weather, params.row + steps)
         temperature = now["temperature"]
         vapour = 0.01 * now["humidity"] * saturated(temperature)
         ppm = now.get("co2", OUTSIDE_CO2)
-        return Outside(now["radiation"], temperature, vapour, now["wind"], co2_density(ppm, temperature))
+        return Outside(
+            now["radiation"], temperature, vapour, now["wind"], co2_density(ppm, temperature)
+        )
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
         """Return the prices after some steps."""
@@ -234,7 +279,9 @@ class Tomato(Task[Params, State]):
         sky = first_sky(self.climate, self.normal(key, 5))
         zero = jnp.zeros((), self.dtype)
         temperature = zero + 18.0
-        air = Air(temperature, co2_density(420.0, temperature), 0.75 * saturated(temperature), zero + 30.0)
+        air = Air(
+            temperature, co2_density(420.0, temperature), 0.75 * saturated(temperature), zero + 30.0
+        )
         house = House(air, Crop(*(zero + value for value in PLANTED)), zero)
         outside = self.outside(params, sky, jnp.int32(0))
         return State(house, Control(zero, zero, zero), sky, outside, jnp.int32(0), zero)
@@ -245,12 +292,19 @@ class Tomato(Task[Params, State]):
         dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
         applied = Control(action[0], action[1], dosing)
         house = glasshouse.step(
-            state.house, actuators(applied, self.limits), state.outside, params.house, params.variety, STEP
+            state.house,
+            actuators(applied, self.limits),
+            state.outside,
+            params.house,
+            params.variety,
+            STEP,
         )
         steps = state.steps + 1
         sky = next_sky(self.climate, state.sky, self.normal(key, 5), STEP)
         outside = self.outside(params, sky, steps)
-        return State(house, applied, sky, outside, steps, state.violation + violation(house.air, self.bounds))
+        return State(
+            house, applied, sky, outside, steps, state.violation + violation(house.air, self.bounds)
+        )
 
     def readings(self, state: State, params: Params) -> Readings:
         """Return what the sensors of the air inside send."""
@@ -299,7 +353,11 @@ class Tomato(Task[Params, State]):
                 for name, meaning, unit, scale, _, _ in MEASURED
             ),
             *(
-                replace(component, name=f"last_{component.name}", meaning=f"{component.meaning}, of the last step")
+                replace(
+                    component,
+                    name=f"last_{component.name}",
+                    meaning=f"{component.meaning}, of the last step",
+                )
                 for component in self.action_components()
             ),
             Component("season", "part of the season that is gone"),
@@ -307,7 +365,9 @@ class Tomato(Task[Params, State]):
             Component("cos_day", "cosine of the time of day"),
             Component("sin_year", "sine of the day of the year"),
             Component("cos_year", "cosine of the day of the year"),
-            Component("tomato_price", "price of a kilogram of fresh tomatoes", f"{tomato:g} EUR/kg"),
+            Component(
+                "tomato_price", "price of a kilogram of fresh tomatoes", f"{tomato:g} EUR/kg"
+            ),
             Component("heat_price", "price of heat", f"{heat:g} EUR/kWh"),
             Component("co2_price", "price of carbon dioxide", f"{co2:g} EUR/kg"),
         )
@@ -320,18 +380,27 @@ class Tomato(Task[Params, State]):
             Component("dosing", "carbon dioxide that is dosed", f"{self.limits.co2:g} mg/(m2 s)"),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the profit of the step, EUR/m2."""
-        used, prices = actuators(next_state.applied, self.limits), self.prices_at(params, state.steps)
+        used = actuators(next_state.applied, self.limits)
+        prices = self.prices_at(params, state.steps)
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, (1e-6 * STEP) * prices.co2 * used.co2
         after, before = next_state.house, state.house
         hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
-        gained = prices.tomato * (FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest)))
+        gained = prices.tomato * (
+            FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
+        )
         if not self.own_constants.reweighted:
             return gained - (heat + co2)
         weight = self.own_constants.weight
         costs = weight("heat") * heat + weight("co2") * co2
-        return weight("tomato") * gained - costs - weight("violation") * violation(after.air, self.bounds)
+        return (
+            weight("tomato") * gained
+            - costs
+            - weight("violation") * violation(after.air, self.bounds)
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
@@ -347,7 +416,10 @@ class Tomato(Task[Params, State]):
         mean = state.violation / jnp.maximum(state.steps, 1).astype(self.dtype)
         grown = FRESH * (harvest + crop.fruit)
         return {
-            "success": (state.steps >= SEASON) & (grown >= ENOUGH) & (mean <= TOLERATED) & ~lost(air),
+            "success": (state.steps >= SEASON)
+            & (grown >= ENOUGH)
+            & (mean <= TOLERATED)
+            & ~lost(air),
             "grown": grown,
             "picked": FRESH * harvest,
             "leaf_area": leaf_area_index(crop),
@@ -357,20 +429,22 @@ class Tomato(Task[Params, State]):
             "mean_violation": mean,
         }
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether it was harvested or lost."""
         if bool(lost(state.house.air)):
             warmth = float(state.house.air.temperature)
             return f"the crop is lost: {warmth:.1f} degC, it lives at {FROST:g}..{SCORCH:g} degC"
-        return f"harvest after {DAYS} days: {float(info['grown']):.1f} kg/m2 of fresh tomatoes in all"
+        return (
+            f"harvest after {DAYS} days: {float(info['grown']):.1f} kg/m2 of fresh tomatoes in all"
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            "Answer with three numbers from 0 to 1: heating, opening of the vents and carbon dioxide, parts of their "
-            "ranges."
+            "Answer with three numbers from 0 to 1: heating, opening of the vents and carbon "
+            "dioxide, parts of their ranges."
         )
 
     def describe(self, state: State, params: Params) -> str:
@@ -384,21 +458,23 @@ class Tomato(Task[Params, State]):
         planted = float(params.site.start) % YEAR
         return (
             f"Day {days:.0f} of {DAYS}, {hours:04.1f} h, planted on day {planted:.0f} of the year. "
-            f"Leaf area index {leaf_area_index(crop):.2f}, {FRESH * crop.fruit:.2f} kg/m2 of fruit on the plants, "
-            f"{FRESH * house.harvest:.2f} kg/m2 picked. Temperature sum {crop.temperature_sum:.0f} of {GENERATIVE:.0f} "
-            f"degC day, mean of a day {crop.mean_temperature:.1f} degC. "
-            f"Inside {inside.temperature:.1f} degC, {inside.co2:.0f} ppm, {inside.humidity:.0f} % humidity, "
-            f"pipes {air.pipe:.0f} degC. "
+            f"Leaf area index {leaf_area_index(crop):.2f}, {FRESH * crop.fruit:.2f} kg/m2 of fruit "
+            f"on the plants, {FRESH * house.harvest:.2f} kg/m2 picked. Temperature sum "
+            f"{crop.temperature_sum:.0f} of {GENERATIVE:.0f} degC day, mean of a day "
+            f"{crop.mean_temperature:.1f} degC. Inside {inside.temperature:.1f} degC, "
+            f"{inside.co2:.0f} ppm, {inside.humidity:.0f} % humidity, pipes {air.pipe:.0f} degC. "
             f"Outside {outside.temperature:.1f} degC, {outside.radiation:.0f} W/m2 of sun, "
-            f"{float(relative_humidity(outside.vapour, outside.temperature)):.0f} % humidity, "
-            f"wind {outside.wind:.1f} m/s. "
-            f"Last setting: heating {heated:.0f} %, vents {vented:.0f} %, carbon dioxide {dosed:.0f} %. "
-            f"Prices: tomatoes {tomato:.2f} EUR/kg, heat {heat:.4f} EUR/kWh, carbon dioxide {co2:.3f} EUR/kg."
+            f"{float(relative_humidity(outside.vapour, outside.temperature)):.0f} % humidity, wind "
+            f"{outside.wind:.1f} m/s. Last setting: heating {heated:.0f} %, vents {vented:.0f} %, "
+            f"carbon dioxide {dosed:.0f} %. Prices: tomatoes {tomato:.2f} EUR/kg, heat {heat:.4f} "
+            f"EUR/kWh, carbon dioxide {co2:.3f} EUR/kg."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the glasshouse from the side."""
-        return picture(state.house, state.outside, float(state.applied.vents), int(state.steps) / DAY)
+        return picture(
+            state.house, state.outside, float(state.applied.vents), int(state.steps) / DAY
+        )
 
 
 def actuators(setting: Control, limits: Control) -> Control:

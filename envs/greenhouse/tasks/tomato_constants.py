@@ -1,4 +1,6 @@
-"""Constants of the tomato task that a context draws or a user sets: site, prices, glasshouse, crop, bounds."""
+"""Constants of the tomato task that a context draws or a user sets:
+site, prices, glasshouse, crop, bounds.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from ..physics.glasshouse import Glasshouse
 from ..physics.tomato_crop import Variety
 
 HEATING_LIMIT, CO2_LIMIT = 150.0, 5.0
-"""W/m2, mg/(m2 s): limits of the actuators. A modern Dutch glasshouse has 300 and 5.14 (Katzin 2021, table 4.2);
-for heating this is chosen, as for lettuce.
+"""W/m2, mg/(m2 s): limits of the actuators.
+
+A modern Dutch glasshouse has 300 and 5.14 (Katzin 2021, table 4.2); for heating this is chosen, as
+for lettuce.
 """
 FIRST_DAY, LAST_DAY = -31.0, 59.0
 """Planting dates, day of the year; 0 is 1 January; chosen"""
@@ -48,7 +52,8 @@ def task_constants(tolerance: float, degrees: float) -> tuple[Constant, ...]:
     """Return the constants.
 
     Args:
-        tolerance: fraction of the published constants of glasshouse and crop within which a context draws them.
+        tolerance: fraction of the published constants of glasshouse and crop within which a context
+            draws them.
         degrees: latitude of the climate's middle, deg.
     """
 
@@ -72,25 +77,51 @@ def task_constants(tolerance: float, degrees: float) -> tuple[Constant, ...]:
         ),
         Constant("latitude", "deg", degrees - 2, degrees + 2, "north", 66.0, minimum=0.0),
         Constant("warmth", "K", -1.5, 1.5, "over the climate's mean", 20.0, minimum=-20.0),
-        Constant("cloudiness", "", -0.7, 0.7, "over the climate's logits of median cloud cover", 6.0, minimum=-6.0),
+        Constant(
+            "cloudiness",
+            "",
+            -0.7,
+            0.7,
+            "over the climate's logits of median cloud cover",
+            6.0,
+            minimum=-6.0,
+        ),
         price("tomato", "EUR/kg"),
         price("heat", "EUR/kWh"),
         price("co2", "EUR/kg"),
         *(
-            Constant(name, unit, float(f"{v * (1 - tolerance):.6g}"), float(f"{v * (1 + tolerance):.6g}"), meaning)
+            Constant(
+                name,
+                unit,
+                float(f"{v * (1 - tolerance):.6g}"),
+                float(f"{v * (1 + tolerance):.6g}"),
+                meaning,
+            )
             for (name, (unit, meaning)), v in zip(CONSTANTS.items(), usual, strict=True)
         ),
         fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", maximum=500.0),
         fixed("co2_limit", "mg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=50.0),
         fixed(
-            "coldest", "degC", bounds.coldest, "bound of the climate, as are the next five", maximum=40.0, minimum=0.0
+            "coldest",
+            "degC",
+            bounds.coldest,
+            "bound of the climate, as are the next five",
+            maximum=40.0,
+            minimum=0.0,
         ),
         fixed("warmest", "degC", bounds.warmest, "", maximum=45.0, minimum=0.0),
         fixed("least_co2", "ppm", bounds.least_co2, "", maximum=5000.0, minimum=0.0),
         fixed("most_co2", "ppm", bounds.most_co2, "", maximum=5000.0, minimum=0.0),
         fixed("driest", "%", bounds.driest, "relative humidity", maximum=100.0, minimum=0.0),
         fixed("dampest", "%", bounds.dampest, "relative humidity", maximum=100.0, minimum=0.0),
-        fixed("first_day", "", 0.0, "day of the year on which records begin, at midnight", maximum=365.0, minimum=0.0),
+        fixed(
+            "first_day",
+            "",
+            0.0,
+            "day of the year on which records begin, at midnight",
+            maximum=365.0,
+            minimum=0.0,
+        ),
         *weights(
             tomato=(1.0, "value of the fruit grown"),
             heat=(1.0, "cost of heat, taken off"),

@@ -1,14 +1,16 @@
-"""Grow tomatoes with an outbreak of grey mould: leaves and fruit rot where the air is damp, and dry air costs heat.
+"""Grow tomatoes with an outbreak of grey mould:
+leaves and fruit rot where the air is damp, and dry air costs heat.
 
 The task is ``tomato.py`` except for this table; ``grey_mould.py`` has the model.
 
-======================  ====================================================================================
-observation ``(24,)``   the 23 entries of ``tomato.py``, then the infected part of leaves and fruit (10 %). Below 1 %
-                        nobody sees it: the entry is 0
-outbreak (context)      on a day from 30 to 100 after planting, 0.2 % of leaves and fruit are infected
-mould                   grows up to 2.5 times a day in damp air near 21 degC, and not at all below 83.5 %. A tenth of
-                        what is infected rots a day and is taken out
-======================  ====================================================================================
+======================  ============================================================================
+observation ``(24,)``   the 23 entries of ``tomato.py``, then the infected part of leaves and fruit
+                        (10 %). Below 1 % nobody sees it: the entry is 0
+outbreak (context)      on a day from 30 to 100 after planting, 0.2 % of leaves and fruit are
+                        infected
+mould                   grows up to 2.5 times a day in damp air near 21 degC, and not at all below
+                        83.5 %. A tenth of what is infected rots a day and is taken out
+======================  ============================================================================
 
 Reward, cost and success are those of ``tomato.py``: rotten fruit is fruit lost.
 """
@@ -41,7 +43,9 @@ SCALE = 0.1
 class TomatoDisease(Tomato):
     """The task of this file's docstring."""
 
-    measures: ClassVar[dict[str, str]] = Tomato.measures | {"infected": "part of leaves and fruit that mould has, %"}
+    measures: ClassVar[dict[str, str]] = Tomato.measures | {
+        "infected": "part of leaves and fruit that mould has, %"
+    }
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -75,7 +79,9 @@ class TomatoDisease(Tomato):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        mould = Component("infected", "part of leaves and fruit that is seen to have mould", f"{100 * SCALE:g} %")
+        mould = Component(
+            "infected", "part of leaves and fruit that is seen to have mould", f"{100 * SCALE:g} %"
+        )
         return (*super().observation_components(), mould)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:

@@ -1,18 +1,21 @@
 """Grow tomatoes while sensors fail: each sensor of the air inside fails once a season.
 
-The task is ``tomato.py`` except for this table. The valve that stops dosing above 2000 ppm has a sensor of its own, and
-so has the mean temperature of about a day.
+The task is ``tomato.py`` except for this table. The valve that stops dosing above 2000 ppm has a
+sensor of its own, and so has the mean temperature of about a day.
 
-======================  ====================================================================================
-observation ``(26,)``   the 23 entries of ``tomato.py``, then a flag each for temperature, carbon dioxide and relative
-                        humidity inside: 1 while the sensor sends nothing. Its entry is then 0
-fault (context)         for each of the three sensors: begin, any time of the season; duration, 1 to 14 days; and kind,
-                        equally often. A silent sensor sends nothing. A stuck one repeats its last reading, and one that
-                        drifts errs more from step to step, in the end by up to 4 K, 400 ppm or 12 %, too much or too
-                        little; neither has a flag
-======================  ====================================================================================
+======================  ============================================================================
+observation ``(26,)``   the 23 entries of ``tomato.py``, then a flag each for temperature, carbon
+                        dioxide and relative humidity inside: 1 while the sensor sends nothing. Its
+                        entry is then 0
+fault (context)         for each of the three sensors: begin, any time of the season; duration, 1 to
+                        14 days; and kind, equally often. A silent sensor sends nothing. A stuck one
+                        repeats its last reading, and one that drifts errs more from step to step,
+                        in the end by up to 4 K, 400 ppm or 12 %, too much or too little; neither
+                        has a flag
+======================  ============================================================================
 
-Cost and success go by the air itself. How often, how long and how much sensors fail is chosen, not measured.
+Cost and success go by the air itself. How often, how long and how much sensors fail is chosen, not
+measured.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ NAMES = Readings("temperature", "carbon dioxide", "relative humidity")
 class TomatoFaulty(Tomato):
     """The task of this file's docstring."""
 
-    measures: ClassVar[dict[str, str]] = Tomato.measures | {"failing": "sensors of the air inside that fail now"}
+    measures: ClassVar[dict[str, str]] = Tomato.measures | {
+        "failing": "sensors of the air inside that fail now"
+    }
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -56,7 +61,9 @@ class TomatoFaulty(Tomato):
             steps = jnp.floor(SHORTEST + (LONGEST - SHORTEST) * u[3 + i])
             silent, stuck = 3 * u[6 + i] < 1, (3 * u[6 + i] >= 1) & (3 * u[6 + i] < 2)
             drift = jnp.where(silent | stuck, 0.0, DRIFT[i] * (2 * u[9 + i] - 1) / steps)
-            return Fault(begin.astype(jnp.int32), (begin + steps).astype(jnp.int32), silent, stuck, drift)
+            return Fault(
+                begin.astype(jnp.int32), (begin + steps).astype(jnp.int32), silent, stuck, drift
+            )
 
         return super().sample_params(key, split)._replace(faults=Readings(*map(fault, range(3))))
 
@@ -70,7 +77,9 @@ class TomatoFaulty(Tomato):
         after = super().transition(state, action, key, params)
         sensed = [
             _sensed(fault, after.steps, new, old)
-            for fault, new, old in zip(params.faults, measure(after.house.air), state.sensed, strict=True)
+            for fault, new, old in zip(
+                params.faults, measure(after.house.air), state.sensed, strict=True
+            )
         ]
         return after._replace(sensed=Readings(*sensed))
 
@@ -81,7 +90,9 @@ class TomatoFaulty(Tomato):
     def readings(self, state: State, params: Params) -> Readings:
         """Return what the sensors send, 0 where they send nothing."""
         silent = self.silent(state, params)
-        return Readings(*(jnp.where(none, 0.0, value) for none, value in zip(silent, state.sensed, strict=True)))
+        return Readings(
+            *(jnp.where(none, 0.0, value) for none, value in zip(silent, state.sensed, strict=True))
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(26,)``; see the table."""
@@ -103,8 +114,12 @@ class TomatoFaulty(Tomato):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what is measured, and which sensors send nothing."""
-        silent = [name for name, none in zip(NAMES, self.silent(state, params), strict=True) if none]
-        missing = f" No reading inside of {' and '.join(silent)}: 0 stands for it." if silent else ""
+        silent = [
+            name for name, none in zip(NAMES, self.silent(state, params), strict=True) if none
+        ]
+        missing = (
+            f" No reading inside of {' and '.join(silent)}: 0 stands for it." if silent else ""
+        )
         return super().describe(state, params) + missing
 
 

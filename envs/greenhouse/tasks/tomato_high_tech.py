@@ -1,27 +1,33 @@
-"""Grow tomatoes in a high-tech glasshouse: a thermal screen, LED lamps, a heat store with a boiler, and irrigation.
+"""Grow tomatoes in a high-tech glasshouse: a thermal screen,
+LED lamps, a heat store with a boiler, and irrigation.
 
-The task is ``tomato.py`` except for this table. Climate: ``high_tech_glasshouse.py``, 17 states; crop: 6; water of the
-root zone: ``root_zone.py``; heat store: ``heat_store.py``. Heat for the pipes comes out of the store, which a boiler
-charges. The boiler's flue gas is carbon dioxide for free, so it pays to burn by day and to heat with it by night.
+The task is ``tomato.py`` except for this table. Climate: ``high_tech_glasshouse.py``, 17 states;
+crop: 6; water of the root zone: ``root_zone.py``; heat store: ``heat_store.py``. Heat for the pipes
+comes out of the store, which a boiler charges. The boiler's flue gas is carbon dioxide for free, so
+it pays to burn by day and to heat with it by night.
 
-======================  ====================================================================================
-action ``(7,)``         in [0, 1]: heating, vents and carbon dioxide as in ``tomato.py``; closed part of the screen;
-                        lamps 0..66.7 W/m2 of electricity; boiler 0..150 W/m2 into the store; irrigation 0..2
-                        kg/(m2 h). Pipes take no more than the store has, and the boiler gives no more than it holds.
-                        Of the dosed carbon dioxide, 0.057 mg a joule of the boiler's heat are free, the rest is bought
-observation ``(33,)``   the 23 entries of ``tomato.py``, then: temperature of the leaves (20 degC); stored heat, part of
-                        the capacity of 4 MJ/m2; water of the root zone, part of the capacity of 8 kg/m2; what drained
-                        in the last step (1 kg/m2); last screen, lamps, boiler and irrigation; prices of electricity
-                        (0.1 EUR/kWh) and of water (1 EUR/m3)
-reward                  EUR/m2: value of the fresh fruit grown in the step, minus heat, bought carbon dioxide,
-                        electricity and water used. Heat is paid when it leaves the store, into pipes or by cooling. So
-                        the store's heat counts in full, at the start and at the end
-root zone               without 40 % of its water plants begin to transpire and assimilate less, in proportion to what
-                        is left; what exceeds the capacity drains and is lost
+======================  ============================================================================
+action ``(7,)``         in [0, 1]: heating, vents and carbon dioxide as in ``tomato.py``; closed
+                        part of the screen; lamps 0..66.7 W/m2 of electricity; boiler 0..150 W/m2
+                        into the store; irrigation 0..2 kg/(m2 h). Pipes take no more than the store
+                        has, and the boiler gives no more than it holds. Of the dosed carbon
+                        dioxide, 0.057 mg a joule of the boiler's heat are free, the rest is bought
+observation ``(33,)``   the 23 entries of ``tomato.py``, then: temperature of the leaves (20 degC);
+                        stored heat, part of the capacity of 4 MJ/m2; water of the root zone, part
+                        of the capacity of 8 kg/m2; what drained in the last step (1 kg/m2); last
+                        screen, lamps, boiler and irrigation; prices of electricity (0.1 EUR/kWh)
+                        and of water (1 EUR/m3)
+reward                  EUR/m2: value of the fresh fruit grown in the step, minus heat, bought
+                        carbon dioxide, electricity and water used. Heat is paid when it leaves the
+                        store, into pipes or by cooling. So the store's heat counts in full, at the
+                        start and at the end
+root zone               without 40 % of its water plants begin to transpire and assimilate less, in
+                        proportion to what is left; what exceeds the capacity drains and is lost
 start                   as in ``tomato.py``, with the store half full and the root zone full
 context                 also prices of electricity, 0.04..0.14 EUR/kWh, and water, 0.5..2 EUR/m3
-measures                also heat, electricity, water and bought carbon dioxide since planting, as they are paid for
-======================  ====================================================================================
+measures                also heat, electricity, water and bought carbon dioxide since planting, as
+                        they are paid for
+======================  ============================================================================
 
 Temperature, carbon dioxide and humidity inside are those of the air below the screen.
 """
@@ -59,7 +65,9 @@ FLUE = 0.057
 """mg of carbon dioxide a joule of heat from gas: Vanthoor 2011, table 8.1"""
 UTILITIES = {"electricity": ("EUR/kWh", 0.04, 0.14), "water": ("EUR/m3", 0.5, 2.0)}
 """Units, and ranges of the prices; chosen"""
-ELECTRICITY = Column("electricity", "EUR/kWh", -1, 5, "", optional=True, holds=True, longest_gap=3600.0)
+ELECTRICITY = Column(
+    "electricity", "EUR/kWh", -1, 5, "", optional=True, holds=True, longest_gap=3600.0
+)
 """Recorded price, in a range that refuses EUR/MWh and ct/kWh; chosen"""
 UTILITY_SCALES = 0.1, 1.0
 """Scales of the prices in observations"""
@@ -145,10 +153,14 @@ class TomatoHighTech(Tomato):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.device_limits = Devices(1.0, *(self.own_constants.value(f"{name}_limit") for name in Devices._fields[1:]))
+        self.device_limits = Devices(
+            1.0, *(self.own_constants.value(f"{name}_limit") for name in Devices._fields[1:])
+        )
         self.utility_scales = self.records.price_scales(Utilities._fields, UTILITY_SCALES)
         space: Any = self.observation_space
-        low, high = zip(*((low / scale, high / scale) for *_, scale, low, high in MORE_SENSORS), strict=True)
+        low, high = zip(
+            *((low / scale, high / scale) for *_, scale, low, high in MORE_SENSORS), strict=True
+        )
         lowest_prices = -2 * bool(self.records.rows), 0
         self.observation_space = self.box(
             [*space.low, *low, *[0] * 4, *lowest_prices], [*space.high, *high, *[1] * 4, *[2] * 2]
@@ -156,7 +168,9 @@ class TomatoHighTech(Tomato):
         self.action_space = self.box([0] * 7, [1] * 7)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of ``tomato.py``, prices of electricity and water, and the devices' limits."""
+        """Return the constants of ``tomato.py``,
+        prices of electricity and water, and the devices' limits.
+        """
 
         def limit(name: str, unit: str, value: float, meaning: str, maximum: float) -> Constant:
             return Constant(f"{name}_limit", unit, value, value, meaning, maximum, may_vary=False)
@@ -169,7 +183,9 @@ class TomatoHighTech(Tomato):
             ),
             limit("lamps", "W/m2", LAMP_LIMIT, "most electricity of the lamps", 300.0),
             limit("boiler", "W/m2", BOILER_LIMIT, "most heat into the store", 500.0),
-            limit("irrigation", "kg/(m2 s)", IRRIGATION_LIMIT, "most water into the root zone", 0.01),
+            limit(
+                "irrigation", "kg/(m2 s)", IRRIGATION_LIMIT, "most water into the root zone", 0.01
+            ),
             *weights(
                 electricity=(1.0, "cost of electricity, taken off"),
                 water=(1.0, "cost of water, taken off"),
@@ -185,7 +201,8 @@ class TomatoHighTech(Tomato):
         """Refuse vents that the integration cannot hold, and what ``tomato.py`` refuses."""
         super()._check()
         exchange = (
-            0.375 * self.own_constants.range("vents")[1] * 12.0 + 20 * self.own_constants.range("leakage")[1]
+            0.375 * self.own_constants.range("vents")[1] * 12.0
+            + 20 * self.own_constants.range("leakage")[1]
         )  # wind of 40 m/s
         if exchange > 2 * high_tech_glasshouse.TOP_HEIGHT * high_tech_glasshouse.FASTEST:
             raise ValueError(
@@ -194,11 +211,23 @@ class TomatoHighTech(Tomato):
             )
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2: also all electricity and water, and the store's cooling."""
+        """Return bounds of the reward, EUR/m2:
+        also all electricity and water, and the store's cooling.
+        """
         worst, best = super()._reward_range()
-        weight, own_constants, dearest = self.own_constants.weight, self.own_constants, self.records.dearest
-        heat = weight("heat") * dearest("heat") * heat_store.CAPACITY / heat_store.COOLING * STEP / KWH
-        lamps = weight("electricity") * dearest("electricity") * own_constants.value("lamps_limit") * STEP / KWH
+        weight = self.own_constants.weight
+        own_constants = self.own_constants
+        dearest = self.records.dearest
+        heat = (
+            weight("heat") * dearest("heat") * heat_store.CAPACITY / heat_store.COOLING * STEP / KWH
+        )
+        lamps = (
+            weight("electricity")
+            * dearest("electricity")
+            * own_constants.value("lamps_limit")
+            * STEP
+            / KWH
+        )
         water = (
             weight("water")
             * own_constants.range("water_price")[1]
@@ -206,13 +235,20 @@ class TomatoHighTech(Tomato):
             * STEP
             * 1e-3
         )
-        gained_back = (cost for good, cost in (("heat", heat), ("electricity", lamps)) if self.records.pays_back(good))
+        gained_back = (
+            cost
+            for good, cost in (("heat", heat), ("electricity", lamps))
+            if self.records.pays_back(good)
+        )
         return worst - (heat + lamps + water), best + sum(gained_back)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the season as for the tomato task, and prices of electricity and water."""
         u = self.uniform(jax.random.fold_in(key, 2), len(UTILITIES))
-        prices = [self.own_constants.sample(f"{name}_price", u[i], split) for i, name in enumerate(UTILITIES)]
+        prices = [
+            self.own_constants.sample(f"{name}_price", u[i], split)
+            for i, name in enumerate(UTILITIES)
+        ]
         return super().sample_params(key, split)._replace(utilities=Utilities(*prices))
 
     def utilities_at(self, params: Params, steps: Scalar) -> Utilities:
@@ -231,17 +267,27 @@ class TomatoHighTech(Tomato):
         devices = Devices(zero, zero, zero, zero)
         nothing = Used(zero, zero, zero, zero)
         equipment = Equipment(
-            nodes, zero + 0.5 * heat_store.CAPACITY, zero + root_zone.CAPACITY, zero, devices, nothing
+            nodes,
+            zero + 0.5 * heat_store.CAPACITY,
+            zero + root_zone.CAPACITY,
+            zero,
+            devices,
+            nothing,
         )
         return state._replace(equipment=equipment)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Cut heat to what the store allows, integrate half an hour, drain, then draw the next weather."""
+        """Cut heat to what the store allows, integrate half an hour,
+        drain, then draw the next weather.
+        """
         house, equipment, air = state.house, state.equipment, state.house.air
         dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
         requested = Devices(action[3], action[4], action[5], action[6])
         stored = heat_store.pass_time(
-            equipment.heat, requested.boiler * self.device_limits.boiler, action[0] * self.limits.heating, STEP
+            equipment.heat,
+            requested.boiler * self.device_limits.boiler,
+            action[0] * self.limits.heating,
+            STEP,
         )
         applied = Control(stored.discharged * (1 / self.limits.heating), action[1], dosing)
         devices = requested._replace(boiler=stored.charged * (1 / self.device_limits.boiler))
@@ -272,7 +318,9 @@ class TomatoHighTech(Tomato):
 
     def in_units(self, devices: Devices) -> Devices:
         """Convert parts of the devices' ranges to their units."""
-        return Devices(*(limit * fraction for limit, fraction in zip(self.device_limits, devices, strict=True)))
+        return Devices(
+            *(limit * fraction for limit, fraction in zip(self.device_limits, devices, strict=True))
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(33,)``; see the table."""
@@ -288,7 +336,9 @@ class TomatoHighTech(Tomato):
             for value, (_, _, _, scale, low, high) in zip(measured, MORE_SENSORS, strict=True)
         ]
         utilities = self.utilities_at(params, state.steps)
-        prices = (price * (1 / scale) for price, scale in zip(utilities, self.utility_scales, strict=True))
+        prices = (
+            price * (1 / scale) for price, scale in zip(utilities, self.utility_scales, strict=True)
+        )
         more = self.stack(*readings, *equipment.applied, *prices)
         return jnp.concatenate([super().observation(state, key, params), more])
 
@@ -316,19 +366,26 @@ class TomatoHighTech(Tomato):
             Component("screen", "closed part of the thermal screen"),
             Component("lamps", "electricity of the lamps", f"{limits.lamps:.3g} W/m2"),
             Component("boiler", "heat of the boiler into the store", f"{limits.boiler:g} W/m2"),
-            Component("irrigation", "water into the root zone", f"{3600 * limits.irrigation:g} kg/(m2 h)"),
+            Component(
+                "irrigation", "water into the root zone", f"{3600 * limits.irrigation:g} kg/(m2 h)"
+            ),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the profit of the step, EUR/m2."""
-        prices, utilities = self.prices_at(params, state.steps), self.utilities_at(params, state.steps)
+        prices = self.prices_at(params, state.steps)
+        utilities = self.utilities_at(params, state.steps)
         weight = self.own_constants.weight
         devices, equipment = self.in_units(next_state.equipment.applied), next_state.equipment
         store_heat = left_store(state.equipment.heat, equipment.heat, devices.boiler)
         co2 = bought(self.limits.co2 * next_state.applied.co2, devices.boiler)
         after, before = next_state.house, state.house
         hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
-        gained = prices.tomato * (FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest)))
+        gained = prices.tomato * (
+            FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
+        )
         return (
             weight("tomato") * gained
             - weight("heat") * ((1 / KWH) * prices.heat * store_heat)
@@ -351,13 +408,13 @@ class TomatoHighTech(Tomato):
             "co2_bought": equipment.used.co2,
         }
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            "Answer with seven numbers from 0 to 1: heating, opening of the vents, carbon dioxide, closed part of the "
-            "screen, lamps, boiler and irrigation, parts of their ranges."
+            "Answer with seven numbers from 0 to 1: heating, opening of the vents, carbon dioxide, "
+            "closed part of the screen, lamps, boiler and irrigation, parts of their ranges."
         )
 
     def describe(self, state: State, params: Params) -> str:
@@ -366,12 +423,12 @@ class TomatoHighTech(Tomato):
         screen, lamps, boiler, irrigation = (100 * fraction for fraction in equipment.applied)
         electricity, water = map(float, self.utilities_at(params, state.steps))
         return (
-            f"{super().describe(state, params)} Leaves {equipment.nodes.canopy:.1f} degC. "
-            f"Heat store {100 * equipment.heat / heat_store.CAPACITY:.0f} % full, "
-            f"root zone {100 * equipment.water / root_zone.CAPACITY:.0f} %, {equipment.drain:.2f} kg/m2 drained. "
-            f"Last setting: screen {screen:.0f} % closed, lamps {lamps:.0f} %, boiler {boiler:.0f} %, "
-            f"irrigation {irrigation:.0f} %. "
-            f"Prices: electricity {electricity:.3f} EUR/kWh, water {water:.2f} EUR/m3."
+            f"{super().describe(state, params)} Leaves {equipment.nodes.canopy:.1f} degC. Heat "
+            f"store {100 * equipment.heat / heat_store.CAPACITY:.0f} % full, root zone "
+            f"{100 * equipment.water / root_zone.CAPACITY:.0f} %, {equipment.drain:.2f} kg/m2 "
+            f"drained. Last setting: screen {screen:.0f} % closed, lamps {lamps:.0f} %, boiler "
+            f"{boiler:.0f} %, irrigation {irrigation:.0f} %. Prices: electricity {electricity:.3f} "
+            f"EUR/kWh, water {water:.2f} EUR/m3."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -386,10 +443,14 @@ class TomatoHighTech(Tomato):
 
 
 def left_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
-    """Return the heat that left the store in a step, J/m2, from its heat, J/m2, and the charge, W/m2."""
+    """Return the heat that left the store in a step,
+    J/m2, from its heat, J/m2, and the charge, W/m2.
+    """
     return STEP * charged - (after - before)
 
 
 def bought(dosed: Scalar, burnt: Scalar) -> Scalar:
-    """Return the carbon dioxide that flue gas does not give, mg/(m2 s); ``burnt``: heat of the boiler, W/m2."""
+    """Return the carbon dioxide that flue gas does not give,
+    mg/(m2 s); ``burnt``: heat of the boiler, W/m2.
+    """
     return jnp.maximum(0.0, dosed - FLUE * burnt)

@@ -2,13 +2,13 @@
 
 The task is ``tomato.py`` except for this table; the same actions give the same seasons.
 
-======================  ====================================================================================
-reward ``(3,)``         profit of the step, EUR/m2: the reward of ``tomato.py``. Heat into the pipes, kWh/m2, and
-                        carbon dioxide dosed, kg/m2: both negative
-======================  ====================================================================================
+======================  ============================================================================
+reward ``(3,)``         profit of the step, EUR/m2: the reward of ``tomato.py``. Heat into the
+                        pipes, kWh/m2, and carbon dioxide dosed, kg/m2: both negative
+======================  ============================================================================
 
-The card's weights are 1, 0 and 0, which make the return the profit. Others add levies: a weight on heat is EUR/kWh on
-top of the price, one on carbon dioxide EUR/kg.
+The card's weights are 1, 0 and 0, which make the return the profit. Others add levies: a weight on
+heat is EUR/kWh on top of the price, one on carbon dioxide EUR/kg.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class TomatoObjectives(Tomato):
         heat, co2 = STEP / KWH * self.limits.heating, 1e-6 * STEP * self.limits.co2
         self.reward_space = self.box([worst, -heat, -co2], [best, 0, 0])
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return (profit, heat, carbon dioxide), ``(3,)``; see the table."""
         used = actuators(next_state.applied, self.limits)
         profit = super().reward(state, action, next_state, key, params)

@@ -1,4 +1,6 @@
-"""Sensors of the tomato task: what they measure, in which ranges, and how those of the air inside may fail."""
+"""Sensors of the tomato task: what they measure,
+in which ranges, and how those of the air inside may fail.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ POSITION = {name: position for position, name in enumerate(ENTRIES)}
 
 
 class Readings(NamedTuple):
-    """Temperature, carbon dioxide and relative humidity inside, or something for each of their sensors."""
+    """Temperature, carbon dioxide and relative humidity inside,
+    or something for each of their sensors.
+    """
 
     temperature: Scalar
     """degC"""
@@ -58,7 +62,9 @@ class Readings(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Failure of a sensor: from one step to another it sends nothing, repeats its last reading, or drifts."""
+    """Failure of a sensor: from one step to another it sends nothing,
+    repeats its last reading, or drifts.
+    """
 
     begin: Scalar
     """int32: first step"""

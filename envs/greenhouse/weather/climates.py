@@ -1,11 +1,15 @@
-"""Synthetic weather of several climates: sun by geometry; fair and unsettled spells, clouds, warmth and wind by chance.
+"""Synthetic weather of several climates: sun by geometry;
+fair and unsettled spells, clouds, warmth and wind by chance.
 
-As in ``maritime.py``, whose formulas of radiation, temperature and dew point hold here too, with three additions:
+As in ``maritime.py``, whose formulas of radiation, temperature and dew point hold here too, with
+three additions:
 
-* **Climates** differ by latitude, warmth, swing through the year and the day, dryness, wind, and their spells. Their
-  constants are round numbers of the kind of a place (``CLIMATES``), not fitted to its records.
-* **Spells**: a Markov chain in continuous time of two states, fair and unsettled. Unsettled weather is cloudier and
-  windier. After a time t the chain keeps ``exp(-t (1 / fair + 1 / unsettled))`` of its correlation.
+* **Climates** differ by latitude, warmth, swing through the year and the day, dryness, wind, and
+  their spells. Their constants are round numbers of the kind of a place (``CLIMATES``), not fitted
+  to its records.
+* **Spells**: a Markov chain in continuous time of two states, fair and unsettled. Unsettled weather
+  is cloudier and windier. After a time t the chain keeps ``exp(-t (1 / fair + 1 / unsettled))`` of
+  its correlation.
 * **Wind**: log-normal, with a first-order autoregressive logarithm.
 """
 
@@ -140,11 +144,17 @@ def conditions(climate: Climate, site: Site, sky: Sky, time: Scalar) -> Conditio
     radiation = clear * (1 - 0.75 * jnp.exp(3.4 * log_cover))
 
     day = site.start + time * (1 / (24 * HOUR))
-    season = climate.mean + site.warmth - climate.swing * jnp.cos((2 * math.pi / YEAR) * (day - COLDEST_DAY))
+    season = (
+        climate.mean
+        + site.warmth
+        - climate.swing * jnp.cos((2 * math.pi / YEAR) * (day - COLDEST_DAY))
+    )
     mean = season + SPELL * sky.spell
     swing = climate.daily * (1 - CLOUDED_PART * jnp.exp(log_cover))
     temperature = mean + swing * jnp.cos(day_angle(time) - 2 * math.pi * WARMEST_HOUR / 24)
-    dew_point = jnp.minimum(temperature, mean - climate.dryness * jnp.exp(DRYNESS_SPREAD * sky.dryness))
+    dew_point = jnp.minimum(
+        temperature, mean - climate.dryness * jnp.exp(DRYNESS_SPREAD * sky.dryness)
+    )
     median = jnp.where(sky.unsettled, climate.unsettled_wind, climate.fair_wind)
     wind = jnp.minimum(STRONGEST_WIND, median * jnp.exp(WIND_SPREAD * sky.wind))
     return Conditions(radiation, temperature, dew_point, wind)

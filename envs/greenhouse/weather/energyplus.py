@@ -1,8 +1,10 @@
-"""Weather of EnergyPlus files (``.epw``), the form in which typical years of most cities of the world can be had.
+"""Weather of EnergyPlus files (``.epw``),
+the form in which typical years of most cities of the world can be had.
 
-Source: EnergyPlus Auxiliary Programs, "EnergyPlus Weather File (EPW) Data Dictionary". Eight rows of header, then a row
-for each hour. Hour 1 ends at 01:00. Temperature, humidity and wind are those at the end of the hour; radiation is what
-fell in the hour. Days follow each other; years may differ, as in typical years, and 29 February may be missing.
+Source: EnergyPlus Auxiliary Programs, "EnergyPlus Weather File (EPW) Data Dictionary". Eight rows
+of header, then a row for each hour. Hour 1 ends at 01:00. Temperature, humidity and wind are those
+at the end of the hour; radiation is what fell in the hour. Days follow each other; years may
+differ, as in typical years, and 29 February may be missing.
 """
 
 from __future__ import annotations
@@ -52,21 +54,24 @@ WETTEST = 110.0
 def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.ndarray]:
     """Return weather each half hour from midnight on: columns of float64 by name.
 
-    Radiation is the mean of an hour at its middle, and the mean of both hours between them, so that the sum of all is
-    kept. The first hour of a file has the temperature, humidity and wind of its end.
+    Radiation is the mean of an hour at its middle, and the mean of both hours between them, so that
+    the sum of all is kept. The first hour of a file has the temperature, humidity and wind of its
+    end.
 
     Args:
         path: the file.
         columns: what is taken of it, with the range of each.
 
     Raises:
-        ValueError: it is no such file, not hourly, lacks a day or a value, or has one out of range. The message is a
-            part of a sentence.
+        ValueError: it is no such file, not hourly, lacks a day or a value, or has one out of range.
+            The message is a part of a sentence.
         OSError: it cannot be read.
     """
     text = path.read_text("utf-8-sig", "replace").rstrip("\n")
     if not text.startswith("LOCATION"):
-        raise ValueError("its first row does not begin with LOCATION, as in an EnergyPlus weather file")
+        raise ValueError(
+            "its first row does not begin with LOCATION, as in an EnergyPlus weather file"
+        )
     if text.count("\n") > LONGEST:  # counted before a small file becomes many small lists
         raise ValueError(f"it has more than {LONGEST:,} rows")
     rows = [line.split(",", LAST + 1) for line in text.split("\n")[HEADER:]]
@@ -74,11 +79,16 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
         raise ValueError(f"it has no rows after the {HEADER} of the header")
     for number, row in enumerate(rows):
         if len(row) <= LAST:
-            raise ValueError(f"row {HEADER + number + 1} has {len(row)} fields, of at least {LAST + 1}")
+            raise ValueError(
+                f"row {HEADER + number + 1} has {len(row)} fields, of at least {LAST + 1}"
+            )
         hour = number % HOURS + 1
         if row[HOUR_FIELD].strip() != str(hour):
             text_of_hour = row[HOUR_FIELD][:20]
-            raise ValueError(f"row {HEADER + number + 1} of an hourly file is of hour {hour}, got {text_of_hour!r}")
+            raise ValueError(
+                f"row {HEADER + number + 1} of an hourly file is of hour {hour}, got "
+                f"{text_of_hour!r}"
+            )
     _refuse_gaps([(row[MONTH_FIELD].strip(), row[DAY_FIELD].strip()) for row in rows])
     hours = 2 * np.arange(1, len(rows) + 1)
     times = np.arange(2 * len(rows) + 1)
@@ -99,12 +109,17 @@ def _refuse_gaps(dates: list[tuple[str, str]]) -> None:
             following.append([_day_after(year, month, day) for year in _years(month, day)])
         except (ValueError, OverflowError):
             date = "-".join(text[:20] for text in texts)
-            raise ValueError(f"month and day of row {HEADER + HOURS * number + 1} are no date: {date!r}") from None
+            raise ValueError(
+                f"month and day of row {HEADER + HOURS * number + 1} are no date: {date!r}"
+            ) from None
         days.append((month, day))
     for number, (next_dates, after) in enumerate(zip(following, days[1:], strict=False)):
         if after not in next_dates:
-            row, expected = HEADER + HOURS * (number + 1) + 1, " or ".join(sorted({f"{m}-{d}" for m, d in next_dates}))
-            raise ValueError(f"row {row} should begin the day (month-day) {expected}, got {after[0]}-{after[1]}")
+            row = HEADER + HOURS * (number + 1) + 1
+            expected = " or ".join(sorted({f"{m}-{d}" for m, d in next_dates}))
+            raise ValueError(
+                f"row {row} should begin the day (month-day) {expected}, got {after[0]}-{after[1]}"
+            )
 
 
 def _years(month: int, day: int) -> tuple[int, ...]:
@@ -133,5 +148,8 @@ def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
         if not values[number] < field.missing:
             raise ValueError(f"{where} is missing ({text[:20]})")
         if not column.minimum <= values[number] <= maximum:
-            raise ValueError(f"{where} must be from {column.minimum:g} to {maximum:g} {column.unit}, got {text[:20]}")
+            raise ValueError(
+                f"{where} must be from {column.minimum:g} to {maximum:g} {column.unit}, got "
+                f"{text[:20]}"
+            )
     return np.minimum(values, SATURATED) if column.name == "humidity" else values

@@ -1,18 +1,20 @@
-"""Synthetic weather of a temperate maritime climate: sun by geometry, clouds, warmth and dryness by chance.
+"""Synthetic weather of a temperate maritime climate:
+sun by geometry, clouds, warmth and dryness by chance.
 
-Radiation: the sun's elevation follows from latitude, declination (Cooper 1969, doi:10.1016/0038-092X(69)90047-4) and
-true solar time. Radiation is 910 sin(elevation) - 30 W/m2 under a clear sky, and 1 - 0.75 N^3.4 of that under a cloud
-cover N in [0, 1] (Kasten & Czeplak 1980, doi:10.1016/0038-092X(80)90391-6, measured at Hamburg).
+Radiation: the sun's elevation follows from latitude, declination (Cooper 1969,
+doi:10.1016/0038-092X(69)90047-4) and true solar time. Radiation is 910 sin(elevation) - 30 W/m2
+under a clear sky, and 1 - 0.75 N^3.4 of that under a cloud cover N in [0, 1] (Kasten & Czeplak
+1980, doi:10.1016/0038-092X(80)90391-6, measured at Hamburg).
 
-Temperature: a cosine through the year and one through the day (the wider, the clearer the sky), and spells of some
-days. The yearly mean of 10.1 degC and half-range of 7.4 K are near the 1981-2010 normals of De Bilt, the Netherlands
-(January 3.1, July 17.9 degC).
+Temperature: a cosine through the year and one through the day (the wider, the clearer the sky), and
+spells of some days. The yearly mean of 10.1 degC and half-range of 7.4 K are near the 1981-2010
+normals of De Bilt, the Netherlands (January 3.1, July 17.9 degC).
 
-Humidity: the dew point stays some kelvin under the mean temperature of the day, so that relative humidity falls in the
-afternoon and nights come near saturation.
+Humidity: the dew point stays some kelvin under the mean temperature of the day, so that relative
+humidity falls in the afternoon and nights come near saturation.
 
-Clouds, spells and dryness are first-order autoregressive: three standard normal numbers that start from their
-stationary distribution. So only their present values have to be stored.
+Clouds, spells and dryness are first-order autoregressive: three standard normal numbers that start
+from their stationary distribution. So only their present values have to be stored.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ OUTSIDE_CO2 = 420.0
 CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY = 12 * HOUR, 96 * HOUR, 24 * HOUR
 """s: times in which the correlation falls to 1 / e."""
 CLOUD_SPREAD = 2.0
-"""Standard deviation of the logit of cloud cover: clear and overcast skies are more frequent than broken ones."""
+"""Standard deviation of the logit of cloud cover:
+clear and overcast skies are more frequent than broken ones.
+"""
 YEARLY_MEAN, YEARLY_SWING, COLDEST_DAY = 10.1, 7.4, 20.0
 """degC, K, day of the year"""
 SPELL = 3.0
@@ -69,7 +73,9 @@ class Sky(NamedTuple):
 def next_sky(sky: Sky, noise: Any, duration: float) -> Sky:
     """Return the sky ``duration`` seconds later, from three standard normal numbers."""
     following = []
-    for now, fresh, memory in zip(sky, noise, (CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY), strict=True):
+    for now, fresh, memory in zip(
+        sky, noise, (CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY), strict=True
+    ):
         persistence = math.exp(-duration / memory)
         following.append(persistence * now + math.sqrt(1 - persistence * persistence) * fresh)
     return Sky(*following)
@@ -78,10 +84,11 @@ def next_sky(sky: Sky, noise: Any, duration: float) -> Sky:
 def sun_height(site: Site, time: Scalar) -> Scalar:
     """Return the sine of the sun's elevation, ``time`` seconds after the start."""
     day = site.start + time * (1 / (24 * HOUR))
-    declination = math.radians(23.45) * jnp.sin((2 * math.pi / YEAR) * (day + 285.0))  # Cooper counts from 1
-    return jnp.sin(site.latitude) * jnp.sin(declination) - jnp.cos(site.latitude) * jnp.cos(declination) * jnp.cos(
-        day_angle(time)
-    )
+    # Cooper counts from 1.
+    declination = math.radians(23.45) * jnp.sin((2 * math.pi / YEAR) * (day + 285.0))
+    return jnp.sin(site.latitude) * jnp.sin(declination) - jnp.cos(site.latitude) * jnp.cos(
+        declination
+    ) * jnp.cos(day_angle(time))
 
 
 def day_angle(time: Scalar) -> Scalar:
@@ -97,9 +104,17 @@ def weather(site: Site, sky: Sky, time: Scalar) -> Weather:
     radiation = clear * (1 - 0.75 * jnp.exp(3.4 * log_cover))
 
     day = site.start + time * (1 / (24 * HOUR))
-    season = YEARLY_MEAN + site.warmth - YEARLY_SWING * jnp.cos((2 * math.pi / YEAR) * (day - COLDEST_DAY))
+    season = (
+        YEARLY_MEAN
+        + site.warmth
+        - YEARLY_SWING * jnp.cos((2 * math.pi / YEAR) * (day - COLDEST_DAY))
+    )
     mean = season + SPELL * sky.spell
     swing = CLEAR_DAY_SWING * (1 - CLOUDED_PART * jnp.exp(log_cover))
     temperature = mean + swing * jnp.cos(day_angle(time) - 2 * math.pi * WARMEST_HOUR / 24)
-    dew_point = jnp.minimum(temperature, mean - DEW_POINT_DEPRESSION * jnp.exp(DRYNESS_SPREAD * sky.dryness))
-    return Weather(radiation, co2_density(OUTSIDE_CO2, temperature), temperature, saturated_air(dew_point))
+    dew_point = jnp.minimum(
+        temperature, mean - DEW_POINT_DEPRESSION * jnp.exp(DRYNESS_SPREAD * sky.dryness)
+    )
+    return Weather(
+        radiation, co2_density(OUTSIDE_CO2, temperature), temperature, saturated_air(dew_point)
+    )

@@ -1,4 +1,6 @@
-"""Records of weather and prices that a context of one's own gives a greenhouse in place of drawn ones."""
+"""Records of weather and prices that a context
+of one's own gives a greenhouse in place of drawn ones.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Ser
                 *more,
                 Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
             ),
-            "s", STEP, min_rows, readers={".epw": read_energyplus}, longest_gap=7200.0, begins_at=STEP * DAY,
+            "s", STEP, min_rows, readers={".epw": read_energyplus}, longest_gap=7200.0,
+            begins_at=STEP * DAY,
         ),
         Series(
             "prices",
@@ -76,13 +79,21 @@ class Records:
         """
         self.own_constants = own_constants
         self.weather, self.prices = (
-            dict(zip(record.columns, record.values().T.astype(dtype), strict=True)) if record else {}
-            for record in (card.context and card.context.record(name) for name in ("weather", "prices"))
+            dict(zip(record.columns, record.values().T.astype(dtype), strict=True))
+            if record
+            else {}
+            for record in (
+                card.context and card.context.record(name) for name in ("weather", "prices")
+            )
         )
         for name in self.prices:
             if f"{name}_price" in own_constants:
-                raise ValueError(f"{card.id}: {name}_price follows from the record of prices; leave it out.")
-        self.rows = min((len(column) for column in (*self.weather.values(), *self.prices.values())), default=0)
+                raise ValueError(
+                    f"{card.id}: {name}_price follows from the record of prices; leave it out."
+                )
+        self.rows = min(
+            (len(column) for column in (*self.weather.values(), *self.prices.values())), default=0
+        )
 
     def dearest(self, good: str) -> float:
         """Return the largest size of a price, recorded or drawn."""
@@ -95,16 +106,28 @@ class Records:
         return good in self.prices and bool(self.prices[good].min() < 0)
 
     def price_scales(self, goods: Sequence[str], usual: Sequence[float]) -> list[float]:
-        """Return scales of the prices in observations, from the usual ones, so that no price shows above 2."""
-        return [max(scale, 0.51 * self.dearest(good)) for good, scale in zip(goods, usual, strict=True)]
+        """Return scales of the prices in observations,
+        from the usual ones, so that no price shows above 2.
+        """
+        return [
+            max(scale, 0.51 * self.dearest(good)) for good, scale in zip(goods, usual, strict=True)
+        ]
 
-    def begin(self, unit: Scalar, split: jax.Array, season: int, dtype: Any) -> tuple[Scalar, Scalar]:
-        """Draw where a season of so many steps begins: the row, at a midnight, and its day of the year."""
+    def begin(
+        self, unit: Scalar, split: jax.Array, season: int, dtype: Any
+    ) -> tuple[Scalar, Scalar]:
+        """Draw where a season of so many steps begins:
+        the row, at a midnight, and its day of the year.
+        """
         row = begin_in_record(unit, split, self.rows, season + 1, every=DAY)
-        return row, jnp.mod(self.own_constants.value("first_day") + (row // DAY).astype(dtype), YEAR)
+        return row, jnp.mod(
+            self.own_constants.value("first_day") + (row // DAY).astype(dtype), YEAR
+        )
 
     def prices_at(self, sampled: Prices, first: Scalar | None, steps: Scalar) -> Prices:
-        """Return the prices after some steps of a season that begins at a row: drawn ones where none are recorded."""
+        """Return the prices after some steps of a season that begins at a row:
+        drawn ones where none are recorded.
+        """
         recorded = {name: self.prices[name] for name in sampled._fields if name in self.prices}
         return sampled._replace(**self.at(recorded, first + steps)) if recorded else sampled
 

@@ -1,30 +1,32 @@
 """The reference players of every drive: cascaded control, on the machine of the data sheet.
 
-* currents, continuous: on each axis a proportional controller that would reach the set point in one period (deadbeat, K
-  = L / T), feed-forward of resistive and induced voltages, and an integrator against the errors that tolerances leave.
-  It waits while the converter gives less than the requested voltage. In field coordinates this is field-oriented
-  control;
-* currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
-  their set points (finite-set model-predictive control with a horizon of one);
-* torque: the currents of least loss for it, corrected by the difference between the measured torque and that of the
-  data sheet's machine at the same currents; an integrator would wind up while currents still rise;
-* speed: a proportional-integral controller of the torque, within the range of the torque task, or (shunt-wound machine)
-  within what the nominal current makes; its integrator begins at the friction of the data sheet, and waits while the
-  torque is at its bounds;
-* position: a proportional controller of the speed, no faster than half of the torque brakes in time; its speed has no
-  integrator, so that nothing winds up on the way.
+* currents, continuous: on each axis a proportional controller that would reach the set point in one
+  period (deadbeat, K = L / T), feed-forward of resistive and induced voltages, and an integrator
+  against the errors that tolerances leave. It waits while the converter gives less than the
+  requested voltage. In field coordinates this is field-oriented control;
+* currents, finite: the switch state whose currents one period ahead, by the data sheet's machine,
+  are nearest to their set points (finite-set model-predictive control with a horizon of one);
+* torque: the currents of least loss for it, corrected by the difference between the measured torque
+  and that of the data sheet's machine at the same currents; an integrator would wind up while
+  currents still rise;
+* speed: a proportional-integral controller of the torque, within the range of the torque task, or
+  (shunt-wound machine) within what the nominal current makes; its integrator begins at the friction
+  of the data sheet, and waits while the torque is at its bounds;
+* position: a proportional controller of the speed, no faster than half of the torque brakes in
+  time; its speed has no integrator, so that nothing winds up on the way.
 
-With a computation delay it controls the state that the voltages will meet, predicted by the data sheet's machine
-(Cortes et al. 2012, doi:10.1109/TIE.2011.2157284), and integrates the measured errors. It knows the present voltage of
-the link.
+With a computation delay it controls the state that the voltages will meet, predicted by the data
+sheet's machine (Cortes et al. 2012, doi:10.1109/TIE.2011.2157284), and integrates the measured
+errors. It knows the present voltage of the link.
 
 An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
 
-With noisy instruments the player is :class:`ObservingCascade`, which sees the observation only. Otherwise instruments
-are exact, and it reads the state.
+With noisy instruments the player is :class:`ObservingCascade`, which sees the observation only.
+Otherwise instruments are exact, and it reads the state.
 
-Sources: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), cascaded and field-oriented control;
-Rodriguez et al. 2007, doi:10.1109/TIE.2006.888802, predictive current control.
+Sources: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), cascaded and
+field-oriented control; Rodriguez et al. 2007, doi:10.1109/TIE.2006.888802, predictive current
+control.
 """
 
 from __future__ import annotations
@@ -50,12 +52,14 @@ POSITION_PERIODS = 50.0
 LEARNING = 0.05
 """Part of an error that the integrators of voltage add in each period."""
 SPEED_PERIODS = 10.0
-"""Continuous periods in which the speed loop removes an error, as far as the torque reaches; its integrator takes ten
-times longer."""
+"""Continuous periods in which the speed loop removes an error,
+as far as the torque reaches; its integrator takes ten times longer.
+"""
 LACKING = 0.01
 """Lack of voltage, in parts of a converter's largest, above which the integrators stop.
 
-The remaining error then says nothing about the machine, and an integrator that added it would wind up.
+The remaining error then says nothing about the machine, and an integrator that added it would wind
+up.
 """
 
 
@@ -74,7 +78,8 @@ def learn(integrals: Values, changing: Values, lacking: Values) -> Values:
     Args:
         integrals: their values, V.
         changing: V, voltages that would remove the errors in a period.
-        lacking: difference between requested and given voltage, in parts of the converter's largest voltage.
+        lacking: difference between requested and given voltage, in parts of the converter's largest
+            voltage.
     """
     return tuple(
         integral + LEARNING * jnp.where(jnp.abs(lack) < LACKING, change, 0.0)
@@ -100,12 +105,16 @@ class Cascade(eqx.Module):
         return (ObservingCascade if isinstance(task.instruments, NoisyInstruments) else cls)(task)
 
     def initial(self, params: Params) -> Any:
-        """Begin with integrators at zero, but the torque's at the data sheet's friction at this speed."""
+        """Begin with integrators at zero, but the torque's
+        at the data sheet's friction at this speed.
+        """
         task, zero = self.task, jnp.zeros_like(params.speed)
         friction = zero
         if task.kind == "speed":
             inertia = task.plant.nominal.inertia
-            friction = -inertia * task.goal.friction._replace(inertia=0.0).acceleration(params.speed, 0.0, inertia)
+            friction = -inertia * task.goal.friction._replace(inertia=0.0).acceleration(
+                params.speed, 0.0, inertia
+            )
         return Memory((zero,) * len(task.plant.currents), friction)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
@@ -118,15 +127,21 @@ class Cascade(eqx.Module):
         return jnp.stack(action), Memory(voltage, torque)
 
     def _state_ahead(self, state: State, waiting: Any) -> State:
-        """Return the state that the voltage will meet: with a delay, one period ahead by the data sheet."""
+        """Return the state that the voltage will meet:
+        with a delay, one period ahead by the data sheet.
+        """
         return self._ahead(state, waiting) if self.task.delayed else state
 
     def _ahead(self, state: State, applied: Any) -> State:
-        """Return currents and angle one period later by the data sheet; ``applied``: voltages, or a switch state."""
+        """Return currents and angle one period later by the data sheet;
+        ``applied``: voltages, or a switch state.
+        """
         task = self.task
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
         voltage = task.actuator.voltage(applied, state.electrical, state.angle)
-        ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
+        ahead = task.machine_after(
+            state.electrical, state.speed, self._from_link(voltage, state), nominal
+        )
         angle = state.angle
         if task.angle.is_shown and task.kind != "position":
             angle = angle + task.plant.pole_pairs * task.period * state.speed
@@ -171,15 +186,22 @@ class Cascade(eqx.Module):
     def _voltages(
         self, goal_currents: Values, integrals: Values, state: State, measured_state: State
     ) -> tuple[Values, Values]:
-        """Return the action at a state, and the integrators' next values from the present measurements."""
+        """Return the action at a state,
+        and the integrators' next values from the present measurements.
+        """
         plant = self.task.plant
         currents = self._measured(state)
         errors = tuple(w - i for w, i in zip(goal_currents, currents, strict=False))
         # A voltage without a current of its own has no error and no integral.
         integral = (*integrals, *[0.0] * (plant.inputs - len(integrals)))
-        resistive = [resistance * current for resistance, current in zip(plant.resistances(), currents, strict=True)]
+        resistive = [
+            resistance * current
+            for resistance, current in zip(plant.resistances(), currents, strict=True)
+        ]
         induced = plant.induced(state.electrical, state.speed)
-        holding = tuple(r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True))
+        holding = tuple(
+            r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True)
+        )
         changes = plant.changing(errors, self.task.period, state.speed)
         changing = self._together(changes, holding)
         units = self._from_link(plant.units, state)
@@ -188,12 +210,20 @@ class Cascade(eqx.Module):
             for holding_voltage, change, unit in zip(holding, changing, units, strict=True)
         )
         action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
-        if self.task.delayed:  # a prediction hides the unknown part, which the integrators are to learn
-            errors = tuple(w - i for w, i in zip(goal_currents, self._measured(measured_state), strict=False))
-            changing = self._together(plant.changing(errors, self.task.period, measured_state.speed), holding)
+        if (
+            self.task.delayed
+        ):  # a prediction hides the unknown part, which the integrators are to learn
+            errors = tuple(
+                w - i for w, i in zip(goal_currents, self._measured(measured_state), strict=False)
+            )
+            changing = self._together(
+                plant.changing(errors, self.task.period, measured_state.speed), holding
+            )
         lacking = tuple(
             (holding_voltage + change_voltage) * (1 / unit) - share
-            for holding_voltage, change_voltage, unit, share in zip(holding, changes, units, action, strict=True)
+            for holding_voltage, change_voltage, unit, share in zip(
+                holding, changes, units, action, strict=True
+            )
         )
         return action, learn(integrals, changing, plant.waiting(lacking))
 
@@ -204,7 +234,10 @@ class Cascade(eqx.Module):
     def _measured(self, state: State) -> list[Scalar]:
         """Return the currents of the voltages, A."""
         plant = self.task.plant
-        return [value * plant.current_limit for value in plant.measured(state.electrical)[: plant.inputs]]
+        return [
+            value * plant.current_limit
+            for value in plant.measured(state.electrical)[: plant.inputs]
+        ]
 
     def _switch_state(self, currents: Values, state: State) -> jax.Array:
         """Choose the best switch state by simulating one period of the data sheet's machine."""
@@ -216,7 +249,9 @@ class Cascade(eqx.Module):
             voltage = self._from_link(plant.switched(number, state.electrical, state.angle), state)
             ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
             total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
-            for value, setpoint, unit in zip(plant.measured(ahead), currents, halving, strict=False):
+            for value, setpoint, unit in zip(
+                plant.measured(ahead), currents, halving, strict=False
+            ):
                 error = (value * plant.current_limit - setpoint) * (1 / unit)
                 total = total + error * error
             return total
@@ -228,11 +263,14 @@ class Observed(NamedTuple):
     """Memory of the cascade behind an observer."""
 
     voltage: Values
-    """V, of each current's loop: by how much holding a current needs more than the data sheet says"""
+    """V, of each current's loop: by how much holding a current needs more than the data sheet says
+    """
     torque: Scalar
     """N m, of the load"""
     covariance: Values
-    """Covariance of the errors of speed and load: variance of the first, covariance, variance of the second"""
+    """Covariance of the errors of speed and load:
+    variance of the first, covariance, variance of the second
+    """
     state: State
     """Estimate for the step before"""
     steps: Scalar
@@ -242,10 +280,10 @@ class Observed(NamedTuple):
 class ObservingCascade(Cascade):
     """The cascade on estimates, for noisy instruments: it sees what an agent sees.
 
-    A Kalman filter with a constant gain predicts the currents by the machine and the voltages of the last step. It
-    learns the voltages that the data sheet lacks, which tell the torque. A second filter predicts the
-    speed by the torque and learns the load. The gains follow from the instruments' noise and from how far the machine
-    may be from its data sheet.
+    A Kalman filter with a constant gain predicts the currents by the machine and the voltages of
+    the last step. It learns the voltages that the data sheet lacks, which tell the torque. A second
+    filter predicts the speed by the torque and learns the load. The gains follow from the
+    instruments' noise and from how far the machine may be from its data sheet.
 
     Source: Simon, Optimal State Estimation (2006), sections 5.1 and 7.3 (constant gains).
     """
@@ -257,7 +295,9 @@ class ObservingCascade(Cascade):
     MISMATCH, UNKNOWN_LOAD = 0.1, 1 / 3
     """Parts of a step's change of a current, and of a speed, that the data sheet gets wrong."""
     LOAD = 0.2
-    """Deviation of the load, in parts of the largest torque; within an episode it may change as much again."""
+    """Deviation of the load, in parts of the largest torque;
+    within an episode it may change as much again.
+    """
     POSITION = 0.1
     """Part of an unexpected position by which the estimate follows."""
     HARDLY = 0.08
@@ -266,8 +306,13 @@ class ObservingCascade(Cascade):
     def initial(self, params: Params) -> Any:
         """Begin with nothing observed."""
         task, zero = self.task, jnp.zeros((), self.task.dtype)
-        state = task.shown_state(jnp.ones(task.observation_space.shape, task.dtype))  # unused; no quotient is infinite
-        unknown = zero + self._speed_noise**2, zero, zero + (self.LOAD * task.goals["torque"].high[0]) ** 2
+        # unused; no quotient is infinite.
+        state = task.shown_state(jnp.ones(task.observation_space.shape, task.dtype))
+        unknown = (
+            zero + self._speed_noise**2,
+            zero,
+            zero + (self.LOAD * task.goals["torque"].high[0]) ** 2,
+        )
         return Observed((zero,) * len(task.plant.currents), zero, unknown, state, zero)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
@@ -280,9 +325,16 @@ class ObservingCascade(Cascade):
         if task.kind == "position":
             turned = memory.state.angle + task.period * memory.state.speed
             angle = turned + self.POSITION * (angle - turned)
-        observed = learnt, load, covariance, measured._replace(electrical=electrical, speed=speed, angle=angle)
+        observed = (
+            learnt,
+            load,
+            covariance,
+            measured._replace(electrical=electrical, speed=speed, angle=angle),
+        )
         first = memory.voltage, memory.torque, memory.covariance, measured
-        learnt, load, covariance, state = jax.tree.map(lambda a, b: jnp.where(started, a, b), observed, first)
+        learnt, load, covariance, state = jax.tree.map(
+            lambda a, b: jnp.where(started, a, b), observed, first
+        )
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
         state_ahead = self._state_ahead(state, self._less(state.memories.waiting, learnt, state))
         if task.kind == "torque":
@@ -297,7 +349,9 @@ class ObservingCascade(Cascade):
         return action, Observed(learnt, load, covariance, state, memory.steps + 1)
 
     def _unknown_torque(self, learnt: Values, state: State) -> Scalar:
-        """Return the torque, N m, beyond the data sheet's: the learnt voltages' power by the speed."""
+        """Return the torque, N m, beyond the data sheet's:
+        the learnt voltages' power by the speed.
+        """
         plant = self.task.plant
         if self.task.finite or not isinstance(plant, Synchronous):
             return 0.0 * state.speed
@@ -306,23 +360,38 @@ class ObservingCascade(Cascade):
         return power * state.speed / (state.speed * state.speed + hardly * hardly)
 
     def _less(self, applied: Any, learnt: Values, state: State) -> Any:
-        """Subtract what holding the currents needs more than the data sheet says from applied voltages."""
+        """Subtract what holding the currents needs more
+        than the data sheet says from applied voltages.
+        """
         if self.task.finite or applied == ():
             return applied
         units = self._from_link(self.task.plant.units, state)
         learnt = (*learnt, *[0.0] * (len(applied) - len(learnt)))
-        return tuple(share - volts * (1 / unit) for share, volts, unit in zip(applied, learnt, units, strict=True))
+        return tuple(
+            share - volts * (1 / unit)
+            for share, volts, unit in zip(applied, learnt, units, strict=True)
+        )
 
     @property
     def _current_gain(self) -> float:
-        """Part of the difference between measured and predicted currents that corrects the prediction."""
+        """Part of the difference between measured
+        and predicted currents that corrects the prediction.
+        """
         plant = self.task.plant
-        moved = max(unit / inductance for unit, inductance in zip(plant.units, plant.inductances(), strict=False))
-        return _gain(self.MISMATCH * moved * self.task.period / plant.current_limit, self._deviation)
+        moved = max(
+            unit / inductance
+            for unit, inductance in zip(plant.units, plant.inductances(), strict=False)
+        )
+        return _gain(
+            self.MISMATCH * moved * self.task.period / plant.current_limit, self._deviation
+        )
 
     @property
     def _speed_noise(self) -> float:
-        """Deviation of the shown speed, rad/s. An encoder's errors cancel over two steps, and so count for less."""
+        """Deviation of the shown speed, rad/s.
+
+        An encoder's errors cancel over two steps, and so count for less.
+        """
         instruments = self.task.instruments
         if isinstance(instruments, EncoderAndNoise):
             return instruments.quantum / 6
@@ -348,7 +417,9 @@ class ObservingCascade(Cascade):
         amperes = tuple(o * plant.current_limit for o in off[: len(plant.currents)])
         changing = plant.changing(amperes, task.period, measured_state.speed)
         rate = self.LEARNING * gain
-        learnt = tuple(volts - rate * more for volts, more in zip(memory.voltage, changing, strict=False))
+        learnt = tuple(
+            volts - rate * more for volts, more in zip(memory.voltage, changing, strict=False)
+        )
         return learnt, electrical
 
     def _observe_speed(self, memory: Observed, measured: Scalar) -> tuple[Scalar, Scalar, Values]:
@@ -371,6 +442,8 @@ class ObservingCascade(Cascade):
 
 
 def _gain(change: float, noise: float) -> float:
-    """Return a Kalman filter's constant gain for a value that moves unpredictably by ``change`` a step."""
+    """Return a Kalman filter's constant gain for a value
+    that moves unpredictably by ``change`` a step.
+    """
     ratio = change / noise
     return 0.5 * ratio * (math.sqrt(ratio * ratio + 4) - ratio)

@@ -1,13 +1,16 @@
-"""The reference player of a machine with a breaking phase: deadbeat currents, then also a neutral current.
+"""The reference player of a machine with a breaking phase:
+deadbeat currents, then also a neutral current.
 
 * torque: maximum torque per ampere, corrected by the measured torque, as in ``cascade.py``;
-* currents: each of d, q and zero reaches its set point in one period, on the machine of the data sheet;
-* detection by residual: a phase that is asked for more than 15 A and carries less than 3 A for five steps is open;
-* then the zero current keeps the open phase without current, i_0 = -i_alpha, at the same d and q currents: the other
-  two phases carry sqrt(3) times as much, and the torque stays.
+* currents: each of d, q and zero reaches its set point in one period, on the machine of the data
+  sheet;
+* detection by residual: a phase that is asked for more than 15 A and carries less than 3 A for five
+  steps is open;
+* then the zero current keeps the open phase without current, i_0 = -i_alpha, at the same d and q
+  currents: the other two phases carry sqrt(3) times as much, and the torque stays.
 
-Source: Bolognani, Zordan & Zigliotto 2000, Experimental fault-tolerant control of a PMSM drive, IEEE Transactions on
-Industrial Electronics 47(5).
+Source: Bolognani, Zordan & Zigliotto 2000, Experimental fault-tolerant control of a PMSM drive,
+IEEE Transactions on Industrial Electronics 47(5).
 """
 
 from __future__ import annotations
@@ -26,13 +29,17 @@ from ..machines.open_phase import Currents
 from ..tasks.faulty import FaultyDrive, phases_of
 
 REQUESTED, CARRIED = 15.0, 3.0
-"""Currents, A. A phase is suspected if more than the first is requested and it carries less than the second."""
+"""Currents, A. A phase is suspected if more
+than the first is requested and it carries less than the second.
+"""
 STEPS = 5.0
 """Number of consecutive steps of suspicion after which a phase is taken to be open."""
 
 
 class Suspicion(NamedTuple):
-    """Memory: the requested currents, A, and the number of steps for which each phase has been suspected."""
+    """Memory: the requested currents, A,
+    and the number of steps for which each phase has been suspected.
+    """
 
     requested: Phases
     steps: Phases
@@ -52,7 +59,9 @@ class FaultTolerant(eqx.Module):
             TypeError: another kind of task.
         """
         if not isinstance(task, FaultyDrive):
-            raise TypeError(f"FaultTolerant controls drives of which a phase breaks, got {type(task).__name__}.")
+            raise TypeError(
+                f"FaultTolerant controls drives of which a phase breaks, got {type(task).__name__}."
+            )
         return cls(task)
 
     def initial(self, params: Any) -> Suspicion:
@@ -61,7 +70,10 @@ class FaultTolerant(eqx.Module):
         return Suspicion(Phases(zero, zero, zero), Phases(zero, zero, zero))
 
     def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
-        """Count the steps for which each phase is suspected. A phase that was taken to be open stays so."""
+        """Count the steps for which each phase is suspected.
+
+        A phase that was taken to be open stays so.
+        """
 
         def longer(requested: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
             silent = (jnp.abs(requested) > REQUESTED) & (jnp.abs(carried) < CARRIED)
@@ -73,17 +85,25 @@ class FaultTolerant(eqx.Module):
         """Return three phase voltages."""
         task, plant, state = self.task, self.task.plant, view.state
         machine, electrical_state = plant.nominal, state.electrical
-        steps = self.suspected(memory, Phases(electrical_state.a, electrical_state.b, electrical_state.c))
-        off = task.controlled(state, view.params)[0] - machine.inner_torque(electrical_state.currents)
+        steps = self.suspected(
+            memory, Phases(electrical_state.a, electrical_state.b, electrical_state.c)
+        )
+        off = task.controlled(state, view.params)[0] - machine.inner_torque(
+            electrical_state.currents
+        )
         d, q = plant.currents_for(state.setpoint[0] - off, electrical_state)
         electrical = machine.pole_pairs * state.speed
-        middle_angle, end_angle = state.angle + 0.5 * task.period * electrical, state.angle + task.period * electrical
+        middle_angle = state.angle + 0.5 * task.period * electrical
+        end_angle = state.angle + task.period * electrical
         phases = inverse_clarke(inverse_park(DQ(d, q), end_angle))
         zero: Scalar = 0.0
         for count, alone in zip(steps, phases, strict=True):
             zero = jnp.where(count >= STEPS, -alone, zero)
         rate = 1 / task.period
-        u_d = machine.resistance * electrical_state.d - electrical * machine.inductance_q * electrical_state.q
+        u_d = (
+            machine.resistance * electrical_state.d
+            - electrical * machine.inductance_q * electrical_state.q
+        )
         u_q = machine.resistance * electrical_state.q + electrical * (
             machine.inductance_d * electrical_state.d + machine.magnet_flux
         )

@@ -1,20 +1,24 @@
-"""The reference player of wide-speed drives: the cascade of ``cascade.py`` with currents that the voltage can hold.
+"""The reference player of wide-speed drives:
+the cascade of ``cascade.py`` with currents that the voltage can hold.
 
-At speed the voltage leaves the flux linkage |psi| <= |u - R i| / (p w), an ellipse of currents. The player takes the
-least currents for a torque (MTPA) where they lie within it. Otherwise it moves along the ellipse towards lower i_d
-(flux weakening), no further than to its largest torque (MTPV) or to the circle of the nominal current. A resistance
-takes from the voltage, in steady state
+At speed the voltage leaves the flux linkage |psi| <= |u - R i| / (p w), an ellipse of currents. The
+player takes the least currents for a torque (MTPA) where they lie within it. Otherwise it moves
+along the ellipse towards lower i_d (flux weakening), no further than to its largest torque (MTPV)
+or to the circle of the nominal current. A resistance takes from the voltage, in steady state
 
     (p w |psi|)^2 = |u|^2 - (R |i|)^2 - 2 R p w T / (3/2 p),
 
-which leaves more of it while the machine brakes. An induction machine lowers its flux by i_d instead.
+which leaves more of it while the machine brakes. An induction machine lowers its flux by i_d
+instead.
 
-``MARGIN`` of the voltage is left to change currents. If a change wants more, it is shortened, and the voltage that
-holds the currents is not. A machine may need more voltage than its data sheet says: a slow integrator of the voltage
-beyond that margin lowers the flux. The speed's integrator waits while less torque is made than is requested.
+``MARGIN`` of the voltage is left to change currents. If a change wants more, it is shortened, and
+the voltage that holds the currents is not. A machine may need more voltage than its data sheet
+says: a slow integrator of the voltage beyond that margin lowers the flux. The speed's integrator
+waits while less torque is made than is requested.
 
 Sources: Morimoto, Takeda, Hirasa & Taniguchi 1990, doi:10.1109/28.60058 (ellipse, MTPA and MTPV);
-Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), flux weakening of induction machines.
+Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), flux weakening of induction
+machines.
 """
 
 from __future__ import annotations
@@ -43,19 +47,23 @@ LEAST_VOLTAGE = 0.3
 MOST_CURRENT = 0.97
 """Part of the nominal current, and of its torque, that is requested."""
 VOLTAGE_GAIN, LEAST_SHARE = 0.02, 0.7
-"""Gain of the voltage's integrator a step, and its least value, in parts of the data sheet's flux."""
+"""Gain of the voltage's integrator a step, and its least value, in parts of the data sheet's flux.
+"""
 HALVINGS = 16
 """Halvings of the angle along the ellipse, which leave 2e-5 of a right angle."""
 FLUX_GAIN = 5.0
 """Gain of an induction machine's flux, in parts of the current that holds it."""
 
 
-def weakened(machine: PermanentMagnet, torque: Scalar, free_current: DQ, flux: Scalar, max_current: Scalar) -> DQ:
+def weakened(
+    machine: PermanentMagnet, torque: Scalar, free_current: DQ, flux: Scalar, max_current: Scalar
+) -> DQ:
     """Return the currents, A, within a flux and a current that come nearest to a torque.
 
-    With the flux at an angle delta from the d axis, L_d i_d + psi = flux cos(delta) and L_q i_q = flux sin(delta). Both
-    torque and current grow with delta from i_d = 0 (without magnets: from zero) to the largest torque, where
-    cos(delta) = 2 b / (a + sqrt(a^2 + 8 b^2)) with a = psi L_q / L_d and b = (1 - L_q / L_d) flux.
+    With the flux at an angle delta from the d axis, L_d i_d + psi = flux cos(delta) and L_q i_q =
+    flux sin(delta). Both torque and current grow with delta from i_d = 0 (without magnets: from
+    zero) to the largest torque, where cos(delta) = 2 b / (a + sqrt(a^2 + 8 b^2)) with a = psi L_q /
+    L_d and b = (1 - L_q / L_d) flux.
 
     Args:
         machine: the machine; without magnets for a reluctance machine.
@@ -82,15 +90,23 @@ def weakened(machine: PermanentMagnet, torque: Scalar, free_current: DQ, flux: S
         return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
     first_angle = jnp.arccos(jnp.minimum(magnets / flux, 1.0)) if magnets else 0.0 * flux
-    best = at(jax.lax.fori_loop(0, HALVINGS, halved, (first_angle, jnp.arccos(jnp.clip(steepest, -1, 1))))[0])
+    best = at(
+        jax.lax.fori_loop(
+            0, HALVINGS, halved, (first_angle, jnp.arccos(jnp.clip(steepest, -1, 1)))
+        )[0]
+    )
     linked = machine.flux(free_current)
     inside = (linked.d * linked.d + linked.q * linked.q) <= flux * flux
     sign = jnp.where(torque < 0, -1.0, 1.0)
-    return DQ(jnp.where(inside, free_current.d, best.d), jnp.where(inside, free_current.q, sign * best.q))
+    return DQ(
+        jnp.where(inside, free_current.d, best.d), jnp.where(inside, free_current.q, sign * best.q)
+    )
 
 
 def voltage_for_flux(plant: Plant, resistance: float, electrical: Any, speed: Scalar) -> Scalar:
-    """Return p w |psi|, V, that the resistance leaves at the present current and torque; see the file's docstring."""
+    """Return p w |psi|, V, that the resistance leaves
+    at the present current and torque; see the file's docstring.
+    """
     current = plant.length(electrical) * (plant.current_limit * resistance)
     lost = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5
     squared_voltage = ((1 - MARGIN) * plant.unit) ** 2 - current * current - lost
@@ -119,7 +135,9 @@ class WeakeningCascade(Cascade):
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return voltages."""
         state: State = view.state
-        applied = jnp.sqrt(state.applied[0] * state.applied[0] + state.applied[1] * state.applied[1])
+        applied = jnp.sqrt(
+            state.applied[0] * state.applied[0] + state.applied[1] * state.applied[1]
+        )
         share = jnp.clip(memory.share + VOLTAGE_GAIN * (1 - MARGIN - applied), LEAST_SHARE, 1.0)
         currents, torque = self._limited_currents(memory.torque, share, state)
         action, voltage = self._voltages(currents, memory.voltage, state, state)
@@ -133,10 +151,14 @@ class WeakeningCascade(Cascade):
             TypeError: another kind of task.
         """
         if not isinstance(task, WideDrive):
-            raise TypeError(f"WeakeningCascade controls wide-speed drives, got {type(task).__name__}.")
+            raise TypeError(
+                f"WeakeningCascade controls wide-speed drives, got {type(task).__name__}."
+            )
         return cls(task)
 
-    def _limited_currents(self, integral: Scalar, share: Scalar, state: State) -> tuple[Values, Scalar]:
+    def _limited_currents(
+        self, integral: Scalar, share: Scalar, state: State
+    ) -> tuple[Values, Scalar]:
         """Return the currents to reach, A, and the integrator's next value."""
         task = self.task
         base = task.plant.base()
@@ -156,9 +178,15 @@ class WeakeningCascade(Cascade):
         max_current = MOST_CURRENT * plant.nominal_current
         if isinstance(plant, SCIM):
             return self._induction(plant, torque, share, state, max_current)
-        flux = share * voltage_for_flux(plant, plant.nominal.resistance, electrical, state.speed) / turning
+        flux = (
+            share
+            * voltage_for_flux(plant, plant.nominal.resistance, electrical, state.speed)
+            / turning
+        )
         machine = plant.nominal.without_magnets() if isinstance(plant, SynRM) else plant.nominal
-        current = weakened(machine, torque, DQ(*plant.currents_for(torque, electrical)), flux, max_current)
+        current = weakened(
+            machine, torque, DQ(*plant.currents_for(torque, electrical)), flux, max_current
+        )
         return tuple(current), machine.torque(current)
 
     def _induction(
@@ -166,16 +194,29 @@ class WeakeningCascade(Cascade):
     ) -> tuple[Values, Scalar]:
         """Lower the flux to what the voltage holds besides i_q, and control it by i_d."""
         machine, nominal = plant.nominal, plant.nominal_flux
-        current, flux = plant.to_field(state.electrical.current, state.electrical), plant.field(state.electrical)[0]
+        current = plant.to_field(state.electrical.current, state.electrical)
+        flux = plant.field(state.electrical)[0]
         coupling = machine.mutual_inductance / machine.rotor_inductance()
         flux = jnp.maximum(flux, 0.1 * nominal)
         slip = machine.rotor_resistance * coupling * current.q / flux
         turning = jnp.maximum(jnp.abs(plant.pole_pairs * state.speed + slip), 1.0)
-        flux_limit = share * voltage_for_flux(plant, machine.stator_resistance, state.electrical, state.speed) / turning
+        flux_limit = (
+            share
+            * voltage_for_flux(plant, machine.stator_resistance, state.electrical, state.speed)
+            / turning
+        )
         across = machine.transient_inductance() * current.q
-        along = jnp.sqrt(jnp.maximum(flux_limit * flux_limit - across * across, (0.1 * nominal) ** 2))
-        aim = jnp.minimum(along * (machine.mutual_inductance / machine.stator_inductance()), nominal)
-        d = jnp.clip((aim + FLUX_GAIN * (aim - flux)) * (1 / machine.mutual_inductance), 0.0, 0.8 * max_current)
+        along = jnp.sqrt(
+            jnp.maximum(flux_limit * flux_limit - across * across, (0.1 * nominal) ** 2)
+        )
+        aim = jnp.minimum(
+            along * (machine.mutual_inductance / machine.stator_inductance()), nominal
+        )
+        d = jnp.clip(
+            (aim + FLUX_GAIN * (aim - flux)) * (1 / machine.mutual_inductance),
+            0.0,
+            0.8 * max_current,
+        )
         per = 1.5 * plant.pole_pairs * coupling * flux
         reach = jnp.sqrt(max_current * max_current - d * d)
         q = jnp.clip(torque / per, -reach, reach)
@@ -184,5 +225,7 @@ class WeakeningCascade(Cascade):
     def _together(self, changing: Values, holding: Values) -> Values:
         """Shorten the change to what the holding voltage leaves."""
         per = 1 / self.task.plant.unit
-        share = room([(tuple(volts * per for volts in holding), tuple(volts * per for volts in changing))])
+        share = room(
+            [(tuple(volts * per for volts in holding), tuple(volts * per for volts in changing))]
+        )
         return tuple(volts * share for volts in changing)

@@ -1,4 +1,5 @@
-"""Control a torque that nothing measures: the cascade of ``cascade.py`` on an estimate of the magnets' flux.
+"""Control a torque that nothing measures:
+the cascade of ``cascade.py`` on an estimate of the magnets' flux.
 
 Sources: those of ``cascade.py``.
 """
@@ -31,9 +32,10 @@ class Observed(NamedTuple):
 class FluxObserving(Cascade):
     """The reference player: the cascade of the other drives, with an estimated torque.
 
-    At a given speed, the integrator of the q voltage learns by how much the magnets' induced voltage exceeds the data
-    sheet's (and the effect of errors in other parameters). Smoothed, this gives the lost flux. From it follows the
-    torque, and what the data sheet's machine must be asked for instead.
+    At a given speed, the integrator of the q voltage learns by how much the magnets' induced
+    voltage exceeds the data sheet's (and the effect of errors in other parameters). Smoothed, this
+    gives the lost flux. From it follows the torque, and what the data sheet's machine must be asked
+    for instead.
     """
 
     HARDLY = 60.0
@@ -68,5 +70,7 @@ class FluxObserving(Cascade):
             TypeError: another kind of task.
         """
         if not isinstance(task, DemagnetisedDrive):
-            raise TypeError(f"FluxObserving controls drives whose magnets fail, got {type(task).__name__}.")
+            raise TypeError(
+                f"FluxObserving controls drives whose magnets fail, got {type(task).__name__}."
+            )
         return cls(task)

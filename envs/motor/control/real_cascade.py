@@ -1,10 +1,12 @@
-"""The reference player under real conditions: the cascade of ``cascade.py`` with what a practitioner adds to it.
+"""The reference player under real conditions:
+the cascade of ``cascade.py`` with what a practitioner adds to it.
 
-* currents for a torque from a table of the saturated machine of the data sheet, of least current for it;
-* currents controlled by their flux linkages on that machine's map, deadbeat: a voltage changes the flux by the same
-  whatever the iron's saturation;
-* resistance by a thermocouple in the winding, and derating: from 130 degrees Celsius of the winding on the current is
-  limited, so that its square falls in proportion, to none at 140.
+* currents for a torque from a table of the saturated machine of the data sheet, of least current
+  for it;
+* currents controlled by their flux linkages on that machine's map, deadbeat: a voltage changes the
+  flux by the same whatever the iron's saturation;
+* resistance by a thermocouple in the winding, and derating: from 130 degrees Celsius of the winding
+  on the current is limited, so that its square falls in proportion, to none at 140.
 
 It knows neither the machine's age nor what its magnets' temperature is.
 
@@ -27,7 +29,9 @@ from ..tasks.real import RealDrive
 from .cascade import Cascade, learn
 
 DERATED = (130.0, 140.0)
-"""Winding temperatures, degrees Celsius: full nominal current below the first, none above the second."""
+"""Winding temperatures, degrees Celsius:
+full nominal current below the first, none above the second.
+"""
 
 
 class RealCascade(Cascade):
@@ -41,7 +45,9 @@ class RealCascade(Cascade):
             TypeError: another kind of task.
         """
         if not isinstance(task, RealDrive):
-            raise TypeError(f"RealCascade controls drives under real conditions, got {type(task).__name__}.")
+            raise TypeError(
+                f"RealCascade controls drives under real conditions, got {type(task).__name__}."
+            )
         return cls(task)
 
     def _currents(self, integral: Scalar, state: State, params: Params) -> tuple[Values, Scalar]:
@@ -74,8 +80,12 @@ class RealCascade(Cascade):
             (goal - measured_state) * (1 / self.task.period)
             for goal, measured_state in zip(goal_flux, flux, strict=True)
         )
-        voltages = [h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)]
+        voltages = [
+            h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)
+        ]
         shares = tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in voltages)
         action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
-        lacking = tuple(volts * (1 / plant.unit) - share for volts, share in zip(voltages, action, strict=True))
+        lacking = tuple(
+            volts * (1 / plant.unit) - share for volts, share in zip(voltages, action, strict=True)
+        )
         return action, learn(integrals, changing, lacking)

@@ -1,7 +1,9 @@
-"""The reference players without sensors: the cascade of ``cascade.py`` on an observer's speed and angle.
+"""The reference players without sensors:
+the cascade of ``cascade.py`` on an observer's speed and angle.
 
-They see the same as an agent, and know the machine of the data sheet. Their speed controller is slower than that of the
-cascade with sensors, because the observer needs time: it removes an error in some 10 ms.
+They see the same as an agent, and know the machine of the data sheet. Their speed controller is
+slower than that of the cascade with sensors, because the observer needs time: it removes an error
+in some 10 ms.
 
 Sources: those of ``cascade.py`` and ``speed_observer.py``.
 """
@@ -24,7 +26,9 @@ from .cascade import Cascade
 from .speed_observer import FILTER, Rotor, induced_speed, locked, short_circuited
 
 SETTLING = 0.01
-"""s: time in which the speed loop removes an error, as far as the torque reaches. Its integrator takes ten times that.
+"""s: time in which the speed loop removes an error, as far as the torque reaches.
+
+Its integrator takes ten times that.
 """
 
 
@@ -55,7 +59,9 @@ class SensorlessCascade(Cascade):
             TypeError: another kind of task.
         """
         if not isinstance(task, Sensorless):
-            raise TypeError(f"SensorlessCascade controls drives without sensors, got {type(task).__name__}.")
+            raise TypeError(
+                f"SensorlessCascade controls drives without sensors, got {type(task).__name__}."
+            )
         return cls(task)
 
     def initial(self, params: Any) -> Any:
@@ -72,19 +78,26 @@ class SensorlessCascade(Cascade):
         currents = tuple(value * task.plant.current_limit for value in entries[:count])
         volts = [voltage * task.plant.unit for voltage in entries[count + 1 :]]
         rotor = self._observed(memory, volts, currents)
-        torque, integral = self._torque(memory.torque, entries[count] * task.goal.scale, rotor.speed)
+        torque, integral = self._torque(
+            memory.torque, entries[count] * task.goal.scale, rotor.speed
+        )
         electrical: Any = Armature(currents[0])
         if isinstance(task, SensorlessPMSM):
             electrical = park(AlphaBeta(*currents), rotor.angle)
         state = State(electrical, rotor.speed, rotor.angle, (), ())
-        action, voltage = self._voltages(task.plant.currents_for(torque, electrical), memory.voltage, state, state)
+        action, voltage = self._voltages(
+            task.plant.currents_for(torque, electrical), memory.voltage, state, state
+        )
         if isinstance(task, SensorlessPMSM):
             middle = rotor.angle + 0.5 * task.period * task.plant.pole_pairs * rotor.speed
             action = tuple(inverse_park(DQ(*action), middle))
-        started = memory.steps > 0  # in the first step there is no voltage, and nothing to integrate
+        # In the first step there is no voltage, and nothing to integrate.
+        started = memory.steps > 0
         action = tuple(jnp.where(started, value, 0.0) for value in action)
         voltage, integral = jax.tree.map(
-            lambda new, old: jnp.where(started, new, old), (voltage, integral), (memory.voltage, memory.torque)
+            lambda new, old: jnp.where(started, new, old),
+            (voltage, integral),
+            (memory.voltage, memory.torque),
         )
         return jnp.stack(action), Memory(voltage, integral, rotor, currents, memory.steps + 1)
 
@@ -96,9 +109,13 @@ class SensorlessCascade(Cascade):
             pair = memory.currents[0], currents[0]
             measured_speed = induced_speed(machine, volts[0], pair, period)
             share = jnp.where(memory.steps > 1, FILTER, 1.0)
-            return memory.rotor._replace(speed=memory.rotor.speed + share * (measured_speed - memory.rotor.speed))
+            return memory.rotor._replace(
+                speed=memory.rotor.speed + share * (measured_speed - memory.rotor.speed)
+            )
         current = AlphaBeta(*currents)
-        tracked = locked(memory.rotor, machine, AlphaBeta(*volts), (AlphaBeta(*memory.currents), current), period)
+        tracked = locked(
+            memory.rotor, machine, AlphaBeta(*volts), (AlphaBeta(*memory.currents), current), period
+        )
         first = short_circuited(current, machine, period)
         return Rotor(
             *(

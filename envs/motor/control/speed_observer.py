@@ -4,15 +4,17 @@ A direct-current machine: psi w = u - R i - L di/dt, low-pass filtered.
 
 A synchronous machine: in coordinates at an estimated angle the extended electromotive force
 
-    e = u - R i - L_d di/dt + p w L_q J i,  of length E = p w ((L_d - L_q) i_d + psi) - (L_d - L_q) di_q/dt,
+    e = u - R i - L_d di/dt + p w L_q J i,  of length E = p w ((L_d - L_q) i_d + psi) - (L_d - L_q)
+    di_q/dt,
 
-lies along q if the estimate is right, and shows to d by -E sin(error) if not: a phase-locked loop brings that to zero.
-The first angle and speed are read from the first step, without voltage: a short circuit drives the current along -q,
-by p w psi T / L_q.
+lies along q if the estimate is right, and shows to d by -E sin(error) if not: a phase-locked loop
+brings that to zero. The first angle and speed are read from the first step, without voltage: a
+short circuit drives the current along -q, by p w psi T / L_q.
 
-Sources: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), drives without sensors; Chen, Tomita,
-Doki & Okuma 2003, An extended electromotive force model for sensorless control of interior permanent-magnet
-synchronous motors, IEEE Transactions on Industrial Electronics 50(2).
+Sources: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), drives without
+sensors; Chen, Tomita, Doki & Okuma 2003, An extended electromotive force model for sensorless
+control of interior permanent-magnet synchronous motors, IEEE Transactions on Industrial Electronics
+50(2).
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ LEAST_EMF = 5.0
 def induced_speed(
     machine: PermanentlyExcited, voltage: Scalar, currents: tuple[Scalar, Scalar], period: float
 ) -> Scalar:
-    """Return the speed, rad/s, by one step of ``voltage`` (V) from the first of ``currents`` (A) to the second."""
+    """Return the speed, rad/s, by one step of ``voltage`` (V)
+    from the first of ``currents`` (A) to the second.
+    """
     first, last = currents
     mean, slope = 0.5 * (first + last), (last - first) / period
     return (voltage - machine.resistance * mean - machine.inductance * slope) / machine.magnet_flux
@@ -52,12 +56,18 @@ class Rotor(NamedTuple):
 
 
 def short_circuited(current: AlphaBeta, machine: PermanentMagnet, period: float) -> Rotor:
-    """Estimate a forward rotor from the current (A) after the first step, in which no voltage drove it."""
+    """Estimate a forward rotor from the current (A) after the first step,
+    in which no voltage drove it.
+    """
     length = jnp.sqrt(current.alpha * current.alpha + current.beta * current.beta)
     electrical = length * (machine.inductance_q / (machine.magnet_flux * period))
-    # i_q falls as the step goes on and draws i_d after it: to first order by p w T L_q / (2 L_d) of i_q.
+    # i_q falls as the step goes on and draws i_d after it: to first order by p w T L_q / (2 L_d) of
+    # i_q.
     magnet_current = 0.5 * period * electrical * (machine.inductance_q / machine.inductance_d)
-    return Rotor(wrapped(jnp.arctan2(current.alpha, -current.beta) + magnet_current), electrical / machine.pole_pairs)
+    return Rotor(
+        wrapped(jnp.arctan2(current.alpha, -current.beta) + magnet_current),
+        electrical / machine.pole_pairs,
+    )
 
 
 def locked(
@@ -67,14 +77,22 @@ def locked(
     currents: tuple[AlphaBeta, AlphaBeta],
     period: float,
 ) -> Rotor:
-    """Update the estimate by a step of ``voltage`` (V, constant) from the first of ``currents`` (A) to the second."""
+    """Update the estimate by a step of ``voltage`` (V, constant)
+    from the first of ``currents`` (A) to the second.
+    """
     turned = machine.pole_pairs * previous.speed * period
     first, last = park(currents[0], previous.angle), park(currents[1], previous.angle + turned)
     driving = park(voltage, previous.angle + 0.5 * turned)
-    electrical, saliency = machine.pole_pairs * previous.speed, machine.inductance_d - machine.inductance_q
+    electrical = machine.pole_pairs * previous.speed
+    saliency = machine.inductance_d - machine.inductance_q
     d, q = 0.5 * (first.d + last.d), 0.5 * (first.q + last.q)
     slope_d, slope_q = (last.d - first.d) / period, (last.q - first.q) / period
-    off = driving.d - machine.resistance * d - machine.inductance_d * slope_d + electrical * machine.inductance_q * q
+    off = (
+        driving.d
+        - machine.resistance * d
+        - machine.inductance_d * slope_d
+        + electrical * machine.inductance_q * q
+    )
     force = electrical * (saliency * d + machine.magnet_flux) - saliency * slope_q
     error = jnp.clip(-off * force / (force * force + LEAST_EMF * LEAST_EMF), -1, 1)
     pole = BANDWIDTH * period

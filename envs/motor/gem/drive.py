@@ -1,24 +1,30 @@
-"""The sixty drives as gym-electric-motor 3.0.3 has them: its timing, frames, scales, set points and reward.
+"""The sixty drives as gym-electric-motor 3.0.3 has them:
+its timing, frames, scales, set points and reward.
 
-For people who come from there: ``gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)`` is its Cont-CC-PMSM-v0.
-Equations: ``environment.py``; set points: ``setpoint.py``. Every quantity is in parts of its limit.
+For people who come from there: ``gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)`` is its
+Cont-CC-PMSM-v0. Equations: ``environment.py``; set points: ``setpoint.py``. Every quantity is in
+parts of its limit.
 
-======================  ====================================================================================
-action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a switch state of
-                        each converter
-observation             the peer's tuple as one vector: its state, then its set points. Bounds are those that hold:
-                        16 of the peer's ids begin outside their own bounds, and no rule keeps a speed within them
-reward                  minus the sum over the controlled quantities of weight |next value - set point shown before the
-                        step| / (highest - lowest value); -10 (currents of the six-phase machine: -20) where a limit
-                        is violated
+======================  ============================================================================
+action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a
+                        switch state of each converter
+observation             the peer's tuple as one vector: its state, then its set points. Bounds are
+                        those that hold: 16 of the peer's ids begin outside their own bounds, and no
+                        rule keeps a speed within them
+reward                  minus the sum over the controlled quantities of weight |next value - set
+                        point shown before the step| / (highest - lowest value); -10 (currents of
+                        the six-phase machine: -20) where a limit is violated
 terminated              a guarded current is beyond its limit
-success                 every error is within 5 % of the nominal value (of a speed, 1 %), and no limit violated
+success                 every error is within 5 % of the nominal value (of a speed, 1 %), and no
+                        limit violated
 set point               random walks within the nominal values, in sub-episodes of 500 to 1999 steps
-start                   no currents, angle zero, speed zero where it is controlled; bridges at the link's lower end
+start                   no currents, angle zero, speed zero where it is controlled; bridges at the
+                        link's lower end
 context                 a single one
-======================  ====================================================================================
+======================  ============================================================================
 
-The peer's episodes are endless; here the id's time limit holds unless ``max_episode_steps`` says otherwise.
+The peer's episodes are endless; here the id's time limit holds unless ``max_episode_steps`` says
+otherwise.
 
 Source: gym-electric-motor 3.0.3, doi:10.21105/joss.02498.
 """
@@ -91,10 +97,12 @@ class GemDrive(Task[Params, State]):
         self.limits = dict(zip(env.state_names, env.limits, strict=True))
         self.controlled = [env.state_names.index(name) for name in env.weights]
         self.wieners = [
-            setpoint.setpoint(self.peer, name, env.low[i]) for name, i in zip(env.weights, self.controlled, strict=True)
+            setpoint.setpoint(self.peer, name, env.low[i])
+            for name, i in zip(env.weights, self.controlled, strict=True)
         ]
         self.tolerances = [
-            (0.01 if name == "omega" else 0.05) * setpoint.nominal(machine, name) for name in env.weights
+            (0.01 if name == "omega" else 0.05) * setpoint.nominal(machine, name)
+            for name in env.weights
         ]
         bounds = [self._bounds(name) for name in env.state_names]
         bounds += [(wiener.low, wiener.high) for wiener in self.wieners]
@@ -103,12 +111,15 @@ class GemDrive(Task[Params, State]):
         self.reward_space = self.box(-np.inf, 0)
 
     def _bounds(self, name: str) -> tuple[float, float]:
-        """Return the bounds of one quantity: voltages by the supply, the angle by wrapping, none for others."""
+        """Return the bounds of one quantity: voltages by the supply,
+        the angle by wrapping, none for others.
+        """
         if name == "epsilon":
             return -1 - ROUNDING, 1 + ROUNDING
         if not name.startswith("u"):
             return -np.inf, np.inf
-        largest = (1 + ROUNDING) * self.env.supply / self.limits[name]  # a bridge's vector is shorter: 2/3 of it
+        # A bridge's vector is shorter: 2/3 of it.
+        largest = (1 + ROUNDING) * self.env.supply / self.limits[name]
         return 0.0 if name == "u_sup" else -largest, largest
 
     def _actions(self) -> spaces.Space[Any]:
@@ -119,7 +130,7 @@ class GemDrive(Task[Params, State]):
         states = [8 if kind == "bridge" else 4 for kind in terminals]
         return spaces.Discrete(states[0]) if len(states) == 1 else spaces.MultiDiscrete(states)
 
-    # -- an episode --------------------------------------------------------------------------------------------
+    # -- an episode --------------------------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Return the empty context."""
@@ -128,7 +139,9 @@ class GemDrive(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin at rest, or at the speed of the bench."""
         start = self.env.initial(self.dtype)
-        return State(start, self.env.first_shown(start), setpoint.begin(self.wieners, key, self.dtype))
+        return State(
+            start, self.env.first_shown(start), setpoint.begin(self.wieners, key, self.dtype)
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make the peer's step, then draw the next set points."""
@@ -137,11 +150,17 @@ class GemDrive(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show the state and the set points; see the table."""
-        return jnp.concatenate([state.observed, self.stack(*(walk.value for walk in state.setpoints))])
+        return jnp.concatenate(
+            [state.observed, self.stack(*(walk.value for walk in state.setpoints))]
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Compare with the set points that the action was chosen for."""
-        setpoints = {name: walk.value for name, walk in zip(self.env.weights, state.setpoints, strict=True)}
+        setpoints = {
+            name: walk.value for name, walk in zip(self.env.weights, state.setpoints, strict=True)
+        }
         return self.env.reward(next_state.observed, setpoints)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -151,7 +170,8 @@ class GemDrive(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         errors = [
-            jnp.abs(state.observed[i] - walk.value) for i, walk in zip(self.controlled, state.setpoints, strict=True)
+            jnp.abs(state.observed[i] - walk.value)
+            for i, walk in zip(self.controlled, state.setpoints, strict=True)
         ]
         tolerances = jnp.stack(
             [error < tolerance for error, tolerance in zip(errors, self.tolerances, strict=True)]
@@ -164,17 +184,22 @@ class GemDrive(Task[Params, State]):
             "speed": state.drive.speed,
         }
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the currents that tripped it."""
-        squares, names = max(zip(self.env.guarded(state.observed), self.env.system.guarded, strict=True))
+        squares, names = max(
+            zip(self.env.guarded(state.observed), self.env.system.guarded, strict=True)
+        )
         return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"
 
     def observation_components(self) -> tuple[Component, ...]:
         """Name the components as the peer does, in the order of :meth:`observation`."""
         return (
-            *(scaled(name, self._meaning(name), *self._scale(name)) for name in self.env.state_names),
+            *(
+                scaled(name, self._meaning(name), *self._scale(name))
+                for name in self.env.state_names
+            ),
             *(
                 scaled(f"setpoint_{name}", f"what {name} should be now", *self._scale(name))
                 for name in self.env.weights
@@ -189,20 +214,29 @@ class GemDrive(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe duties, or switch states of each converter."""
-        terminals = [(kind, f"converter_{i}") for i, kind in enumerate(self.env.system.terminals, start=1)]
+        terminals = [
+            (kind, f"converter_{i}") for i, kind in enumerate(self.env.system.terminals, start=1)
+        ]
         states = [(name, 8 if kind == "bridge" else 4) for kind, name in terminals]
         if self.env.finite and len(states) == 1:
             return components.switch_states(tuple(states))
         if self.env.finite:
-            return tuple(Component(name, f"switch state: {components.STATES[count]}") for name, count in states)
+            return tuple(
+                Component(name, f"switch state: {components.STATES[count]}")
+                for name, count in states
+            )
         half, full = f"{self.env.supply / 2:g} V", f"{self.env.supply:g} V"
         entries = []
         for kind, name in terminals:
             if kind == "bridge":
                 meaning = "duty of phase {}: its voltage against the middle of the link"
-                entries += [Component(f"{name}_{phase}", meaning.format(phase), half) for phase in "abc"]
+                entries += [
+                    Component(f"{name}_{phase}", meaning.format(phase), half) for phase in "abc"
+                ]
             else:
-                entries.append(Component(name, "duty of a direct-current converter: its voltage", full))
+                entries.append(
+                    Component(name, "duty of a direct-current converter: its voltage", full)
+                )
         return tuple(entries)
 
     def _in_units(self, name: str, value: Any) -> str:
@@ -212,9 +246,12 @@ class GemDrive(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe all that is shown, with units."""
         setpoints = "; ".join(
-            self._in_units(name, walk.value) for name, walk in zip(self.env.weights, state.setpoints, strict=True)
+            self._in_units(name, walk.value)
+            for name, walk in zip(self.env.weights, state.setpoints, strict=True)
         )
-        observed = ", ".join(self._in_units(*pair) for pair in zip(self.env.state_names, state.observed, strict=True))
+        observed = ", ".join(
+            self._in_units(*pair) for pair in zip(self.env.state_names, state.observed, strict=True)
+        )
         return f"Set points: {setpoints}. Measured: {observed}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -228,9 +265,13 @@ class GemDrive(Task[Params, State]):
                 wiener.low * self.limits[name],
                 wiener.high * self.limits[name],
             )
-            for name, walk, wiener in zip(self.env.weights, state.setpoints, self.wieners, strict=True)
+            for name, walk, wiener in zip(
+                self.env.weights, state.setpoints, self.wieners, strict=True
+            )
         ]
         vector = (at["i_sd"], at["i_sq"]) if "i_sd" in at else None
         share = float(max(self.env.guarded(state.observed))) ** 0.5
-        voltages = tuple(at[name] * self.limits[name] / self.env.supply for name in self.env.system.voltages)
+        voltages = tuple(
+            at[name] * self.limits[name] / self.env.supply for name in self.env.system.voltages
+        )
         return scope.picture(vector, share, 1.1, gauges, voltages)

@@ -1,17 +1,19 @@
-"""The sixty environments of gym-electric-motor 3.0.3 as pure functions: its timing, frames, scales and reward.
+"""The sixty environments of gym-electric-motor 3.0.3 as pure functions:
+its timing, frames, scales and reward.
 
-They are for people who come from there and want its numbers; ``drive.py`` is the task around them. The tasks of this
-suite (``tasks/drive.py``) do not keep its defects. These environments keep them:
+They are for people who come from there and want its numbers; ``drive.py`` is the task around them.
+The tasks of this suite (``tasks/drive.py``) do not keep its defects. These environments keep them:
 
-* the voltage is constant over a step in rotor coordinates (synchronous machines) or in the stator's (induction
-  machines, with the rotor's voltage turned by the angles at the start of the step);
+* the voltage is constant over a step in rotor coordinates (synchronous machines) or in the stator's
+  (induction machines, with the rotor's voltage turned by the angles at the start of the step);
 * phase currents are shown with the angle at the start of a step, the angle itself at its end;
 * every quantity is shown in parts of its limit, and supplies may exceed the limit of the voltage;
-* the six-phase machine's axes couple with the mechanical speed, where the electrical one belongs, and it makes half
-  the torque that the balance of power asks for.
+* the six-phase machine's axes couple with the mechanical speed, where the electrical one belongs,
+  and it makes half the torque that the balance of power asks for.
 
-Its default integrator (dopri5 at a relative tolerance of 1e-6) is replaced by Runge-Kutta steps fine enough to leave
-nothing of their own at the precision of the state, float64 (in ``jax.enable_x64``) or float32.
+Its default integrator (dopri5 at a relative tolerance of 1e-6) is replaced by Runge-Kutta steps
+fine enough to leave nothing of their own at the precision of the state, float64 (in
+``jax.enable_x64``) or float32.
 
 Source: gym-electric-motor 3.0.3, doi:10.21105/joss.02498.
 """
@@ -31,7 +33,17 @@ from rlbench_suite.contexts.unknown_names import unknown
 from ...shared.runge_kutta import rk4
 from ..loads.load import ConstantSpeed, Polynomial
 from ..machines import dc, induction, synchronous
-from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_clarke, inverse_park, park, wrapped
+from ..machines.frames import (
+    DQ,
+    AlphaBeta,
+    Phases,
+    Scalar,
+    clarke,
+    inverse_clarke,
+    inverse_park,
+    park,
+    wrapped,
+)
 from ..power_electronics import converter
 
 SUBSTEPS = {"float64": 64, "float32": 8}
@@ -97,32 +109,42 @@ class Environment(NamedTuple):
 
     def initial(self, dtype: Any = np.float64) -> State:
         """Return the first state: no currents, angle zero."""
-        return jax.tree.map(lambda value: jnp.asarray(value, dtype), State(self.system.still, self.speed, 0.0))
+        return jax.tree.map(
+            lambda value: jnp.asarray(value, dtype), State(self.system.still, self.speed, 0.0)
+        )
 
     def first_shown(self, start: State) -> jax.Array:
-        """Return what the peer shows at the start: bridges at the link's lower end, other converters at zero."""
+        """Return what the peer shows at the start:
+        bridges at the link's lower end, other converters at zero.
+        """
         terminals: list[Scalar] = []
         for kind in self.system.terminals:
             terminals += [-0.5 * self.supply] * 3 if kind == "bridge" else [0.0]
         return self.observe(terminals, self.system.voltage(terminals, start), start, start)
 
     def step(self, state: State, action: Any) -> tuple[State, jax.Array]:
-        """Return the next state, and all it shows in parts of the limits, shape ``(len(state_names),)``.
+        """Return the next state, and all it shows in parts of the limits,
+        shape ``(len(state_names),)``.
 
-        ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's action space.
+        ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's
+        action space.
         """
         terminals, voltage = self.applied(state, action)
         count = SUBSTEPS[state.speed.dtype.name]
         next_state = jax.lax.fori_loop(
-            0, count, lambda _, present: rk4(lambda _, at: self.rate(at, voltage), present, self.tau / count), state
+            0,
+            count,
+            lambda _, present: rk4(lambda _, at: self.rate(at, voltage), present, self.tau / count),
+            state,
         )
         observed = self.observe(terminals, voltage, state, next_state)
-        return next_state._replace(
-            angle=wrapped(next_state.angle)
-        ), observed  # the peer's episodes are long: digits are kept
+        # The peer's episodes are long: digits are kept.
+        return next_state._replace(angle=wrapped(next_state.angle)), observed
 
     def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
-        """Return the voltages of the converters' terminals, and of the machine over the step that begins here."""
+        """Return the voltages of the converters' terminals,
+        and of the machine over the step that begins here.
+        """
         duties = _terminal_voltages(self.system.terminals, action, self.finite)
         terminals = [self.supply * duty for duty in duties]
         return terminals, self.system.voltage(terminals, state)
@@ -132,14 +154,24 @@ class Environment(NamedTuple):
         system = self.system
         return State(
             system.derivative(state.electrical, voltage, state.speed),
-            self.load.acceleration(state.speed, system.torque(state.electrical), system.machine.inertia),
+            self.load.acceleration(
+                state.speed, system.torque(state.electrical), system.machine.inertia
+            ),
             system.pole_pairs * state.speed,
         )
 
-    def observe(self, terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> jax.Array:
-        """Return all that the peer shows after a step from the first state to the second, in parts of the limits."""
+    def observe(
+        self, terminals: list[Scalar], voltage: Any, state: State, next_state: State
+    ) -> jax.Array:
+        """Return all that the peer shows after a step
+        from the first state to the second, in parts of the limits.
+        """
         values = self.system.observe(terminals, voltage, state, next_state)
-        values |= {"omega": next_state.speed, "torque": self.system.torque(next_state.electrical), "u_sup": self.supply}
+        values |= {
+            "omega": next_state.speed,
+            "torque": self.system.torque(next_state.electrical),
+            "u_sup": self.supply,
+        }
         dtype = next_state.speed.dtype
         limits = zip(self.state_names, self.limits, strict=True)
         return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in limits])
@@ -154,11 +186,15 @@ class Environment(NamedTuple):
         return jnp.stack([squares > 1 for squares in self.guarded(observed)]).any()
 
     def reward(self, observed: jax.Array, setpoint: dict[str, Scalar]) -> jax.Array:
-        """Return minus the weighted errors in parts of each quantity's range, or the price of a violation."""
+        """Return minus the weighted errors in parts of each quantity's range,
+        or the price of a violation.
+        """
         error: Scalar = 0.0
         for name, weight in self.weights.items():
             i = self.state_names.index(name)
-            error = error + weight * jnp.abs(observed[i] - setpoint[name]) / (self.high[i] - self.low[i])
+            error = error + weight * jnp.abs(observed[i] - setpoint[name]) / (
+                self.high[i] - self.low[i]
+            )
         return jnp.where(self.violated(observed), self.violation_reward, -error)
 
 
@@ -169,19 +205,27 @@ def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) ->
     for kind in terminals:
         if kind == "bridge":
             duty = converter.bridge_state(entries.pop(0)) if finite else None
-            voltages += duty or converter.bridge(Phases(entries.pop(0), entries.pop(0), entries.pop(0)))
+            voltages += duty or converter.bridge(
+                Phases(entries.pop(0), entries.pop(0), entries.pop(0))
+            )
         else:
-            voltages.append(converter.four_quadrant_state(entries.pop(0)) if finite else entries.pop(0))
+            voltages.append(
+                converter.four_quadrant_state(entries.pop(0)) if finite else entries.pop(0)
+            )
     return voltages
 
 
-# -- the kinds of machines -----------------------------------------------------------------------------------------
+# -- the kinds of machines -------------------------------------------------------------------------
 
 _DC_LIMITS = {"omega": 400.0, "torque": 38.0}
-_DC_LIMITS |= dict.fromkeys(("i", "i_a", "i_e", "i_sum"), 210.0) | dict.fromkeys(("u", "u_a", "u_e"), 60.0)
+_DC_LIMITS |= dict.fromkeys(("i", "i_a", "i_e", "i_sum"), 210.0) | dict.fromkeys(
+    ("u", "u_a", "u_e"), 60.0
+)
 
 
-def _direct_current(machine: Any, currents: tuple[str, ...], voltages: tuple[str, ...], controlled: Any) -> System:
+def _direct_current(
+    machine: Any, currents: tuple[str, ...], voltages: tuple[str, ...], controlled: Any
+) -> System:
     still: Any = dc.Armature(0.0) if len(currents) == 1 else dc.Windings(0.0, 0.0)
     voltage_kind = dc.Armature if len(voltages) == 1 else dc.Windings
     return System(
@@ -205,7 +249,9 @@ def _direct_current(machine: Any, currents: tuple[str, ...], voltages: tuple[str
     )
 
 
-def _limits(omega: float, torque: float, current: float, voltage: float, names: tuple[str, ...]) -> dict[str, float]:
+def _limits(
+    omega: float, torque: float, current: float, voltage: float, names: tuple[str, ...]
+) -> dict[str, float]:
     by_name = {name: current if name.startswith("i") else 0.5 * voltage for name in names}
     return by_name | {"omega": omega, "torque": torque, "epsilon": math.pi}
 
@@ -213,7 +259,9 @@ def _limits(omega: float, torque: float, current: float, voltage: float, names: 
 _STATOR = ("i_sd", "i_sq")
 
 
-def _synchronous(machine: Any, omega: float, torque: float, current: float, voltage: float) -> System:
+def _synchronous(
+    machine: Any, omega: float, torque: float, current: float, voltage: float
+) -> System:
     excited = isinstance(machine, synchronous.ExternallyExcited)
     field = ("e",) * excited
     currents = tuple(f"i_{k}" for k in ("a", "b", "c", "sd", "sq", *field))
@@ -226,7 +274,11 @@ def _synchronous(machine: Any, omega: float, torque: float, current: float, volt
     def observe(terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> Values:
         phases = inverse_clarke(inverse_park(DQ(*next_state.electrical[:2]), state.angle))
         return dict(
-            zip(currents + voltages, (*phases, *next_state.electrical, *terminals[:3], *voltage), strict=True)
+            zip(
+                currents + voltages,
+                (*phases, *next_state.electrical, *terminals[:3], *voltage),
+                strict=True,
+            )
         ) | {"epsilon": wrapped(next_state.angle)}
 
     return System(
@@ -246,13 +298,21 @@ def _synchronous(machine: Any, omega: float, torque: float, current: float, volt
     )
 
 
-def _induction(machine: induction.Induction, omega: float, current: float, voltage: float, fed: bool) -> System:
+def _induction(
+    machine: induction.Induction, omega: float, current: float, voltage: float, fed: bool
+) -> System:
     windings = ("s", "r") if fed else ("s",)
     axes = ("a", "b", "c", "d", "q")
     currents = tuple(f"i_{winding}{axis}" for winding in windings for axis in axes)
     voltages = tuple(f"u_{winding}{axis}" for winding in windings for axis in axes)
     still = induction.Electrical(AlphaBeta(0.0, 0.0), AlphaBeta(0.0, 0.0))
-    torque = 0.75 * machine.pole_pairs * machine.mutual_inductance**2 / machine.rotor_inductance() * current**2
+    torque = (
+        0.75
+        * machine.pole_pairs
+        * machine.mutual_inductance**2
+        / machine.rotor_inductance()
+        * current**2
+    )
 
     def field_angle(state: State) -> Scalar:
         return jnp.arctan2(state.electrical.flux.beta, state.electrical.flux.alpha)
@@ -264,7 +324,9 @@ def _induction(machine: induction.Induction, omega: float, current: float, volta
         rotor = DQ(*clarke(Phases(*terminals[3:])))
         return induction.Voltages(stator, inverse_park(rotor, state.angle))
 
-    def observe(terminals: list[Scalar], voltage: induction.Voltages, state: State, next_state: State) -> Values:
+    def observe(
+        terminals: list[Scalar], voltage: induction.Voltages, state: State, next_state: State
+    ) -> Values:
         angle = field_angle(state)
         values: Values = {"epsilon": wrapped(next_state.angle)}
         rotor = machine.rotor_current(next_state.electrical)
@@ -275,7 +337,12 @@ def _induction(machine: induction.Induction, omega: float, current: float, volta
             )[: len(windings)]
         ):
             phases = inverse_clarke(AlphaBeta(*park(flowing, ahead)))
-            shown_axes = (*phases, *park(flowing, angle), *terminals[3 * i : 3 * i + 3], *park(winding_voltage, angle))
+            shown_axes = (
+                *phases,
+                *park(flowing, angle),
+                *terminals[3 * i : 3 * i + 3],
+                *park(winding_voltage, angle),
+            )
             names = [f"{kind}_{winding}{axis}" for kind in ("i", "u") for axis in axes]
             values |= dict(zip(names, shown_axes, strict=True))
         return values
@@ -304,7 +371,9 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
     def observe(terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> Values:
         first, second = synchronous.six_phases(next_state.electrical, state.angle)
         values = (*first, *second, *next_state.electrical, *terminals, *voltage)
-        return dict(zip(currents + voltages, values, strict=True)) | {"epsilon": wrapped(next_state.angle)}
+        return dict(zip(currents + voltages, values, strict=True)) | {
+            "epsilon": wrapped(next_state.angle)
+        }
 
     return System(
         machine,
@@ -320,8 +389,11 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
             Phases(*terminals[:3]), Phases(*terminals[3:]), state.angle
         ),
         observe,
-        # The peer's defects: the speed is not made electrical, and the torque is a three-phase machine's.
-        lambda current, voltage, speed: machine.derivative(current, voltage, speed / machine.pole_pairs),
+        # The peer's defects: the speed is not made electrical, and the torque is a three-phase
+        # machine's.
+        lambda current, voltage, speed: machine.derivative(
+            current, voltage, speed / machine.pole_pairs
+        ),
         lambda current: 0.5 * machine.torque(current),
     )
 
@@ -331,7 +403,8 @@ def machines() -> dict[str, System]:
     magnet, excited = synchronous.PermanentMagnet(), synchronous.ExternallyExcited()
     angle = synchronous.most_torque_angle(magnet, 240.0)
     rated_torque = float(magnet.torque(DQ(-240 * math.sin(angle), 240 * math.cos(angle))))
-    # The peer's own choice for the excited machine: d and q of its nominal 120 A, with the field's limit.
+    # The peer's own choice for the excited machine: d and q of its nominal 120 A, with the field's
+    # limit.
     saliency = excited.inductance_d - excited.inductance_q
     half = 0.25 * excited.magnetising_inductance() * 120 / saliency
     d = -half + math.sqrt(half**2 + 120**2 / 2)
@@ -339,16 +412,24 @@ def machines() -> dict[str, System]:
     windings, winding_voltages = ("i_a", "i_e"), ("u_a", "u_e")
     return {
         "PermExDc": _direct_current(dc.PermanentlyExcited(), ("i",), ("u",), {"i": 1.0}),
-        "ExtExDc": _direct_current(dc.ExternallyExcited(), windings, winding_voltages, dict.fromkeys(windings, 0.5)),
+        "ExtExDc": _direct_current(
+            dc.ExternallyExcited(), windings, winding_voltages, dict.fromkeys(windings, 0.5)
+        ),
         "SeriesDc": _direct_current(dc.Series(), ("i",), ("u",), {"i": 1.0}),
         "ShuntDc": _direct_current(dc.Shunt(), windings, ("u",), {"i_a": 1.0}),
         "PMSM": _synchronous(magnet, 4000 * RPM, rated_torque, 400.0, 300.0),
         "SynRM": _synchronous(
-            synchronous.Reluctance(), 4300 * RPM, float(synchronous.Reluctance().torque(DQ(1.0, 1.0))) * 162, 18.0, 80.0
+            synchronous.Reluctance(),
+            4300 * RPM,
+            float(synchronous.Reluctance().torque(DQ(1.0, 1.0))) * 162,
+            18.0,
+            80.0,
         ),
         "EESM": _synchronous(excited, 12000 * RPM, most_excited, 150.0, 320.0),
         "SCIM": _induction(induction.Induction(), 4000 * RPM, 5.5, 560.0, fed=False),
-        "DFIM": _induction(induction.Induction(*induction.DOUBLY_FED), 1800 * RPM, 9.0, 720.0, fed=True),
+        "DFIM": _induction(
+            induction.Induction(*induction.DOUBLY_FED), 1800 * RPM, 9.0, 720.0, fed=True
+        ),
         "SIXPMSM": _six_phase(synchronous.SixPhase()),
     }
 
@@ -385,7 +466,12 @@ def environment(name: str) -> Environment:
         ValueError: no such id; the message names the nearest.
     """
     systems = machines()
-    ids = {f"{c}-{g}-{m}-v0": (c, g, m) for c in ("Cont", "Finite") for g in ("CC", "TC", "SC") for m in systems}
+    ids = {
+        f"{c}-{g}-{m}-v0": (c, g, m)
+        for c in ("Cont", "Finite")
+        for g in ("CC", "TC", "SC")
+        for m in systems
+    }
     if name not in ids:
         raise ValueError(unknown("environment", name, ids))
     control, goal, machine = ids[name]

@@ -1,11 +1,13 @@
 """Set points of gym-electric-motor 3.0.3: random walks with a new deviation for every sub-episode.
 
-Everything is in parts of the limit of the quantity. A walk begins uniformly within its margin: the nominal value by the
-limit, on each side that the quantity has. It takes its first step before it is first shown. Its deviation a step is
-log-uniform in a range and stays for 500 to 1999 steps; the next sub-episode begins where the last one ended. Several
-quantities walk and change their deviations independently.
+Everything is in parts of the limit of the quantity. A walk begins uniformly within its margin: the
+nominal value by the limit, on each side that the quantity has. It takes its first step before it is
+first shown. Its deviation a step is log-uniform in a range and stays for 500 to 1999 steps; the
+next sub-episode begins where the last one ended. Several quantities walk and change their
+deviations independently.
 
-Source: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), WienerProcessReferenceGenerator and what its ids give it.
+Source: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), WienerProcessReferenceGenerator and what
+its ids give it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _NOMINAL = {
     "DFIM": (1650 / 1800, 1.0, 7.5 / 9),
     "SIXPMSM": (3000 / 4000, 1.0, 240 / 400),
 }
-"""Speed, torque and current in parts of their limits; the field current of the EESM is nominal at its limit."""
+"""Speed, torque and current in parts of their limits;
+the field current of the EESM is nominal at its limit.
+"""
 
 _DEVIATIONS = {
     ("Cont", "CC", "PermExDc"): (1e-2, 1e-1),
@@ -43,7 +47,11 @@ _DEVIATIONS = {
     ("Finite", "SC", "SeriesDc"): (1e-3, 5e-3),
     ("Cont", "SC", "ShuntDc"): (1e-3, 3e-2),
     ("Finite", "SC", "ShuntDc"): (1e-3, 5e-3),
-    **{(control, "SC", m): (1e-3, 1e-2) for control in ("Cont", "Finite") for m in ("SynRM", "SCIM", "DFIM")},
+    **{
+        (control, "SC", m): (1e-3, 1e-2)
+        for control in ("Cont", "Finite")
+        for m in ("SynRM", "SCIM", "DFIM")
+    },
 }
 """Ranges of the deviation a step, where they are not ``(1e-3, 1e-1)``."""
 
@@ -76,13 +84,18 @@ class Wiener(NamedTuple):
     def step(self, walk: Walk, move: Scalar, length: Scalar, pace: Scalar) -> Walk:
         """Make one step; begin a new sub-episode where the last one is over.
 
-        ``move`` is standard normal; ``length`` and ``pace``, of a new sub-episode, uniform in [0, 1).
+        ``move`` is standard normal; ``length`` and ``pace``, of a new sub-episode, uniform in [0,
+        1).
         """
         over = walk.steps_left == 0
         sampled = self.slowest * jnp.exp(math.log(self.fastest / self.slowest) * pace)
         deviation = jnp.where(over, sampled, walk.deviation)
-        steps = jnp.where(over, jnp.int32(SHORTEST + (LONGEST - SHORTEST) * length), walk.steps_left)
-        return Walk(jnp.clip(walk.value + deviation * move, self.low, self.high), deviation, steps - 1)
+        steps = jnp.where(
+            over, jnp.int32(SHORTEST + (LONGEST - SHORTEST) * length), walk.steps_left
+        )
+        return Walk(
+            jnp.clip(walk.value + deviation * move, self.low, self.high), deviation, steps - 1
+        )
 
 
 def begin(wieners: list[Wiener], key: jax.Array, dtype: Any) -> tuple[Walk, ...]:

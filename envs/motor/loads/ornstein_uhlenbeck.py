@@ -2,7 +2,8 @@
 
 Its deviation is s once it has run for long, and its correlation over a time t is e^(-t/T).
 
-Source: Uhlenbeck & Ornstein 1930, doi:10.1103/PhysRev.36.823; Gillespie 1996, doi:10.1103/PhysRevE.54.2084, eq. 3.1.
+Source: Uhlenbeck & Ornstein 1930, doi:10.1103/PhysRev.36.823; Gillespie 1996,
+doi:10.1103/PhysRevE.54.2084, eq. 3.1.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ import math
 from ..machines.frames import Scalar
 
 
-def ahead(value: Scalar, normal: Scalar, deviation: float, time_constant: float, step: float) -> Scalar:
-    """Return the value ``step`` s later; ``normal``: standard normal; ``time_constant``: T, s; ``deviation``: s."""
+def ahead(
+    value: Scalar, normal: Scalar, deviation: float, time_constant: float, step: float
+) -> Scalar:
+    """Return the value ``step`` s later; ``normal``:
+    standard normal; ``time_constant``: T, s; ``deviation``: s.
+    """
     decay = math.exp(-step / time_constant)
     return decay * value + (deviation * math.sqrt(1 - decay * decay)) * normal

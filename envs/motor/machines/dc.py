@@ -1,11 +1,11 @@
 """Direct-current machines: permanently, externally excited, series and shunt wound.
 
-A machine is its parameters, with the data sheet's values as defaults, and two functions of its electrical state:
-``derivative`` (of the currents, A/s, at a speed in rad/s) and ``torque`` (inner torque, N m). Armature reaction,
-saturation and brush drop are left out.
+A machine is its parameters, with the data sheet's values as defaults, and two functions of its
+electrical state: ``derivative`` (of the currents, A/s, at a speed in rad/s) and ``torque`` (inner
+torque, N m). Armature reaction, saturation and brush drop are left out.
 
-Equations: Schroeder, Elektrische Antriebe - Grundlagen (2013), direct-current machine. Parameters: gym-electric-motor
-3.0.3 (doi:10.21105/joss.02498), after the Heinzmann PMG 132.
+Equations: Schroeder, Elektrische Antriebe - Grundlagen (2013), direct-current machine. Parameters:
+gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), after the Heinzmann PMG 132.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class PermanentlyExcited(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One current through armature and field: (L_a + L_e) di = u - (R_a + R_e) i - L' w i; T = L' i^2."""
+    """One current through armature and field:
+    (L_a + L_e) di = u - (R_a + R_e) i - L' w i; T = L' i^2.
+    """
 
     armature_resistance: Scalar = 16e-3
     """Ohm"""
@@ -68,7 +70,9 @@ class Series(NamedTuple):
 
     def derivative(self, current: Armature, voltage: Armature, speed: Scalar) -> Armature:
         """Return dI/dt, A/s."""
-        resistance = self.armature_resistance + self.field_resistance + self.rotation_inductance * speed
+        resistance = (
+            self.armature_resistance + self.field_resistance + self.rotation_inductance * speed
+        )
         inductance = self.armature_inductance + self.field_inductance
         return Armature((voltage.armature - resistance * current.armature) / inductance)
 
@@ -78,7 +82,9 @@ class Series(NamedTuple):
 
 
 class ExternallyExcited(NamedTuple):
-    """Each winding has a voltage of its own: L_a di_a = u_a - R_a i_a - L' w i_e; L_e di_e = u_e - R_e i_e."""
+    """Each winding has a voltage of its own:
+    L_a di_a = u_a - R_a i_a - L' w i_e; L_e di_e = u_e - R_e i_e.
+    """
 
     armature_resistance: Scalar = 16e-3
     """Ohm"""
@@ -97,7 +103,8 @@ class ExternallyExcited(NamedTuple):
         """Return dI/dt, A/s."""
         induced = self.rotation_inductance * speed * current.field
         return Windings(
-            (voltage.armature - self.armature_resistance * current.armature - induced) / self.armature_inductance,
+            (voltage.armature - self.armature_resistance * current.armature - induced)
+            / self.armature_inductance,
             (voltage.field - self.field_resistance * current.field) / self.field_inductance,
         )
 
@@ -107,7 +114,9 @@ class ExternallyExcited(NamedTuple):
 
 
 class Shunt(NamedTuple):
-    """Both windings at one voltage; with a voltage each the machine is :class:`ExternallyExcited`."""
+    """Both windings at one voltage;
+    with a voltage each the machine is :class:`ExternallyExcited`.
+    """
 
     armature_resistance: Scalar = 16e-3
     """Ohm"""

@@ -1,7 +1,8 @@
-"""Three-phase quantities as vectors: phases, the stator's coordinates (alpha, beta) and rotating ones (d, q).
+"""Three-phase quantities as vectors: phases,
+the stator's coordinates (alpha, beta) and rotating ones (d, q).
 
-Amplitude-invariant: a vector's length is the amplitude of the phases it stands for. Components are scalar fields, so
-that a batch is one array a field.
+Amplitude-invariant: a vector's length is the amplitude of the phases it stands for. Components are
+scalar fields, so that a batch is one array a field.
 
 Source: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), space vectors.
 """
@@ -30,7 +31,9 @@ class Phases(NamedTuple):
 
 
 class AlphaBeta(NamedTuple):
-    """A vector in the stator's coordinates, alpha along phase a: currents (A), voltages (V), flux linkages (V s)."""
+    """A vector in the stator's coordinates, alpha along phase a:
+    currents (A), voltages (V), flux linkages (V s).
+    """
 
     alpha: Scalar
     beta: Scalar
@@ -46,7 +49,8 @@ class DQ(NamedTuple):
 def clarke(phases: Phases) -> AlphaBeta:
     """Turn phases into the stator's coordinates; what all three have in common is lost."""
     return AlphaBeta(
-        (2 / 3) * phases.a - (1 / 3) * (phases.b + phases.c), (phases.b - phases.c) * (1 / (2 * HALF_ROOT3))
+        (2 / 3) * phases.a - (1 / 3) * (phases.b + phases.c),
+        (phases.b - phases.c) * (1 / (2 * HALF_ROOT3)),
     )
 
 
@@ -57,7 +61,9 @@ def inverse_clarke(vector: AlphaBeta) -> Phases:
 
 
 def park(vector: AlphaBeta, angle: Scalar) -> DQ:
-    """Return a vector of the stator as seen from coordinates that are ahead of it by ``angle`` (rad)."""
+    """Return a vector of the stator as seen from coordinates
+    that are ahead of it by ``angle`` (rad).
+    """
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     return DQ(cos * vector.alpha + sin * vector.beta, cos * vector.beta - sin * vector.alpha)
 

@@ -1,16 +1,17 @@
 """Induction machines: squirrel cage and doubly fed, in the stator's coordinates.
 
-State: stator current and rotor flux linkage, rotor quantities seen from the stator. With L_s, L_r the stator's and
-rotor's inductances, sigma = 1 - L_m^2 / (L_s L_r), and J a quarter turn:
+State: stator current and rotor flux linkage, rotor quantities seen from the stator. With L_s, L_r
+the stator's and rotor's inductances, sigma = 1 - L_m^2 / (L_s L_r), and J a quarter turn:
 
     d psi_r = u_r - R_r i_r + p w J psi_r,            i_r = (psi_r - L_m i_s) / L_r
     sigma L_s d i_s = u_s - R_s i_s - L_m / L_r d psi_r
 
-A machine is its parameters, with the data sheet's values as defaults, and two functions of its electrical state.
+A machine is its parameters, with the data sheet's values as defaults, and two functions of its
+electrical state.
 
-Equations: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), asynchronous machine. Parameters:
-gym-electric-motor 3.0.3 (doi:10.21105/joss.02498); squirrel cage: Wallscheid et al. 2018,
-doi:10.1109/EPEPEMC.2018.8522008.
+Equations: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), asynchronous
+machine. Parameters: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498); squirrel cage: Wallscheid
+et al. 2018, doi:10.1109/EPEPEMC.2018.8522008.
 """
 
 from __future__ import annotations
@@ -79,10 +80,13 @@ class Induction(NamedTuple):
         electrical = self.pole_pairs * speed
         rotor = self.rotor_current(state)
         flux = AlphaBeta(
-            voltage.rotor.alpha - self.rotor_resistance * rotor.alpha - electrical * state.flux.beta,
+            voltage.rotor.alpha
+            - self.rotor_resistance * rotor.alpha
+            - electrical * state.flux.beta,
             voltage.rotor.beta - self.rotor_resistance * rotor.beta + electrical * state.flux.alpha,
         )
-        coupling, transient = self.mutual_inductance / self.rotor_inductance(), self.transient_inductance()
+        coupling = self.mutual_inductance / self.rotor_inductance()
+        transient = self.transient_inductance()
         drop = self.stator_resistance
         current = AlphaBeta(
             (voltage.stator.alpha - drop * state.current.alpha - coupling * flux.alpha) / transient,
@@ -106,7 +110,9 @@ class Currents(NamedTuple):
 
 
 class DoublyFed(Induction):
-    """The same machine with slip rings to the rotor's windings, and the currents of both as its state."""
+    """The same machine with slip rings to the rotor's windings,
+    and the currents of both as its state.
+    """
 
     __slots__ = ()
 
@@ -115,7 +121,8 @@ class DoublyFed(Induction):
         mutual, rotor_inductance = self.mutual_inductance, self.rotor_inductance()
         stator, rotor = state
         flux = AlphaBeta(
-            mutual * stator.alpha + rotor_inductance * rotor.alpha, mutual * stator.beta + rotor_inductance * rotor.beta
+            mutual * stator.alpha + rotor_inductance * rotor.alpha,
+            mutual * stator.beta + rotor_inductance * rotor.beta,
         )
         return Electrical(stator, flux)
 

@@ -1,12 +1,16 @@
-"""Hysteresis and eddy-current losses of a machine's stator by frequency and flux, and the torque by which they brake.
+"""Hysteresis and eddy-current losses of a machine's stator by frequency and flux,
+and the torque by which they brake.
 
-    P = (k_h |w| + k_e w^2) psi^2, at the electrical angular frequency w and the stator's flux linkage psi
+    P = (k_h |w| + k_e w^2) psi^2, at the electrical angular frequency w and the stator's flux
+    linkage psi
 
-Hysteresis by Steinmetz's law with an exponent of two, eddy currents by Maxwell's equations in thin sheets; Bertotti's
-excess losses (w psi)^1.5 are spread over both coefficients, as usual where they are fitted to measured losses.
+Hysteresis by Steinmetz's law with an exponent of two, eddy currents by Maxwell's equations in thin
+sheets; Bertotti's excess losses (w psi)^1.5 are spread over both coefficients, as usual where they
+are fitted to measured losses.
 
-Sources: Bertotti 1988, doi:10.1109/20.43994 (separation of losses); Morimoto, Tong, Takeda & Hirasa 1994,
-Loss minimization control of PMSM drives, IEEE Transactions on Industrial Electronics 41(5) (iron losses in d and q).
+Sources: Bertotti 1988, doi:10.1109/20.43994 (separation of losses); Morimoto, Tong, Takeda & Hirasa
+1994, Loss minimization control of PMSM drives, IEEE Transactions on Industrial Electronics 41(5)
+(iron losses in d and q).
 """
 
 from __future__ import annotations
@@ -18,11 +22,15 @@ import jax.numpy as jnp
 from .frames import DQ, Scalar
 
 SLOW = 10.0
-"""rad/s, electrical: hysteresis brakes a slower rotor in proportion to its speed, so that it can stand still."""
+"""rad/s, electrical: hysteresis brakes a slower rotor
+in proportion to its speed, so that it can stand still.
+"""
 
 
 class IronLosses(NamedTuple):
-    """Coefficients of one machine; by the defaults 0.8 kW at 1000 rad/s (electrical) and 0.1 V s."""
+    """Coefficients of one machine; by the defaults 0.8 kW
+    at 1000 rad/s (electrical) and 0.1 V s.
+    """
 
     hysteresis: Scalar = 30.0
     """k_h, W s / (V s)^2"""
@@ -30,7 +38,9 @@ class IronLosses(NamedTuple):
     """k_e, W s^2 / (V s)^2"""
 
     def torque(self, flux: DQ, speed: Scalar, pole_pairs: Scalar) -> Scalar:
-        """Return the torque, N m, that the shaft lacks of the inner torque; it has the sign of ``speed`` (rad/s)."""
+        """Return the torque, N m, that the shaft lacks of the inner torque;
+        it has the sign of ``speed`` (rad/s).
+        """
         electrical = pole_pairs * speed
         direction = jnp.clip(electrical * (1 / SLOW), -1, 1)
         square = flux.d * flux.d + flux.q * flux.q

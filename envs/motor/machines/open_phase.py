@@ -1,17 +1,21 @@
-"""A permanent-magnet synchronous machine with its neutral point connected, of which a phase may be open.
+"""A permanent-magnet synchronous machine with its neutral point connected,
+of which a phase may be open.
 
-With the neutral point at the middle of the link each phase has a voltage of its own, and three currents are free: d, q
-and zero (what all phases have in common). The phase that may open is called a here; alpha lies along it, at the angle
-theta behind d. All phases closed, the converter gives u_alpha, u_beta and u_0, and
+With the neutral point at the middle of the link each phase has a voltage of its own, and three
+currents are free: d, q and zero (what all phases have in common). The phase that may open is called
+a here; alpha lies along it, at the angle theta behind d. All phases closed, the converter gives
+u_alpha, u_beta and u_0, and
 
-    L_d di_d = u_d - R i_d + p w L_q i_q,  L_q di_q = u_q - R i_q - p w (L_d i_d + psi),  L_0 di_0 = u_0 - R i_0.
+    L_d di_d = u_d - R i_d + p w L_q i_q,  L_q di_q = u_q - R i_q - p w (L_d i_d + psi),  L_0 di_0 =
+    u_0 - R i_0.
 
-With a open it gives only u_beta = (u_b - u_c) / sqrt(3) and u_0 - u_alpha / 2 = (u_b + u_c) / 2. The winding's
-u_alpha is then what keeps i_a = i_alpha + i_0 at zero: one linear equation (:meth:`WithNeutral.floating`).
+With a open it gives only u_beta = (u_b - u_c) / sqrt(3) and u_0 - u_alpha / 2 = (u_b + u_c) / 2.
+The winding's u_alpha is then what keeps i_a = i_alpha + i_0 at zero: one linear equation
+(:meth:`WithNeutral.floating`).
 
-Sources: Bolognani, Zordan & Zigliotto 2000, Experimental fault-tolerant control of a PMSM drive, IEEE Transactions on
-Industrial Electronics 47(5) (machine with neutral); Schroeder, Elektrische Antriebe - Regelung von
-Antriebssystemen (2015).
+Sources: Bolognani, Zordan & Zigliotto 2000, Experimental fault-tolerant control of a PMSM drive,
+IEEE Transactions on Industrial Electronics 47(5) (machine with neutral); Schroeder, Elektrische
+Antriebe - Regelung von Antriebssystemen (2015).
 """
 
 from __future__ import annotations
@@ -59,13 +63,17 @@ class WithNeutral(NamedTuple):
         """Return the voltages, V, across resistances and by turning."""
         return DQ(
             -self.resistance * current.d + electrical * self.inductance_q * current.q,
-            -self.resistance * current.q - electrical * (self.inductance_d * current.d + self.magnet_flux),
+            -self.resistance * current.q
+            - electrical * (self.inductance_d * current.d + self.magnet_flux),
         )
 
-    def floating(self, current: Currents, phases: Phases, angle: Scalar, electrical: Scalar) -> Scalar:
+    def floating(
+        self, current: Currents, phases: Phases, angle: Scalar, electrical: Scalar
+    ) -> Scalar:
         """Return u_alpha, V, of the open phase's winding: for it d(i_alpha + i_0)/dt is zero.
 
-        ``phases``: phase voltages, V; those of b and c count; ``electrical``: angular frequency, rad/s.
+        ``phases``: phase voltages, V; those of b and c count; ``electrical``: angular frequency,
+        rad/s.
         """
         cos, sin = jnp.cos(angle), jnp.sin(angle)
         u_beta, common = clarke(phases).beta, 0.5 * (phases.b + phases.c)
@@ -80,14 +88,21 @@ class WithNeutral(NamedTuple):
         )
         return -slope / (along_d * cos + along_q * sin + 0.5 / self.inductance_zero)
 
-    def derivative(self, current: Currents, phases: Phases, angle: Scalar, speed: Scalar, broken: Scalar) -> Currents:
-        """Return dI/dt, A/s, under phase voltages (V) at a mechanical speed (rad/s); ``broken``: 1 if phase a is."""
+    def derivative(
+        self, current: Currents, phases: Phases, angle: Scalar, speed: Scalar, broken: Scalar
+    ) -> Currents:
+        """Return dI/dt, A/s, under phase voltages (V) at a mechanical speed (rad/s);
+        ``broken``: 1 if phase a is.
+        """
         electrical = self.pole_pairs * speed
         driven = clarke(phases)
         common = (phases.a + phases.b + phases.c) * (1 / 3)
-        alpha = jnp.where(broken > 0, self.floating(current, phases, angle, electrical), driven.alpha)
+        alpha = jnp.where(
+            broken > 0, self.floating(current, phases, angle, electrical), driven.alpha
+        )
         zero = jnp.where(broken > 0, 0.5 * (phases.b + phases.c + alpha), common)
-        voltage, drops = park(AlphaBeta(alpha, driven.beta), angle), self._drops(current, electrical)
+        voltage = park(AlphaBeta(alpha, driven.beta), angle)
+        drops = self._drops(current, electrical)
         return Currents(
             (voltage.d + drops.d) / self.inductance_d,
             (voltage.q + drops.q) / self.inductance_q,

@@ -1,10 +1,11 @@
 """A permanent-magnet synchronous machine in rotor coordinates (d along the magnets, q ahead of it).
 
-Amplitude-invariant transformation: a current vector's length is the amplitude of the phase currents. Fundamental wave,
-constant inductances, no iron losses. Currents and voltages are scalar fields, so that a batch is one array a field.
+Amplitude-invariant transformation: a current vector's length is the amplitude of the phase
+currents. Fundamental wave, constant inductances, no iron losses. Currents and voltages are scalar
+fields, so that a batch is one array a field.
 
-Source: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015); parameters of the nominal
-machine: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), Cont-CC-PMSM-v0.
+Source: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015); parameters of the
+nominal machine: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), Cont-CC-PMSM-v0.
 """
 
 from __future__ import annotations
@@ -58,12 +59,16 @@ def flux(current: DQ, machine: Machine) -> DQ:
 
 
 def derivative(current: DQ, voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """Return dI/dt, A/s, at a mechanical ``speed`` (rad/s): L di = u - R i - p w J psi, with d psi_d = L_d di_d."""
+    """Return dI/dt, A/s, at a mechanical ``speed`` (rad/s):
+    L di = u - R i - p w J psi, with d psi_d = L_d di_d.
+    """
     return PermanentMagnet(*machine, POLE_PAIRS).derivative(current, voltage, speed)
 
 
 def step(current: DQ, voltage: DQ, speed: Scalar, machine: Machine, duration: float) -> DQ:
-    """Return currents ``duration`` s later, under a voltage and a speed that stay constant in rotor coordinates."""
+    """Return currents ``duration`` s later,
+    under a voltage and a speed that stay constant in rotor coordinates.
+    """
     return rk4(lambda _, present: derivative(present, voltage, speed, machine), current, duration)
 
 

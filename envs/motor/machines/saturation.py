@@ -1,15 +1,17 @@
-"""Flux linkages of a permanent-magnet synchronous machine whose iron saturates, along and across its axes.
+"""Flux linkages of a permanent-magnet synchronous machine whose iron saturates,
+along and across its axes.
 
-The currents are the gradient of a field energy W(psi_d, psi_q), so that reciprocity, d i_d / d psi_q = d i_q / d psi_d,
-holds by construction and no cycle of currents makes energy:
+The currents are the gradient of a field energy W(psi_d, psi_q), so that reciprocity, d i_d / d
+psi_q = d i_q / d psi_d, holds by construction and no cycle of currents makes energy:
 
     i_d = (a_d0 + a_dd |psi_d| + a_dq/3 |psi_q|^3) psi_d - i_m
     i_q = (a_q0 + a_qq |psi_q|^5 + a_dq/2 psi_d^2 |psi_q|) psi_q
 
-Model: Hinkkanen, Pescetto, Moelsae, Saarakkala, Pellegrino & Bojoi 2017, doi:10.1109/TIA.2016.2644624, with its
-exponents S = 5 on the axis of most iron (there d, here q), T = 1 on that of the flux barriers, U = 1, V = 0. Magnets
-lie in those barriers: a constant current i_m that drives the flux on their axis, the equivalent of a magnet of constant
-permeability. a_d0, a_q0 and i_m are those with which currents near zero see given inductances and magnet flux.
+Model: Hinkkanen, Pescetto, Moelsae, Saarakkala, Pellegrino & Bojoi 2017,
+doi:10.1109/TIA.2016.2644624, with its exponents S = 5 on the axis of most iron (there d, here q), T
+= 1 on that of the flux barriers, U = 1, V = 0. Magnets lie in those barriers: a constant current
+i_m that drives the flux on their axis, the equivalent of a magnet of constant permeability. a_d0,
+a_q0 and i_m are those with which currents near zero see given inductances and magnet flux.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from typing import NamedTuple
 from .frames import DQ, Scalar
 
 NEWTON_STEPS = 6
-"""Newton steps that leave :meth:`Saturation.flux` no error in float64, for currents to 400 A (tested)."""
+"""Newton steps that leave :meth:`Saturation.flux` no error in float64,
+for currents to 400 A (tested).
+"""
 
 
 class Saturation(NamedTuple):
@@ -62,13 +66,17 @@ class Saturation(NamedTuple):
         )
 
     def inductances(self, flux: DQ) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the differential inductances L_dd, L_dq = L_qd and L_qq, H: the inverse of :meth:`stiffness`."""
+        """Return the differential inductances L_dd,
+        L_dq = L_qd and L_qq, H: the inverse of :meth:`stiffness`.
+        """
         dd, dq, qq = self.stiffness(flux)
         determinant = dd * qq - dq * dq
         return qq / determinant, -dq / determinant, dd / determinant
 
     def flux(self, current: DQ) -> DQ:
-        """Return the flux linkages, V s, of currents, A: the inverse of :meth:`current` by Newton's method."""
+        """Return the flux linkages, V s, of currents, A:
+        the inverse of :meth:`current` by Newton's method.
+        """
         along = abs(current.q) / self.q0
         y = current.q / self.q0 / (1 + self.qq / self.q0 * along**5) ** (1 / 6)
         x = (current.d + self.magnets) / (self.d0 + self.dq / 3 * abs(y) ** 3)
@@ -80,15 +88,26 @@ class Saturation(NamedTuple):
         return DQ(x, y)
 
     def energy(self, flux: DQ) -> Scalar:
-        """Return the energy of the field, J, magnets included up to a constant: its gradient is 3/2 of the currents."""
+        """Return the energy of the field, J, magnets included up to a constant:
+        its gradient is 3/2 of the currents.
+        """
         x, y = flux
         along = abs(y)
-        alone = self.d0 / 2 * x * x + self.dd / 3 * abs(x) ** 3 + self.q0 / 2 * y * y + self.qq / 7 * along**7
+        alone = (
+            self.d0 / 2 * x * x
+            + self.dd / 3 * abs(x) ** 3
+            + self.q0 / 2 * y * y
+            + self.qq / 7 * along**7
+        )
         return 1.5 * (alone + self.dq / 6 * x * x * along**3 - self.magnets * x)
 
 
-def saturated(inductance_d: Scalar, inductance_q: Scalar, magnet_flux: Scalar, iron: Iron) -> Saturation:
-    """Return the machine that has these inductances (H) and this magnet flux (V s) for currents near zero."""
+def saturated(
+    inductance_d: Scalar, inductance_q: Scalar, magnet_flux: Scalar, iron: Iron
+) -> Saturation:
+    """Return the machine that has these inductances (H)
+    and this magnet flux (V s) for currents near zero.
+    """
     d0 = 1 / inductance_d - 2 * iron.dd * magnet_flux
     return Saturation(d0, 1 / inductance_q, iron.dd, iron.qq, iron.dq, 0.0).magnetised(magnet_flux)
 
@@ -96,9 +115,10 @@ def saturated(inductance_d: Scalar, inductance_q: Scalar, magnet_flux: Scalar, i
 class Iron(NamedTuple):
     """Strength of the iron's saturation; the defaults suit an interior-magnet machine of 50 kW.
 
-    They take L_q from 1.2 mH to an average of some 0.65 mH at 240 A, and 10 % of the flux along the magnets with it:
-    of the size that maps of interior-magnet machines show (Bianchi & Bolognani 1998, Magnetic models of saturated
-    interior permanent magnet motors, IEEE IAS Annual Meeting), not one machine's own.
+    They take L_q from 1.2 mH to an average of some 0.65 mH at 240 A, and 10 % of the flux along the
+    magnets with it: of the size that maps of interior-magnet machines show (Bianchi & Bolognani
+    1998, Magnetic models of saturated interior permanent magnet motors, IEEE IAS Annual Meeting),
+    not one machine's own.
     """
 
     dd: Scalar = 3.0e3

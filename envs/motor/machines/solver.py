@@ -1,12 +1,15 @@
 """Methods that integrate a step, besides the Runge-Kutta method of order four.
 
-=========== ==========================================================================================================
-euler       one explicit step of order one: what a fast simulation or a simple observer makes of the machine
-exact       the exponential of a linear system, by its series applied to the state: a machine at constant speed
-=========== ==========================================================================================================
+=========== ========================================================================================
+euler       one explicit step of order one: what a fast simulation or a simple observer makes of the
+            machine
+exact       the exponential of a linear system, by its series applied to the state: a machine at
+            constant speed
+=========== ========================================================================================
 
-Sources: Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I (1993), section II.1; Al-Mohy & Higham
-2011, doi:10.1137/100788860, the action of the exponential of a matrix by its truncated Taylor series.
+Sources: Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I (1993), section II.1;
+Al-Mohy & Higham 2011, doi:10.1137/100788860, the action of the exponential of a matrix by its
+truncated Taylor series.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ from ...shared.runge_kutta import rk4
 
 Y = TypeVar("Y")
 TERMS = {4: 10, 8: 18}
-"""Terms by the bytes of a number. Where the matrix times the step has norm one, the others are less than rounding."""
+"""Terms by the bytes of a number.
+
+Where the matrix times the step has norm one, the others are less than rounding.
+"""
 
 
 def euler(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
@@ -29,7 +35,8 @@ def euler(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
 
 
 def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
-    """Return ``y`` one step later, where dy/dt = A y + b: y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
+    """Return ``y`` one step later, where dy/dt = A y + b:
+    y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
 
     Arguments as of :func:`~..runge_kutta.rk4`; the derivative's first one is not used.
     """

@@ -1,11 +1,11 @@
 """Synchronous machines in rotor coordinates (d along the excitation, q ahead of it).
 
-A machine is its parameters, with the data sheet's values as defaults, and two functions of its currents: ``derivative``
-(A/s, at a mechanical speed in rad/s) and ``torque`` (inner torque, N m). Fundamental wave, constant inductances, no
-iron losses.
+A machine is its parameters, with the data sheet's values as defaults, and two functions of its
+currents: ``derivative`` (A/s, at a mechanical speed in rad/s) and ``torque`` (inner torque, N m).
+Fundamental wave, constant inductances, no iron losses.
 
-Equations: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015). Parameters: gym-electric-motor 3.0.3
-(doi:10.21105/joss.02498) and the sources named there.
+Equations: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015). Parameters:
+gym-electric-motor 3.0.3 (doi:10.21105/joss.02498) and the sources named there.
 """
 
 from __future__ import annotations
@@ -69,7 +69,12 @@ class Reluctance(NamedTuple):
     def without_magnets(self) -> PermanentMagnet:
         """Return the same machine as one whose magnets have no flux."""
         return PermanentMagnet(
-            self.resistance, self.inductance_d, self.inductance_q, 0.0, self.pole_pairs, self.inertia
+            self.resistance,
+            self.inductance_d,
+            self.inductance_q,
+            0.0,
+            self.pole_pairs,
+            self.inertia,
         )
 
     def derivative(self, current: DQ, voltage: DQ, speed: Scalar) -> DQ:
@@ -82,7 +87,9 @@ class Reluctance(NamedTuple):
 
 
 class Excited(NamedTuple):
-    """Currents (A) or voltages (V) of the stator in rotor coordinates and of the field winding, at its terminals."""
+    """Currents (A) or voltages (V) of the stator in rotor coordinates
+    and of the field winding, at its terminals.
+    """
 
     d: Scalar
     q: Scalar
@@ -92,13 +99,14 @@ class Excited(NamedTuple):
 class ExternallyExcited(NamedTuple):
     """EESM: a field winding on the rotor, seen from the stator through ``turns_ratio`` k.
 
-    Seen from there (capitals) i_E = 2 i_e / (3 k), u_E = k u_e, R_E = 3/2 k^2 r_e, L_E = 3/2 k^2 l_e, L_M = 3/2 k l_m,
-    and psi_d = L_d i_d + L_M i_E, psi_E = L_M i_d + L_E i_E: two coupled circuits on the d axis.
+    Seen from there (capitals) i_E = 2 i_e / (3 k), u_E = k u_e, R_E = 3/2 k^2 r_e, L_E = 3/2 k^2
+    l_e, L_M = 3/2 k l_m, and psi_d = L_d i_d + L_M i_E, psi_E = L_M i_d + L_E i_E: two coupled
+    circuits on the d axis.
 
-    Parameters: Nguyen & Hofmann 2014, doi:10.1109/ICELMACH.2014.6960287, as gym-electric-motor 3.0.3 has them. In these
-    equations they couple the d axis and the field by more than one, 3/2 l_m^2 > L_d l_e: no machine can, the energy of
-    the inductances is not positive, and currents run away. Good for comparison with the peer only; with l_m divided by
-    sqrt(3/2) the leakage is 13 %.
+    Parameters: Nguyen & Hofmann 2014, doi:10.1109/ICELMACH.2014.6960287, as gym-electric-motor
+    3.0.3 has them. In these equations they couple the d axis and the field by more than one, 3/2
+    l_m^2 > L_d l_e: no machine can, the energy of the inductances is not positive, and currents run
+    away. Good for comparison with the peer only; with l_m divided by sqrt(3/2) the leakage is 13 %.
     """
 
     resistance: Scalar = 15.55e-3
@@ -131,9 +139,12 @@ class ExternallyExcited(NamedTuple):
         electrical = self.pole_pairs * speed
         squared = 1.5 * self.turns_ratio * self.turns_ratio
         coupling = self.magnetising_inductance()
-        excitation, inductance = self.field_seen_from_stator(current.field), squared * self.field_inductance
+        excitation = self.field_seen_from_stator(current.field)
+        inductance = squared * self.field_inductance
         linked_d = self.inductance_d * current.d + coupling * excitation
-        flux_d = voltage.d - self.resistance * current.d + electrical * self.inductance_q * current.q
+        flux_d = (
+            voltage.d - self.resistance * current.d + electrical * self.inductance_q * current.q
+        )
         flux_field = self.turns_ratio * voltage.field - squared * self.field_resistance * excitation
         determinant = self.inductance_d * inductance - coupling * coupling
         rate = (self.inductance_d * flux_field - coupling * flux_d) / determinant
@@ -146,11 +157,19 @@ class ExternallyExcited(NamedTuple):
     def torque(self, current: Excited) -> Scalar:
         """Return the torque, N m: 3/2 p (L_M i_E + (L_d - L_q) i_d) i_q."""
         linked = self.magnetising_inductance() * self.field_seen_from_stator(current.field)
-        return 1.5 * self.pole_pairs * (linked + (self.inductance_d - self.inductance_q) * current.d) * current.q
+        return (
+            1.5
+            * self.pole_pairs
+            * (linked + (self.inductance_d - self.inductance_q) * current.d)
+            * current.q
+        )
 
 
 class DQXY(NamedTuple):
-    """Six phases decomposed: d and q make torque, x and y (turning backwards) only losses. A or V."""
+    """Six phases decomposed: d and q make torque, x and y (turning backwards) only losses.
+
+    A or V.
+    """
 
     d: Scalar
     q: Scalar
@@ -159,10 +178,11 @@ class DQXY(NamedTuple):
 
 
 class SixPhase(NamedTuple):
-    """Two three-phase windings 30 degrees apart, neutral points not connected; power is 3 (u_d i_d + ... + u_y i_y).
+    """Two three-phase windings 30 degrees apart,
+    neutral points not connected; power is 3 (u_d i_d + ... + u_y i_y).
 
-    Vector space decomposition: Zhao & Lipo 1995, doi:10.1109/28.464525. Parameters: IEEE Xplore document
-    10372153, as gym-electric-motor 3.0.3 has them.
+    Vector space decomposition: Zhao & Lipo 1995, doi:10.1109/28.464525. Parameters: IEEE Xplore
+    document 10372153, as gym-electric-motor 3.0.3 has them.
     """
 
     resistance: Scalar = 64.3e-3
@@ -188,14 +208,17 @@ class SixPhase(NamedTuple):
         back_x = electrical * self.inductance_y * current.y
         back_y = electrical * self.inductance_x * current.x
         return DQXY(
-            (voltage.d - self.resistance * current.d + electrical * self.inductance_q * current.q) / self.inductance_d,
+            (voltage.d - self.resistance * current.d + electrical * self.inductance_q * current.q)
+            / self.inductance_d,
             (voltage.q - self.resistance * current.q - electrical * linked_d) / self.inductance_q,
             (voltage.x - self.resistance * current.x - back_x) / self.inductance_x,
             (voltage.y - self.resistance * current.y + back_y) / self.inductance_y,
         )
 
     def torque(self, current: DQXY) -> Scalar:
-        """Return the torque, N m: 3 p (psi + (L_d - L_q) i_d) i_q, twice a three-phase machine's, as power balances."""
+        """Return the torque, N m: 3 p (psi + (L_d - L_q) i_d) i_q,
+        twice a three-phase machine's, as power balances.
+        """
         reluctance = self.inductance_d - self.inductance_q
         return 3 * self.pole_pairs * (self.magnet_flux + reluctance * current.d) * current.q
 
@@ -209,7 +232,9 @@ def six_phase_vector(first: Phases, second: Phases, angle: Scalar) -> DQXY:
     shifted_across = 0.5 * (second.a + second.b) - second.c
     alpha, beta = (along + shifted_along) * (1 / 3), (across + shifted_across) * (1 / 3)
     x, y = (along - shifted_along) * (1 / 3), (shifted_across - across) * (1 / 3)
-    return DQXY(cos * alpha + sin * beta, cos * beta - sin * alpha, cos * x - sin * y, cos * y + sin * x)
+    return DQXY(
+        cos * alpha + sin * beta, cos * beta - sin * alpha, cos * x - sin * y, cos * y + sin * x
+    )
 
 
 def six_phases(vector: DQXY, angle: Scalar) -> tuple[Phases, Phases]:
@@ -229,7 +254,8 @@ def six_phases(vector: DQXY, angle: Scalar) -> tuple[Phases, Phases]:
 
 
 def most_torque_angle(machine: PermanentMagnet, length: float) -> float:
-    """Return the angle (rad, from q towards -d) of the current of ``length`` A with the most torque; on the host.
+    """Return the angle (rad, from q towards -d) of the current
+    of ``length`` A with the most torque; on the host.
 
     Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9.
     """

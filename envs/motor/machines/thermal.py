@@ -1,15 +1,18 @@
-"""Temperatures of a machine by a lumped-parameter thermal network, and their effects on copper and magnets.
+"""Temperatures of a machine by a lumped-parameter thermal network,
+and their effects on copper and magnets.
 
     coolant --G_c-- stator iron --G_w-- winding
                         |
                         +-------G_m---- magnets
 
-Each node has one temperature and one heat capacity. Copper losses warm the winding. Iron losses warm the stator, and a
-share of them, by eddy currents, warms the magnets. Resistance rises and magnet flux falls in proportion to temperature.
+Each node has one temperature and one heat capacity. Copper losses warm the winding. Iron losses
+warm the stator, and a share of them, by eddy currents, warms the magnets. Resistance rises and
+magnet flux falls in proportion to temperature.
 
-Sources: Wallscheid & Boecker 2016, doi:10.1109/TEC.2015.2473673 (low-order networks of a traction machine);
-IEC 60028 (copper, 0.393 %/K); Krishnan 2010, Permanent Magnet Synchronous and Brushless DC Motor Drives (neodymium
-magnets, -0.11 %/K). The values are of the size of a water-cooled machine of 50 kW, not one machine's own.
+Sources: Wallscheid & Boecker 2016, doi:10.1109/TEC.2015.2473673 (low-order networks of a traction
+machine); IEC 60028 (copper, 0.393 %/K); Krishnan 2010, Permanent Magnet Synchronous and Brushless
+DC Motor Drives (neodymium magnets, -0.11 %/K). The values are of the size of a water-cooled machine
+of 50 kW, not one machine's own.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ def resistance(at_room: Scalar, winding: Scalar) -> Scalar:
 
 
 def magnet_flux(at_room: Scalar, magnets: Scalar) -> Scalar:
-    """Return the flux of magnets, V s, at a temperature in degrees Celsius; cooled magnets regain what they lost."""
+    """Return the flux of magnets, V s, at a temperature in degrees Celsius;
+    cooled magnets regain what they lost.
+    """
     return at_room * (1 + MAGNETS * (magnets - ROOM))
 
 
@@ -76,7 +81,9 @@ class Network(NamedTuple):
         )
 
     def steady(self, copper: Scalar, iron: Scalar) -> Temperatures:
-        """Return the temperatures that constant losses, W, lead to: all heat leaves through the coolant."""
+        """Return the temperatures that constant losses,
+        W, lead to: all heat leaves through the coolant.
+        """
         stator = self.coolant + (copper + iron) / self.iron_to_coolant
         return Temperatures(
             stator + copper / self.winding_to_iron,

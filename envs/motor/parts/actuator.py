@@ -1,4 +1,6 @@
-"""Actuators: actions drive the converters by voltages or by switch states, with interlocking or without."""
+"""Actuators: actions drive the converters by voltages or by switch states,
+with interlocking or without.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Voltages:
         """Fraction of a period for which a leg's switches are both off"""
 
     def space(self, box: Callable[..., spaces.Box]) -> spaces.Space[Any]:
-        """Return the action space, from the converters' lowest voltages to their highest; ``box`` makes it."""
+        """Return the action space, from the converters' lowest voltages
+        to their highest; ``box`` makes it.
+        """
         return box([self.plant.lowest] * self.width, [1] * self.width)
 
     def choose(self, action: jax.Array) -> Any:
@@ -41,7 +45,10 @@ class Voltages:
         return self.plant.within_reach(tuple(action[i] for i in range(self.width)))
 
     def first(self, electrical: Any, speed: Scalar) -> Any:
-        """Return the voltages applied before a delayed first action takes effect. They hold the currents."""
+        """Return the voltages applied before a delayed first action takes effect.
+
+        They hold the currents.
+        """
         return self.plant.holding(electrical, speed)
 
     def observe(self, choice: Any) -> Values:
@@ -123,18 +130,25 @@ class SwitchStates(Voltages):
         return self.plant.switched(choice, electrical, angle)
 
     def apply(self, choice: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
-        """Hold the legs where diodes take them while they are interlocked, then in the switch state."""
+        """Hold the legs where diodes take them while they are interlocked,
+        then in the switch state.
+        """
         legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(choice))
         if self.share:
             currents = self.plant.leg_currents(state.electrical, state.angle)
             between = interlocking.freewheeling(state.applied, legs, currents)
-            state = moved(state, self.plant.across(between, state.electrical, state.angle), self.share)
+            state = moved(
+                state, self.plant.across(between, state.electrical, state.angle), self.share
+            )
         voltage = self.voltage(choice, state.electrical, state.angle)
         return moved(state, voltage, 1 - self.share)._replace(applied=legs)
 
     def components(self, name: str, when: str) -> list[Component]:
         """Describe each leg."""
-        return [Component(f"{name}_{leg}", f"{meaning}, {when}") for leg, meaning in components.legs(self.plant)]
+        return [
+            Component(f"{name}_{leg}", f"{meaning}, {when}")
+            for leg, meaning in components.legs(self.plant)
+        ]
 
     def actions(self) -> tuple[Component, ...]:
         """Describe each switch state."""
@@ -144,8 +158,13 @@ class SwitchStates(Voltages):
         """Tell how the number is made up of the converters' states."""
         converters = self.plant.converters
         first, *second = (f"0 to {states - 1} of the {fed}" for fed, states in converters)
-        sum_of = "".join(f": {first} plus {converters[0][1]} times {second_name}" for second_name in second)
-        return f"Answer with the switch state, a whole number from 0 to {self.plant.states - 1}{sum_of}."
+        sum_of = "".join(
+            f": {first} plus {converters[0][1]} times {second_name}" for second_name in second
+        )
+        return (
+            f"Answer with the switch state, a whole number from 0 to "
+            f"{self.plant.states - 1}{sum_of}."
+        )
 
 
 ACTUATORS: dict[str, type[Voltages]] = {"continuous": Voltages, "finite": SwitchStates}

@@ -18,7 +18,8 @@ class Angle:
     def __init__(self, plant: Plant, is_shown: bool) -> None:
         self.plant = plant
         self.is_shown = is_shown
-        """True if the observation shows the directions that the effect of a switch state depends on"""
+        """True if the observation shows the directions that the effect of a switch state depends on
+        """
 
     def begin(self, unit: Scalar, zero: Scalar) -> Scalar:
         """Return the angle at the start, rad; ``unit``: uniform in [0, 1)."""

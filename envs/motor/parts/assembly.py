@@ -1,4 +1,6 @@
-"""The parts of a drive, as the settings of its card choose them; ``tasks/drive.py`` describes each."""
+"""The parts of a drive, as the settings of its card choose them;
+``tasks/drive.py`` describes each.
+"""
 
 from __future__ import annotations
 
@@ -60,10 +62,13 @@ class DriveSettings(NamedTuple):
             noise=float(settings["noise"]),
             industrial=settings.get("conditions") == "industrial",
         )
-        if parsed.solver == "exact" and (parsed.supply.startswith("ac") or parsed.load == "profile"):
+        if parsed.solver == "exact" and (
+            parsed.supply.startswith("ac") or parsed.load == "profile"
+        ):
             raise ValueError(
-                f"{card.id}: solver 'exact' is for linear systems, not for supply {parsed.supply!r} with load "
-                f"{parsed.load!r}; take supply 'ideal' or 'rc' and load 'bench', or solver 'rk4'."
+                f"{card.id}: solver 'exact' is for linear systems, not for supply "
+                f"{parsed.supply!r} with load {parsed.load!r}; take supply 'ideal' or 'rc' and "
+                f"load 'bench', or solver 'rk4'."
             )
         return parsed
 
@@ -95,7 +100,9 @@ class DriveParts(NamedTuple):
 
 
 def assemble(settings: DriveSettings, design: Design, records: Records, horizon: int) -> DriveParts:
-    """Return the parts that the settings choose; a record takes the place of a drawn set point or load."""
+    """Return the parts that the settings choose;
+    a record takes the place of a drawn set point or load.
+    """
     actuator = ACTUATORS[settings.control](design, settings.interlocking)
     return DriveParts(
         setpoints=_setpoints(settings, records, horizon),
@@ -136,7 +143,9 @@ def _instruments(settings: DriveSettings, design: Design) -> Instruments:
 
 
 def _angle(settings: DriveSettings, design: Design) -> Angle:
-    """Return the angle of the shaft for positions, else that of the rotor if the effect of switches depends on it."""
+    """Return the angle of the shaft for positions,
+    else that of the rotor if the effect of switches depends on it.
+    """
     plant = design.plant
     switches_meet_angle = settings.finite or settings.interlocking > 0 or plant.fixed
     matters = isinstance(plant, ThreePhase) and switches_meet_angle

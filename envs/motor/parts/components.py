@@ -1,7 +1,8 @@
-"""Explain a drive's observations and actions entry by entry, from the names that plants give to their quantities.
+"""Explain a drive's observations and actions entry by entry,
+from the names that plants give to their quantities.
 
-A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the stator's current
-along the d axis.
+A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the
+stator's current along the d axis.
 """
 
 from __future__ import annotations
@@ -32,9 +33,17 @@ AXES = {
 WINDINGS = {"s": "stator", "r": "rotor"}
 NUMBERS = {"1": "first", "2": "second"}
 ARMATURE = "of the armature"
-TERMINALS = {"SeriesDc": "of armature and field winding in series", "ShuntDc": "of both windings in parallel"}
+TERMINALS = {
+    "SeriesDc": "of armature and field winding in series",
+    "ShuntDc": "of both windings in parallel",
+}
 """Part to which a voltage or current without a place belongs, if it is not the armature."""
-BY_NAME = {"e": "of the field winding", "sum": "of both windings together", "sup": "of the supply", "r": "of the rotor"}
+BY_NAME = {
+    "e": "of the field winding",
+    "sum": "of both windings together",
+    "sup": "of the supply",
+    "r": "of the rotor",
+}
 
 
 def electrical(name: str, machine: str) -> str:
@@ -54,23 +63,33 @@ def electrical(name: str, machine: str) -> str:
 
 
 def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
-    """Describe the measured electrical quantities, then the speed; ``error``: added to each meaning."""
+    """Describe the measured electrical quantities,
+    then the speed; ``error``: added to each meaning.
+    """
     flux = {"psi_r": (plant.nominal_flux, "V s")} if isinstance(plant, SCIM) else {}
     entries = [
         scaled(name, electrical(name, machine) + error, *flux.get(name, (plant.current_limit, "A")))
         for name in plant.measured_names
     ]
-    return [*entries, scaled("speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s")]
+    return [
+        *entries,
+        scaled("speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s"),
+    ]
 
 
-def energy(quantities: Mapping[str, np.ndarray], voltages: tuple[str, ...], period: float) -> float | None:
-    """Return the energy that converters gave to a machine, J, from recorded quantities; None where they do not tell.
+def energy(
+    quantities: Mapping[str, np.ndarray], voltages: tuple[str, ...], period: float
+) -> float | None:
+    """Return the energy that converters gave to a machine,
+    J, from recorded quantities; None where they do not tell.
 
-    A vector of d and q is of constant amplitude, so its power is 3/2 of the product. A step's voltage is seen after the
-    step, and its current is the mean of before and after.
+    A vector of d and q is of constant amplitude, so its power is 3/2 of the product. A step's
+    voltage is seen after the step, and its current is the mean of before and after.
     """
     pairs = [(f"applied_{name}", f"i{name[1:]}") for name in voltages]
-    if voltages not in (("u_d", "u_q"), ("u",), ("u_a", "u_e")) or not all(n in quantities for p in pairs for n in p):
+    if voltages not in (("u_d", "u_q"), ("u",), ("u_a", "u_e")) or not all(
+        n in quantities for p in pairs for n in p
+    ):
         return None
     factor = 1.5 if voltages == ("u_d", "u_q") else 1.0
     power = sum(quantities[u][1:] * (quantities[i][:-1] + quantities[i][1:]) / 2 for u, i in pairs)
@@ -82,7 +101,10 @@ def turning(plant: Plant) -> list[Component]:
     angles = ["rotor"]
     if isinstance(plant, SCIM):
         angles = ["flux", "rotor"][: plant.turning]
-    whose = {"rotor": "of the electrical angle of the rotor", "flux": "of the angle of the rotor flux in the stator"}
+    whose = {
+        "rotor": "of the electrical angle of the rotor",
+        "flux": "of the angle of the rotor flux in the stator",
+    }
     return [
         Component(f"{function}_{angle}", f"{function}ine {whose[angle]}".replace("sinine", "sine"))
         for angle in angles
@@ -91,7 +113,9 @@ def turning(plant: Plant) -> list[Component]:
 
 
 def legs(plant: Plant) -> list[tuple[str, str]]:
-    """Return name and meaning of each leg of the converters, from a switch state's lowest bit to its highest."""
+    """Return name and meaning of each leg of the converters,
+    from a switch state's lowest bit to its highest.
+    """
     pairs = []
     for fed, states in plant.converters:
         names = {8: ("c", "b", "a"), 4: ("forward", "backward"), 2: ("only",)}[states]
@@ -100,7 +124,10 @@ def legs(plant: Plant) -> list[tuple[str, str]]:
 
 
 def _leg(name: str, fed: str) -> str:
-    whose = {"forward": f"the leg that drives the {fed} forward", "backward": f"the leg that drives the {fed} backward"}
+    whose = {
+        "forward": f"the leg that drives the {fed} forward",
+        "backward": f"the leg that drives the {fed} backward",
+    }
     whose |= {"only": f"the only leg that feeds the {fed}"}
     leg = whose.get(name, f"the leg of phase {name} of the {fed}")
     return f"whether {leg} is at the upper end of the link (1) or the lower (0)"
@@ -116,7 +143,11 @@ def voltages(plant: Plant, machine: str) -> list[Component]:
 
 def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
     """Describe each voltage as a part of an action."""
-    circle = "" if isinstance(plant, DirectCurrent) else "; a vector beyond the inverter's reach is shortened to it"
+    circle = (
+        ""
+        if isinstance(plant, DirectCurrent)
+        else "; a vector beyond the inverter's reach is shortened to it"
+    )
     return tuple(
         replace(voltage, meaning=voltage.meaning + ("" if voltage.name == "u_e" else circle))
         for voltage in voltages(plant, machine)
@@ -140,11 +171,22 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
     [(second, more)] = second_converter
     if count * more <= MOST_NAMED:
         pairs = [
-            (_state(low, count, first), _state(high, more, second)) for high in range(more) for low in range(count)
+            (_state(low, count, first), _state(high, more, second))
+            for high in range(more)
+            for low in range(count)
         ]
-        return tuple(Component(f"{low[0]} {high[0]}", f"{low[1]}; {high[1]}") for low, high in pairs)
-    rule = f"state of the {first} + {count} * state of the {second}. States of the {first}: {STATES[count]}"
-    rule += f"; of the {second}: {STATES[more]}" if more != count else f"; those of the {second} likewise"
+        return tuple(
+            Component(f"{low[0]} {high[0]}", f"{low[1]}; {high[1]}") for low, high in pairs
+        )
+    rule = (
+        f"state of the {first} + {count} * state of the {second}. States of the {first}: "
+        f"{STATES[count]}"
+    )
+    rule += (
+        f"; of the {second}: {STATES[more]}"
+        if more != count
+        else f"; those of the {second} likewise"
+    )
     return (Component("switch_state", rule, "1", (count * more,)),)
 
 
@@ -155,7 +197,10 @@ SWITCHED = {
         ("backward", "the link's voltage backward"),
         ("high", "both legs high: no voltage"),
     ),
-    2: (("off", "no voltage, current through the lower switch or diode"), ("on", "the link's voltage")),
+    2: (
+        ("off", "no voltage, current through the lower switch or diode"),
+        ("on", "the link's voltage"),
+    ),
 }
 """Name and meaning of each state of a direct-current converter, by their number."""
 
@@ -165,7 +210,10 @@ def _state(state: int, count: int, fed: str) -> tuple[str, str]:
     if count == 8:
         bits = f"{state:03b}"
         high = [phase for phase, bit in zip("abc", bits, strict=True) if bit == "1"]
-        where = {0: "all phases at the lower end of the link", 3: "all phases at the upper end of the link"}
+        where = {
+            0: "all phases at the lower end of the link",
+            3: "all phases at the upper end of the link",
+        }
         meaning = where.get(len(high), f"only {' and '.join(high)} at the upper end of the link")
         return f"{fed} {bits}", meaning + (": no voltage" if len(high) in where else "")
     name, meaning = SWITCHED[count][state]

@@ -24,7 +24,10 @@ class NoDelay(Part):
 
 
 class Delay(NoDelay):
-    """Actions are applied one period late, as by digital control. The memory is the waiting action."""
+    """Actions are applied one period late, as by digital control.
+
+    The memory is the waiting action.
+    """
 
     def __init__(self, actuator: Voltages) -> None:
         self.actuator = actuator

@@ -31,11 +31,18 @@ class Instruments:
         return ()
 
     def ahead(self, memory: Any, first_speed: Scalar, last_speed: Scalar) -> Any:
-        """Return the memory one period later, in which the speed (rad/s) went from ``before`` to ``after``."""
+        """Return the memory one period later,
+        in which the speed (rad/s) went from ``before`` to ``after``.
+        """
         return memory
 
     def read(
-        self, measured: list[Scalar], values: Values, quantity: Quantity, memory: Any, key: jax.Array
+        self,
+        measured: list[Scalar],
+        values: Values,
+        quantity: Quantity,
+        memory: Any,
+        key: jax.Array,
     ) -> tuple[list[Scalar], Values]:
         """Return the shown values of the measured and of the controlled quantities."""
         return measured, values
@@ -46,7 +53,9 @@ class Instruments:
 
 
 class NoisyInstruments(Instruments):
-    """Each instrument has one Gaussian error at each step. It enters measured and controlled quantities alike.
+    """Each instrument has one Gaussian error at each step.
+
+    It enters measured and controlled quantities alike.
 
     Nobody measures the torque: the data sheet's machine makes it at the measured currents.
     """
@@ -57,7 +66,12 @@ class NoisyInstruments(Instruments):
         self.note = f", with a Gaussian error of {deviation:g} of full scale"
 
     def read(
-        self, measured: list[Scalar], values: Values, quantity: Quantity, memory: Any, key: jax.Array
+        self,
+        measured: list[Scalar],
+        values: Values,
+        quantity: Quantity,
+        memory: Any,
+        key: jax.Array,
     ) -> tuple[list[Scalar], Values]:
         """Add the errors."""
         errors = self.deviation * jax.random.normal(key, (len(measured) + 1,), self.design.dtype)
@@ -72,7 +86,9 @@ class NoisyInstruments(Instruments):
     def components(self, quantity: Quantity) -> list[Component]:
         """Describe each measured quantity with its error, and the estimated torque."""
         estimated = [
-            replace(component, meaning=f"{component.meaning} of the data sheet at the measured currents")
+            replace(
+                component, meaning=f"{component.meaning} of the data sheet at the measured currents"
+            )
             for component in quantity.components()
         ]
         return [*components.measured(self.plant, self.design.machine, self.note), *estimated]
@@ -90,8 +106,9 @@ class Counts(NamedTuple):
 class EncoderAndNoise(NoisyInstruments):
     """Noisy currents, and an incremental encoder. The speed is the difference of two of its counts.
 
-    One count in a period is :attr:`quantum` (rad/s), so that the shown speed jumps by it. The counts add up without
-    error. The angle between the speeds of a period's ends is that of their mean.
+    One count in a period is :attr:`quantum` (rad/s), so that the shown speed jumps by it. The
+    counts add up without error. The angle between the speeds of a period's ends is that of their
+    mean.
     """
 
     def __init__(self, design: Design, deviation: float) -> None:
@@ -112,10 +129,17 @@ class EncoderAndNoise(NoisyInstruments):
     def with_speed(self, measured: list[Scalar], memory: Counts) -> list[Scalar]:
         """Show the speed of the counts instead."""
         at = len(self.plant.measured_names)
-        return [*measured[:at], memory.counted * (self.quantum / self.plant.speed_limit), *measured[at + 1 :]]
+        return [
+            *measured[:at],
+            memory.counted * (self.quantum / self.plant.speed_limit),
+            *measured[at + 1 :],
+        ]
 
     def components(self, quantity: Quantity) -> list[Component]:
         """Describe the speed by its source."""
         measured, at = super().components(quantity), len(self.plant.measured_names)
-        meaning = f"mechanical speed of the shaft, by an encoder's counts in a period of {self.quantum:.4g} rad/s each"
+        meaning = (
+            f"mechanical speed of the shaft, by an encoder's counts in a period of "
+            f"{self.quantum:.4g} rad/s each"
+        )
         return [*measured[:at], replace(measured[at], meaning=meaning), *measured[at + 1 :]]

@@ -1,4 +1,7 @@
-"""Limits of a drive. Each tells when it is exceeded, which ends the episode, and the cost of coming near it."""
+"""Limits of a drive.
+
+Each tells when it is exceeded, which ends the episode, and the cost of coming near it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,9 @@ class OverCurrent(Limit):
         """Name both in A."""
         limit = self.plant.current_limit
         current = float(info["current"]) * limit
-        return f"over-current: {current:.4g} A, the limit is {limit:.4g} A" if current > limit else ""
+        return (
+            f"over-current: {current:.4g} A, the limit is {limit:.4g} A" if current > limit else ""
+        )
 
 
 class OverSpeed(Limit):
@@ -63,4 +68,8 @@ class OverSpeed(Limit):
     def words(self, state: Any, info: dict[str, Any]) -> str:
         """Name both in rad/s."""
         speed, limit = float(state.speed), self.plant.speed_limit
-        return f"over-speed: {speed:.0f} rad/s, the limit is {limit:.0f} rad/s" if abs(speed) > limit else ""
+        return (
+            f"over-speed: {speed:.0f} rad/s, the limit is {limit:.0f} rad/s"
+            if abs(speed) > limit
+            else ""
+        )

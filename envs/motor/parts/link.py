@@ -1,4 +1,6 @@
-"""The converters' direct-current link: its voltage is nominal, or varies with a supply of its own."""
+"""The converters' direct-current link: its voltage is nominal,
+or varies with a supply of its own.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class IdealLink(Part):
         return ()
 
     def machine_voltage(self, voltage: Any, link: Any) -> Any:
-        """Return the machine's voltage, V, from that on a nominal link; ``link``: as by :meth:`voltage`."""
+        """Return the machine's voltage, V, from that on a nominal link;
+        ``link``: as by :meth:`voltage`.
+        """
         return voltage
 
     def rate(self, memory: Any, link: Any, passed: float, voltage: Any, electrical: Any) -> Any:
@@ -64,7 +68,9 @@ class SuppliedLink(IdealLink):
         """Scale the voltages with the link's."""
         return jax.tree.map(lambda volts: link * volts, voltage)
 
-    def rate(self, memory: Link, link: Scalar, passed: float, voltage: Any, electrical: Any) -> Scalar:
+    def rate(
+        self, memory: Link, link: Scalar, passed: float, voltage: Any, electrical: Any
+    ) -> Scalar:
         """Charge from the supply, and discharge by the power that the machine takes."""
         current = self.plant.power(voltage, electrical) * (1 / self.plant.rating)
         return self.supply.rate(link, self.supply.ahead(memory.phase, passed), current)

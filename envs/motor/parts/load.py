@@ -24,7 +24,9 @@ HOISTED = 0.3
 DISTURBANCE, DISTURBED = 0.1, 0.02
 """Ornstein-Uhlenbeck load: deviation by half the torque's range, and time constant, s."""
 STEPPED, BETWEEN = 0.2, 0.05
-"""Load that jumps: its largest torque by half the torque's range, and the mean time between jumps, s."""
+"""Load that jumps: its largest torque by half the torque's range,
+and the mean time between jumps, s.
+"""
 SINUS = SHAPES["sinus"]
 
 
@@ -40,7 +42,9 @@ class Bench(Part):
         self.design = design
 
     def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
-        """Return the load and the speed at the start, rad/s; ``u``: uniform draws, the last four its own."""
+        """Return the load and the speed at the start, rad/s;
+        ``u``: uniform draws, the last four its own.
+        """
         return ConstantSpeed(), alternating_bands(u[-1], split, *self.design.goal.speeds, BANDS)
 
     def begin(self, speed: Scalar, key: jax.Array) -> Any:
@@ -55,7 +59,9 @@ class Bench(Part):
         """Return the speed, rad/s, a fraction of a step after it was ``held_speed``."""
         return held_speed
 
-    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Any:
+    def acceleration(
+        self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
+    ) -> Any:
         """Return the rate of :meth:`integrated`, rad/s^2, under the machine's torque (N m)."""
         return ()
 
@@ -100,7 +106,10 @@ class Friction(Bench):
         """Return the load that resists the shaft; ``unit``: uniform in [0, 1)."""
         friction, zero = self.design.goal.friction, jnp.zeros((), self.design.dtype)
         return Polynomial(
-            within_tolerance(friction.coulomb, 0.5, unit), within_tolerance(friction.viscous, 0.5, unit), zero, inertia
+            within_tolerance(friction.coulomb, 0.5, unit),
+            within_tolerance(friction.viscous, 0.5, unit),
+            zero,
+            inertia,
         )
 
     def integrated(self, speed: Scalar) -> Scalar:
@@ -111,7 +120,9 @@ class Friction(Bench):
         """Return the integrated speed."""
         return integrated
 
-    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
+    def acceleration(
+        self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
+    ) -> Scalar:
         """Return the acceleration by the machine's torque minus the load's."""
         return load.acceleration(speed, torque, inertia)
 
@@ -137,14 +148,18 @@ class Disturbed(Friction):
         """Draw a torque of the stationary process."""
         return self.deviation * jax.random.normal(key, (), self.design.dtype)
 
-    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
+    def acceleration(
+        self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
+    ) -> Scalar:
         """Return the acceleration by the machine's torque minus friction and random torque."""
         return super().acceleration(load, memory, speed, torque - memory, inertia)
 
     def ahead(self, memory: Any, key: jax.Array) -> Scalar:
         """Draw the next torque."""
         normal = jax.random.normal(jax.random.fold_in(key, 1), (), self.design.dtype)
-        return ornstein_uhlenbeck.ahead(memory, normal, self.deviation, DISTURBED, self.design.period)
+        return ornstein_uhlenbeck.ahead(
+            memory, normal, self.deviation, DISTURBED, self.design.period
+        )
 
 
 class Stepped(Friction):
@@ -154,8 +169,12 @@ class Stepped(Friction):
         """Begin without it."""
         return jnp.zeros_like(speed)
 
-    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
-        """Return the acceleration by the machine's torque minus friction and the torque of the load."""
+    def acceleration(
+        self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
+    ) -> Scalar:
+        """Return the acceleration by the machine's torque minus friction
+        and the torque of the load.
+        """
         return super().acceleration(load, memory, speed, torque - memory, inertia)
 
     def ahead(self, memory: Any, key: jax.Array) -> Scalar:
@@ -192,18 +211,24 @@ class RecordedLoad(Friction):
     def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
         """Return friction, a row in the split's half of the record, and any speed.
 
-        The row comes from the number that chooses the row of a recorded set point, so that records as long as each
-        other run together.
+        The row comes from the number that chooses the row of a recorded set point, so that records
+        as long as each other run together.
         """
         friction, speed = super().sample(u, split)
-        return RecordedFriction(friction, begin_in_record(u[-2], split, len(self.table), self.horizon + 1)), speed
+        return RecordedFriction(
+            friction, begin_in_record(u[-2], split, len(self.table), self.horizon + 1)
+        ), speed
 
     def begin(self, speed: Scalar, key: jax.Array) -> Any:
         """Return step 0."""
         return jnp.int32(0)
 
-    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
-        """Return the acceleration by the machine's torque minus friction and the record's torque at this step."""
+    def acceleration(
+        self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
+    ) -> Scalar:
+        """Return the acceleration by the machine's torque minus friction
+        and the record's torque at this step.
+        """
         against = jnp.asarray(self.table)[load.row + memory]
         return super().acceleration(load, memory, speed, torque - against, inertia)
 

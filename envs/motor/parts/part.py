@@ -19,7 +19,10 @@ STEADY = 0.4
 
 
 class Part:
-    """A part that is absent: it remembers nothing and shows nothing. The parts of a drive derive from it."""
+    """A part that is absent: it remembers nothing and shows nothing.
+
+    The parts of a drive derive from it.
+    """
 
     def observe(self, memory: Any) -> Values:
         """Return what the observation shows of the memory."""

@@ -31,19 +31,27 @@ class Quantity(abc.ABC):
         """Return the values, in :attr:`unit`."""
 
     def estimated(self, measured: list[Scalar]) -> list[Scalar]:
-        """Return what instruments show, with all that nobody measures computed by the data sheet's machine."""
+        """Return what instruments show,
+        with all that nobody measures computed by the data sheet's machine.
+        """
         return measured
 
     def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
-        """Return the values that instruments show; ``errors``: of each in ``measured``, and one more."""
+        """Return the values that instruments show; ``errors``:
+        of each in ``measured``, and one more.
+        """
         return (values[0] + errors[-1] * self.goal.scale,)
 
     def steepest(self, fastest: float) -> float:
-        """Return the change in each continuous step that a drive keeps up; ``fastest``: of a set point's moves."""
+        """Return the change in each continuous step that a drive keeps up;
+        ``fastest``: of a set point's moves.
+        """
         return fastest
 
     def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
-        """Return the first set points; ``away``: how far those of a loaded shaft are from where it is."""
+        """Return the first set points; ``away``:
+        how far those of a loaded shaft are from where it is.
+        """
         return anywhere
 
     def attainable(self, setpoint: Values) -> Values:
@@ -51,7 +59,9 @@ class Quantity(abc.ABC):
         return setpoint
 
     def joint_range(self) -> tuple[KeyFigure, ...]:
-        """Return what :meth:`attainable` keeps within bounds, beside the range of each set point."""
+        """Return what :meth:`attainable` keeps within bounds,
+        beside the range of each set point.
+        """
         return ()
 
     def instruments(self, values: Values) -> list[Scalar]:
@@ -105,11 +115,19 @@ def joint_length(d: str, q: str, nominal: float) -> KeyFigure:
     return KeyFigure("setpoint_length", "A", 0.0, nominal, meaning)
 
 
-def range_and_accuracy(name: str, unit: str, low: float, high: float, halving: float) -> tuple[KeyFigure, ...]:
+def range_and_accuracy(
+    name: str, unit: str, low: float, high: float, halving: float
+) -> tuple[KeyFigure, ...]:
     """Return the range of a quantity's set point, and the error that halves the reward for it."""
     return (
         KeyFigure(f"setpoint_{name}", unit, low, high, f"range of the set point of {name}"),
-        KeyFigure(f"halving_error_{name}", unit, halving, halving, f"error at which the reward for {name} is one half"),
+        KeyFigure(
+            f"halving_error_{name}",
+            unit,
+            halving,
+            halving,
+            f"error at which the reward for {name} is one half",
+        ),
     )
 
 
@@ -123,7 +141,9 @@ class Torque(Quantity):
         return (machine.torque(electrical),)
 
     def estimated(self, measured: list[Scalar]) -> list[Scalar]:
-        """Replace the torque by that of the data sheet's machine at the measured currents and flux."""
+        """Replace the torque by that of the data sheet's machine
+        at the measured currents and flux.
+        """
         electrical = self.plant.electrical_of(tuple(measured[: len(self.plant.measured_names)]))
         return [*measured[:-1], self.plant.nominal.torque(electrical) * (1 / self.goal.scale)]
 
@@ -182,5 +202,7 @@ class Position(Quantity):
         return (jnp.clip(jnp.zeros_like(speed) + away, self.goal.low[0], self.goal.high[0]),)
 
 
-QUANTITIES: dict[str, type[Quantity]] = {kind.__name__.lower(): kind for kind in (Current, Torque, Speed, Position)}
+QUANTITIES: dict[str, type[Quantity]] = {
+    kind.__name__.lower(): kind for kind in (Current, Torque, Speed, Position)
+}
 """Quantities by the goal's name in ``card.settings``."""

@@ -1,22 +1,23 @@
 """Set points: each controlled quantity has one of its own, all of the same kind.
 
-=========== ==========================================================================================================
-walk        moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range (``Params.pace``)
+=========== ========================================================================================
+walk        moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range
+            (``Params.pace``)
 laplace     the same with moves of Laplace's law and the same deviation: many small ones, few large
-sinus,      periodic (``setpoints/wave.py``): amplitude and middle are drawn for the episode, and it begins where a
-triangle,   walk would. The drive can follow its steepest slope: at the fastest pace that slope is the deviation of the
-sawtooth,   fastest walk, or the acceleration by part of the torque. A speed or position jumps by no more than
-step        ``Goal.jump``
-switched    one of these, drawn anew for every sub-episode of a tenth to half of the time limit; each begins where the
-            last one ended
-ramps       ramps between levels that are held for a tenth to half of the time limit, for wide-speed drives
-=========== ==========================================================================================================
+sinus,      periodic (``setpoints/wave.py``): amplitude and middle are drawn for the episode, and it
+triangle,   begins where a walk would. The drive can follow its steepest slope: at the fastest pace
+sawtooth,   that slope is the deviation of the fastest walk, or the acceleration by part of the
+step        torque. A speed or position jumps by no more than ``Goal.jump``
+switched    one of these, drawn anew for every sub-episode of a tenth to half of the time limit;
+            each begins where the last one ended
+ramps       ramps between levels that are held for a tenth to half of the time limit, for wide-speed
+            drives
+=========== ========================================================================================
 
 All stay within the goal's bounds. A context may give a record instead (:class:`Recorded`).
 
-Source: the reference generators of gym-electric-motor 3.0.3
-(doi:10.21105/joss.02498). There amplitudes and frequencies ignore what a drive can follow, and sub-episodes begin with
-a jump.
+Source: the reference generators of gym-electric-motor 3.0.3 (doi:10.21105/joss.02498). There
+amplitudes and frequencies ignore what a drive can follow, and sub-episodes begin with a jump.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class Range(NamedTuple):
         """Return a walk's next value."""
         return jnp.clip(value + self.deviation(pace) * move, self.low, self.high)
 
-    def wave(self, name: str, value: Scalar, pace: Scalar, draws: tuple[Scalar, Scalar, Scalar]) -> Wave:
+    def wave(
+        self, name: str, value: Scalar, pace: Scalar, draws: tuple[Scalar, Scalar, Scalar]
+    ) -> Wave:
         """Begin a wave at a value; see :func:`~..setpoints.wave.through`."""
         slope = self.steepest * jnp.exp(self.quicker * (pace - 1))
         return through(name, value, (self.low, self.high), slope, self.jump, *draws)
@@ -115,7 +118,10 @@ class Walk(SetPoint):
     ) -> tuple[Values, Any]:
         """Move each value by itself."""
         moves = self.moves(key, len(values), values[0].dtype)
-        return tuple(r.moved(at, pace, moves[i]) for i, (at, r) in enumerate(zip(values, ranges, strict=True))), ()
+        return tuple(
+            r.moved(at, pace, moves[i])
+            for i, (at, r) in enumerate(zip(values, ranges, strict=True))
+        ), ()
 
 
 class LaplaceWalk(Walk):
@@ -145,7 +151,9 @@ class Periodic(SetPoint):
         """Move each wave by one step."""
         waves = tuple(wave.ahead() for wave in memory)
         shape = SHAPES[self.name]
-        return tuple(jnp.clip(w.at(shape), r.low, r.high) for w, r in zip(waves, ranges, strict=True)), waves
+        return tuple(
+            jnp.clip(w.at(shape), r.low, r.high) for w, r in zip(waves, ranges, strict=True)
+        ), waves
 
 
 class Sinus(Periodic):
@@ -211,15 +219,20 @@ class Switched(SetPoint):
         wave = wave_memory.wave
         for number, name in enumerate(SHAPES, 2):
             new = r.wave(name, value, pace, (u[2], u[3], u[4]))
-            wave = Wave(*(jnp.where(over & (kind == number), a, b) for a, b in zip(new, wave, strict=True)))
+            wave = Wave(
+                *(jnp.where(over & (kind == number), a, b) for a, b in zip(new, wave, strict=True))
+            )
         wave = wave.ahead()
-        # Both laws from one uniform number, by their quantiles; it is kept off the ends, where they are infinite.
+        # Both laws from one uniform number, by their quantiles; it is kept off the ends, where they
+        # are infinite.
         centred = jnp.clip(2 * u[5] - 1, -1 + 1e-6, 1 - 1e-6)
         normal = math.sqrt(2) * jax.lax.erf_inv(centred)
         laplace = -math.sqrt(0.5) * jnp.sign(centred) * jnp.log1p(-jnp.abs(centred))
         next_value = r.moved(value, pace, jnp.where(kind == 0, normal, laplace))
         for number, shape in enumerate(SHAPES.values(), 2):
-            next_value = jnp.where(kind == number, jnp.clip(wave.at(shape), r.low, r.high), next_value)
+            next_value = jnp.where(
+                kind == number, jnp.clip(wave.at(shape), r.low, r.high), next_value
+            )
         return next_value, SubEpisode(wave, kind, steps_left)
 
 
@@ -249,14 +262,18 @@ class Ramps(SetPoint):
         ]
         return tuple(value for value, _ in pairs), tuple(ramp for _, ramp in pairs)
 
-    def _step_one(self, value: Scalar, ramp: Ramp, r: Range, pace: Scalar, u: Values) -> tuple[Scalar, Ramp]:
+    def _step_one(
+        self, value: Scalar, ramp: Ramp, r: Range, pace: Scalar, u: Values
+    ) -> tuple[Scalar, Ramp]:
         middle, away = 0.5 * (r.low + r.high), 0.25 * (r.high - r.low) * (1 + u[1])
         side = jnp.where(u[0] < STILL, 0.0, jnp.where(u[0] < 0.5 * (1 + STILL), -1.0, 1.0))
         steps = jnp.int32(self.horizon * (SHORTEST + (LONGEST - SHORTEST) * u[2]))
         over = ramp.steps_left == 0
         level = jnp.where(over, middle + side * away, ramp.level)
         slope = r.steepest * jnp.exp(r.quicker * (pace - 1))
-        return value + jnp.clip(level - value, -slope, slope), Ramp(level, jnp.where(over, steps, ramp.steps_left) - 1)
+        return value + jnp.clip(level - value, -slope, slope), Ramp(
+            level, jnp.where(over, steps, ramp.steps_left) - 1
+        )
 
 
 class Recorded(SetPoint):
@@ -267,8 +284,12 @@ class Recorded(SetPoint):
         self.table = table
 
     def pace(self, unit: Scalar, split: Scalar) -> Scalar:
-        """Return the first row; training episodes lie in the first half of the record, test episodes in the second."""
-        return begin_in_record(unit, split, len(self.table), self.horizon + 1).astype(self.table.dtype)
+        """Return the first row; training episodes lie in the first half
+        of the record, test episodes in the second.
+        """
+        return begin_in_record(unit, split, len(self.table), self.horizon + 1).astype(
+            self.table.dtype
+        )
 
     def bounds(self, ranges: tuple[Range, ...]) -> list[tuple[float, float]]:
         """Return the lowest and the highest value of each column."""

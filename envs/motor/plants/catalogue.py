@@ -33,7 +33,7 @@ def plant_of(card: TaskCard) -> Plant:
         for name, allowed in (("interlocking", ("0",)), ("solver", ("rk4", "euler"))):
             if (value := card.settings[name]) not in allowed:
                 raise ValueError(
-                    f"{card.id}: {name} {value!r} is not for a converter with one switch and a diode; "
-                    f"take {name} {' or '.join(map(repr, allowed))}, or converter '2qc'."
+                    f"{card.id}: {name} {value!r} is not for a converter with one switch and a "
+                    f"diode; take {name} {' or '.join(map(repr, allowed))}, or converter '2qc'."
                 )
     return DIRECT_CURRENT[machine](converter)

@@ -1,9 +1,10 @@
-"""The data sheet of a drive as constants that a context may set, and the plant and goals that follow from it.
+"""The data sheet of a drive as constants that a context may set,
+and the plant and goals that follow from it.
 
-Goals of another machine are those of the shipped one in other units: torques by the torque of the nominal current,
-speeds by the speed up to which the voltage holds that current, or by the speed limit if that is less, moves of a speed
-by the acceleration. The period scales so that full voltage moves a current by the same part of the nominal one; a
-context may also set it. A machine that is
+Goals of another machine are those of the shipped one in other units: torques by the torque of the
+nominal current, speeds by the speed up to which the voltage holds that current, or by the speed
+limit if that is less, moves of a speed by the acceleration. The period scales so that full voltage
+moves a current by the same part of the nominal one; a context may also set it. A machine that is
 the shipped one in other units therefore plays the same episodes in other units.
 """
 
@@ -31,7 +32,10 @@ _PARAMETERS = {
     "rotation_inductance": ("H", "voltage that a field current of 1 A induces at 1 rad/s"),
     "inductance_d": ("H", "of a phase, d axis"),
     "inductance_q": ("H", "of a phase, q axis"),
-    "magnet_flux": ("V s", "linked with a phase, amplitude; or the torque constant of a direct-current machine"),
+    "magnet_flux": (
+        "V s",
+        "linked with a phase, amplitude; or the torque constant of a direct-current machine",
+    ),
     "stator_resistance": ("Ohm", "of a phase of the stator"),
     "rotor_resistance": ("Ohm", "of the rotor, seen from the stator"),
     "mutual_inductance": ("H", "of stator and rotor"),
@@ -44,19 +48,30 @@ _PARAMETERS = {
 _SHORTEST = 1e-6
 """s: shortest period; no controller is faster"""
 _MAX_CHANGE = 2.0
-"""Largest part of the current limit by which full voltage may move a current in a period (shipped: up to 1.5)."""
+"""Largest part of the current limit by which full voltage may move a current
+in a period (shipped: up to 1.5).
+"""
 
 
 def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
-    """Return the constants of a plant with their present values; ``period``: s. None if it has no base values."""
+    """Return the constants of a plant with their present values; ``period``: s.
+
+    None if it has no base values.
+    """
     if plant.base() is None:
         return ()
     machine = []
-    for name, nominal, tolerance in zip(plant.nominal._fields, plant.nominal, plant.tolerance, strict=True):
+    for name, nominal, tolerance in zip(
+        plant.nominal._fields, plant.nominal, plant.tolerance, strict=True
+    ):
         unit, meaning = _PARAMETERS[name]
         low, high = (rounded(nominal * (1 + sign * tolerance)) for sign in (-1, 1))
         if name == "pole_pairs":
-            machine.append(Constant(name, unit, low, high, meaning, maximum=100, is_integer=True, may_vary=False))
+            machine.append(
+                Constant(
+                    name, unit, low, high, meaning, maximum=100, is_integer=True, may_vary=False
+                )
+            )
             continue
         machine.append(Constant(name, unit, low, high, meaning))
     kind = "amplitude of a phase" if isinstance(plant, ThreePhase) else "of the armature"
@@ -67,13 +82,21 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
         "link_voltage": ("V", _link(plant), "of the direct-current link"),
     }
     if isinstance(plant, SCIM):
-        ratings["magnetising_current"] = ("A", plant.magnetising_current, "d current while torque is requested")
+        ratings["magnetising_current"] = (
+            "A",
+            plant.magnetising_current,
+            "d current while torque is requested",
+        )
     fixed = [
         Constant(name, unit, value := rounded(number), value, words, may_vary=False)
         for name, (unit, number, words) in ratings.items()
     ]
     words = "of a step; follows from inductance, voltage and nominal current"
-    return *machine, *fixed, Constant("period", "s", period, period, words, may_vary=False, derived=True)
+    return (
+        *machine,
+        *fixed,
+        Constant("period", "s", period, period, words, may_vary=False, derived=True),
+    )
 
 
 def rounded(number: float) -> float:
@@ -101,7 +124,8 @@ def own_plant(shipped: Plant, context: Context) -> Plant:
         else:
             nominal[constant.name] = int(low) if constant.is_integer else (low + high) / 2
             tolerance[constant.name] = (high - low) / (low + high)
-    plant.nominal, plant.tolerance = plant.nominal._replace(**nominal), plant.tolerance._replace(**tolerance)
+    plant.nominal = plant.nominal._replace(**nominal)
+    plant.tolerance = plant.tolerance._replace(**tolerance)
     if isinstance(plant, ThreePhase):
         plant.pole_pairs = plant.nominal.pole_pairs
     if fault := _fault(plant):
@@ -109,7 +133,9 @@ def own_plant(shipped: Plant, context: Context) -> Plant:
     return plant
 
 
-def scaled(goals: Mapping[str, Goal], kind: str, shipped: Plant, plant: Plant, context: Context) -> dict[str, Goal]:
+def scaled(
+    goals: Mapping[str, Goal], kind: str, shipped: Plant, plant: Plant, context: Context
+) -> dict[str, Goal]:
     """Return the goals of the shipped machine in the base values of another, by kind.
 
     Args:
@@ -129,20 +155,22 @@ def scaled(goals: Mapping[str, Goal], kind: str, shipped: Plant, plant: Plant, c
     max_change = _MAX_CHANGE * plant.current_limit
     if change > max_change:
         raise ValueError(
-            f"The period {period:.3g} s of context {context.label} is too long: full voltage moves a current "
-            f"by {change:.3g} A in it, and at most {max_change:.3g} A, twice its limit, can be controlled."
+            f"The period {period:.3g} s of context {context.label} is too long: full voltage moves "
+            f"a current by {change:.3g} A in it, and at most {max_change:.3g} A, twice its limit, "
+            f"can be controlled."
         )
     if period < _SHORTEST:
         raise ValueError(
-            f"The period {period:.3g} s of context {context.label} is too short: at least {_SHORTEST:g} s. "
+            f"The period {period:.3g} s of context {context.label} is too short: at least "
+            f"{_SHORTEST:g} s. "
             "It follows from inductance, link_voltage and nominal_current, unless period is given."
         )
     gained = _base(plant).torque / plant.nominal.inertia * scaled_goals[kind].period
     if kind in ("speed", "position") and gained > plant.speed_limit:
         raise ValueError(
-            f"The inertia {plant.nominal.inertia:.3g} kg m^2 of context {context.label} is too small: the torque "
-            f"of the nominal current changes the speed by {gained:.3g} rad/s in a period, and speed_limit is "
-            f"{plant.speed_limit:g} rad/s."
+            f"The inertia {plant.nominal.inertia:.3g} kg m^2 of context {context.label} is too "
+            f"small: the torque of the nominal current changes the speed by {gained:.3g} rad/s in "
+            f"a period, and speed_limit is {plant.speed_limit:g} rad/s."
         )
     return scaled_goals
 
@@ -166,7 +194,8 @@ class _Ratios(NamedTuple):
 
 def _ratios(shipped: Plant, plant: Plant, context: Context, period: float) -> _Ratios:
     usual, base = _base(shipped), _base(plant)
-    current, limit = plant.nominal_current / shipped.nominal_current, plant.speed_limit / shipped.speed_limit
+    current = plant.nominal_current / shipped.nominal_current
+    limit = plant.speed_limit / shipped.speed_limit
     context_period = context.get("period")
     return _Ratios(
         current,
@@ -175,15 +204,24 @@ def _ratios(shipped: Plant, plant: Plant, context: Context, period: float) -> _R
         min(base.speed / usual.speed, limit),
         limit,
         plant.nominal.inertia / shipped.nominal.inertia,
-        context_period[0] / period if context_period else current / (base.current_rate / usual.current_rate),
+        context_period[0] / period
+        if context_period
+        else current / (base.current_rate / usual.current_rate),
     )
 
 
 def _scaled(goal: Goal, kind: str, by: _Ratios) -> Goal:
     """Return a goal in other units."""
     angle = by.step * by.period
-    quantity = {"current": by.current, "torque": by.torque, "speed": by.speed, "position": angle}[kind]
-    full = {"current": by.current_limit, "torque": by.torque, "speed": by.speed_limit, "position": angle}[kind]
+    quantity = {"current": by.current, "torque": by.torque, "speed": by.speed, "position": angle}[
+        kind
+    ]
+    full = {
+        "current": by.current_limit,
+        "torque": by.torque,
+        "speed": by.speed_limit,
+        "position": angle,
+    }[kind]
     move = {"speed": min(by.step, by.speed), "position": angle}.get(kind, quantity)
 
     def times(values: tuple[float, ...], factor: float) -> tuple[float, ...]:
@@ -200,7 +238,8 @@ def _scaled(goal: Goal, kind: str, by: _Ratios) -> Goal:
         period=goal.period * by.period,
         finite_period=goal.finite_period * by.period,
         friction=goal.friction._replace(
-            coulomb=goal.friction.coulomb * by.torque, viscous=goal.friction.viscous * (by.torque / by.speed)
+            coulomb=goal.friction.coulomb * by.torque,
+            viscous=goal.friction.viscous * (by.torque / by.speed),
         ),
         jump=goal.jump * move,
     )
@@ -220,9 +259,14 @@ def _fault(plant: Plant) -> str:
     """Return why a plant cannot be simulated; empty if it can be."""
     machine = plant.nominal
     if plant.nominal_current > plant.current_limit:
-        return f"nominal_current {plant.nominal_current:g} A is above current_limit {plant.current_limit:g} A"
+        return (
+            f"nominal_current {plant.nominal_current:g} A is above current_limit "
+            f"{plant.current_limit:g} A"
+        )
     if isinstance(plant, PMSM) and machine.inductance_d > machine.inductance_q:
-        return "inductance_d is above inductance_q, and magnets lie along the axis of the smaller one"
+        return (
+            "inductance_d is above inductance_q, and magnets lie along the axis of the smaller one"
+        )
     if isinstance(plant, SynRM) and machine.inductance_d <= machine.inductance_q:
         return "inductance_d is not above inductance_q, so that it makes no torque"
     if isinstance(plant, SCIM) and plant.magnetising_current >= plant.nominal_current:

@@ -49,17 +49,23 @@ class DirectCurrent(Plant):
         return self.terminals(*(self.unit * share for share in applied))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the voltage between the legs of each converter, or from its only leg to the link's lower end."""
+        """Return the voltage between the legs of each converter,
+        or from its only leg to the link's lower end.
+        """
         if self.converter.legs == 2:
             legs = tuple(legs[i] - legs[i + 1] for i in range(0, len(legs), 2))
         return self.voltage(legs, electrical, angle)
 
     def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """Keep the average of a single leg between the link's ends: its diodes conduct to one of them."""
+        """Keep the average of a single leg between the link's ends:
+        its diodes conduct to one of them.
+        """
         if self.converter.legs == 2:
             return super().interlocked(applied, electrical, angle, share)
         lost = interlocking.lost(self.leg_currents(electrical, angle), share)
-        legs = tuple(jnp.clip(duty + change, 0, 1) for duty, change in zip(applied, lost, strict=True))
+        legs = tuple(
+            jnp.clip(duty + change, 0, 1) for duty, change in zip(applied, lost, strict=True)
+        )
         return self.across(legs, electrical, angle)
 
     def line_currents(self, electrical: Any) -> Values:
@@ -88,7 +94,9 @@ class DirectCurrent(Plant):
         return tuple(jnp.maximum(share, self.lowest) for share in action)
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Limit the goal to fast forward speeds, where the induced voltage lowers currents, and to possible signs."""
+        """Limit the goal to fast forward speeds,
+        where the induced voltage lowers currents, and to possible signs.
+        """
         if self.lowest < 0:
             return goal
         slowest, fastest = goal.speeds
@@ -106,7 +114,9 @@ class DirectCurrent(Plant):
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
         """Return the power of all converters."""
-        first_power, *more_powers = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
+        first_power, *more_powers = (
+            u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True)
+        )
         return sum(more_powers, first_power)
 
 
@@ -147,7 +157,8 @@ class SeriesDc(DirectCurrent):
 
     def base(self) -> Base:
         """Return L' I^2, the speed at which U = (R + L' w) I, and U / L."""
-        current, linked = self.nominal_current, self.nominal.rotation_inductance * self.nominal_current
+        current = self.nominal_current
+        linked = self.nominal.rotation_inductance * self.nominal_current
         speed = (self.unit - self.resistances()[0] * current) / linked
         return Base(linked * current, speed, self.unit / self.inductances()[0])
 
@@ -169,10 +180,11 @@ class SeriesDc(DirectCurrent):
 
 
 class ShuntDc(DirectCurrent):
-    """Shunt wound. Only the armature's current is controlled; the field's current follows the voltage slowly.
+    """Shunt wound. Only the armature's current is controlled;
+    the field's current follows the voltage slowly.
 
-    Below R_e / L' (235 rad/s) the field decays unless armature current raises the voltage; its direction never
-    turns, so torque goes one way.
+    Below R_e / L' (235 rad/s) the field decays unless armature current raises the voltage; its
+    direction never turns, so torque goes one way.
     """
 
     nominal = dc.Shunt()
@@ -219,12 +231,17 @@ class ShuntDc(DirectCurrent):
         return (torque / (self.nominal.rotation_inductance * field),)
 
     def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar]:
-        """Return what the nominal current makes with the present field, and its opposite if the current reverses.
+        """Return what the nominal current makes with the present field,
+        and its opposite if the current reverses.
 
-        The torque task has smaller ones that any field can make, of one sign. A controller that kept to them could not
-        brake.
+        The torque task has smaller ones that any field can make, of one sign. A controller that
+        kept to them could not brake.
         """
-        max_torque = self.nominal_current * self.nominal.rotation_inductance * jnp.maximum(electrical.field, 0)
+        max_torque = (
+            self.nominal_current
+            * self.nominal.rotation_inductance
+            * jnp.maximum(electrical.field, 0)
+        )
         return -max_torque if self.converter.reverses else 0 * max_torque, max_torque
 
 
@@ -239,7 +256,10 @@ class ExtExDc(DirectCurrent):
     terminals = dc.Windings
     fed = ("armature", "field")
     FIELD = 80.0
-    """A: field current while torque is requested. It changes a hundred times more slowly than the armature's."""
+    """A: field current while torque is requested.
+
+    It changes a hundred times more slowly than the armature's.
+    """
 
     def still(self, machine: Any) -> Any:
         """Return a magnetised machine."""

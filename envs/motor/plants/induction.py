@@ -60,7 +60,9 @@ class SCIM(ThreePhase):
         return length, flux.alpha * per, flux.beta * per
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Return the direction of the rotor's flux: the stator's switches meet it, not the rotor."""
+        """Return the direction of the rotor's flux:
+        the stator's switches meet it, not the rotor.
+        """
         return self.field(electrical)[1:]
 
     def to_field(self, vector: AlphaBeta, electrical: Any) -> DQ:
@@ -83,16 +85,24 @@ class SCIM(ThreePhase):
         """Return currents and flux. The flux lies along alpha unless its direction is given."""
         (d, q, flux), (cos, sin, *_) = measured, directions or (1.0, 0.0)
         length = flux * self.nominal_flux
-        return induction.Electrical(self._ahead_of(d, q, cos, sin), AlphaBeta(cos * length, sin * length))
+        return induction.Electrical(
+            self._ahead_of(d, q, cos, sin), AlphaBeta(cos * length, sin * length)
+        )
 
     def _ahead_of(self, d: Scalar, q: Scalar, cos: Scalar, sin: Scalar) -> AlphaBeta:
-        """Return a current, A, in the stator's coordinates; it is measured along and across a direction."""
+        """Return a current, A, in the stator's coordinates;
+        it is measured along and across a direction.
+        """
         limit = self.current_limit
         return AlphaBeta((cos * d - sin * q) * limit, (sin * d + cos * q) * limit)
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turn the voltage with the field's angle at the start of a step, then hold it in the stator's coordinates."""
-        return self._short_circuited(self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical))
+        """Turn the voltage with the field's angle at the start of a step,
+        then hold it in the stator's coordinates.
+        """
+        return self._short_circuited(
+            self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical)
+        )
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage in the stator's coordinates."""
@@ -123,26 +133,39 @@ class SCIM(ThreePhase):
         machine, current = self.nominal, self.to_field(electrical.current, electrical)
         flux = self.field(electrical)[0]
         coupling = machine.mutual_inductance / machine.rotor_inductance()
-        slip = machine.rotor_resistance * coupling * current.q / jnp.maximum(flux, 0.1 * self.nominal_flux)
+        slip = (
+            machine.rotor_resistance
+            * coupling
+            * current.q
+            / jnp.maximum(flux, 0.1 * self.nominal_flux)
+        )
         turning = self.pole_pairs * speed + slip
-        decay = machine.rotor_resistance / machine.rotor_inductance() * (machine.mutual_inductance * current.d - flux)
+        decay = (
+            machine.rotor_resistance
+            / machine.rotor_inductance()
+            * (machine.mutual_inductance * current.d - flux)
+        )
         transient = machine.transient_inductance()
-        return coupling * decay - turning * transient * current.q, turning * (transient * current.d + coupling * flux)
+        return coupling * decay - turning * transient * current.q, turning * (
+            transient * current.d + coupling * flux
+        )
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
         """Return the torque's current at the present flux; the magnetising current is constant."""
         machine = self.nominal
         flux = jnp.maximum(self.field(electrical)[0], 0.1 * self.nominal_flux)
         coupling = machine.mutual_inductance / machine.rotor_inductance()
-        return self.magnetising_current + 0.0 * torque, torque / (1.5 * self.pole_pairs * coupling * flux)
+        return self.magnetising_current + 0.0 * torque, torque / (
+            1.5 * self.pole_pairs * coupling * flux
+        )
 
 
 class DFIM(SCIM, Coupled):
     """Doubly fed: stator and rotor each with a bridge on a 420 V link.
 
-    Field coordinates turn with the rotor's flux as the data sheet's machine has it from the currents, which are all
-    measured. In them i_rq is -L_m / L_r i_sq: three currents are free, and u_rq sets how fast the field turns, which
-    divides the induced voltage between the bridges.
+    Field coordinates turn with the rotor's flux as the data sheet's machine has it from the
+    currents, which are all measured. In them i_rq is -L_m / L_r i_sq: three currents are free, and
+    u_rq sets how fast the field turns, which divides the induced voltage between the bridges.
     """
 
     nominal = induction.DOUBLY_FED
@@ -160,7 +183,10 @@ class DFIM(SCIM, Coupled):
     @property
     def nominal_flux(self) -> float:
         """Nominal flux of the rotor, V s: both windings magnetise it."""
-        return float((self.nominal.mutual_inductance + self.nominal.rotor_inductance()) * self.magnetising_current)
+        return float(
+            (self.nominal.mutual_inductance + self.nominal.rotor_inductance())
+            * self.magnetising_current
+        )
 
     def base(self) -> None:
         """Return None: its data sheet cannot be replaced."""
@@ -176,29 +202,40 @@ class DFIM(SCIM, Coupled):
         machine, (stator, rotor) = self.nominal, electrical
         mutual, rotor_inductance = machine.mutual_inductance, machine.rotor_inductance()
         return AlphaBeta(
-            mutual * stator.alpha + rotor_inductance * rotor.alpha, mutual * stator.beta + rotor_inductance * rotor.beta
+            mutual * stator.alpha + rotor_inductance * rotor.alpha,
+            mutual * stator.beta + rotor_inductance * rotor.beta,
         )
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Return the directions of the rotor's flux and of the rotor, whose switches turn with it."""
+        """Return the directions of the rotor's flux and
+        of the rotor, whose switches turn with it.
+        """
         return *self.field(electrical)[1:], jnp.cos(angle), jnp.sin(angle)
 
     def measured(self, electrical: Any) -> Values:
         """Return the currents of stator and rotor, and the rotor's flux."""
-        stator, rotor = self.to_field(electrical.current, electrical), self.to_field(electrical.rotor, electrical)
+        stator = self.to_field(electrical.current, electrical)
+        rotor = self.to_field(electrical.rotor, electrical)
         per = 1 / self.current_limit
         flux = self.field(electrical)[0] * (1 / self.nominal_flux)
         return stator.d * per, stator.q * per, rotor.d * per, rotor.q * per, flux
 
     def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
-        """Return the currents of stator and rotor. The flux lies along alpha unless its direction is given."""
+        """Return the currents of stator and rotor.
+
+        The flux lies along alpha unless its direction is given.
+        """
         (d, q, rotor_d, rotor_q, _), (cos, sin, *_) = measured, directions or (1.0, 0.0)
-        return induction.Currents(self._ahead_of(d, q, cos, sin), self._ahead_of(rotor_d, rotor_q, cos, sin))
+        return induction.Currents(
+            self._ahead_of(d, q, cos, sin), self._ahead_of(rotor_d, rotor_q, cos, sin)
+        )
 
     def length(self, electrical: Any) -> Scalar:
         """Return the length of the longer vector of both windings."""
         rotor = electrical.rotor
-        longer = jnp.sqrt(rotor.alpha * rotor.alpha + rotor.beta * rotor.beta) * (1 / self.current_limit)
+        longer = jnp.sqrt(rotor.alpha * rotor.alpha + rotor.beta * rotor.beta) * (
+            1 / self.current_limit
+        )
         return jnp.maximum(super().length(electrical), longer)
 
     def within_reach(self, action: Values) -> Values:
@@ -206,11 +243,11 @@ class DFIM(SCIM, Coupled):
         return *within_unit_circle(action[0], action[1]), *within_unit_circle(action[2], action[3])
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turn voltages with the field's angle at the start of a step, then hold them in the stator's coordinates."""
-        stator, rotor = (
-            DQ(self.unit * applied[0], self.unit * applied[1]),
-            DQ(self.unit * applied[2], self.unit * applied[3]),
-        )
+        """Turn voltages with the field's angle at the start of a step,
+        then hold them in the stator's coordinates.
+        """
+        stator = DQ(self.unit * applied[0], self.unit * applied[1])
+        rotor = DQ(self.unit * applied[2], self.unit * applied[3])
         return induction.Voltages(self.turned(stator, electrical), self.turned(rotor, electrical))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
@@ -226,7 +263,9 @@ class DFIM(SCIM, Coupled):
     def power(self, voltage: Any, electrical: Any) -> Scalar:
         """Return the power of stator and rotor."""
         rotor, current = voltage.rotor, electrical.rotor
-        return super().power(voltage, electrical) + 1.5 * (rotor.alpha * current.alpha + rotor.beta * current.beta)
+        return super().power(voltage, electrical) + 1.5 * (
+            rotor.alpha * current.alpha + rotor.beta * current.beta
+        )
 
     def shares(self, volts: Values) -> tuple[Values, Values]:
         """Return the stator's and the rotor's."""
@@ -239,25 +278,41 @@ class DFIM(SCIM, Coupled):
         return stator, stator, rotor, rotor
 
     def inductances(self) -> tuple[float, ...]:
-        """Return the inductances of the free currents: each winding's own along the flux, transient across it."""
+        """Return the inductances of the free currents:
+        each winding's own along the flux, transient across it.
+        """
         machine = self.nominal
-        return machine.stator_inductance(), machine.transient_inductance(), machine.rotor_inductance()
+        return (
+            machine.stator_inductance(),
+            machine.transient_inductance(),
+            machine.rotor_inductance(),
+        )
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Let the windings change each other's current along the flux; u_rq changes no free current."""
+        """Let the windings change each other's current along the flux;
+        u_rq changes no free current.
+        """
         d, q, rotor_d = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
         return d + mutual * errors[2], q, rotor_d + mutual * errors[0], 0.0 * q
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Return the voltages in a field that turns half as fast as the rotor, so that both bridges bear the same."""
+        """Return the voltages in a field that turns half as fast as the rotor,
+        so that both bridges bear the same.
+        """
         half, machine = 0.5 * self.pole_pairs * speed, self.nominal
-        stator, rotor = self.to_field(electrical.current, electrical), self.to_field(electrical.rotor, electrical)
+        stator = self.to_field(electrical.current, electrical)
+        rotor = self.to_field(electrical.rotor, electrical)
         mutual, stator_inductance = machine.mutual_inductance, machine.stator_inductance()
-        linked = DQ(stator_inductance * stator.d + mutual * rotor.d, stator_inductance * stator.q + mutual * rotor.q)
+        linked = DQ(
+            stator_inductance * stator.d + mutual * rotor.d,
+            stator_inductance * stator.q + mutual * rotor.q,
+        )
         return -half * linked.q, half * linked.d, 0.0 * speed, -half * self.field(electrical)[0]
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the torque's current at the present flux; the magnetising currents are constant."""
+        """Return the torque's current at the present flux;
+        the magnetising currents are constant.
+        """
         magnetising, i_q = super().currents_for(torque, electrical)
         return magnetising, i_q, magnetising

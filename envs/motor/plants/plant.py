@@ -1,11 +1,13 @@
 """A machine with its converters, as tasks and controllers use it.
 
-Currents and voltages of three-phase machines are in field coordinates: d along the magnets of a synchronous machine,
-or along the rotor's flux of an induction machine, whose angle is known. Voltages are in parts of ``units``: the supply
-of a four-quadrant converter, or U / sqrt(3) of a bridge with space-vector modulation.
+Currents and voltages of three-phase machines are in field coordinates: d along the magnets of a
+synchronous machine, or along the rotor's flux of an induction machine, whose angle is known.
+Voltages are in parts of ``units``: the supply of a four-quadrant converter, or U / sqrt(3) of a
+bridge with space-vector modulation.
 
-Sources: machines, limits and nominal values as gym-electric-motor 3.0.3 has them (doi:10.21105/joss.02498) unless said;
-current loops and choice of currents: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015).
+Sources: machines, limits and nominal values as gym-electric-motor 3.0.3 has them
+(doi:10.21105/joss.02498) unless said; current loops and choice of currents: Schroeder, Elektrische
+Antriebe - Regelung von Antriebssystemen (2015).
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class Base(NamedTuple):
     torque: float
     """N m, by the nominal current"""
     speed: float
-    """rad/s: up to it the converter's voltage holds the nominal current; below zero if it never does"""
+    """rad/s: up to it the converter's voltage holds the nominal current;
+    below zero if it never does
+    """
     current_rate: float
     """A/s, by full voltage at standstill"""
 
@@ -43,7 +47,8 @@ class Plant(abc.ABC):
     currents: tuple[str, ...]
     """Names of the controlled currents."""
     measured_names: tuple[str, ...]
-    """Names of the measured electrical quantities, of which the controlled currents are the first."""
+    """Names of the measured electrical quantities, of which the controlled currents are the first.
+    """
     current_limit: float
     """A: beyond it the drive trips."""
     nominal_current: float
@@ -55,13 +60,17 @@ class Plant(abc.ABC):
     voltages: tuple[str, ...]
     """Names of the parts of a continuous action."""
     converters: tuple[tuple[str, int], ...]
-    """Circuit and number of switch states of each converter; the drive's state counts the first one's fastest."""
+    """Circuit and number of switch states of each converter;
+    the drive's state counts the first one's fastest.
+    """
     lowest: float = -1.0
     """Lowest value of each part of a continuous action."""
     pole_pairs: float = 0
     """Electrical divided by mechanical angle; zero if no angle matters."""
     fixed: bool = False
-    """True if a continuous voltage stays constant in the stator's coordinates, so that the rotor's angle matters."""
+    """True if a continuous voltage stays constant in the stator's coordinates,
+    so that the rotor's angle matters.
+    """
     turning: int = 0
     """Angles that the effect of a switch state depends on."""
 
@@ -90,15 +99,21 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def measured(self, electrical: Any) -> Values:
-        """Return the quantities of ``measured_names``: currents by the limit, others by their nominal value."""
+        """Return the quantities of ``measured_names``:
+        currents by the limit, others by their nominal value.
+        """
 
     @abc.abstractmethod
     def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
-        """Invert :meth:`measured`; ``directions``: of an induction machine's flux, as by :meth:`directions`."""
+        """Invert :meth:`measured`; ``directions``:
+        of an induction machine's flux, as by :meth:`directions`.
+        """
 
     @abc.abstractmethod
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, for a continuous action within the converter's limits."""
+        """Return the machine's voltage, V,
+        for a continuous action within the converter's limits.
+        """
 
     @property
     def switches(self) -> int:
@@ -111,14 +126,18 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, of legs at these parts of the link's voltage; ``angle``: electrical, rad."""
+        """Return the machine's voltage, V, of legs at these parts
+        of the link's voltage; ``angle``: electrical, rad.
+        """
 
     @abc.abstractmethod
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
         """Return the current out of each leg, A; ``angle``: electrical, rad."""
 
     def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """Return the voltage of :meth:`voltage` if both switches of every leg are off for a share of the period."""
+        """Return the voltage of :meth:`voltage` if both switches
+        of every leg are off for a share of the period.
+        """
         lost = interlocking.lost(self.leg_currents(electrical, angle), share)
         nothing = self.across((0.0,) * len(lost), electrical, angle)
         less = self.across(lost, electrical, angle)
@@ -130,7 +149,9 @@ class Plant(abc.ABC):
         return electrical
 
     def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, of a switch state: constant over a step, which is short."""
+        """Return the machine's voltage, V, of a switch state:
+        constant over a step, which is short.
+        """
         return self.across(self.legs(state), electrical, angle)
 
     @property
@@ -152,11 +173,15 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Return the voltage, V, that each loop must overcome beyond resistance and inductance, by the data sheet."""
+        """Return the voltage, V, that each loop must overcome beyond resistance
+        and inductance, by the data sheet.
+        """
 
     @abc.abstractmethod
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return currents, A, that make a torque (N m) with little loss, on the data sheet's machine."""
+        """Return currents, A, that make a torque (N m) with little loss,
+        on the data sheet's machine.
+        """
 
     def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar] | None:
         """Return the least and the largest torque, N m, that control of the speed asks for.
@@ -171,7 +196,9 @@ class Plant(abc.ABC):
 
     def holding(self, electrical: Any, speed: Scalar) -> Values:
         """Return the continuous action that keeps the currents of the data sheet's machine."""
-        currents = (value * self.current_limit for value in self.measured(electrical)[: self.inputs])
+        currents = (
+            value * self.current_limit for value in self.measured(electrical)[: self.inputs]
+        )
         induced = self.induced(electrical, speed)
         return self.within_reach(
             tuple(
@@ -183,15 +210,24 @@ class Plant(abc.ABC):
         )
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Return the voltage, V, that removes errors (A) in a period (s) with the data sheet's inductances."""
-        return tuple(inductance / period * error for inductance, error in zip(self.inductances(), errors, strict=True))
+        """Return the voltage, V, that removes errors (A)
+        in a period (s) with the data sheet's inductances.
+        """
+        return tuple(
+            inductance / period * error
+            for inductance, error in zip(self.inductances(), errors, strict=True)
+        )
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """Return the changing voltages, V, that a controller may request besides those that hold the currents."""
+        """Return the changing voltages, V,
+        that a controller may request besides those that hold the currents.
+        """
         return changing
 
     def waiting(self, lacking: Values) -> Values:
-        """Return the lack of voltage, in parts of a unit, that stops each integrator; ``lacking``: each converter's."""
+        """Return the lack of voltage, in parts of a unit,
+        that stops each integrator; ``lacking``: each converter's.
+        """
         return lacking
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
@@ -203,7 +239,9 @@ class Plant(abc.ABC):
         return action
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Return the machine's goal of a kind (``current``, ...), or as much of it as the converter can follow."""
+        """Return the machine's goal of a kind (``current``, ...),
+        or as much of it as the converter can follow.
+        """
         return goal
 
     def length(self, electrical: Any) -> Scalar:

@@ -1,10 +1,12 @@
-"""A permanent-magnet synchronous machine that saturates, loses power in its iron and gets warm, on its inverter.
+"""A permanent-magnet synchronous machine that saturates,
+loses power in its iron and gets warm, on its inverter.
 
-    d psi / dt = u - R(T_w) i - p w J psi,  i = i(psi, T_m),  T_shaft = 3/2 p (psi_d i_q - psi_q i_d) - T_iron
+    d psi / dt = u - R(T_w) i - p w J psi,  i = i(psi, T_m),  T_shaft = 3/2 p (psi_d i_q - psi_q
+    i_d) - T_iron
 
-The flux map (``saturation.py``), the iron's losses (``iron_losses.py``) and the thermal network (``thermal.py``) have
-files of their own in ``machines/``. Near zero current and at 20 degrees Celsius the machine is the linear one of
-``synchronous.py``.
+The flux map (``saturation.py``), the iron's losses (``iron_losses.py``) and the thermal network
+(``thermal.py``) have files of their own in ``machines/``. Near zero current and at 20 degrees
+Celsius the machine is the linear one of ``synchronous.py``.
 """
 
 from __future__ import annotations
@@ -83,7 +85,12 @@ class RealPermanentMagnet(NamedTuple):
 
     def flux_map(self, magnets: Scalar) -> Saturation:
         """Return the flux map with magnets at this temperature, degrees Celsius."""
-        iron = saturated(self.inductance_d, self.inductance_q, self.magnet_flux, Iron()._replace(qq=self.saturation))
+        iron = saturated(
+            self.inductance_d,
+            self.inductance_q,
+            self.magnet_flux,
+            Iron()._replace(qq=self.saturation),
+        )
         return iron.magnetised(thermal.magnet_flux(self.magnet_flux, magnets))
 
     def inner_torque(self, flux: DQ, current: DQ) -> Scalar:
@@ -115,15 +122,22 @@ class RealPermanentMagnet(NamedTuple):
             voltage.q - ohm * current.q - electrical * flux.d,
         )
 
-    def heated(self, electrical: Warm, next_flux: DQ, current: DQ, speed: Scalar, duration: Scalar) -> Warm:
-        """Return the flux ``after``, its ``current``, and the temperatures after this many seconds of their losses."""
+    def heated(
+        self, electrical: Warm, next_flux: DQ, current: DQ, speed: Scalar, duration: Scalar
+    ) -> Warm:
+        """Return the flux ``after``, its ``current``,
+        and the temperatures after this many seconds of their losses.
+        """
         copper = self.copper_losses(current, electrical.winding)
         iron = self.iron_torque(next_flux, speed) * speed
         rate = Network(coolant=self.coolant).rate(electrical.temperatures, copper, iron)
         return Warm(
             *current,
             *next_flux,
-            *(t + duration * change for t, change in zip(electrical.temperatures, rate, strict=True)),
+            *(
+                t + duration * change
+                for t, change in zip(electrical.temperatures, rate, strict=True)
+            ),
         )
 
 
@@ -148,12 +162,16 @@ class RealPMSM(PMSM):
 
     @property
     def nominal_map(self) -> Saturation:
-        """Flux map of the data sheet, with magnets at 80 degrees Celsius, the middle of their range."""
+        """Flux map of the data sheet, with magnets at 80 degrees Celsius,
+        the middle of their range.
+        """
         return self.nominal.flux_map(80.0)
 
     @cached_property
     def table(self) -> tuple[np.ndarray, DQ]:
-        """Return torques, N m, and the d and q current, A, of the most torque by each of ``AMPLITUDES``; on host."""
+        """Return torques, N m, and the d and q current,
+        A, of the most torque by each of ``AMPLITUDES``; on host.
+        """
         angle = np.linspace(0, 0.5 * np.pi, 2001)[:, None]
         current = DQ(-AMPLITUDES * np.sin(angle), AMPLITUDES * np.cos(angle))
         torque = self.nominal.inner_torque(self.nominal_map.flux(current), current)
@@ -161,7 +179,11 @@ class RealPMSM(PMSM):
         return torque[best], DQ(current.d[best], current.q[best])
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the currents of maximum torque per ampere on the data sheet's flux map, from a table."""
+        """Return the currents of maximum torque per ampere
+        on the data sheet's flux map, from a table.
+        """
         torques, currents = self.table
         size = jnp.abs(torque)
-        return jnp.interp(size, torques, currents.d), jnp.sign(torque) * jnp.interp(size, torques, currents.q)
+        return jnp.interp(size, torques, currents.d), jnp.sign(torque) * jnp.interp(
+            size, torques, currents.q
+        )

@@ -1,4 +1,6 @@
-"""What three-phase machines share, and the synchronous ones, one of them of six phases, on two-level bridges."""
+"""What three-phase machines share, and the synchronous ones,
+one of them of six phases, on two-level bridges.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,17 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..machines import synchronous
-from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, Values, clarke, inverse_clarke, inverse_park, park
+from ..machines.frames import (
+    DQ,
+    AlphaBeta,
+    Phases,
+    Scalar,
+    Values,
+    clarke,
+    inverse_clarke,
+    inverse_park,
+    park,
+)
 from .plant import Base, Plant
 
 LEAST_FREE = 0.05
@@ -24,7 +36,9 @@ def within_unit_circle(d: Scalar, q: Scalar) -> tuple[Scalar, Scalar]:
 
 
 class ThreePhase(Plant):
-    """Properties that three-phase machines share: two voltages in field coordinates within a circle."""
+    """Properties that three-phase machines share:
+    two voltages in field coordinates within a circle.
+    """
 
     currents: tuple[str, ...] = ("i_d", "i_q")
     measured_names: tuple[str, ...] = ("i_d", "i_q")
@@ -55,7 +69,9 @@ class ThreePhase(Plant):
         return clarke(self.terminals(legs))
 
     def terminals(self, legs: Values) -> Phases:
-        """Return the voltages, V, of a bridge's phases against the link's middle; the first leg is phase c's."""
+        """Return the voltages, V, of a bridge's phases against the link's middle;
+        the first leg is phase c's.
+        """
         c, b, a = legs
         return Phases(self.link * (a - 0.5), self.link * (b - 0.5), self.link * (c - 0.5))
 
@@ -65,7 +81,11 @@ class ThreePhase(Plant):
         return 1.5 * self.unit * self.nominal_current
 
     def _base(
-        self, resistance: float, currents: tuple[float, float], flux: tuple[float, float], inductance: float
+        self,
+        resistance: float,
+        currents: tuple[float, float],
+        flux: tuple[float, float],
+        inductance: float,
     ) -> Base:
         """Return the base for nominal d and q currents (A) and the stator's flux at them (V s).
 
@@ -80,7 +100,10 @@ class ThreePhase(Plant):
 
 
 class Coupled(ThreePhase):
-    """Windings of two converters on one flux. If one lacks voltage for its share, the other's current runs away."""
+    """Windings of two converters on one flux.
+
+    If one lacks voltage for its share, the other's current runs away.
+    """
 
     @abc.abstractmethod
     def shares(self, volts: Values) -> tuple[Values, Values]:
@@ -103,12 +126,15 @@ class Coupled(ThreePhase):
 
 
 def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
-    """Return the largest share of a change, up to one, for which each converter's voltage is within its limit.
+    """Return the largest share of a change, up to one,
+    for which each converter's voltage is within its limit.
 
-    The share solves |holding + share changing| = 1, so too large a current may use the whole range on its way back.
+    The share solves |holding + share changing| = 1, so too large a current may use the whole range
+    on its way back.
 
     Args:
-        voltages: what holds the currents and what changes them, for each converter, in parts of its largest voltage.
+        voltages: what holds the currents and what changes them, for each converter, in parts of its
+            largest voltage.
     """
     share: Scalar = 1.0
     for holding, changing in voltages:
@@ -121,7 +147,9 @@ def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
 
 def _product(first_values: Values, second_values: Values) -> Scalar:
     """Return the scalar product of two vectors."""
-    first_product, *more_products = (a * b for a, b in zip(first_values, second_values, strict=True))
+    first_product, *more_products = (
+        a * b for a, b in zip(first_values, second_values, strict=True)
+    )
     return sum(more_products, first_product)
 
 
@@ -195,9 +223,11 @@ class PMSM(Synchronous):
         return -electric * linked.q, electric * linked.d
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the currents of maximum torque per ampere (Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9).
+        """Return the currents of maximum torque per ampere
+        (Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9).
 
-        i_d of an i_q is closed form; the i_q of a torque by Newton's method, from the side where the torque is convex.
+        i_d of an i_q is closed form; the i_q of a torque by Newton's method, from the side where
+        the torque is convex.
         """
         machine = self.nominal
         saliency = machine.inductance_q - machine.inductance_d
@@ -231,10 +261,15 @@ class SynRM(Synchronous):
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux."""
         electric, machine = self.pole_pairs * speed, self.nominal
-        return -electric * machine.inductance_q * electrical.q, electric * machine.inductance_d * electrical.d
+        return (
+            -electric * machine.inductance_q * electrical.q,
+            electric * machine.inductance_d * electrical.d,
+        )
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return |i_q| = i_d, the least current for a torque; i_d is never small, so that torque responds quickly."""
+        """Return |i_q| = i_d, the least current for a torque;
+        i_d is never small, so that torque responds quickly.
+        """
         constant = 1.5 * self.pole_pairs * (self.nominal.inductance_d - self.nominal.inductance_q)
         i_d = jnp.maximum(jnp.sqrt(jnp.abs(torque) / constant), 0.2 * self.nominal_current)
         return i_d, torque / (constant * i_d)
@@ -243,12 +278,14 @@ class SynRM(Synchronous):
 class EESM(Synchronous, Coupled):
     """Externally excited, on a 300 V link with a four-quadrant converter for the field.
 
-    The peer's mutual inductance is impossible (see :class:`~.synchronous.ExternallyExcited`); here it is divided by
-    sqrt(3/2), and bears little tolerance, for the leakage is what it leaves. The inertia is a tenth of the peer's, as
-    that of the PMSM, a machine of its size.
+    The peer's mutual inductance is impossible (see :class:`~.synchronous.ExternallyExcited`); here
+    it is divided by sqrt(3/2), and bears little tolerance, for the leakage is what it leaves. The
+    inertia is a tenth of the peer's, as that of the PMSM, a machine of its size.
     """
 
-    nominal = synchronous.ExternallyExcited(mutual_inductance=1.589e-3 / math.sqrt(1.5), inertia=0.03883)
+    nominal = synchronous.ExternallyExcited(
+        mutual_inductance=1.589e-3 / math.sqrt(1.5), inertia=0.03883
+    )
     tolerance = synchronous.ExternallyExcited(0.2, 0.0, 0.15, 0.02, 0.2, 0.0, 0.0, 0, 0.0)
     currents = ("i_d", "i_q", "i_e")
     measured_names = ("i_d", "i_q", "i_e")
@@ -285,7 +322,9 @@ class EESM(Synchronous, Coupled):
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the bridge's voltage in rotor coordinates, then that of the field's converter."""
-        return synchronous.Excited(*park(self.phases(legs[:3]), angle), self.link * (legs[3] - legs[4]))
+        return synchronous.Excited(
+            *park(self.phases(legs[:3]), angle), self.link * (legs[3] - legs[4])
+        )
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
         """Return the currents of the bridge, then that of the field's converter."""
@@ -309,10 +348,14 @@ class EESM(Synchronous, Coupled):
         return self.nominal.inductance_d, self.nominal.inductance_q, self.nominal.field_inductance
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Let d axis and field change each other's flux, and add half of what the rotor's turning adds on the way."""
+        """Let d axis and field change each other's flux,
+        and add half of what the rotor's turning adds on the way.
+        """
         d, q, field = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
-        turning_d, turning_q, _ = self.induced(synchronous.Excited(*(0.5 * error for error in errors)), speed)
+        turning_d, turning_q, _ = self.induced(
+            synchronous.Excited(*(0.5 * error for error in errors)), speed
+        )
         return d + mutual * errors[2] + turning_d, q + turning_q, field + 1.5 * mutual * errors[0]
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
@@ -322,27 +365,44 @@ class EESM(Synchronous, Coupled):
         return -electric * machine.inductance_q * electrical.q, electric * linked, 0.0 * speed
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the least losses, 3/2 R (i_d^2 + i_q^2) + r_e i_e^2, in closed form; i_q at the present flux.
+        """Return the least losses, 3/2 R (i_d^2 + i_q^2) + r_e i_e^2,
+        in closed form; i_q at the present flux.
 
-        With the flux psi = l_m i_e + (L_d - L_q) i_d they are least where i_d / i_e = (L_d - L_q) 2 r_e / (3 R l_m),
-        and then where the losses of i_d and i_e equal those of i_q.
+        With the flux psi = l_m i_e + (L_d - L_q) i_d they are least where i_d / i_e = (L_d - L_q) 2
+        r_e / (3 R l_m), and then where the losses of i_d and i_e equal those of i_q.
         """
         machine = self.nominal
         saliency = machine.inductance_d - machine.inductance_q
-        ratio = saliency * 2 * machine.field_resistance / (3 * machine.resistance * machine.mutual_inductance)
+        ratio = (
+            saliency
+            * 2
+            * machine.field_resistance
+            / (3 * machine.resistance * machine.mutual_inductance)
+        )
         per_field = machine.mutual_inductance + saliency * ratio
         copper = 1.5 * machine.resistance
         balance = math.sqrt(ratio * ratio + machine.field_resistance / copper)  # i_q / i_e
         constant = 1.5 * self.pole_pairs * per_field
         field = jnp.maximum(jnp.sqrt(jnp.abs(torque) * (1 / (constant * balance))), self.MIN_FIELD)
-        return ratio * field, self._across(torque, self._turned_by(electrical.d, electrical.field)), field
+        return (
+            ratio * field,
+            self._across(torque, self._turned_by(electrical.d, electrical.field)),
+            field,
+        )
 
     def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
-        """Take i_q at the flux of one period later, which full voltage bounds: at the present one a rise overshoots."""
+        """Take i_q at the flux of one period later, which full voltage bounds:
+        at the present one a rise overshoots.
+        """
         d, _, field = self.currents_for(torque, electrical)
-        present_turn, then = self._turned_by(electrical.d, electrical.field), self._turned_by(d, field)
+        present_turn = self._turned_by(electrical.d, electrical.field)
+        then = self._turned_by(d, field)
         reach = self.unit * period
-        return d, self._across(torque, jnp.clip(then, present_turn - reach, present_turn + reach)), field
+        return (
+            d,
+            self._across(torque, jnp.clip(then, present_turn - reach, present_turn + reach)),
+            field,
+        )
 
     def _turned_by(self, d: Scalar, field: Scalar) -> Scalar:
         """Return the flux, V s, that makes torque with i_q: 3/2 p psi i_q."""
@@ -350,16 +410,19 @@ class EESM(Synchronous, Coupled):
         return machine.mutual_inductance * field + (machine.inductance_d - machine.inductance_q) * d
 
     def _across(self, torque: Scalar, flux: Scalar) -> Scalar:
-        """Return i_q, A, for a torque at a flux (V s), or at that of the least field if it is more."""
+        """Return i_q, A, for a torque at a flux (V s),
+        or at that of the least field if it is more.
+        """
         flux = jnp.maximum(flux, self.nominal.mutual_inductance * self.MIN_FIELD)
         return jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MAX_FIELD, self.MAX_FIELD)
 
 
 class SixPhasePMSM(Synchronous):
-    """A machine with permanent magnets and two three-phase windings, each with a bridge on a 60 V link.
+    """A machine with permanent magnets and two three-phase windings,
+    each with a bridge on a 60 V link.
 
-    The peer's 300 V would move the x and y currents beyond their limit within its step of 0.1 ms; on 60 V the machine
-    reaches its nominal 150 A up to 150 rad/s.
+    The peer's 300 V would move the x and y currents beyond their limit within its step of 0.1 ms;
+    on 60 V the machine reaches its nominal 150 A up to 150 rad/s.
     """
 
     nominal = synchronous.SixPhase()
@@ -388,7 +451,9 @@ class SixPhasePMSM(Synchronous):
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage of both windings' bridges."""
-        return synchronous.six_phase_vector(self.terminals(legs[:3]), self.terminals(legs[3:]), angle)
+        return synchronous.six_phase_vector(
+            self.terminals(legs[:3]), self.terminals(legs[3:]), angle
+        )
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
         """Return the currents of both windings' bridges."""
@@ -412,7 +477,12 @@ class SixPhasePMSM(Synchronous):
     def inductances(self) -> tuple[float, ...]:
         """Return the inductances of the axes."""
         machine = self.nominal
-        return machine.inductance_d, machine.inductance_q, machine.inductance_x, machine.inductance_y
+        return (
+            machine.inductance_d,
+            machine.inductance_q,
+            machine.inductance_x,
+            machine.inductance_y,
+        )
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux; x and y turn backwards."""

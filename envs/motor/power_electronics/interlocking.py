@@ -1,6 +1,7 @@
 """Interlocking: both switches of a leg are off for a while when it changes its end of the link.
 
-The current goes on through a diode meanwhile: out of the leg through the lower one, into it through the upper one.
+The current goes on through a diode meanwhile: out of the leg through the lower one, into it through
+the upper one.
 
 Source: Mohan, Undeland & Robbins, Power Electronics (2003), section 8-5, effect of blanking time.
 """
@@ -13,7 +14,8 @@ from ..machines.frames import Scalar
 
 
 def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
-    """Return the change of each leg's voltage averaged over a period, in parts of the link's: -sign(i) t / T.
+    """Return the change of each leg's voltage averaged over a period,
+    in parts of the link's: -sign(i) t / T.
 
     Args:
         currents: A, out of the legs.
@@ -25,7 +27,9 @@ def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
 def freewheeling(
     old_legs: tuple[Scalar, ...], new_legs: tuple[Scalar, ...], currents: tuple[Scalar, ...]
 ) -> tuple[Scalar, ...]:
-    """Return the ends (0 or 1) at which the legs are while interlocked, on their way between two switch states."""
+    """Return the ends (0 or 1) at which the legs are while interlocked,
+    on their way between two switch states.
+    """
     return tuple(
         jnp.where(old == new, new, (current < 0).astype(old.dtype))
         for old, new, current in zip(old_legs, new_legs, currents, strict=True)

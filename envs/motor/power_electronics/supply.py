@@ -1,24 +1,25 @@
 """Supplies of the converters' link, whose voltage is constant without one.
 
-A capacitor C feeds the converters, which lose nothing: the current that they draw is the machine's electrical power by
-the link's voltage. In parts of the nominal voltage U, with the drive's rating S (VA),
+A capacitor C feeds the converters, which lose nothing: the current that they draw is the machine's
+electrical power by the link's voltage. In parts of the nominal voltage U, with the drive's rating S
+(VA),
 
     C = T S / (r U^2),   R = r U^2 / S,   T dv/dt = i_source - i_braking - r P / (v S),
 
-where i_source is (e - v) for a source e behind R. P / v is the power at v = 1, because voltages grow with the link's.
-The voltage thus drops by r at rated power.
+where i_source is (e - v) for a source e behind R. P / v is the power at v = 1, because voltages
+grow with the link's. The voltage thus drops by r at rated power.
 
-========= ============================================================================================================
+========= ==========================================================================================
 rc        a constant source, which takes power back
-ac1, ac3  single- and three-phase mains of 50 Hz through a bridge of diodes. They take no power back; above
-          ``BRAKING_FROM`` a resistor takes it. The source's peak is 1.1 and pi/3 of the nominal voltage; any phase at
-          the start
-========= ============================================================================================================
+ac1, ac3  single- and three-phase mains of 50 Hz through a bridge of diodes. They take no power
+          back; above ``BRAKING_FROM`` a resistor takes it. The source's peak is 1.1 and pi/3 of the
+          nominal voltage; any phase at the start
+========= ==========================================================================================
 
-Source: Mohan, Undeland & Robbins, Power Electronics (2003), chapter 5 (diode rectifiers) and section 13-5 (braking).
-In gym-electric-motor 3.0.3 a link on mains has no rectifier: its voltage is the sine itself, of either sign, which no
-converter with diodes withstands. Its AC3 feeds a machine without a converter. Its RC supply takes the converter's
-current from the step before.
+Source: Mohan, Undeland & Robbins, Power Electronics (2003), chapter 5 (diode rectifiers) and
+section 13-5 (braking). In gym-electric-motor 3.0.3 a link on mains has no rectifier: its voltage is
+the sine itself, of either sign, which no converter with diodes withstands. Its AC3 feeds a machine
+without a converter. Its RC supply takes the converter's current from the step before.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ class MainsOfThreePhases(Rectifier):
     """Six pulses a turn."""
 
     def source(self, phase: Scalar) -> Scalar:
-        """Return the highest phase less the lowest: a sixth of a turn about each peak of a cosine."""
+        """Return the highest phase less the lowest:
+        a sixth of a turn about each peak of a cosine.
+        """
         sixths = 6 * phase
         return (math.pi / 3) * jnp.cos((math.pi / 3) * (sixths - jnp.floor(sixths + 0.5)))
 

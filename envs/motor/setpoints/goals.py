@@ -1,11 +1,12 @@
 """Goals by machine: ranges, pace and accuracy of set points, speeds and sampling periods.
 
-Ranges lie within nominal currents, and the converter's voltage can hold them at every speed of the task. Set points
-move more slowly than the voltage moves the controlled quantity. The reward is one half at an error of about 5 % of the
-nominal current or of the largest requested torque, or of 1 to 2.2 % of the largest requested speed; a switch state is
-so short that its ripple is no larger. A position's first step is the distance that half of the torque covers in some
-40 ms, and its halving error is a twentieth of that. Series and shunt machines make torque of one sign only, so they
-can hold no position. The tasks of this table do not weaken the flux; those of ``tasks/wide.py`` do.
+Ranges lie within nominal currents, and the converter's voltage can hold them at every speed of the
+task. Set points move more slowly than the voltage moves the controlled quantity. The reward is one
+half at an error of about 5 % of the nominal current or of the largest requested torque, or of 1 to
+2.2 % of the largest requested speed; a switch state is so short that its ripple is no larger. A
+position's first step is the distance that half of the torque covers in some 40 ms, and its halving
+error is a twentieth of that. Series and shunt machines make torque of one sign only, so they can
+hold no position. The tasks of this table do not weaken the flux; those of ``tasks/wide.py`` do.
 """
 
 from __future__ import annotations
@@ -36,27 +37,63 @@ class Goal(NamedTuple):
     friction: Polynomial = Polynomial()
     """Friction of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
-    """rad/s or rad: largest distance of the first set point of a speed or position; half of it with switch states"""
+    """rad/s or rad: largest distance of the first set point of a speed or position;
+    half of it with switch states
+    """
 
 
 FAST = 1e-5
 """s: in this time 60 V change the current of an armature of 19 uH by 32 A."""
 
 GOALS: dict[tuple[str, str], Goal] = {
-    ("PermExDc", "current"): Goal((-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6),
-    ("PermExDc", "torque"): Goal((-16.0,), (16.0,), (0.03,), (0.3,), (0.8,), 38.0, (-280.0, 280.0), FAST, 2e-6),
+    ("PermExDc", "current"): Goal(
+        (-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6
+    ),
+    ("PermExDc", "torque"): Goal(
+        (-16.0,), (16.0,), (0.03,), (0.3,), (0.8,), 38.0, (-280.0, 280.0), FAST, 2e-6
+    ),
     ("PermExDc", "speed"): Goal(
-        (-280.0,), (280.0,), (0.01,), (0.1,), (3.0,), 400.0, (-250.0, 250.0), friction=Polynomial(0.2, 0.01), jump=15.0
+        (-280.0,),
+        (280.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        400.0,
+        (-250.0, 250.0),
+        friction=Polynomial(0.2, 0.01),
+        jump=15.0,
     ),
     ("ExtExDc", "current"): Goal(
-        (-97.0, 40.0), (97.0, 97.0), (0.2, 0.005), (2.0, 0.05), (5.0, 5.0), 210.0, (-250.0, 250.0), FAST, 2e-6
+        (-97.0, 40.0),
+        (97.0, 97.0),
+        (0.2, 0.005),
+        (2.0, 0.05),
+        (5.0, 5.0),
+        210.0,
+        (-250.0, 250.0),
+        FAST,
+        2e-6,
     ),
-    ("ExtExDc", "torque"): Goal((-12.0,), (12.0,), (0.03,), (0.3,), (0.6,), 38.0, (-250.0, 250.0), FAST, 2e-6),
+    ("ExtExDc", "torque"): Goal(
+        (-12.0,), (12.0,), (0.03,), (0.3,), (0.6,), 38.0, (-250.0, 250.0), FAST, 2e-6
+    ),
     ("ExtExDc", "speed"): Goal(
-        (-250.0,), (250.0,), (0.01,), (0.1,), (3.0,), 400.0, (-220.0, 220.0), friction=Polynomial(0.1, 0.01), jump=30.0
+        (-250.0,),
+        (250.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        400.0,
+        (-220.0, 220.0),
+        friction=Polynomial(0.1, 0.01),
+        jump=30.0,
     ),
-    ("SeriesDc", "current"): Goal((-97.0,), (97.0,), (0.05,), (0.5,), (5.0,), 210.0, (0.0, 200.0), finite_period=1e-4),
-    ("SeriesDc", "torque"): Goal((0.0,), (14.0,), (0.01,), (0.1,), (0.8,), 38.0, (0.0, 200.0), finite_period=1e-4),
+    ("SeriesDc", "current"): Goal(
+        (-97.0,), (97.0,), (0.05,), (0.5,), (5.0,), 210.0, (0.0, 200.0), finite_period=1e-4
+    ),
+    ("SeriesDc", "torque"): Goal(
+        (0.0,), (14.0,), (0.01,), (0.1,), (0.8,), 38.0, (0.0, 200.0), finite_period=1e-4
+    ),
     ("SeriesDc", "speed"): Goal(
         (50.0,),
         (230.0,),
@@ -69,8 +106,12 @@ GOALS: dict[tuple[str, str], Goal] = {
         friction=Polynomial(0.01, 0.05),
         jump=20.0,
     ),
-    ("ShuntDc", "current"): Goal((-80.0,), (80.0,), (0.2,), (2.0,), (5.0,), 210.0, (0.0, 220.0), FAST, 2e-6),
-    ("ShuntDc", "torque"): Goal((0.1,), (0.9,), (0.001,), (0.01,), (0.05,), 2.0, (100.0, 200.0), FAST, 1e-6),
+    ("ShuntDc", "current"): Goal(
+        (-80.0,), (80.0,), (0.2,), (2.0,), (5.0,), 210.0, (0.0, 220.0), FAST, 2e-6
+    ),
+    ("ShuntDc", "torque"): Goal(
+        (0.1,), (0.9,), (0.001,), (0.01,), (0.05,), 2.0, (100.0, 200.0), FAST, 1e-6
+    ),
     ("ShuntDc", "speed"): Goal(
         (100.0,),
         (200.0,),
@@ -108,7 +149,9 @@ GOALS: dict[tuple[str, str], Goal] = {
         (-80.0, 80.0),
         finite_period=2e-5,
     ),
-    ("SynRM", "torque"): Goal((-1.6,), (1.6,), (0.005,), (0.05,), (0.08,), 5.8, (-80.0, 80.0), finite_period=2e-5),
+    ("SynRM", "torque"): Goal(
+        (-1.6,), (1.6,), (0.005,), (0.05,), (0.08,), 5.8, (-80.0, 80.0), finite_period=2e-5
+    ),
     ("SynRM", "speed"): Goal(
         (-90.0,),
         (90.0,),
@@ -131,7 +174,9 @@ GOALS: dict[tuple[str, str], Goal] = {
         (-250.0, 250.0),
         finite_period=2.5e-6,
     ),
-    ("EESM", "torque"): Goal((-50.0,), (50.0,), (0.1,), (1.2,), (2.5,), 129.0, (-200.0, 200.0), finite_period=5e-6),
+    ("EESM", "torque"): Goal(
+        (-50.0,), (50.0,), (0.1,), (1.2,), (2.5,), 129.0, (-200.0, 200.0), finite_period=5e-6
+    ),
     ("EESM", "speed"): Goal(
         (-200.0,),
         (200.0,),
@@ -154,7 +199,9 @@ GOALS: dict[tuple[str, str], Goal] = {
         (-150.0, 150.0),
         2e-5,
     ),
-    ("SixPhasePMSM", "torque"): Goal((-8.5,), (8.5,), (0.005,), (0.05,), (0.4,), 28.0, (-200.0, 200.0), 2e-5),
+    ("SixPhasePMSM", "torque"): Goal(
+        (-8.5,), (8.5,), (0.005,), (0.05,), (0.4,), 28.0, (-200.0, 200.0), 2e-5
+    ),
     ("SixPhasePMSM", "speed"): Goal(
         (-190.0,),
         (190.0,),
@@ -167,8 +214,12 @@ GOALS: dict[tuple[str, str], Goal] = {
         friction=Polynomial(0.1, 0.002),
         jump=15.0,
     ),
-    ("SCIM", "current"): Goal((1.2, -3.0), (3.0, 3.0), (0.01, 0.01), (0.15, 0.15), (0.2, 0.2), 5.5, (-250.0, 250.0)),
-    ("SCIM", "torque"): Goal((-2.4,), (2.4,), (0.01,), (0.1,), (0.12,), 6.3, (-250.0, 250.0), finite_period=5e-6),
+    ("SCIM", "current"): Goal(
+        (1.2, -3.0), (3.0, 3.0), (0.01, 0.01), (0.15, 0.15), (0.2, 0.2), 5.5, (-250.0, 250.0)
+    ),
+    ("SCIM", "torque"): Goal(
+        (-2.4,), (2.4,), (0.01,), (0.1,), (0.12,), 6.3, (-250.0, 250.0), finite_period=5e-6
+    ),
     ("SCIM", "speed"): Goal(
         (-230.0,),
         (230.0,),
@@ -191,7 +242,9 @@ GOALS: dict[tuple[str, str], Goal] = {
         (-130.0, 130.0),
         finite_period=2e-5,
     ),
-    ("DFIM", "torque"): Goal((-9.0,), (9.0,), (0.01,), (0.1,), (0.45,), 33.0, (-150.0, 150.0), finite_period=2e-5),
+    ("DFIM", "torque"): Goal(
+        (-9.0,), (9.0,), (0.01,), (0.1,), (0.45,), 33.0, (-150.0, 150.0), finite_period=2e-5
+    ),
     ("DFIM", "speed"): Goal(
         (-150.0,),
         (150.0,),

@@ -53,7 +53,9 @@ def _triangle_phase(value: Scalar, branch: Scalar) -> Scalar:
 SHAPES = {
     "sinus": Shape(lambda phase: jnp.sin(2 * math.pi * phase), _sinus_phase, 2 * math.pi),
     "triangle": Shape(lambda phase: 1 - jnp.abs(4 * phase - 2), _triangle_phase, 4),
-    "sawtooth": Shape(lambda phase: 2 * phase - 1, lambda value, branch: 0.5 * (value + 1), 4, True),
+    "sawtooth": Shape(
+        lambda phase: 2 * phase - 1, lambda value, branch: 0.5 * (value + 1), 4, True
+    ),
     "step": Shape(
         lambda phase: jnp.where(phase < 0.5, 1.0, -1.0).astype(phase.dtype),
         lambda value, branch: 0.5 * branch + jnp.where(value > 0, 0.0, 0.5),
@@ -101,8 +103,10 @@ def through(
         bounds: lowest and highest.
         slope: largest change of the wave in a step (for a wave that jumps: between jumps).
         jump: largest change at once.
-        size: place of the amplitude, uniform in [0, 1), between ``LEAST`` of the largest and the largest.
-        height_unit: position of the middle, uniform in [0, 1), among the middles that value and bounds allow.
+        size: place of the amplitude, uniform in [0, 1), between ``LEAST`` of the largest and the
+            largest.
+        height_unit: position of the middle, uniform in [0, 1), among the middles that value and
+            bounds allow.
         branch: where in a turn, uniform in [0, 1).
     """
     shape, (low, high) = SHAPES[name], bounds
@@ -111,7 +115,9 @@ def through(
     if name == "step":  # the value is one of the two levels; the bounds may decide which
         below, above = value - low, high - value
         amplitude = jnp.minimum(amplitude, 0.5 * jnp.maximum(below, above))
-        upper = jnp.where(jnp.minimum(below, above) >= 2 * amplitude, height_unit < 0.5, below > above)
+        upper = jnp.where(
+            jnp.minimum(below, above) >= 2 * amplitude, height_unit < 0.5, below > above
+        )
         height = jnp.where(upper, 1.0, -1.0).astype(amplitude.dtype)
         middle = value - height * amplitude
     else:

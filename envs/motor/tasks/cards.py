@@ -42,25 +42,29 @@ _STEPS = {
     ("SixPhasePMSM", "speed"): 1000,
     ("SCIM", "speed"): 1000,
 }
-"""Horizons by switch states that are not 500 steps: 50 ms for speeds, 5 ms for currents with a field's among them."""
+"""Horizons by switch states that are not 500 steps:
+50 ms for speeds, 5 ms for currents with a field's among them.
+"""
 
 
 _SETPOINTS = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
 
 
 _NEAR_ZERO = (
-    "no or random voltages leave it near zero, and one set point in fifteen to twenty lies within the tolerance of it"
+    "no or random voltages leave it near zero, and one set point in fifteen to twenty lies within "
+    "the tolerance of it"
 )
 _NEAR_START = (
-    "set points begin near the first speed and hardly move, and without voltage or under random ones the shaft coasts "
-    "past some"
+    "set points begin near the first speed and hardly move, and without voltage or under random "
+    "ones the shaft coasts past some"
 )
 _ANY_TORQUE = (
-    "windings without voltage make the torque of a brake, and one set point in {} lies within the tolerance of any "
-    "torque"
+    "windings without voltage make the torque of a brake, and one set point in {} lies within the "
+    "tolerance of any torque"
 )
 _ANY_SPEED = (
-    "a shaft without voltage coasts on or stands, and one set point in twenty lies within the tolerance of its speed"
+    "a shaft without voltage coasts on or stands, and one set point in twenty lies within the "
+    "tolerance of its speed"
 )
 _CHANCE = {
     "rlsuite/SeriesDcCurrent-v0": _NEAR_ZERO,
@@ -75,7 +79,13 @@ _CHANCE = {
     },
     **{
         f"rlsuite/{drive}-v0": _ANY_TORQUE.format("about twenty")
-        for drive in ("PMSMTorque", "SynRMTorque", "SixPhasePMSMTorque", "PMSMTorqueReal", "PMSMTorqueIndustrial")
+        for drive in (
+            "PMSMTorque",
+            "SynRMTorque",
+            "SixPhasePMSMTorque",
+            "PMSMTorqueReal",
+            "PMSMTorqueIndustrial",
+        )
     },
     **{
         f"rlsuite/PMSMTorque{conditions}-v0": _ANY_TORQUE.format("ten")
@@ -84,7 +94,8 @@ _CHANCE = {
     "rlsuite/PMSMSpeedFinite-v0": _ANY_SPEED,
     "rlsuite/PMSMSpeedWide-v0": _ANY_SPEED,
     "rlsuite/PermExDcPosition-v0": (
-        "without voltage the shaft stands still, and one set point in twenty ends within the tolerance of its place"
+        "without voltage the shaft stands still, and one set point in twenty ends within the "
+        "tolerance of its place"
     ),
 }
 """Why random play or doing nothing succeeds in more than 5 % of episodes, by id."""
@@ -95,19 +106,25 @@ _OVERHEATING = ", and of the winding's temperature over 140 degC, in parts of 15
 """Second part of the cost of drives whose winding warms up (``real.py``)."""
 
 
-def _settings(machine: str, goal: str, control: str = "continuous", conditions: str = "ideal") -> dict[str, str | bool]:
+def _settings(
+    machine: str, goal: str, control: str = "continuous", conditions: str = "ideal"
+) -> dict[str, str | bool]:
     """Return the settings that distinguish the drives of this family."""
-    return {"machine": machine, "goal": goal, "control": control, "conditions": conditions, "gem_compat": False}
+    return {
+        "machine": machine,
+        "goal": goal,
+        "control": control,
+        "conditions": conditions,
+        "gem_compat": False,
+    }
 
 
 def _converters(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """Return the converters of a direct-current machine that have enough quadrants for the goal."""
     if not machine.endswith("Dc"):
         return {}
-    any_quadrants = goal != "position" and (machine, goal) != (
-        "ExtExDc",
-        "current",
-    )  # a field of 34 ms decays too slowly
+    # A field of 34 ms decays too slowly.
+    any_quadrants = goal != "position" and (machine, goal) != ("ExtExDc", "current")
     two_quadrants = any_quadrants and machine != "SeriesDc"
     one_quadrant = any_quadrants and (goal != "speed" or machine in _ONE_SIGN)
     return {"converter": ("4qc", *["2qc"] * two_quadrants, *["1qc"] * one_quadrant)}
@@ -129,15 +146,24 @@ def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
 
 def _setpoints_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """Return the choices of drives whose other parts are fixed."""
-    return {name: choices if name == "setpoint" else choices[:1] for name, choices in _choices(machine, goal).items()}
+    return {
+        name: choices if name == "setpoint" else choices[:1]
+        for name, choices in _choices(machine, goal).items()
+    }
 
 
 def _constraint(horizon: int, more: str = "") -> Constraint:
     """Return the limit of a drive's excess current; see ``parts/limit.py``."""
     return Constraint(
-        counts=f"excess of the largest current over the nominal one, in parts of it{more}, summed over the steps",
+        counts=(
+            f"excess of the largest current over the nominal one, in parts of it{more}, summed "
+            f"over the steps"
+        ),
         limit=_EXCESS * horizon,
-        reason="2 % of the nominal current on average: a drive may exceed its rating for moments, not as a rule",
+        reason=(
+            "2 % of the nominal current on average: a drive may exceed its rating for moments, not "
+            "as a rule"
+        ),
     )
 
 
@@ -152,7 +178,9 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
             f"Make the {goal} of {_MACHINES[machine]} follow a set point by "
             f"{'the switch states' if finite else 'the voltage'} of its converter."
         ),
-        source="Schroeder, Elektrische Antriebe (2015); gym-electric-motor, doi:10.21105/joss.02498",
+        source=(
+            "Schroeder, Elektrische Antriebe (2015); gym-electric-motor, doi:10.21105/joss.02498"
+        ),
         entry_point="rlbench_suite.envs.motor.tasks.drive:Drive",
         reference="rlbench_suite.envs.motor.control.cascade:Cascade",
         horizon=horizon,
@@ -170,8 +198,14 @@ _DRIVES = (
     TaskCard(
         id="rlsuite/PMSMCurrent-v0",
         family="motor",
-        summary="Track d and q current set points of a permanent-magnet synchronous machine with its voltages.",
-        source="Schroeder, Elektrische Antriebe (2015); parameters: gym-electric-motor, doi:10.21105/joss.02498",
+        summary=(
+            "Track d and q current set points of a permanent-magnet synchronous machine with its "
+            "voltages."
+        ),
+        source=(
+            "Schroeder, Elektrische Antriebe (2015); parameters: gym-electric-motor, "
+            "doi:10.21105/joss.02498"
+        ),
         entry_point="rlbench_suite.envs.motor.tasks.pmsm_current:make",
         reference="rlbench_suite.envs.motor.control.field_oriented_control:FieldOrientedControl",
         horizon=500,
@@ -184,7 +218,11 @@ _DRIVES = (
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
     *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES),
-    *(_drive(machine, "position", "continuous", 2000) for machine in _MACHINES if machine not in _ONE_SIGN),
+    *(
+        _drive(machine, "position", "continuous", 2000)
+        for machine in _MACHINES
+        if machine not in _ONE_SIGN
+    ),
     *(
         _drive(machine, goal, "finite", _STEPS.get((machine, goal), 500))
         for goal in ("current", "torque", "speed")
@@ -214,8 +252,14 @@ _REAL = tuple(
     TaskCard(
         id=f"rlsuite/PMSM{goal.capitalize()}Real-v0",
         family="motor",
-        summary=f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a set point without overheating it.",
-        source="Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624; Bertotti 1988, doi:10.1109/20.43994",
+        summary=(
+            f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a set point without "
+            f"overheating it."
+        ),
+        source=(
+            "Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624; Bertotti 1988, "
+            "doi:10.1109/20.43994"
+        ),
         entry_point="rlbench_suite.envs.motor.tasks.real:RealDrive",
         reference="rlbench_suite.envs.motor.control.real_cascade:RealCascade",
         horizon=horizon,
@@ -237,10 +281,14 @@ _INDUSTRIAL = tuple(
         id=f"rlsuite/{machine}{goal.capitalize()}Industrial-v0",
         family="motor",
         summary=(
-            f"Make the {goal} of {_MACHINES[machine]} follow a set point behind a period of computation delay, noisy "
+            f"Make the {goal} of {_MACHINES[machine]} follow a set point behind a period of "
+            f"computation delay, noisy "
             "currents and an encoder."
         ),
-        source="Schroeder, Elektrische Antriebe (2015); Cortes et al. 2012, doi:10.1109/TIE.2011.2157284 (delay)",
+        source=(
+            "Schroeder, Elektrische Antriebe (2015); Cortes et al. 2012, "
+            "doi:10.1109/TIE.2011.2157284 (delay)"
+        ),
         entry_point="rlbench_suite.envs.motor.tasks.drive:Drive",
         reference="rlbench_suite.envs.motor.control.cascade:Cascade",
         horizon=horizon,
@@ -266,7 +314,10 @@ _WIDE = tuple(
     TaskCard(
         id=f"rlsuite/{machine}SpeedWide-v0",
         family="motor",
-        summary=f"Take {_MACHINES[machine]} far beyond its base speed and back, against load steps: weaken its flux.",
+        summary=(
+            f"Take {_MACHINES[machine]} far beyond its base speed and back, against load steps: "
+            f"weaken its flux."
+        ),
         source="Morimoto et al. 1990, doi:10.1109/28.60058; Schroeder, Elektrische Antriebe (2015)",
         entry_point="rlbench_suite.envs.motor.tasks.wide:WideDrive",
         reference="rlbench_suite.envs.motor.control.field_weakening:WeakeningCascade",
@@ -287,8 +338,14 @@ _SENSORLESS = tuple(
     TaskCard(
         id=f"rlsuite/{machine}SpeedSensorless-v0",
         family="motor",
-        summary=f"Make the speed of {_MACHINES[machine]} follow a set point that is measured by nothing but currents.",
-        source="Schroeder, Elektrische Antriebe (2015); Chen, Tomita, Doki & Okuma 2003 (extended electromotive force)",
+        summary=(
+            f"Make the speed of {_MACHINES[machine]} follow a set point that is measured by "
+            f"nothing but currents."
+        ),
+        source=(
+            "Schroeder, Elektrische Antriebe (2015); Chen, Tomita, Doki & Okuma 2003 (extended "
+            "electromotive force)"
+        ),
         entry_point=f"rlbench_suite.envs.motor.tasks.sensorless:{task}",
         reference="rlbench_suite.envs.motor.control.sensorless_cascade:SensorlessCascade",
         horizon=1000,
@@ -307,8 +364,14 @@ _SENSORLESS = tuple(
 _EFFICIENT = TaskCard(
     id="rlsuite/PMSMTorqueEfficient-v0",
     family="motor",
-    summary="Make the torque of a saturated, lossy PMSM follow a set point with little loss: two objectives.",
-    source="Morimoto, Tong, Takeda & Hirasa 1994 (least losses); Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624",
+    summary=(
+        "Make the torque of a saturated, lossy PMSM follow a set point with little loss: two "
+        "objectives."
+    ),
+    source=(
+        "Morimoto, Tong, Takeda & Hirasa 1994 (least losses); Hinkkanen et al. 2017, "
+        "doi:10.1109/TIA.2016.2644624"
+    ),
     entry_point="rlbench_suite.envs.motor.tasks.efficient:EfficientDrive",
     reference="rlbench_suite.envs.motor.control.least_losses:LeastLosses",
     horizon=500,
@@ -328,8 +391,14 @@ _EFFICIENT = TaskCard(
 _FAULTY = TaskCard(
     id="rlsuite/PMSMTorqueFaulty-v0",
     family="motor",
-    summary="Make the torque of a PMSM follow a set point by its phase voltages, and go on when a phase breaks.",
-    source="Bolognani, Zordan & Zigliotto 2000 (fault-tolerant control of a PMSM drive with a connected neutral point)",
+    summary=(
+        "Make the torque of a PMSM follow a set point by its phase voltages, and go on when a "
+        "phase breaks."
+    ),
+    source=(
+        "Bolognani, Zordan & Zigliotto 2000 (fault-tolerant control of a PMSM drive with a "
+        "connected neutral point)"
+    ),
     entry_point="rlbench_suite.envs.motor.tasks.faulty:FaultyDrive",
     reference="rlbench_suite.envs.motor.control.fault_tolerant:FaultTolerant",
     horizon=500,
@@ -347,7 +416,10 @@ _FAULTY = TaskCard(
 _DEMAGNETISED = TaskCard(
     id="rlsuite/PMSMTorqueDemagnetised-v0",
     family="motor",
-    summary="Make the torque of a PMSM follow a set point without measuring it, while its magnets lose their flux.",
+    summary=(
+        "Make the torque of a PMSM follow a set point without measuring it, while its magnets lose "
+        "their flux."
+    ),
     source="Sergakis et al. 2025, doi:10.3390/en18051177 (faults of permanent-magnet machines)",
     entry_point="rlbench_suite.envs.motor.tasks.demagnetised:DemagnetisedDrive",
     reference="rlbench_suite.envs.motor.control.flux_observing:FluxObserving",

@@ -1,19 +1,23 @@
-"""Control the torque of a permanent-magnet machine whose magnets lose flux during the episode, without a torque sensor.
+"""Control the torque of a permanent-magnet machine whose magnets lose flux during the episode,
+without a torque sensor.
 
-The task is that of ``drive.py`` except for this table. The lost flux shows only in the voltage that the magnets still
-induce, so at standstill it cannot be seen at all.
+The task is that of ``drive.py`` except for this table. The lost flux shows only in the voltage that
+the magnets still induce, so at standstill it cannot be seen at all.
 
-======================  ====================================================================================
-observation ``(6,)``    i_d, i_q and speed (by the limits), the set point, the voltages of the last step
-privileged ``(2,)``     the magnets' flux by its nominal value, the torque as the set point is scaled
+======================  ============================================================================
+observation ``(6,)``    i_d, i_q and speed (by the limits), the set point, the voltages of the last
+                        step
+privileged ``(2,)``     the magnets' flux by its nominal value, the torque as the set point is
+                        scaled
 reward                  by the true torque, as before
 set point               within +-60 N m
-fault (context)         after 5 to 35 ms the magnets lose 10 to 60 % of their flux, at once and for ever, as a short
-                        circuit or heat beyond the knee of the demagnetisation curve would do; all magnets alike
-======================  ====================================================================================
+fault (context)         after 5 to 35 ms the magnets lose 10 to 60 % of their flux, at once and for
+                        ever, as a short circuit or heat beyond the knee of the demagnetisation
+                        curve would do; all magnets alike
+======================  ============================================================================
 
-Source: Sergakis, Salinas, Gkiolekas & Gyftakis 2025, doi:10.3390/en18051177 (how magnets fail; all failing alike
-is the case that the flux linkage alone describes).
+Source: Sergakis, Salinas, Gkiolekas & Gyftakis 2025, doi:10.3390/en18051177 (how magnets fail; all
+failing alike is the case that the flux linkage alone describes).
 """
 
 from __future__ import annotations
@@ -83,7 +87,9 @@ class Demagnetisable(NamedTuple):
         """Return rates per s, under a voltage (V) at a mechanical speed (rad/s)."""
         current = DQ(electrical.d, electrical.q)
         rate = self._present(electrical.flux_share).derivative(current, voltage, speed)
-        return Magnetised(*rate, jnp.zeros_like(electrical.flux_share), jnp.ones_like(electrical.clock))
+        return Magnetised(
+            *rate, jnp.zeros_like(electrical.flux_share), jnp.ones_like(electrical.clock)
+        )
 
     def torque(self, electrical: Magnetised) -> Scalar:
         """Return the torque, N m."""
@@ -119,7 +125,9 @@ class DemagnetisablePMSM(PMSM):
 class DemagnetisedDrive(Drive):
     """The task of this file's docstring."""
 
-    measures: ClassVar[dict[str, str]] = Drive.measures | {"flux": "of the magnets, by its nominal value"}
+    measures: ClassVar[dict[str, str]] = Drive.measures | {
+        "flux": "of the magnets, by its nominal value"
+    }
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -137,25 +145,44 @@ class DemagnetisedDrive(Drive):
         """Return currents ``duration`` s later; then the magnets may fail."""
         next_state = super().moved(state, voltage, params, duration)
         lost = jnp.where(next_state.electrical.clock > params.machine.onset, params.machine.loss, 0)
-        return next_state._replace(electrical=next_state.electrical._replace(flux_share=(1 - lost).astype(self.dtype)))
+        return next_state._replace(
+            electrical=next_state.electrical._replace(flux_share=(1 - lost).astype(self.dtype))
+        )
 
     def _flux(self, state: State, params: Params) -> Scalar:
         """Return the magnets' flux by its nominal value."""
-        return params.machine.magnet_flux * state.electrical.flux_share * (1 / self.plant.nominal.magnet_flux)
+        return (
+            params.machine.magnet_flux
+            * state.electrical.flux_share
+            * (1 / self.plant.nominal.magnet_flux)
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show currents, speed, set point and voltages; see the table."""
-        measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
-        return jnp.clip(self.stack(*measured, state.setpoint[0] * (1 / self.goal.scale), *state.applied), -ENDS, ENDS)
+        measured = [
+            *self.plant.measured(state.electrical),
+            state.speed * (1 / self.plant.speed_limit),
+        ]
+        return jnp.clip(
+            self.stack(*measured, state.setpoint[0] * (1 / self.goal.scale), *state.applied),
+            -ENDS,
+            ENDS,
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
         applied = self.actuator.components("applied", "in the last step")
-        return *components.measured(self.plant, self.design.machine), *self._setpoint_components(), *applied
+        return (
+            *components.measured(self.plant, self.design.machine),
+            *self._setpoint_components(),
+            *applied,
+        )
 
     def privileged(self, state: State, params: Params) -> jax.Array:
         """Show flux and torque; see the table."""
-        return self.stack(self._flux(state, params), self.controlled(state, params)[0] * (1 / self.goal.scale))
+        return self.stack(
+            self._flux(state, params), self.controlled(state, params)[0] * (1 / self.goal.scale)
+        )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -163,11 +190,14 @@ class DemagnetisedDrive(Drive):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what is shown, with units."""
-        d, q = (float(value) * self.plant.current_limit for value in self.plant.measured(state.electrical))
+        d, q = (
+            float(value) * self.plant.current_limit
+            for value in self.plant.measured(state.electrical)
+        )
         applied = ", ".join(f"{float(voltage):+.3f}" for voltage in state.applied)
         return (
-            f"Asked for: torque {float(state.setpoint[0]):+.4g} N m. Measured: i_d {d:+.4g} A, i_q {q:+.4g} A, speed "
-            f"{float(state.speed):+.4g} rad/s. Last voltage: {applied}."
+            f"Asked for: torque {float(state.setpoint[0]):+.4g} N m. Measured: i_d {d:+.4g} A, i_q "
+            f"{q:+.4g} A, speed {float(state.speed):+.4g} rad/s. Last voltage: {applied}."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:

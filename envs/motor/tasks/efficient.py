@@ -1,15 +1,17 @@
-"""Control the torque of a permanent-magnet machine with little loss: tracking and efficiency are two objectives.
+"""Control the torque of a permanent-magnet machine with little loss:
+tracking and efficiency are two objectives.
 
-The drive is that of ``real.py`` except for this table: saturated, aged, with losses in copper and iron. It turns up to
-twice as fast. There the least copper losses are not the least losses, because weakening the flux costs current and
-saves iron losses. Heat flows at the machine's own pace, so temperatures hardly change in an episode.
+The drive is that of ``real.py`` except for this table: saturated, aged, with losses in copper and
+iron. It turns up to twice as fast. There the least copper losses are not the least losses, because
+weakening the flux costs current and saves iron losses. Heat flows at the machine's own pace, so
+temperatures hardly change in an episode.
 
-======================  ====================================================================================
-reward ``(2,)``         tracking: as for any drive, in (0, 1]. Efficiency: losses of copper and iron at the end of the
-                        step in parts of 4 kW, negative, -3 at most
+======================  ============================================================================
+reward ``(2,)``         tracking: as for any drive, in (0, 1]. Efficiency: losses of copper and iron
+                        at the end of the step in parts of 4 kW, negative, -3 at most
 set point               within +-60 N m
 speed (context)         -300 to 300 rad/s, train and test in alternating bands
-======================  ====================================================================================
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -52,10 +54,14 @@ class EfficientDrive(RealDrive):
         iron = machine.iron_torque(electrical.flux, state.speed) * state.speed
         return machine.copper_losses(DQ(electrical.d, electrical.q), electrical.winding) + iron
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return (tracking, efficiency), ``(2,)``."""
         tracking = super().reward(state, action, next_state, key, params)
-        return self.stack(tracking, -jnp.minimum(self.losses(next_state, params) * (1 / LOSSES), MAX_LOSSES))
+        return self.stack(
+            tracking, -jnp.minimum(self.losses(next_state, params) * (1 / LOSSES), MAX_LOSSES)
+        )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""

@@ -1,19 +1,22 @@
-"""Control the torque of a permanent-magnet machine when one of its phases breaks during the episode.
+"""Control the torque of a permanent-magnet machine
+when one of its phases breaks during the episode.
 
 The task is that of ``drive.py`` except for this table. The machine's neutral point is connected
-(``machines/open_phase.py``), so two phases can still make any torque: with currents sqrt(3) times as large, and one
-through the neutral point. The observation does not say which phase breaks, or when.
+(``machines/open_phase.py``), so two phases can still make any torque: with currents sqrt(3) times
+as large, and one through the neutral point. The observation does not say which phase breaks, or
+when.
 
-======================  ====================================================================================
-action ``(3,)``         voltages of the phases a, b, c against the neutral point in parts of 150 V, constant over a step
-observation ``(12,)``   phase currents and speed (by the limits), torque, set point, error; cosine and sine of the
-                        rotor's angle; the voltages of the last step
+======================  ============================================================================
+action ``(3,)``         voltages of the phases a, b, c against the neutral point in parts of 150 V,
+                        constant over a step
+observation ``(12,)``   phase currents and speed (by the limits), torque, set point, error; cosine
+                        and sine of the rotor's angle; the voltages of the last step
 set point               within +-60 N m
 cost, terminated        by the largest current of a phase
-fault (context)         phase a, b or c opens at the first zero of its current after 5 to 35 ms: where the rotor
-                        hardly turns, never (one episode in ten)
+fault (context)         phase a, b or c opens at the first zero of its current after 5 to 35 ms:
+                        where the rotor hardly turns, never (one episode in ten)
 angle                   any at the start
-======================  ====================================================================================
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -139,26 +142,32 @@ class FaultyDrive(Drive):
         return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
 
     def moved(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
-        """Return the drive ``duration`` s later, in coordinates along the phase that may break; then it may."""
+        """Return the drive ``duration`` s later,
+        in coordinates along the phase that may break; then it may.
+        """
         machine, electrical = params.machine, state.electrical
         driving, speed = from_phase(voltage, machine.phase), state.speed
         start = state.angle - THIRD * machine.phase
         turned = self.plant.pole_pairs * duration * speed
 
         def rate(passed: float, currents: Currents) -> Currents:
-            return machine.derivative(currents, driving, start + passed * turned, speed, electrical.broken)
+            return machine.derivative(
+                currents, driving, start + passed * turned, speed, electrical.broken
+            )
 
         currents = rk4(rate, electrical.currents, duration)
         clock, start_current = electrical.clock + duration, phases_of(electrical.currents, start).a
         end_current = phases_of(currents, start + turned).a
         opens = (clock > machine.onset) & (start_current * end_current <= 0)
         broken = jnp.maximum(electrical.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
-        # The remaining current of a phase that opens is less than a step's change. Its later drift is rounding.
+        # The remaining current of a phase that opens is less than a step's change. Its later drift
+        # is rounding.
         currents = currents._replace(zero=currents.zero - broken * end_current)
         angle = wrapped(state.angle + turned)
         a, b, c = phases_of(currents, angle)
         return state._replace(
-            electrical=Broken(a, b, c, currents.d, currents.q, currents.zero, broken, clock), angle=angle
+            electrical=Broken(a, b, c, currents.d, currents.q, currents.zero, broken, clock),
+            angle=angle,
         )
 
     def controlled(self, state: State, params: Params) -> Values:
@@ -174,7 +183,9 @@ class FaultyDrive(Drive):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        error = jnp.abs(self.controlled(state, params)[0] - state.setpoint[0]) * (1 / self.goal.halving[0])
+        error = jnp.abs(self.controlled(state, params)[0] - state.setpoint[0]) * (
+            1 / self.goal.halving[0]
+        )
         return {
             "success": (error < 1) & ~self.tripped(state),
             "error": error,

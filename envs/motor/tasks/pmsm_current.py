@@ -1,29 +1,33 @@
 """Track d and q current set points of a permanent-magnet synchronous machine with its voltages.
 
-Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the voltage is constant
-in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows. This
-task is written for speed. If a part is not the usual one (``card.choices``), the id makes the general task of
-``drive.py``.
+Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the
+voltage is constant in rotor coordinates over it, as in gym-electric-motor 3.0.3
+(doi:10.21105/joss.02498), whose task this follows. This task is written for speed. If a part is not
+the usual one (``card.choices``), the id makes the general task of ``drive.py``.
 
-======================  ====================================================================================
-action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that space-vector modulation
-                        of a 300 V link reaches at every angle. A vector outside this circle, towards the
-                        square's corners, is shortened to it in its own direction: the inverter gives no more
-observation ``(7,)``    i_d, i_q (by the limit of 400 A), speed (by 150 rad/s), set points of i_d, i_q (by
-                        400 A), the d and q voltages applied in the last step (by 173.2 V)
-reward                  mean over d and q of 1 / (1 + |error| / 12 A), in (0, 1]: the error is taken at the end
-                        of the step, against the set point shown at its beginning. Every step pays, so that
-                        ending early never does; 5 % of the nominal current halves it
+======================  ============================================================================
+action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that
+                        space-vector modulation of a 300 V link reaches at every angle. A vector
+                        outside this circle, towards the square's corners, is shortened to it in its
+                        own direction: the inverter gives no more
+observation ``(7,)``    i_d, i_q (by the limit of 400 A), speed (by 150 rad/s), set points of i_d,
+                        i_q (by 400 A), the d and q voltages applied in the last step (by 173.2 V)
+reward                  mean over d and q of 1 / (1 + |error| / 12 A), in (0, 1]: the error is taken
+                        at the end of the step, against the set point shown at its beginning. Every
+                        step pays, so that ending early never does; 5 % of the nominal current
+                        halves it
 cost                    excess of the current vector over the nominal current, in parts of it
 terminated              over-current: the current vector is longer than 400 A
-success                 both errors below 5 % of the nominal current (12 A), within the current limit
-set point               a random walk: each component moves by N(0, s^2) a step, s of the episode log-uniform
-                        in 0.4..8 A, and stays in the half disc i_d <= 0, |i| <= 240 A (the nominal current)
+success                 both errors below 5 % of the nominal current (12 A), within the current
+                        limit
+set point               a random walk: each component moves by N(0, s^2) a step, s of the episode
+                        log-uniform in 0.4..8 A, and stays in the half disc i_d <= 0, |i| <= 240 A
+                        (the nominal current)
 start                   no current; the set point anywhere in the half disc
-context                 speed in +-150 rad/s, where every set point can be held; resistance +-20 %, inductances
-                        +-15 %, magnet flux +-10 %. Train and test speeds lie in alternating bands of 7.5 rad/s,
-                        so a test asks for interpolation
-======================  ====================================================================================
+context                 speed in +-150 rad/s, where every set point can be held; resistance +-20 %,
+                        inductances +-15 %, magnet flux +-10 %. Train and test speeds lie in
+                        alternating bands of 7.5 rad/s, so a test asks for interpolation
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -56,11 +60,16 @@ VOLTAGE_LIMIT = pmsm.SUPPLY_VOLTAGE / math.sqrt(3)
 SPEED_LIMIT = 150.0
 """rad/s, mechanical"""
 SLOWEST, FASTEST = 0.4, 8.0
-"""A: range of the set point's standard deviation a step. The voltage moves i_q by 14 A a step at most."""
+"""A: range of the set point's standard deviation a step.
+
+The voltage moves i_q by 14 A a step at most.
+"""
 HALVING_ERROR = 0.05 * pmsm.NOMINAL_CURRENT
 """A: the error at which a component's reward is one half, and below which it counts as tracked."""
 OVERSHOOT = 1.5
-"""A single step beyond the current limit adds at most 145 A (d axis, smallest inductance, highest speed)."""
+"""A single step beyond the current limit adds
+at most 145 A (d axis, smallest inductance, highest speed).
+"""
 ROUNDING = 1e-5
 """Rounding by which normalised voltages and set points on their circle may pass it."""
 
@@ -126,7 +135,9 @@ class PMSMCurrent(Task[Params, State]):
         u = self.uniform(key, 2)
         length, angle = pmsm.NOMINAL_CURRENT * jnp.sqrt(u[0]), math.pi * (0.5 + u[1])
         zero = jnp.zeros((), self.dtype)
-        return State(DQ(zero, zero), DQ(length * jnp.cos(angle), length * jnp.sin(angle)), DQ(zero, zero))
+        return State(
+            DQ(zero, zero), DQ(length * jnp.cos(angle), length * jnp.sin(angle)), DQ(zero, zero)
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the currents by one Runge-Kutta step, then draw a new set point."""
@@ -152,8 +163,12 @@ class PMSMCurrent(Task[Params, State]):
             state.applied.q,
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return a reward for the currents' distance from the set points that the action was chosen for."""
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return a reward for the currents' distance
+        from the set points that the action was chosen for.
+        """
         error_d = jnp.abs(next_state.current.d - state.setpoint.d)
         error_q = jnp.abs(next_state.current.q - state.setpoint.q)
         return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
@@ -189,15 +204,22 @@ class PMSMCurrent(Task[Params, State]):
 
     def how_to_act(self) -> str:
         """Tell a text player in one line what an action looks like."""
-        return f"Answer with two numbers from -1 to 1: d and q voltage in parts of {VOLTAGE_LIMIT:.1f} V."
+        return (
+            f"Answer with two numbers from -1 to 1: d and q voltage in parts of "
+            f"{VOLTAGE_LIMIT:.1f} V."
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
-        limit, at = pmsm.CURRENT_LIMIT, {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
+        limit = pmsm.CURRENT_LIMIT
+        at = {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
         return (
             *(scaled(f"i_{axis}", f"current {where}", limit, "A") for axis, where in at.items()),
             scaled("speed", "mechanical speed of the shaft", SPEED_LIMIT, "rad/s"),
-            *(scaled(f"setpoint_i_{axis}", f"what i_{axis} should be now", limit, "A") for axis in at),
+            *(
+                scaled(f"setpoint_i_{axis}", f"what i_{axis} should be now", limit, "A")
+                for axis in at
+            ),
             *(
                 replace(
                     component,
@@ -211,7 +233,10 @@ class PMSMCurrent(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """Describe the two voltages."""
         meaning = "; a vector longer than one is shortened to it"
-        return tuple(replace(component, meaning=component.meaning + meaning) for component in self._voltages())
+        return tuple(
+            replace(component, meaning=component.meaning + meaning)
+            for component in self._voltages()
+        )
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
         """Return the ranges of the set points, and the halving error."""
@@ -243,7 +268,9 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the plane of currents: limit (black), set points' half disc (grey), set point (green), current (red)."""
+        """Draw the plane of currents: limit (black),
+        set points' half disc (grey), set point (green), current (red).
+        """
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
         canvas = ImageDraw.Draw(image)
@@ -271,7 +298,9 @@ class PMSMCurrent(Task[Params, State]):
 
 
 def make(card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:
-    """Make this file's task, or the general drive if the card chooses a part that this task lacks."""
+    """Make this file's task, or the general drive
+    if the card chooses a part that this task lacks.
+    """
     plain = all(card.settings[name] == allowed[0] for name, allowed in card.choices.items())
     kind: type[Task[Any, Any]] = PMSMCurrent if plain else Drive
     return kind(card, difficulty=difficulty, dtype=dtype)

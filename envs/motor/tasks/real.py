@@ -1,21 +1,25 @@
 """Control torque or speed of a permanent-magnet machine with saturation, iron losses, heat and age.
 
-The task is that of ``drive.py`` except for this table, so an agent trained on the ideal machine can drive it. The
-machine is that of ``plants/real_pmsm.py``. The observation hides its deviation from the data sheet, its age and its
-temperatures, so that an agent with a memory can learn them. Heat flows 2000 times as fast as in the machine: an episode
-of 50 or 100 ms stands for 100 or 200 s of heating.
+The task is that of ``drive.py`` except for this table, so an agent trained on the ideal machine can
+drive it. The machine is that of ``plants/real_pmsm.py``. The observation hides its deviation from
+the data sheet, its age and its temperatures, so that an agent with a memory can learn them. Heat
+flows 2000 times as fast as in the machine: an episode of 50 or 100 ms stands for 100 or 200 s of
+heating.
 
-======================  ====================================================================================
-torque                  of the shaft: iron losses brake. Set points within +-100 N m, for at the nominal current the
-                        saturated machine makes 104 N m
-speed                   against 10 to 30 N m of Coulomb friction and 0.12 to 0.38 N m s of viscous friction
-cost                    excess current as before, and by how much the winding exceeds 140 degrees Celsius, in parts of
-                        the 15 K that are left
+======================  ============================================================================
+torque                  of the shaft: iron losses brake. Set points within +-100 N m, for at the
+                        nominal current the saturated machine makes 104 N m
+speed                   against 10 to 30 N m of Coulomb friction and 0.12 to 0.38 N m s of viscous
+                        friction
+cost                    excess current as before, and by how much the winding exceeds 140 degrees
+                        Celsius, in parts of the 15 K that are left
 terminated              also at a winding of 155 degrees Celsius (class F, IEC 60085)
-start                   coolant of 60 to 84 degrees Celsius; a winding 24 to 56 K above it, iron and magnets in between
-context                 as before, and an age, train and test in alternating bands: the magnets have lost up to 8 % of
-                        their flux, and the winding has gained up to 10 % of resistance
-======================  ====================================================================================
+start                   coolant of 60 to 84 degrees Celsius; a winding 24 to 56 K above it, iron and
+                        magnets in between
+context                 as before, and an age, train and test in alternating bands: the magnets have
+                        lost up to 8 % of their flux, and the winding has gained up to 10 % of
+                        resistance
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -56,13 +60,19 @@ class OverTemperature(Limit):
         return state.electrical.winding > TRIP
 
     def cost(self, state: State) -> Values:
-        """Return the excess over the permissible temperature, in parts of what is left to the limit."""
-        return (jnp.maximum(state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE)),)
+        """Return the excess over the permissible temperature,
+        in parts of what is left to the limit.
+        """
+        return (
+            jnp.maximum(state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE)),
+        )
 
     def words(self, state: State, info: dict[str, Any]) -> str:
         """Name both in degrees Celsius."""
         winding = float(state.electrical.winding)
-        text = f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
+        text = (
+            f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
+        )
         return text if winding > TRIP else ""
 
 
@@ -92,7 +102,9 @@ class RealDrive(Drive):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the machine as for any drive, then age it."""
         params = super().sample_params(key, split)
-        age = alternating_bands(self.uniform(jax.random.fold_in(key, 1), 1)[0], split, 0.0, 1.0, BANDS)
+        age = alternating_bands(
+            self.uniform(jax.random.fold_in(key, 1), 1)[0], split, 0.0, 1.0, BANDS
+        )
         machine = params.machine
         return params._replace(
             machine=machine._replace(
@@ -102,7 +114,9 @@ class RealDrive(Drive):
         )
 
     def moved(self, state: State, voltage: DQ, params: Params, duration: float) -> State:
-        """Return flux and speed ``duration`` s later at the temperatures of the beginning; then update these."""
+        """Return flux and speed ``duration`` s later
+        at the temperatures of the beginning; then update these.
+        """
         machine, electrical = params.machine, state.electrical
         iron = machine.flux_map(electrical.magnets)
 

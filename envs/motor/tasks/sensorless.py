@@ -1,22 +1,24 @@
 """Control the speed with current sensors only: the observation has neither speed nor angle.
 
-The task is that of ``drive.py`` except for this table. Speed and angle must be estimated from the voltage that turning
-magnets induce. At standstill there is none, so three-phase speeds stay away from zero.
+The task is that of ``drive.py`` except for this table. Speed and angle must be estimated from the
+voltage that turning magnets induce. At standstill there is none, so three-phase speeds stay away
+from zero.
 
-======================  ====================================================================================
-action                  permanently excited direct current: as before. Three-phase: voltages in the stator's
-                        coordinates (alpha along phase a, beta across), constant there over a step
-observation             currents, by the limit, three-phase in the stator's coordinates; the set point; the voltages of
-                        the last step
+======================  ============================================================================
+action                  permanently excited direct current: as before. Three-phase: voltages in the
+                        stator's coordinates (alpha along phase a, beta across), constant there over
+                        a step
+observation             currents, by the limit, three-phase in the stator's coordinates; the set
+                        point; the voltages of the last step
 privileged              the speed and, three-phase, cosine and sine of the angle
 angle (three-phase)     any at the start, and turning with the rotor
-speed                   direct current: within +-150 rad/s at the start (at more, the first step would trip the drive
-                        unseen), set points within +-170 rad/s. Three-phase: 50 to 130 rad/s at the start,
-                        set points 40 to 140 rad/s
-context                 as before, except that the direct-current machine's flux and resistance are within 0.5 and
-                        10 % of the data sheet, as measured at commissioning: without a sensor an error of the flux is
-                        an error of the speed
-======================  ====================================================================================
+speed                   direct current: within +-150 rad/s at the start (at more, the first step
+                        would trip the drive unseen), set points within +-170 rad/s. Three-phase: 50
+                        to 130 rad/s at the start, set points 40 to 140 rad/s
+context                 as before, except that the direct-current machine's flux and resistance are
+                        within 0.5 and 10 % of the data sheet, as measured at commissioning: without
+                        a sensor an error of the flux is an error of the speed
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -65,7 +67,11 @@ class Sensorless(Drive):
     machine: Plant = CommissionedPermExDc()
     axes: tuple[str, ...] = ("i",)
     """Names of the currents that are seen."""
-    range: ClassVar[dict[str, Any]] = {"low": (-170.0,), "high": (170.0,), "speeds": (-150.0, 150.0)}
+    range: ClassVar[dict[str, Any]] = {
+        "low": (-170.0,),
+        "high": (170.0,),
+        "speeds": (-150.0, 150.0),
+    }
     """Ranges of set points and speeds at the start, rad/s."""
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -86,7 +92,9 @@ class Sensorless(Drive):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show currents, set point and voltages; see the table."""
-        entries = self.stack(*self.measure(state), state.setpoint[0] * (1 / self.goal.scale), *state.applied)
+        entries = self.stack(
+            *self.measure(state), state.setpoint[0] * (1 / self.goal.scale), *state.applied
+        )
         return jnp.clip(entries, -ENDS, ENDS)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -99,7 +107,9 @@ class Sensorless(Drive):
         )
 
     def privileged(self, state: State, params: Params) -> jax.Array:
-        """Show the speed, by its limit; of a three-phase machine also cosine and sine of the electrical angle."""
+        """Show the speed, by its limit;
+        of a three-phase machine also cosine and sine of the electrical angle.
+        """
         turning = (jnp.cos(state.angle), jnp.sin(state.angle)) if len(self.axes) > 1 else ()
         return self.stack(state.speed * (1 / self.plant.speed_limit), *turning)
 
@@ -111,12 +121,17 @@ class Sensorless(Drive):
         )
         applied = ", ".join(f"{float(voltage):+.3f}" for voltage in state.applied)
         setpoint = float(state.setpoint[0])
-        return f"Asked for: speed {setpoint:+.4g} rad/s. Measured: {currents}. Last voltage: {applied}."
+        return (
+            f"Asked for: speed {setpoint:+.4g} rad/s. Measured: {currents}. Last voltage: "
+            f"{applied}."
+        )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and the requested speed; see ``scope.py``."""
         setpoint, goal = float(state.setpoint[0]), self.goal
-        gauge = scope.Gauge("speed asked for (rad/s)", setpoint, setpoint, goal.low[0], goal.high[0])
+        gauge = scope.Gauge(
+            "speed asked for (rad/s)", setpoint, setpoint, goal.low[0], goal.high[0]
+        )
         currents = tuple(float(value) for value in self.measure(state))
         vector = (currents[0], currents[1]) if len(currents) > 1 else None
         voltages = tuple(float(voltage) for voltage in state.applied)
@@ -143,7 +158,9 @@ class SensorlessPMSM(Sensorless):
         return current.alpha * per, current.beta * per
 
     def moved(self, state: State, voltage: AlphaBeta, params: Params, duration: float) -> State:
-        """Return currents, speed and angle ``duration`` s later: the rotor turns under a voltage that does not."""
+        """Return currents, speed and angle ``duration`` s later:
+        the rotor turns under a voltage that does not.
+        """
         machine = params.machine
 
         def rate(_: float, present: tuple[DQ, Scalar, Scalar]) -> tuple[DQ, Scalar, Scalar]:

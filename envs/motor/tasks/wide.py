@@ -1,19 +1,22 @@
-"""Control the speed of a drive far beyond the speed at which its voltage runs out: starts, reversals and load steps.
+"""Control the speed of a drive far beyond the speed at which its voltage runs out:
+starts, reversals and load steps.
 
-The task is that of ``drive.py`` except for this table. Up to its base speed the voltage holds the nominal current at
-maximum torque per ampere (PMSM 253 rad/s, SynRM 142, SCIM 353). Beyond it a controller must weaken the flux, and has
-less torque.
+The task is that of ``drive.py`` except for this table. Up to its base speed the voltage holds the
+nominal current at maximum torque per ampere (PMSM 253 rad/s, SynRM 142, SCIM 353). Beyond it a
+controller must weaken the flux, and has less torque.
 
-======================  ====================================================================================
+======================  ============================================================================
 start                   within +-5 rad/s; the set point begins there too
-set point               ramps between levels that are held: standstill, or half to all of the largest speed, either way.
-                        A level lasts a tenth to half of the time limit. The slope is drawn for the episode, up to the
-                        acceleration by the torque task's largest torque with the largest inertia (SynRM: half of it)
-speed                   set points reach 93 % of the trip speed (PMSM and SCIM: 390 rad/s). The SynRM's reach 300 of
-                        450 rad/s, 2.1 times its base speed, where it still has a third of its torque
-load                    friction, and a torque of either sign that changes at random, on average every 50 ms, within a
-                        fifth of the torque task's largest
-======================  ====================================================================================
+set point               ramps between levels that are held: standstill, or half to all of the
+                        largest speed, either way. A level lasts a tenth to half of the time limit.
+                        The slope is drawn for the episode, up to the acceleration by the torque
+                        task's largest torque with the largest inertia (SynRM: half of it)
+speed                   set points reach 93 % of the trip speed (PMSM and SCIM: 390 rad/s). The
+                        SynRM's reach 300 of 450 rad/s, 2.1 times its base speed, where it still has
+                        a third of its torque
+load                    friction, and a torque of either sign that changes at random, on average
+                        every 50 ms, within a fifth of the torque task's largest
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ class Wide(NamedTuple):
     """rad/s, of a set point"""
     friction: Polynomial
     slope: float
-    """Steepest slope of a set point by the acceleration of the largest torque with the largest inertia"""
+    """Steepest slope of a set point by the acceleration
+    of the largest torque with the largest inertia
+    """
 
 
 class WideDrive(Drive):
@@ -69,5 +74,10 @@ class WideDrive(Drive):
     def _ranges(self) -> tuple[Range, ...]:
         """Return the range of the speed, with the steepest slope in rad/s a step."""
         (low,), (high,) = self.goal.low, self.goal.high
-        steepest = self.wide.slope * self.period * self.design.torques[1] / (2 * self.plant.nominal.inertia)
+        steepest = (
+            self.wide.slope
+            * self.period
+            * self.design.torques[1]
+            / (2 * self.plant.nominal.inertia)
+        )
         return (Range(low, high, self.SLOWEST * steepest, -math.log(self.SLOWEST), steepest, 0.0),)

@@ -1,8 +1,9 @@
 """Pictures of playing cards and of formulas, made of small bitmaps that are written down here.
 
-The tables are NumPy arrays of finished pictures, a word a pixel (:func:`lit`), so that a compiled program only looks up
-and moves pixels. Everything lies on a green table: cards lie in slots side by side, each somewhere within its slot;
-below them is a strip of paper with the formula, a box for each token.
+The tables are NumPy arrays of finished pictures, a word a pixel (:func:`lit`), so that a compiled
+program only looks up and moves pixels. Everything lies on a green table: cards lie in slots side by
+side, each somewhere within its slot; below them is a strip of paper with the formula, a box for
+each token.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ BOX_HEIGHT, BOX_WIDTH = 14, 12
 
 _TABLE, _PAPER, _STRIP, _BLACK, _RED, _EDGE = range(6)
 _LIGHTS = np.array(
-    [(34, 102, 68), (255, 255, 255), (238, 232, 213), (24, 24, 28), (200, 24, 40), (150, 150, 150)], np.uint8
+    [(34, 102, 68), (255, 255, 255), (238, 232, 213), (24, 24, 28), (200, 24, 40), (150, 150, 150)],
+    np.uint8,
 )
 """Red, green and blue of each colour."""
 _INKS = _LIGHTS.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
@@ -56,10 +58,18 @@ _GLYPHS = {
 """Glyphs: rows of 5 pixels, from the top."""
 
 _SYMBOLS = {
-    "spades": "....#.... ...###... ..#####.. .#######. ######### ######### .##.#.##. ....#.... ..#####..",
-    "hearts": ".##...##. ####.#### ######### ######### .#######. ..#####.. ...###... ....#.... .........",
-    "clubs": "...###... ..#####.. ..#####.. ...###... .#######. ######### .##.#.##. ....#.... ..#####..",
-    "diamonds": "....#.... ...###... ..#####.. .#######. ######### .#######. ..#####.. ...###... ....#....",
+    "spades": (
+        "....#.... ...###... ..#####.. .#######. ######### ######### .##.#.##. ....#.... ..#####.."
+    ),
+    "hearts": (
+        ".##...##. ####.#### ######### ######### .#######. ..#####.. ...###... ....#.... ........."
+    ),
+    "clubs": (
+        "...###... ..#####.. ..#####.. ...###... .#######. ######### .##.#.##. ....#.... ..#####.."
+    ),
+    "diamonds": (
+        "....#.... ...###... ..#####.. .#######. ######### .#######. ..#####.. ...###... ....#...."
+    ),
 }
 """Suits: rows of 9 pixels, from the top."""
 
@@ -72,7 +82,9 @@ def _bitmap(rows: str) -> np.ndarray:
 def _written(text: str) -> np.ndarray:
     """Return characters side by side, a pixel between them; bool ``(7, 6 n - 1)``."""
     space = np.zeros((7, 1), bool)
-    return np.hstack([bitmap for character in text for bitmap in (_bitmap(_GLYPHS[character]), space)][:-1])
+    return np.hstack(
+        [bitmap for character in text for bitmap in (_bitmap(_GLYPHS[character]), space)][:-1]
+    )
 
 
 def _card(rank: str, suit: str) -> np.ndarray:
@@ -89,17 +101,19 @@ def _card(rank: str, suit: str) -> np.ndarray:
 
 
 def lit(picture: Any) -> Any:
-    """Split pixels of the tables into red, green and blue on a last axis, uint8; for arrays of NumPy or JAX."""
+    """Split pixels of the tables into red, green and blue on a last axis,
+    uint8; for arrays of NumPy or JAX.
+    """
     return (picture[..., None] >> np.array([0, 8, 16], np.int32)).astype(np.uint8)
 
 
 @cache
 def cards() -> np.ndarray:
-    """Return every card, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``: ``4 * rank + suit``, then an empty
-    slot.
+    """Return every card, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``:
+    ``4 * rank + suit``, then an empty slot.
 
-    The window of a slot's size that begins ``PLAY - down`` from the top and ``PLAY - right`` from the left shows the
-    card so far down and to the right.
+    The window of a slot's size that begins ``PLAY - down`` from the top and ``PLAY - right`` from
+    the left shows the card so far down and to the right.
     """
     wide = np.full((len(RANKS) * len(SUITS) + 1, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY), _TABLE)
     wide[:-1, PLAY:-PLAY, PLAY:-PLAY] = [_card(rank, suit) for rank in RANKS for suit in SUITS]
@@ -108,8 +122,8 @@ def cards() -> np.ndarray:
 
 @cache
 def boxes(tokens: tuple[str, ...]) -> np.ndarray:
-    """Return the boxes of the strip: an empty one, then one for each token; int32 ``(1 + tokens, BOX_HEIGHT,
-    BOX_WIDTH)``.
+    """Return the boxes of the strip: an empty one, then one for each token;
+    int32 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH)``.
     """
     table = np.full((1 + len(tokens), BOX_HEIGHT, BOX_WIDTH), _STRIP)
     for box, token in zip(table[1:], tokens, strict=True):

@@ -16,9 +16,13 @@ CARDS = (
         difficulties={"medium": 2, "easy": 1, "hard": 3},
     ),
     _card(
-        "Countdown", "countdown:Countdown", "countdown:CountdownPuzzle", "masked", "text", "arithmetic",
+        "Countdown", "countdown:Countdown", "countdown:CountdownPuzzle", "masked", "text",
+        "arithmetic",
         summary="Make the target of some of the numbers, combining two numbers a step.",
-        source="the television game Des chiffres et des lettres; every target can be reached, by construction",
+        source=(
+            "the television game Des chiffres et des lettres; every target can be reached, by "
+            "construction"
+        ),
         horizon=5, optimum=1.0, variant=True,
         chance="an easy instance has few numbers, and so there are few ways to combine them",
         difficulties={"medium": 5, "easy": 3, "hard": 6},
@@ -26,8 +30,13 @@ CARDS = (
     _card(
         "MagicSquare", "magic_square:MagicSquare", "magic_square:MagicSquarePuzzle",
         "masked", "text", "grid", "arithmetic",
-        summary="Complete a square of the numbers 1 to n * n so that rows, columns and diagonals have one sum.",
-        source="classical; squares of side 4 counted by Frenicle 1693, of side 5 by Schroeppel 1973",
+        summary=(
+            "Complete a square of the numbers 1 to n * n so that rows, columns and diagonals have "
+            "one sum."
+        ),
+        source=(
+            "classical; squares of side 4 counted by Frenicle 1693, of side 5 by Schroeppel 1973"
+        ),
         horizon=14, optimum=2.0, variant=True,
         chance=EASY_IS_SMALL,
         difficulties={"medium": 4, "easy": 3, "hard": 5},
@@ -52,7 +61,10 @@ CARDS = (
         "Game24Cards", "game24_cards:Game24Cards", "game24_cards:Game24CardsPuzzle",
         "masked", "text", "arithmetic", "pixels",
         summary="See four playing cards and write a formula that makes 24 of them, token by token.",
-        source="Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292; every hand that can be solved",
+        source=(
+            "Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292; every hand that can be "
+            "solved"
+        ),
         horizon=12, optimum=1.0, variant=True,
         chance="an easy hand has few ways to combine its cards, and several of them make 24",
         difficulties={"medium": 2, "easy": 0, "hard": 3},

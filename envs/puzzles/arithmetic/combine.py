@@ -1,17 +1,19 @@
 """Puzzles of arithmetic: combine given numbers, two at a time, until one is the target.
 
-One-shot, the answer is an expression. Interactively, the result of an operation replaces two numbers:
+One-shot, the answer is an expression. Interactively, the result of an operation replaces two
+numbers:
 
-=============  =====================================================================================================
-action         ``operation * pairs + pair``, ``Discrete(6 * n * (n - 1) / 2)``; operations on places i < j with the
-               numbers a and b: a + b, a * b, a - b, b - a, a / b, b / a; pairs (0, 1), (0, 2), ... The result takes
-               place i, place j is empty from then on; legal are operations on two numbers that the rules allow
-observation    ``Box(2 n + 1 + 2 actions)``: each place's number v as v / (abs(v) + t) with the target t (0: empty), and
-               whether there is one; t / 1000; then the result of each legal action, scaled in the same way (0: not
-               legal), and whether it is the target
+=============  =====================================================================================
+action         ``operation * pairs + pair``, ``Discrete(6 * n * (n - 1) / 2)``; operations on places
+               i < j with the numbers a and b: a + b, a * b, a - b, b - a, a / b, b / a; pairs (0,
+               1), (0, 2), ... The result takes place i, place j is empty from then on; legal are
+               operations on two numbers that the rules allow
+observation    ``Box(2 n + 1 + 2 actions)``: each place's number v as v / (abs(v) + t) with the
+               target t (0: empty), and whether there is one; t / 1000; then the result of each
+               legal action, scaled in the same way (0: not legal), and whether it is the target
 reward         1 on reaching the target
 termination    the target is reached, or one number is left
-=============  =====================================================================================================
+=============  =====================================================================================
 
 Used numbers do not come back, so an episode lasts n - 1 steps at most. The best return is 1.
 """
@@ -41,7 +43,10 @@ from ..shared.puzzle_task import Params, PuzzleTask
 from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, value_of, written
 
 OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
-"""Operators, and whether the second number comes first. Those whose order does not matter come first."""
+"""Operators, and whether the second number comes first.
+
+Those whose order does not matter come first.
+"""
 
 
 class Instance(NamedTuple):
@@ -78,23 +83,35 @@ class CombinePuzzle(Puzzle[Instance]):
         """State the rules, the numbers and the grammar of an expression."""
         return (
             f"{self.rules(int(instance.target))}\n\n{self.numbers_text(instance)}\n\n"
-            f"Answer with one expression of {self.operands}, the operators + - * / and parentheses. The usual "
-            "precedence holds. A minus sign always stands between two values, and there is no equals sign."
+            f"Answer with one expression of {self.operands}, the operators + - * / and "
+            f"parentheses. The usual "
+            "precedence holds. A minus sign always stands between two values, and there is no "
+            "equals sign."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show an expression of other numbers."""
-        return [Example("For example, the answer for making 20 from 3, 5 and 7 could be:", "(7 - 3) * 5")]
+        return [
+            Example(
+                "For example, the answer for making 20 from 3, 5 and 7 could be:", "(7 - 3) * 5"
+            )
+        ]
 
     def numbers_text(self, instance: Instance) -> str:
         """Return the numbers, in words."""
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
 
     def mend(self, answer: str) -> str:
-        """Write the operators on a line in ASCII, and leave out the value after an equals sign if it is right."""
+        """Write the operators on a line in ASCII,
+        and leave out the value after an equals sign if it is right.
+        """
         text = " ".join(in_ascii(answer).removesuffix(".").split())
         expression, equals, value = text.partition("=")
-        return expression if equals and value.strip() == str(value_of(expression, self.count)) else text
+        return (
+            expression
+            if equals and value.strip() == str(value_of(expression, self.count))
+            else text
+        )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the numbers, then the operations, then the value."""
@@ -129,35 +146,48 @@ class CombinePuzzle(Puzzle[Instance]):
             operator, first, second = tree
             i, j = slot_of(first), slot_of(second)
             turned = i > j and operator in "-/"
-            actions.append(OPERATIONS.index((operator, turned)) * len(pairs) + pairs.index((min(i, j), max(i, j))))
+            actions.append(
+                OPERATIONS.index((operator, turned)) * len(pairs)
+                + pairs.index((min(i, j), max(i, j)))
+            )
             return min(i, j)
 
         slot_of(self.tree(instance))
         return actions
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Return two numbers combined in any way that is allowed, until one is left or the last result is the
-        target.
+        """Return two numbers combined in any way that is allowed,
+        until one is left or the last result is the target.
         """
         return written(self.combine(instance, dice.choice), instance.numbers.tolist())
 
     def heuristic(self, instance: Instance) -> str:
         """Always choose the operation with the result nearest to the target."""
         target = int(instance.target)
-        nearest = self.combine(instance, lambda ways: min(ways, key=lambda result: abs(result.value - target)))
+        nearest = self.combine(
+            instance, lambda ways: min(ways, key=lambda result: abs(result.value - target))
+        )
         return written(nearest, instance.numbers.tolist())
 
-    def combine(self, instance: Instance, choose: Callable[[list[PartialResult]], PartialResult]) -> Tree:
-        """Combine numbers by chosen operations until one is left or, if that is enough, the target is made.
+    def combine(
+        self, instance: Instance, choose: Callable[[list[PartialResult]], PartialResult]
+    ) -> Tree:
+        """Combine numbers by chosen operations until one is left or,
+        if that is enough, the target is made.
 
         Args:
             instance: numbers and target.
             choose: picks a result among those of all allowed operations.
         """
-        terms = [PartialResult(Fraction(number), position) for position, number in enumerate(instance.numbers.tolist())]
+        terms = [
+            PartialResult(Fraction(number), position)
+            for position, number in enumerate(instance.numbers.tolist())
+        ]
         while len(terms) > 1 and (self.uses_all or terms[-1].value != int(instance.target)):
             result = choose(self._ways(terms))
-            terms = [term for position, term in enumerate(terms) if position not in result.consumes] + [result]
+            terms = [
+                term for position, term in enumerate(terms) if position not in result.consumes
+            ] + [result]
         return terms[-1].tree
 
     def _ways(self, terms: list[PartialResult]) -> list[PartialResult]:
@@ -207,13 +237,17 @@ class CombineTask(PuzzleTask[NumbersState]):
         self.reward_space = self.box(0.0, 1.0)
 
     @abc.abstractmethod
-    def normalise(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return quotients of whole numbers as they are kept, with positive denominators, and which of them are
-        allowed.
+    def normalise(
+        self, tops: jax.Array, bottoms: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return quotients of whole numbers as they are kept,
+        with positive denominators, and which of them are allowed.
         """
 
     def results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the result of each action: numerators, denominators, and whether it is legal, each ``(actions,)``."""
+        """Return the result of each action: numerators,
+        denominators, and whether it is legal, each ``(actions,)``.
+        """
         return computed_once(self._results)(state)
 
     def _results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -228,18 +262,25 @@ class CombineTask(PuzzleTask[NumbersState]):
 
     def initial(self, key: jax.Array, params: Params) -> NumbersState:
         """Begin with the numbers given."""
-        return NumbersState(params.instance.numbers.astype(jnp.int32), jnp.ones(self.count, jnp.int32))
+        return NumbersState(
+            params.instance.numbers.astype(jnp.int32), jnp.ones(self.count, jnp.int32)
+        )
 
-    def transition(self, state: NumbersState, action: jax.Array, key: jax.Array, params: Params) -> NumbersState:
+    def transition(
+        self, state: NumbersState, action: jax.Array, key: jax.Array, params: Params
+    ) -> NumbersState:
         """Replace two numbers by the result."""
         tops, bottoms, _ = self.results(state)
         is_action = np.arange(len(OPERATIONS) * len(self.pairs)) == action
-        top, bottom = (jnp.where(is_action, results, 0).sum(dtype=jnp.int32) for results in (tops, bottoms))
+        top, bottom = (
+            jnp.where(is_action, results, 0).sum(dtype=jnp.int32) for results in (tops, bottoms)
+        )
         pair = np.arange(len(self.pairs)) == action % len(self.pairs)
         is_place = np.array(self.pairs)[:, :, None] == np.arange(self.count)
         at, gone = ((pair[:, None] & is_place[:, side]).any(axis=0) for side in (0, 1))
         return NumbersState(*(
-            jnp.where(at, new, jnp.where(gone, 0, old)) for old, new in zip(state, (top, bottom), strict=True)
+            jnp.where(at, new, jnp.where(gone, 0, old))
+            for old, new in zip(state, (top, bottom), strict=True)
         ))  # fmt: skip
 
     def observation(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
@@ -265,29 +306,43 @@ class CombineTask(PuzzleTask[NumbersState]):
         every = (len(OPERATIONS), len(self.pairs))
         return (
             Component(
-                "numbers", "number v at each place as v / (abs(v) + target); 0 at an empty one", shape=(self.count,)
+                "numbers",
+                "number v at each place as v / (abs(v) + target); 0 at an empty one",
+                shape=(self.count,),
             ),
             Component("present", "whether there is a number at each place", shape=(self.count,)),
             Component("target", "the number to reach", "1000"),
             Component(
-                "results", "[operation, pair]: what an action makes, scaled as numbers; 0 if not legal", shape=every
+                "results",
+                "[operation, pair]: what an action makes, scaled as numbers; 0 if not legal",
+                shape=every,
             ),
-            Component("reaches", "[operation, pair]: whether an action makes the target", shape=every),
+            Component(
+                "reaches", "[operation, pair]: whether an action makes the target", shape=every
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: an operation on two places."""
         meaning = (
-            "[operation, pair]: replace a and b at two places by a + b, a * b, a - b, b - a, a / b or b / a; "
+            "[operation, pair]: replace a and b at two places by a + b, a * b, a - b, b - a, a / b "
+            "or b / a; "
             f"pairs of places {', '.join(map(str, self.pairs[:2]))}, ..."
         )
         return (Component("combine", meaning, shape=(len(OPERATIONS), len(self.pairs))),)
 
     def reward(
-        self, state: NumbersState, action: jax.Array, next_state: NumbersState, key: jax.Array, params: Params
+        self,
+        state: NumbersState,
+        action: jax.Array,
+        next_state: NumbersState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return 1 for the target."""
-        return (self._reached(next_state, params) & ~self._reached(state, params)).astype(self.dtype)
+        return (self._reached(next_state, params) & ~self._reached(state, params)).astype(
+            self.dtype
+        )
 
     def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the target is reached or nothing can be combined."""
@@ -303,19 +358,24 @@ class CombineTask(PuzzleTask[NumbersState]):
 
     def _reached(self, state: NumbersState, params: Params) -> jax.Array:
         there = state.bottoms > 0
-        is_target = (there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)).any()
+        is_target = (
+            there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)
+        ).any()
         return is_target & ((self._numbers_left(state) == 1) | (not self.puzzle.uses_all))
 
     @staticmethod
     def _numbers_left(state: NumbersState) -> jax.Array:
         return (state.bottoms > 0).sum(dtype=jnp.int32)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def values(self, state: NumbersState) -> list[Fraction | None]:
         """Return the number of each place."""
         tops, bottoms = (np.asarray(numbers).tolist() for numbers in state)
-        return [Fraction(top, bottom) if bottom else None for top, bottom in zip(tops, bottoms, strict=True)]
+        return [
+            Fraction(top, bottom) if bottom else None
+            for top, bottom in zip(tops, bottoms, strict=True)
+        ]
 
     def describe(self, state: NumbersState, params: Params) -> str:
         """Show the rules and the numbers left."""
@@ -324,7 +384,10 @@ class CombineTask(PuzzleTask[NumbersState]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        return "Answer 'A + B', 'A - B', 'A * B' or 'A / B' to replace two of the numbers by the result."
+        return (
+            "Answer 'A + B', 'A - B', 'A * B' or 'A / B' to replace two of the numbers by the "
+            "result."
+        )
 
     def parse(self, text: str, state: NumbersState, params: Params) -> np.ndarray:
         """Read ``8 - 3``; fractions as ``8/3``, without spaces.
@@ -334,7 +397,9 @@ class CombineTask(PuzzleTask[NumbersState]):
         """
         words = text.split()
         if len(words) != 3 or words[1] not in OPERATORS:
-            raise ValueError(f"expected 'A + B', with spaces, or -, * or / in place of +, got {text[:40]!r}")
+            raise ValueError(
+                f"expected 'A + B', with spaces, or -, * or / in place of +, got {text[:40]!r}"
+            )
         free = [str(value) for value in self.values(state)]
         positions = []
         for number in (words[0], words[2]):
@@ -359,7 +424,10 @@ class CombineTask(PuzzleTask[NumbersState]):
         operation, pair = divmod(int(action), len(self.pairs))
         a, b = (self.values(state)[position] for position in self.pairs[pair])
         if a is None or b is None:
-            return f"places {self.pairs[pair][0] + 1} and {self.pairs[pair][1] + 1} do not both hold a number"
+            return (
+                f"places {self.pairs[pair][0] + 1} and {self.pairs[pair][1] + 1} do not both hold "
+                f"a number"
+            )
         operator, turned = OPERATIONS[operation]
         first, second = (b, a) if turned else (a, b)
         return f"{first} {operator} {second} is against the rules"

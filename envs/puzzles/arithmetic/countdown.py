@@ -1,12 +1,12 @@
 """rlsuite/Countdown-v0: make the target from some of the numbers, as in the television game.
 
-Numbers are drawn without replacement from 1 to 10, twice each, and 25, 50, 75 and 100; targets are 101 to 999. Every
-intermediate result is a positive whole number, and every target can be reached exactly. ``difficulty`` is the least
-number of operations, which is never below the count of numbers minus 2. See :mod:`.combine` for actions, observations
-and rewards.
+Numbers are drawn without replacement from 1 to 10, twice each, and 25, 50, 75 and 100; targets are
+101 to 999. Every intermediate result is a positive whole number, and every target can be reached
+exactly. ``difficulty`` is the least number of operations, which is never below the count of numbers
+minus 2. See :mod:`.combine` for actions, observations and rewards.
 
-Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are 2,979 instances,
-with four 106,319.
+Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are
+2,979 instances, with four 106,319.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
 TARGETS = range(101, 1000)
 MAX_NUMBERS = 6
 LISTED = 3
-"""Number of numbers up to which every result is listed. For more numbers, a search begins at the target."""
+"""Number of numbers up to which every result is listed.
+
+For more numbers, a search begins at the target.
+"""
 Results = dict[int, Tree]
 """Values and an expression for each."""
 
@@ -65,8 +68,10 @@ class CountdownPuzzle(CombinePuzzle):
     def rules(self, target: int) -> str:
         """State the rules."""
         return (
-            f"Make {target} from the numbers below. Use each number at most once; you need not use them all. Every "
-            "intermediate result must be a positive whole number: a subtraction must not give zero or less, and a "
+            f"Make {target} from the numbers below. Use each number at most once; you need not use "
+            f"them all. Every "
+            "intermediate result must be a positive whole number: a subtraction must not give zero "
+            "or less, and a "
             "division must not leave a remainder."
         )
 
@@ -94,7 +99,9 @@ class CountdownPuzzle(CombinePuzzle):
 def shortest(numbers: tuple[int, ...], target: int) -> Tree | None:
     """Return a solution with as few operations as possible; None if there is none."""
     everything = range(len(numbers))
-    results: dict[int, Results] = {1 << index: {number: index} for index, number in enumerate(numbers)}
+    results: dict[int, Results] = {
+        1 << index: {number: index} for index, number in enumerate(numbers)
+    }
     for size in range(2, len(numbers) + 1):
         for indices in combinations(everything, size):
             subset = sum([1 << index for index in indices])
@@ -113,7 +120,9 @@ def _operations(tree: Tree) -> int:
 def _halves(subset: int) -> tuple[tuple[int, int], ...]:
     """Return the ways to split a set in two, each once."""
     low = subset & -subset
-    return tuple((half, subset ^ half) for half in range(1, subset) if half & subset == half and half & low)
+    return tuple(
+        (half, subset ^ half) for half in range(1, subset) if half & subset == half and half & low
+    )
 
 
 @cache
@@ -133,7 +142,9 @@ def _listed(subset: int, results_of: dict[int, Results]) -> Results:
                     results[value] = ("+", tree_a, tree_b)
                 if (value := a * b) not in results:
                     results[value] = ("*", tree_a, tree_b)
-                low, high, tree_low, tree_high = (a, b, tree_a, tree_b) if a < b else (b, a, tree_b, tree_a)
+                low, high, tree_low, tree_high = (
+                    (a, b, tree_a, tree_b) if a < b else (b, a, tree_b, tree_a)
+                )
                 if high > low and (value := high - low) not in results:
                     results[value] = ("-", tree_high, tree_low)
                 if high % low == 0 and (value := high // low) not in results:
@@ -142,7 +153,9 @@ def _listed(subset: int, results_of: dict[int, Results]) -> Results:
 
 
 def _reach(subset: int, target: int, results: dict[int, Results]) -> Tree | None:
-    """Find an expression for the target that uses exactly the numbers of a subset; None if there is none."""
+    """Find an expression for the target that uses exactly the numbers
+    of a subset; None if there is none.
+    """
     if subset in results:
         return results[subset].get(target)
     if subset.bit_count() == LISTED + 1:
@@ -151,7 +164,9 @@ def _reach(subset: int, target: int, results: dict[int, Results]) -> Tree | None
         for a, tree in results[few].items():
             for b, operator, turned in _partners(a, target):
                 if (partner_tree := _reach(many, b, results)) is not None:
-                    return (operator, partner_tree, tree) if turned else (operator, tree, partner_tree)
+                    return (
+                        (operator, partner_tree, tree) if turned else (operator, tree, partner_tree)
+                    )
     return None
 
 
@@ -160,9 +175,15 @@ def _reachable(subset: int, target: int, results: dict[int, Results]) -> bool:
     for few, many in _by_size(subset):
         other_results = results[many]
         for a in results[few]:
-            if target + a in other_results or target * a in other_results or abs(target - a) in other_results:
+            if (
+                target + a in other_results
+                or target * a in other_results
+                or abs(target - a) in other_results
+            ):
                 return True
-            if (target % a == 0 and target // a in other_results) or (a % target == 0 and a // target in other_results):
+            if (target % a == 0 and target // a in other_results) or (
+                a % target == 0 and a // target in other_results
+            ):
                 return True
     return False
 
@@ -179,7 +200,9 @@ def _first(subset: int, target: int, results: dict[int, Results]) -> Tree | None
 
 
 def _partners(a: int, target: int) -> list[tuple[int, str, bool]]:
-    """Return the numbers that make the target with ``a``: number, operator, and whether ``a`` comes second."""
+    """Return the numbers that make the target with ``a``:
+    number, operator, and whether ``a`` comes second.
+    """
     partners = [(target + a, "-", True), (target * a, "/", True)]
     if target > a:
         partners.append((target - a, "+", False))
@@ -197,7 +220,9 @@ class Countdown(CombineTask):
 
     puzzle_class = CountdownPuzzle
 
-    def normalise(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def normalise(
+        self, tops: jax.Array, bottoms: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Allow positive whole numbers; the product of six, 937,500,000, fits int32."""
         quotient = tops // bottoms
         return quotient, bottoms * 0 + 1, (tops > 0) & (quotient * bottoms == tops)

@@ -23,15 +23,18 @@ _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 def in_ascii(text: str) -> str:
-    """Return an expression with the signs of Unicode and the commands of LaTeX replaced by ASCII's operators."""
+    """Return an expression with the signs of Unicode
+    and the commands of LaTeX replaced by ASCII's operators.
+    """
     for command, operator in _LATEX:
         text = text.replace(command, operator)
     return text.translate(_ASCII)
 
 
 def read(text: str, max_numbers: int) -> list[int | str]:
-    """Return an expression of at most ``max_numbers`` numbers, in reverse Polish order. There are no signs: ``-`` only
-    subtracts.
+    """Return an expression of at most ``max_numbers`` numbers, in reverse Polish order.
+
+    There are no signs: ``-`` only subtracts.
 
     Raises:
         Malformed: anything else.
@@ -44,10 +47,15 @@ def read(text: str, max_numbers: int) -> list[int | str]:
     while at < end:
         token = _TOKEN.match(text, at, end)
         if token is None:
-            raise Malformed(f"expected a number of at most 6 digits, an operator or a parenthesis, got {text[at]!r}")
+            raise Malformed(
+                f"expected a number of at most 6 digits, an operator or a parenthesis, got "
+                f"{text[at]!r}"
+            )
         at, word = token.end(), token[1]
         if value_next != (word == "(" or word.isdigit()):
-            raise Malformed(f"expected {'a number or (' if value_next else 'an operator or )'}, got {word!r}")
+            raise Malformed(
+                f"expected {'a number or (' if value_next else 'an operator or )'}, got {word!r}"
+            )
         if word == "(":
             waiting.append(word)
         elif word == ")":
@@ -66,7 +74,9 @@ def read(text: str, max_numbers: int) -> list[int | str]:
             if numbers > max_numbers:
                 raise Malformed(f"there are more than {max_numbers} numbers")
     if value_next:
-        raise Malformed("the expression ends where a number is due" if text else "there is no expression")
+        raise Malformed(
+            "the expression ends where a number is due" if text else "there is no expression"
+        )
     if "(" in waiting:
         raise Malformed("a parenthesis is not closed")
     return output + waiting[::-1]
@@ -81,7 +91,8 @@ def _settle(waiting: list[str], output: list[int | str], binds: int) -> None:
 def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fraction]]:
     """Return the operations of an expression in the order of execution: operator and operands.
 
-    A caller that requests the next operation has found the last one possible, so no division by zero needs a check.
+    A caller that requests the next operation has found the last one possible, so no division by
+    zero needs a check.
     """
     values: list[Fraction] = []
     for token in expression:
@@ -116,5 +127,7 @@ def written(tree: Tree, numbers: list[int], *, inner: bool = False) -> str:
     if isinstance(tree, int):
         return str(numbers[tree])
     operator, first, second = tree
-    text = f"{written(first, numbers, inner=True)} {operator} {written(second, numbers, inner=True)}"
+    text = (
+        f"{written(first, numbers, inner=True)} {operator} {written(second, numbers, inner=True)}"
+    )
     return f"({text})" if inner else text

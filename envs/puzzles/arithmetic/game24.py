@@ -1,8 +1,9 @@
 """rlsuite/Game24-v0: make 24 from four cards, each used once.
 
-The cards are 1 to 13. Results may be fractions or negative. Of 1820 hands, 1362 can be solved, and only these occur. So
-there are few instances: each tier has a third of them, and each split half of that. ``difficulty`` measures how
-unlikely random play is to solve a hand. See :mod:`.combine` for actions, observations and rewards.
+The cards are 1 to 13. Results may be fractions or negative. Of 1820 hands, 1362 can be solved, and
+only these occur. So there are few instances: each tier has a third of them, and each split half of
+that. ``difficulty`` measures how unlikely random play is to solve a hand. See :mod:`.combine` for
+actions, observations and rewards.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ Quotient = tuple[int, int]
 
 
 class Game24Puzzle(CombinePuzzle):
-    """``tier`` is 1 for the third of the hands that are easiest by ``difficulty``, 2 for the next, 3 for the last."""
+    """``tier`` is 1 for the third of the hands that are easiest by ``difficulty``,
+    2 for the next, 3 for the last.
+    """
 
     name = "Game24"
-    difficulty_is = "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
+    difficulty_is = (
+        "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
+    )
     uses_all = True
     count = CARDS
     few: ClassVar[dict[float, float]] = {1: 462, 2: 474, 3: 426}
@@ -57,7 +62,10 @@ class Game24Puzzle(CombinePuzzle):
 
     def rules(self, target: int) -> str:
         """State the rules."""
-        return f"Make {target} from the numbers below, using each exactly once. Intermediate results may be fractions."
+        return (
+            f"Make {target} from the numbers below, using each exactly once. Intermediate results "
+            f"may be fractions."
+        )
 
     def allows(self, operator: str, first: Fraction, second: Fraction) -> bool:
         """Allow everything but division by zero."""
@@ -82,7 +90,9 @@ class Game24Puzzle(CombinePuzzle):
 
 @lru_cache(maxsize=2048)
 def chance_of(cards: tuple[int, ...], target: int = TARGET) -> float:
-    """Return the probability that uniformly random legal play ends at the target; the cards are sorted."""
+    """Return the probability that uniformly random legal play ends
+    at the target; the cards are sorted.
+    """
     return _chance(tuple((card, 1) for card in cards), target)
 
 
@@ -114,7 +124,10 @@ def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
 
 @lru_cache(maxsize=2**15)
 def _chance_of_three(numbers: tuple[Quotient, ...], target: int) -> float:
-    """Return the probability for three reduced quotients. Results are cached, because hands share such triples."""
+    """Return the probability for three reduced quotients.
+
+    Results are cached, because hands share such triples.
+    """
     return _chance(numbers, target)
 
 
@@ -129,21 +142,29 @@ def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
     ps, qr = p * s, q * r
     scaled_target = target * q * s
     hits = (
-        (ps + qr == scaled_target) + (p * r == scaled_target) + (ps - qr == scaled_target) + (qr - ps == scaled_target)
+        (ps + qr == scaled_target)
+        + (p * r == scaled_target)
+        + (ps - qr == scaled_target)
+        + (qr - ps == scaled_target)
     )
     hits += (r != 0 and ps == target * qr) + (p != 0 and qr == target * ps)
     return hits / (4 + (r != 0) + (p != 0))
 
 
 def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tree | None:
-    """Find an expression for the target from all these numbers, whose expressions are given; None if there is none."""
+    """Find an expression for the target from all these numbers,
+    whose expressions are given; None if there is none.
+    """
     if len(numbers) == 1:
         return trees[0] if numbers[0][0] == target * numbers[0][1] else None
     for i, j in combinations(range(len(numbers)), 2):
         other_numbers = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
-        for (operator, turned), result in zip(OPERATIONS, _results(numbers[i], numbers[j]), strict=True):
+        for (operator, turned), result in zip(
+            OPERATIONS, _results(numbers[i], numbers[j]), strict=True
+        ):
             if result is None or (
-                len(other_numbers) == 2 and not _chance_of_three((*other_numbers, _reduced(result)), target)
+                len(other_numbers) == 2
+                and not _chance_of_three((*other_numbers, _reduced(result)), target)
             ):
                 continue
             tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])
@@ -159,7 +180,9 @@ class Game24(CombineTask):
 
     puzzle_class = Game24Puzzle
 
-    def normalise(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def normalise(
+        self, tops: jax.Array, bottoms: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Allow any fraction; four cards make none that int32 could not hold."""
         sign = jnp.sign(bottoms)
         return tops * sign, bottoms * sign, bottoms != 0

@@ -1,28 +1,33 @@
-"""rlsuite/Game24Cards-v0: see four playing cards and write a formula that makes 24 of them, token by token.
+"""rlsuite/Game24Cards-v0: see four playing cards
+and write a formula that makes 24 of them, token by token.
 
-An ace counts 1, jack, queen and king 11, 12 and 13; suits do not matter. ``tier`` 1 to 3 is the third of the hands that
-can make 24, as in :mod:`.game24`. Tier 0 has two cards and any whole number from 1 to 24 that they make, 222 puzzles in
-all. The cards of a hand come in any order and have different suits, and each lies somewhere in its slot.
+An ace counts 1, jack, queen and king 11, 12 and 13; suits do not matter. ``tier`` 1 to 3 is the
+third of the hands that can make 24, as in :mod:`.game24`. Tier 0 has two cards and any whole number
+from 1 to 24 that they make, 222 puzzles in all. The cards of a hand come in any order and have
+different suits, and each lies somewhere in its slot.
 
-=============  =====================================================================================================
-action         the next token: 1 to 13, ``+``, ``-``, ``*``, ``/``, ``(``, ``)``, ``=``, ``Discrete(20)``. Legal is a
-               number where a value is due, of a card not used yet; an operator after a value, while there are such
-               cards; ``(`` where a value is due, twice for four cards, which every formula can do with, and never for
-               two; ``)`` after a value, if one is open; ``=`` after the last card, if none is open
-observation    by the setting ``observation``. ``"pixels"``: the cards, below them the formula as it is, and to its
-               right the target, uint8 ``(64, 156, 3)``. ``"symbols"``: the target / 24; for each of four slots which
-               of 13 ranks lies there and is not used yet; for each of 12 places in the formula which of 20 tokens
-               stands there; then, as numbers v, first all as v / (abs(v) + target), then all as whether they are the
-               target: for each operator and slot what the formula would be worth with these two at its end, and what
-               it is worth as it is. Every open parenthesis counts as closed; where a value is due, only the operator
-               before it goes on (``+`` at the start). 0 is what cannot be, or divides by zero
+=============  =====================================================================================
+action         the next token: 1 to 13, ``+``, ``-``, ``*``, ``/``, ``(``, ``)``, ``=``,
+               ``Discrete(20)``. Legal is a number where a value is due, of a card not used yet; an
+               operator after a value, while there are such cards; ``(`` where a value is due, twice
+               for four cards, which every formula can do with, and never for two; ``)`` after a
+               value, if one is open; ``=`` after the last card, if none is open
+observation    by the setting ``observation``. ``"pixels"``: the cards, below them the formula as it
+               is, and to its right the target, uint8 ``(64, 156, 3)``. ``"symbols"``: the target /
+               24; for each of four slots which of 13 ranks lies there and is not used yet; for each
+               of 12 places in the formula which of 20 tokens stands there; then, as numbers v,
+               first all as v / (abs(v) + target), then all as whether they are the target: for each
+               operator and slot what the formula would be worth with these two at its end, and what
+               it is worth as it is. Every open parenthesis counts as closed; where a value is due,
+               only the operator before it goes on (``+`` at the start). 0 is what cannot be, or
+               divides by zero
 reward         1 for ``=`` after a formula that is worth exactly the target
 termination    ``=``
-=============  =====================================================================================================
+=============  =====================================================================================
 
-Numbers never stand side by side, and every formula that is begun can be completed, so that an episode ends after at
-most 12 steps. The mask tells the ranks, so a player who should read them from the picture does without it. The best
-return is 1.
+Numbers never stand side by side, and every formula that is begun can be completed, so that an
+episode ends after at most 12 steps. The mask tells the ranks, so a player who should read them from
+the picture does without it. The best return is 1.
 
 Source of the task: Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292.
 """
@@ -47,7 +52,18 @@ from rlbench_suite.puzzle.dice import Dice
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from . import running_value
-from .card_pictures import BOX_HEIGHT, BOX_WIDTH, PLAY, RANKS, SLOT_HEIGHT, SLOT_WIDTH, SUITS, boxes, cards, lit
+from .card_pictures import (
+    BOX_HEIGHT,
+    BOX_WIDTH,
+    PLAY,
+    RANKS,
+    SLOT_HEIGHT,
+    SLOT_WIDTH,
+    SUITS,
+    boxes,
+    cards,
+    lit,
+)
 from .combine import Instance
 from .expression import OPERATORS
 from .game24 import CARDS, HIGHEST, TARGET, Game24Puzzle
@@ -58,7 +74,8 @@ PLUS, OPEN, CLOSE, EQUALS = (TOKENS.index(token) for token in "+()=")
 NUMBERS = tuple(map(str, range(1, TARGET + 1)))
 """All targets, as text."""
 LENGTH = 12
-"""Tokens of the longest formula: four cards, three operators, two pairs of parentheses, and ``=``."""
+"""Tokens of the longest formula: four cards, three operators, two pairs of parentheses, and ``=``.
+"""
 EASY_CARDS = 2
 _TOKEN = re.compile(r"[0-9]+|\S")
 ENLARGED = 4
@@ -84,7 +101,9 @@ class Game24CardsPuzzle(Game24Puzzle):
         instance = super().compose(dice) if self.tier else _of_two(dice)
         if instance is None or (self.tier and not super().admits(instance)):
             return None
-        return instance._replace(numbers=np.array(dice.shuffled(instance.numbers.tolist()), np.int16))
+        return instance._replace(
+            numbers=np.array(dice.shuffled(instance.numbers.tolist()), np.int16)
+        )
 
     def admits(self, instance: Instance) -> bool:
         """Accept every hand that is composed."""
@@ -97,8 +116,10 @@ class Game24CardsPuzzle(Game24Puzzle):
     def rules(self, target: int) -> str:
         """State the rules."""
         return (
-            f"Make {target} from the values of the playing cards below, using each card exactly once. A counts as 1, J "
-            "as 11, Q as 12 and K as 13; suits do not matter. Intermediate results may be fractions."
+            f"Make {target} from the values of the playing cards below, using each card exactly "
+            f"once. A counts as 1, J "
+            "as 11, Q as 12 and K as 13; suits do not matter. Intermediate results may be "
+            "fractions."
         )
 
     def numbers_text(self, instance: Instance) -> str:
@@ -118,13 +139,19 @@ def _of_two(dice: Dice) -> Instance:
     """Return two cards and one of the targets that they can make."""
     low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
     quotient, remainder = divmod(high, low)
-    targets = {low + high, low * high, high - low, 0 if remainder else quotient} & set(range(1, TARGET + 1))
-    return Instance(np.array([low, high], np.int16), np.array(dice.choice(sorted(targets)), np.int16))
+    targets = {low + high, low * high, high - low, 0 if remainder else quotient} & set(
+        range(1, TARGET + 1)
+    )
+    return Instance(
+        np.array([low, high], np.int16), np.array(dice.choice(sorted(targets)), np.int16)
+    )
 
 
 def card_names(numbers: Sequence[int], suits: Sequence[str]) -> str:
     """Name the cards in words."""
-    return ", ".join(f"{RANKS[number - 1]} of {suit}" for number, suit in zip(numbers, suits, strict=False))
+    return ", ".join(
+        f"{RANKS[number - 1]} of {suit}" for number, suit in zip(numbers, suits, strict=False)
+    )
 
 
 def _worth(value: Quotient, params: Params) -> jax.Array:
@@ -188,14 +215,31 @@ class Game24Cards(PuzzleTask[FormulaState]):
         bits = jax.random.key_data(key)[0]  # a key is random bits enough
         order = np.array(list(permutations(range(len(SUITS)))), np.int8)
         suits = jnp.asarray(order)[(bits >> 24) % np.uint32(len(order))]
-        down, right = ((bits >> np.arange(start, 24, 6, dtype=np.uint32) & PLAY).astype(jnp.int8) for start in (0, 3))
+        down, right = (
+            (bits >> np.arange(start, 24, 6, dtype=np.uint32) & PLAY).astype(jnp.int8)
+            for start in (0, 3)
+        )
         numbers = jnp.pad(params.instance.numbers.astype(jnp.int8), (0, CARDS - self.puzzle.count))
         none = jnp.int32(0)
         formula = jnp.zeros(LENGTH, jnp.int8)
         worth = running_value.nothing()
-        return FormulaState(numbers, suits, down, right, numbers > 0, formula, none, jnp.bool_(True), none, none, worth)
+        return FormulaState(
+            numbers,
+            suits,
+            down,
+            right,
+            numbers > 0,
+            formula,
+            none,
+            jnp.bool_(True),
+            none,
+            none,
+            worth,
+        )
 
-    def transition(self, state: FormulaState, action: jax.Array, key: jax.Array, params: Params) -> FormulaState:
+    def transition(
+        self, state: FormulaState, action: jax.Array, key: jax.Array, params: Params
+    ) -> FormulaState:
         """Write a token."""
         is_number, is_operator = action < HIGHEST, (action >= PLUS) & (action < OPEN)
         opens, closes = action == OPEN, action == CLOSE
@@ -210,7 +254,9 @@ class Game24Cards(PuzzleTask[FormulaState]):
             (closes, running_value.closed(levels)),
         )
         for case, after in cases:
-            levels = jax.tree.map(lambda new, old, case=case: jnp.where(case, new, old), after, levels)
+            levels = jax.tree.map(
+                lambda new, old, case=case: jnp.where(case, new, old), after, levels
+            )
         token = (action + 1).astype(jnp.int8)
         return state._replace(
             unused=state.unused & ~is_played,
@@ -229,28 +275,52 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
         if self.in_pixels:
-            picture = "[y, x, channel]: cards, below them the formula, to its right the target; red, green, blue"
+            picture = (
+                "[y, x, channel]: cards, below them the formula, to its right the target; red, "
+                "green, blue"
+            )
             return (Component("picture", picture, shape=self.observation_space.shape or ()),)
         every = (len(OPERATORS), CARDS)
-        more, scaled = "the formula with an operator and a card at its end", "v / (abs(v) + target) of the value v of"
+        more = "the formula with an operator and a card at its end"
+        scaled = "v / (abs(v) + target) of the value v of"
         return (
             Component("target", "the number to make", f"{TARGET}"),
             Component(
-                "cards", "[slot, rank]: which rank lies there and is not used yet, one-hot", shape=(CARDS, HIGHEST)
+                "cards",
+                "[slot, rank]: which rank lies there and is not used yet, one-hot",
+                shape=(CARDS, HIGHEST),
             ),
-            Component("formula", "[place, token]: what is written, one-hot", shape=(LENGTH, len(TOKENS))),
-            Component("values_with", f"[operator, slot]: {scaled} {more}; 0 where it cannot be", shape=every),
+            Component(
+                "formula", "[place, token]: what is written, one-hot", shape=(LENGTH, len(TOKENS))
+            ),
+            Component(
+                "values_with",
+                f"[operator, slot]: {scaled} {more}; 0 where it cannot be",
+                shape=every,
+            ),
             Component("value", f"{scaled} the formula as it is; 0 where a value is due"),
-            Component("reaches_with", f"[operator, slot]: whether {more} is worth the target", shape=every),
+            Component(
+                "reaches_with", f"[operator, slot]: whether {more} is worth the target", shape=every
+            ),
             Component("reaches", "whether the formula as it is is worth the target"),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the tokens."""
-        return singles({token: "end the formula" if token == "=" else f"write {token} next" for token in TOKENS})
+        return singles(
+            {
+                token: "end the formula" if token == "=" else f"write {token} next"
+                for token in TOKENS
+            }
+        )
 
     def reward(
-        self, state: FormulaState, action: jax.Array, next_state: FormulaState, key: jax.Array, params: Params
+        self,
+        state: FormulaState,
+        action: jax.Array,
+        next_state: FormulaState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return 1 for the target."""
         return (self._success(next_state, params) & ~self._over(state)).astype(self.dtype)
@@ -261,7 +331,10 @@ class Game24Cards(PuzzleTask[FormulaState]):
 
     def info(self, state: FormulaState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: ``=`` is written after a formula that is worth the target."""
-        return {"success": self._success(state, params), "unused": state.unused.sum(dtype=jnp.int32)}
+        return {
+            "success": self._success(state, params),
+            "unused": state.unused.sum(dtype=jnp.int32),
+        }
 
     def action_mask(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the tokens that may follow, bool ``(20,)``."""
@@ -285,16 +358,26 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def _symbols(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the observation in symbols; the top of the file lists its entries."""
         levels, target = state.levels, params.instance.target.astype(jnp.int32)
-        lying = jnp.where(state.unused, state.numbers, 0)[:, None] == np.arange(1, HIGHEST + 1, dtype=np.int8)
+        lying = jnp.where(state.unused, state.numbers, 0)[:, None] == np.arange(
+            1, HIGHEST + 1, dtype=np.int8
+        )
         tokens = state.formula[:, None] == np.arange(1, len(TOKENS) + 1, dtype=np.int8)
         operators = jnp.arange(len(OPERATORS), dtype=jnp.int8)[:, None]
-        more = running_value.value_with(levels, operators, (state.numbers.astype(jnp.int32), jnp.int32(1)))
-        can_be = state.unused & (~state.value_due | (operators == levels.operator[0])) & ~self._over(state)
+        more = running_value.value_with(
+            levels, operators, (state.numbers.astype(jnp.int32), jnp.int32(1))
+        )
+        can_be = (
+            state.unused
+            & (~state.value_due | (operators == levels.operator[0]))
+            & ~self._over(state)
+        )
         worth = running_value.value_of(levels)
         tops, bottoms = (jnp.append(every, last) for every, last in zip(more, worth, strict=True))
         is_possible = jnp.append(can_be, ~state.value_due) & (bottoms != 0)
         top = (tops * jnp.sign(bottoms)).astype(self.dtype)
-        scaled = top / (jnp.abs(top) + (target * jnp.abs(bottoms)).astype(self.dtype) + (bottoms == 0))
+        scaled = top / (
+            jnp.abs(top) + (target * jnp.abs(bottoms)).astype(self.dtype) + (bottoms == 0)
+        )
         blocks = (
             target.astype(self.dtype) / TARGET,
             lying,
@@ -308,7 +391,9 @@ class Game24Cards(PuzzleTask[FormulaState]):
         """Draw the cards, the formula and the target, uint8 ``(64, 156, 3)``."""
         table = jnp.asarray(cards())
         empty = len(table) - 1
-        pictures = jnp.where(state.numbers > 0, (state.numbers.astype(jnp.int32) - 1) * 4 + state.suits, empty)
+        pictures = jnp.where(
+            state.numbers > 0, (state.numbers.astype(jnp.int32) - 1) * 4 + state.suits, empty
+        )
         tops, lefts = (PLAY - offsets.astype(jnp.int32) for offsets in (state.down, state.right))
         slots = [
             lax.dynamic_slice(
@@ -325,7 +410,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         rows = (*slots, margin), (line, ~goal)
         return lit(jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows]))
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: FormulaState, params: Params) -> str:
         """Show the rules, the cards and the formula."""

@@ -1,18 +1,20 @@
-"""rlsuite/Geometry-v0: construct points in the plane, one from another, and answer a question about the last one
-exactly.
+"""rlsuite/Geometry-v0: construct points in the plane,
+one from another, and answer a question about the last one exactly.
 
-``difficulty`` is the number of constructions, 1 to 4. With 1 they are midpoints, centroids, parallelograms and similar
-ones; with 2 also constructions with lines; from 3 on also circumcentres and orthocentres. Each uses the point made
-before it. Given points have whole coordinates. All arithmetic uses fractions. Moved, turned or reflected figures count
-as the same. Of 4,000 figures with one construction, 3,752 differ. Of 2,000 figures with two, all differ. On the board
-below there are fewer.
+``difficulty`` is the number of constructions, 1 to 4. With 1 they are midpoints, centroids,
+parallelograms and similar ones; with 2 also constructions with lines; from 3 on also circumcentres
+and orthocentres. Each uses the point made before it. Given points have whole coordinates. All
+arithmetic uses fractions. Moved, turned or reflected figures count as the same. Of 4,000 figures
+with one construction, 3,752 differ. Of 2,000 figures with two, all differ. On the board below there
+are fewer.
 
-Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
-coordinates of each constructed point are written, first x, then y: see :mod:`..shared.writing` for actions and rewards.
-Observed are, one-hot, the construction; for each point it uses (nothing for none) the coordinate along the axis that is
-due, then the other one; the same coordinates as numbers from 0 to 1; the x that is written (nothing before it is);
-whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in 7 + 2 *
-``difficulty``.
+Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines
+each way, and the coordinates of each constructed point are written, first x, then y: see
+:mod:`..shared.writing` for actions and rewards. Observed are, one-hot, the construction; for each
+point it uses (nothing for none) the coordinate along the axis that is due, then the other one; the
+same coordinates as numbers from 0 to 1; the x that is written (nothing before it is); whether y is
+due; and which construction it is. A uniformly random coordinate is right with probability 1 in 7 +
+2 * ``difficulty``.
 """
 
 from __future__ import annotations
@@ -56,24 +58,32 @@ _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
 
 class Instance(NamedTuple):
-    """A figure and a question. Points are numbered, the given ones first, then the constructed ones."""
+    """A figure and a question.
+
+    Points are numbered, the given ones first, then the constructed ones.
+    """
 
     points: np.ndarray
     """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
     steps: np.ndarray
-    """int8 ``(constructions, 5)``: an index of :data:`CONSTRUCTIONS`, and the points it uses, then ``NONE``."""
+    """int8 ``(constructions, 5)``: an index of :data:`CONSTRUCTIONS`,
+    and the points it uses, then ``NONE``.
+    """
     question: np.ndarray
     """int8 ``(5,)``: an index of :data:`QUESTIONS`, and the points it is about, then ``NONE``."""
     constructed: np.ndarray
-    """int16 ``(constructions, 2, 2)``: numerator and denominator of x and of y of those constructed. Verifier and
-    solver do not read it."""
+    """int16 ``(constructions, 2, 2)``: numerator and denominator of x and of y of those
+    constructed. Verifier and solver do not read it.
+    """
 
 
 class GeometryPuzzle(Puzzle[Instance]):
     """``tier`` is the number of constructions."""
 
     name = "Geometry"
-    difficulty_is = "digits of the numbers to compute: coordinates of constructed points, and the answer"
+    difficulty_is = (
+        "digits of the numbers to compute: coordinates of constructed points, and the answer"
+    )
     tier_is = "the number of constructions"
     tiers = range(1, 5)
     few: ClassVar[dict[float, float]] = {1: 37_000}
@@ -81,9 +91,11 @@ class GeometryPuzzle(Puzzle[Instance]):
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
         self.constructions = int(tier)
-        self._kinds = [kind for kind, construction in enumerate(CONSTRUCTIONS) if construction.level <= tier]
+        self._kinds = [
+            kind for kind, construction in enumerate(CONSTRUCTIONS) if construction.level <= tier
+        ]
 
-    # -- which instances there are --------------------------------------------------------------------------------
+    # -- which instances there are -----------------------------------------------------------------
 
     def random_point(self, dice: Dice) -> tuple[int, int]:
         """Return a random point to be given."""
@@ -91,10 +103,14 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     def suits(self, point: Point) -> bool:
         """Return whether a point may be constructed."""
-        return all(abs(value.numerator) <= LARGEST and value.denominator <= LARGEST for value in point)
+        return all(
+            abs(value.numerator) <= LARGEST and value.denominator <= LARGEST for value in point
+        )
 
     def kind_of_question(self, dice: Dice) -> int:
-        """Draw a question: coordinates a third of the time, otherwise one of the other kinds with equal chances."""
+        """Draw a question: coordinates a third of the time,
+        otherwise one of the other kinds with equal chances.
+        """
         return dice.between(1, len(QUESTIONS) - 1) if dice.below(3) else COORDINATES
 
     def compose(self, dice: Dice) -> Instance | None:
@@ -106,7 +122,11 @@ class GeometryPuzzle(Puzzle[Instance]):
             for _ in range(_TRIES):
                 kind = dice.choice(self._kinds)
                 used = self._used(CONSTRUCTIONS[kind].uses, len(points), dice)
-                point = CONSTRUCTIONS[kind].construct(*(points[k] for k in used)) if self._apart(points, used) else None
+                point = (
+                    CONSTRUCTIONS[kind].construct(*(points[k] for k in used))
+                    if self._apart(points, used)
+                    else None
+                )
                 if point and point not in points and self.suits(point):
                     break
             else:
@@ -116,12 +136,19 @@ class GeometryPuzzle(Puzzle[Instance]):
         for _ in range(_TRIES):
             question_kind = self.kind_of_question(dice)
             used = self._used(QUESTIONS[question_kind].uses, len(points), dice)
-            answer = QUESTIONS[question_kind].answer(*(points[k] for k in used)) if self._apart(points, used) else None
+            answer = (
+                QUESTIONS[question_kind].answer(*(points[k] for k in used))
+                if self._apart(points, used)
+                else None
+            )
             if answer is not None and all(
                 abs(value.numerator) <= LARGEST_ANSWER and value.denominator <= LARGEST_ANSWER
                 for value in _numbers(answer)
             ):
-                constructed = [[[value.numerator, value.denominator] for value in point] for point in points[FREE:]]
+                constructed = [
+                    [[value.numerator, value.denominator] for value in point]
+                    for point in points[FREE:]
+                ]
                 return self._instance(free_points, steps, (question_kind, *used), constructed)
         return None
 
@@ -144,13 +171,17 @@ class GeometryPuzzle(Puzzle[Instance]):
         question: Sequence[int],
         constructed: object,
     ) -> Instance:
-        """Return the instance, with given points in the order in which they are used, and without those that are
-        not.
+        """Return the instance, with given points in the order in which they are used,
+        and without those that are not.
         """
         lines = [*steps, question]
         order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
-        number = {k: k for k in range(NONE, FREE + len(steps))} | {old: new for new, old in enumerate(order)}
-        renumbered = [[kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines]
+        number = {k: k for k in range(NONE, FREE + len(steps))} | {
+            old: new for new, old in enumerate(order)
+        }
+        renumbered = [
+            [kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines
+        ]
         points = [free_points[k] for k in order] + [(0, 0)] * (FREE - len(order))
         return Instance(
             np.array(points, np.int8),
@@ -160,33 +191,48 @@ class GeometryPuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of the figure under moves and turns, and under reflection unless a construction tells
-        left from right. Points are written by their places, not their names, and in no order where the order does not
-        matter.
+        """Return the least form of the figure under moves and turns, and under reflection unless a
+        construction tells left from right. Points are written by their places, not their names, and
+        in no order where the order does not matter.
         """
         x, y = instance.points.astype(np.int16).T
         views = [(x, y), (-y, x), (-x, -y), (y, -x)]
         if TURN not in instance.steps[:, 0]:
             views += [(y, x) for x, y in views]
-        lines = [(kind, CONSTRUCTIONS[kind].orders, used) for kind, *used in instance.steps.tolist()]
+        lines = [
+            (kind, CONSTRUCTIONS[kind].orders, used) for kind, *used in instance.steps.tolist()
+        ]
         kind, *used = instance.question.tolist()
         lines.append((kind, QUESTIONS[kind].orders, used))
-        return min(self._form(list(zip(x.tolist(), y.tolist(), strict=True)), lines) for x, y in views)
+        return min(
+            self._form(list(zip(x.tolist(), y.tolist(), strict=True)), lines) for x, y in views
+        )
 
-    def _form(self, free_points: list[tuple[int, int]], lines: list[tuple[int, tuple[Order, ...], list[int]]]) -> bytes:
-        """Write constructions and question by the places of given points relative to the least used point."""
+    def _form(
+        self,
+        free_points: list[tuple[int, int]],
+        lines: list[tuple[int, tuple[Order, ...], list[int]]],
+    ) -> bytes:
+        """Write constructions and question by the places
+        of given points relative to the least used point.
+        """
         leftmost, low = min(free_points[k] for _, _, used in lines for k in used if 0 <= k < FREE)
         points = [(0, x - leftmost, y - low) for x, y in free_points]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
-        form = [(kind, min([points[used[k]] for k in order] for order in orders)) for kind, orders, used in lines]
+        form = [
+            (kind, min([points[used[k]] for k in order] for order in orders))
+            for kind, orders, used in lines
+        ]
         return repr(form).encode()
 
-    # -- figures --------------------------------------------------------------------------------------------------
+    # -- figures -----------------------------------------------------------------------------------
 
     @staticmethod
-    def points_of(instance: Instance, construct: Callable[[int, list[Point]], Point | None]) -> list[Point]:
-        """Return all points, given and constructed, those by ``construct`` from the construction and the points that it
-        uses.
+    def points_of(
+        instance: Instance, construct: Callable[[int, list[Point]], Point | None]
+    ) -> list[Point]:
+        """Return all points, given and constructed,
+        those by ``construct`` from the construction and the points that it uses.
 
         Raises:
             ValueError: a point does not exist.
@@ -212,15 +258,22 @@ class GeometryPuzzle(Puzzle[Instance]):
             return None
         return QUESTIONS[kind].answer(*(points[k] for k in used if k != NONE))
 
-    # -- words ----------------------------------------------------------------------------------------------------
+    # -- words -------------------------------------------------------------------------------------
 
     def question(self, instance: Instance) -> str:
         """State the figure, the question and the format."""
         kind, *used = instance.question.tolist()
         number = "a whole number or a fraction of whole numbers"
-        ask = f"Answer with a point; each coordinate is {number}." if kind == COORDINATES else f"Answer with {number}."
+        ask = (
+            f"Answer with a point; each coordinate is {number}."
+            if kind == COORDINATES
+            else f"Answer with {number}."
+        )
         question_words = QUESTIONS[kind].words.format(*(NAMES[k] for k in used if k != NONE))
-        return f"{self.words(instance, len(instance.steps))}\n\n{question_words} The answer is exact. {ask}"
+        return (
+            f"{self.words(instance, len(instance.steps))}\n\n{question_words} The answer is exact. "
+            f"{ask}"
+        )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a point or a number, as is asked for."""
@@ -233,7 +286,10 @@ class GeometryPuzzle(Puzzle[Instance]):
         points = instance.points[: _num_given(instance)].tolist()
         given_points = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
         constructions_text = (
-            f"{NAMES[FREE + k]} is {CONSTRUCTIONS[kind].words.format(*(NAMES[p] for p in those if p != NONE))}."
+            (
+                f"{NAMES[FREE + k]} is "
+                f"{CONSTRUCTIONS[kind].words.format(*(NAMES[p] for p in those if p != NONE))}."
+            )
             for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
         )
         return "\n".join([
@@ -248,16 +304,36 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     def mend(self, answer: str) -> str:
         """Write fractions with a slash, spaces only after the comma of a point, and no units."""
-        text = _FRACTION.sub(r"\1/\2", answer.removesuffix(".")).replace(r"\left", "").replace(r"\right", "")
-        text = " ".join(text.replace(",", " , ").replace("(", " ( ").replace(")", " ) ").replace("/", " / ").split())
-        return _UNITS.sub("", text).replace(" / ", "/").replace(" , ", ", ").replace("( ", "(").replace(" )", ")")
+        text = (
+            _FRACTION.sub(r"\1/\2", answer.removesuffix("."))
+            .replace(r"\left", "")
+            .replace(r"\right", "")
+        )
+        text = " ".join(
+            text.replace(",", " , ")
+            .replace("(", " ( ")
+            .replace(")", " ) ")
+            .replace("/", " / ")
+            .split()
+        )
+        return (
+            _UNITS.sub("", text)
+            .replace(" / ", "/")
+            .replace(" , ", ", ")
+            .replace("( ", "(")
+            .replace(" )", ")")
+        )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compute it, and compare as fractions."""
         of_point = int(instance.question[0]) == COORDINATES
         match = (_POINTS if of_point else _NUMBERS).fullmatch(answer)
         if match is None:
-            what = "a point such as (2, -7/3)" if of_point else "a whole number or a fraction such as -7/3"
+            what = (
+                "a point such as (2, -7/3)"
+                if of_point
+                else "a whole number or a fraction such as -7/3"
+            )
             raise Malformed(f"expected {what}, of numbers of at most 9 digits")
         digits = [int(digits_or_none or 1) for digits_or_none in match.groups()]
         if not all(digits[1::2]):
@@ -274,10 +350,14 @@ class GeometryPuzzle(Puzzle[Instance]):
         return self.written(answer)
 
     def plan(self, instance: Instance) -> list[int]:
-        """Return the coordinates of the constructed points if all are whole; other figures cannot be played."""
+        """Return the coordinates of the constructed points if all are whole;
+        other figures cannot be played.
+        """
         coordinates = [value for point in self.figure(instance)[FREE:] for value in point]
         return (
-            [value.numerator for value in coordinates] if all(value.denominator == 1 for value in coordinates) else []
+            [value.numerator for value in coordinates]
+            if all(value.denominator == 1 for value in coordinates)
+            else []
         )
 
     def difficulty(self, instance: Instance) -> float:
@@ -296,7 +376,9 @@ class GeometryPuzzle(Puzzle[Instance]):
                 return self.solve(other_figure)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer as if each construction made the mean of its points; answer 1 if that gives no answer."""
+        """Answer as if each construction made the mean of its points;
+        answer 1 if that gives no answer.
+        """
         answer = self.answer_to(instance, self.points_of(instance, lambda kind, used: mean(*used)))
         return "1" if answer is None else self.written(answer)
 
@@ -369,7 +451,9 @@ class Geometry(WritingTask):
         return jnp.where(here, instance.constructed[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Return the construction, the points it uses, x, whether y is due, and the number of the construction."""
+        """Return the construction, the points it uses, x,
+        whether y is due, and the number of the construction.
+        """
         puzzle = self.puzzle
         now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
         kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
@@ -395,26 +479,46 @@ class Geometry(WritingTask):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`flags`."""
         side = self.puzzle.side
-        uses = "of each point that the construction uses, along the axis that is due, then the other"
+        uses = (
+            "of each point that the construction uses, along the axis that is due, then the other"
+        )
         return (
             *(
-                Component(f"construction_{number}", f"whether it is {construction.words.format(*'PQRSTU')}")
+                Component(
+                    f"construction_{number}",
+                    f"whether it is {construction.words.format(*'PQRSTU')}",
+                )
                 for number, construction in enumerate(CONSTRUCTIONS)
             ),
             Component(
-                "used", f"[point, axis, coordinate]: coordinates {uses}, one-hot; zeros for none", shape=(4, 2, side)
+                "used",
+                f"[point, axis, coordinate]: coordinates {uses}, one-hot; zeros for none",
+                shape=(4, 2, side),
             ),
-            Component("used_as_numbers", f"[point, axis]: coordinate + 1 {uses}; 0 for none", f"{side}", (4, 2)),
+            Component(
+                "used_as_numbers",
+                f"[point, axis]: coordinate + 1 {uses}; 0 for none",
+                f"{side}",
+                (4, 2),
+            ),
             Component("x", "the x that is written, one-hot; zeros before it is", shape=(side,)),
             Component("y_is_due", "whether y is written next"),
-            Component("line", "which construction it is, one-hot", shape=(self.puzzle.constructions,)),
+            Component(
+                "line", "which construction it is, one-hot", shape=(self.puzzle.constructions,)
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: a coordinate."""
-        return (Component("coordinate", "write this number as the coordinate that is due", shape=(len(self.tokens),)),)
+        return (
+            Component(
+                "coordinate",
+                "write this number as the coordinate that is due",
+                shape=(len(self.tokens),),
+            ),
+        )
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: WritingState, params: Params) -> str:
         """Show the figure up to the next point, and the known coordinates of that point."""
@@ -423,15 +527,18 @@ class Geometry(WritingTask):
         constructed = instance.constructed[:num_constructed, :, 0].tolist()
         lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(constructed)]
         next_coordinate = (
-            f"y of {NAMES[FREE + num_constructed]}; its x is {int(instance.constructed[num_constructed, 0, 0])}"
+            (
+                f"y of {NAMES[FREE + num_constructed]}; its x is "
+                f"{int(instance.constructed[num_constructed, 0, 0])}"
+            )
             if half
             else f"x of {NAMES[FREE + num_constructed]}"
         )
         return "\n".join([*lines, f"Next is {next_coordinate}."])
 
     def _progress(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
-        """Return the instance, how many points are constructed (at most all but one), and whether x of the next is
-        written.
+        """Return the instance, how many points are constructed (at most all but one),
+        and whether x of the next is written.
         """
         instance = Instance(*map(np.asarray, params.instance))
         written = int(state.written)
@@ -440,7 +547,8 @@ class Geometry(WritingTask):
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
         return (
-            f"Answer with the next coordinate, a whole number from 0 to {self.puzzle.side - 1}; for each constructed "
+            f"Answer with the next coordinate, a whole number from 0 to {self.puzzle.side - 1}; "
+            f"for each constructed "
             "point x comes first, then y."
         )
 

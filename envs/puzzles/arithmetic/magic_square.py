@@ -1,12 +1,15 @@
-"""rlsuite/MagicSquare-v0: complete a square of the numbers 1 to n * n so that all lines have one sum.
+"""rlsuite/MagicSquare-v0: complete a square of the numbers 1
+to n * n so that all lines have one sum.
 
-``difficulty`` is the side n. Any completion is right; there is at least one. See :mod:`..shared.grid_filling` for
-actions, observations and rewards; the mask forbids a number that stands elsewhere, and one that completes a row, column
-or diagonal with another sum or brings an unfinished one to the sum or above.
+``difficulty`` is the side n. Any completion is right; there is at least one. See
+:mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a number that
+stands elsewhere, and one that completes a row, column or diagonal with another sum or brings an
+unfinished one to the sum or above.
 
-There is one magic square of side 3 up to rotations and reflections. By :meth:`MagicSquarePuzzle.canonical` it gives 196
-different instances with 4 to 7 cells to fill, so the easy tier is small. There are 880 squares of side 4, drawn by
-search, and 275,305,224 of side 5. For side 5, a regular square is repeatedly emptied in part and completed at random.
+There is one magic square of side 3 up to rotations and reflections. By
+:meth:`MagicSquarePuzzle.canonical` it gives 196 different instances with 4 to 7 cells to fill, so
+the easy tier is small. There are 880 squares of side 4, drawn by search, and 275,305,224 of side 5.
+For side 5, a regular square is repeatedly emptied in part and completed at random.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ from ..shared.symmetry import smallest_form
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
 """Least and greatest number of cells to fill, by side."""
 PATIENCE = 250
-"""Numbers that the search for a full square tries before it gives up: most squares are found after few."""
+"""Numbers that the search for a full square tries before it gives up:
+most squares are found after few.
+"""
 ROUNDS = {3: 1, 4: 1, 5: 4}
 """Number of times that cells are emptied, by side."""
 
@@ -47,7 +52,10 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
     """``tier`` is the side of the square."""
 
     name = "MagicSquare"
-    difficulty_is = "numbers that a depth-first search (fullest line first) tries until it has found every completion"
+    difficulty_is = (
+        "numbers that a depth-first search (fullest line first) tries until it has found every "
+        "completion"
+    )
     tier_is = "the side of the square"
     tiers = tuple(TO_FILL)
     few: ClassVar[dict[float, float]] = {3: 180, 4: 700_000}
@@ -59,10 +67,15 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         self.symbols = tuple(str(number) for number in range(1, side**2 + 1))
         self.sum = side * (side**2 + 1) // 2
         self.lines = _lines(side)
-        self.through = [[k for k, line in enumerate(self.lines) if cell in line] for cell in range(side**2)]
+        self.through = [
+            [k for k, line in enumerate(self.lines) if cell in line] for cell in range(side**2)
+        ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a magic square and empty random cells. Return None if the search for one takes too long."""
+        """Draw a magic square and empty random cells.
+
+        Return None if the search for one takes too long.
+        """
         full = self._regular(dice) if self.rows == 5 else [0] * self.fillable
         for _ in range(ROUNDS[self.rows]):
             full = next(_Search(self, full, dice, PATIENCE).completions(), full)
@@ -73,20 +86,24 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return Instance(np.array(full, np.int8))
 
     def _regular(self, dice: Dice) -> list[int]:
-        """Return two orthogonal Latin squares, made of knight's moves, as the digits of the numbers."""
+        """Return two orthogonal Latin squares,
+        made of knight's moves, as the digits of the numbers.
+        """
         side = self.rows
         high, low = dice.shuffled(range(side)), dice.shuffled(range(side))
         cells = ((r, c) for r in range(side) for c in range(side))
         return [side * high[(r + 2 * c) % side] + low[(2 * r + c) % side] + 1 for r, c in cells]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the forms that :func:`magic_symmetries` give, with numbers counted from below and from
-        above.
+        """Return the least of the forms that :func:`magic_symmetries` give,
+        with numbers counted from below and from above.
         """
         cells = instance.givens.tolist()
         turned = [self.fillable + 1 - value if value else 0 for value in cells]
         return smallest_form(
-            [form[i] for i in order] for form in (cells, turned) for order in magic_symmetries(self.rows)
+            [form[i] for i in order]
+            for form in (cells, turned)
+            for order in magic_symmetries(self.rows)
         )
 
     def read(self, answer: str) -> bytes:
@@ -95,7 +112,10 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         if len(lines) != self.rows:
             raise Malformed(f"expected {self.rows} lines, got {len(lines)}")
         side = self.rows
-        read = (parsing.integers(line.rstrip(" "), 1, self.fillable, min_count=side, max_count=side) for line in lines)
+        read = (
+            parsing.integers(line.rstrip(" "), 1, self.fillable, min_count=side, max_count=side)
+            for line in lines
+        )
         return b"".join(map(bytes, read))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
@@ -104,8 +124,14 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         Return 0 if a given was changed.
         """
         cells = self.read(answer)
-        keeps_givens = all(clue in (0, cell) for clue, cell in zip(self._givens(instance), cells, strict=True))
-        sums = sum(sum(cells[i] for i in line) == self.sum for line in self.lines) if keeps_givens else 0
+        keeps_givens = all(
+            clue in (0, cell) for clue, cell in zip(self._givens(instance), cells, strict=True)
+        )
+        sums = (
+            sum(sum(cells[i] for i in line) == self.sum for line in self.lines)
+            if keeps_givens
+            else 0
+        )
         return sums / len(self.lines) * len(set(cells)) / len(cells)
 
     def effortless(self, instance: Instance, best: str) -> float:
@@ -115,8 +141,9 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Magic square: fill the {self.rows} x {self.rows} grid with the numbers 1 to {self.fillable}, each "
-            f"exactly once, so that every row, every column and both main diagonals add up to {self.sum}."
+            f"Magic square: fill the {self.rows} x {self.rows} grid with the numbers 1 to "
+            f"{self.fillable}, each exactly once, so that every row, every column and both main "
+            f"diagonals add up to {self.sum}."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
@@ -128,7 +155,11 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
             if (line_sum := sum(cells[i] for i in line)) != self.sum:
                 side = self.rows
                 names = ("the diagonal from the upper left", "the diagonal from the upper right")
-                where = f"{('row', 'column')[k // side]} {k % side + 1}" if k < 2 * side else names[k - 2 * side]
+                where = (
+                    f"{('row', 'column')[k // side]} {k % side + 1}"
+                    if k < 2 * side
+                    else names[k - 2 * side]
+                )
                 return f"{where} has the sum {line_sum}, not {self.sum}"
         return ""
 
@@ -147,7 +178,10 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill the last empty cell of each line by its sum. Then put the least unused numbers into the rest."""
+        """Fill the last empty cell of each line by its sum.
+
+        Then put the least unused numbers into the rest.
+        """
         cells = instance.givens.tolist()
         while forced := [line for line in self.lines if sum(cells[i] == 0 for i in line) == 1]:
             cell = next(i for i in forced[0] if cells[i] == 0)
@@ -157,7 +191,9 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Depth-first search for completions of a square. It first fills the cell that the fewest numbers fit.
+    """Depth-first search for completions of a square.
+
+    It first fills the cell that the fewest numbers fit.
 
     Args:
         puzzle: holds the lines.
@@ -167,10 +203,17 @@ class _Search:
     """
 
     def __init__(
-        self, puzzle: MagicSquarePuzzle, cells: list[int], dice: Dice | None = None, max_tries: int | None = None
+        self,
+        puzzle: MagicSquarePuzzle,
+        cells: list[int],
+        dice: Dice | None = None,
+        max_tries: int | None = None,
     ) -> None:
         self.tried = 0
-        self._puzzle, self._cells, self._dice, self._max_tries = puzzle, list(cells), dice, max_tries
+        self._puzzle = puzzle
+        self._cells = list(cells)
+        self._dice = dice
+        self._max_tries = max_tries
         self._free = sum(1 << v for v in range(1, puzzle.fillable + 1) if v not in cells)
         self._sums_left = [puzzle.sum - sum(cells[i] for i in line) for line in puzzle.lines]
         self._gaps = [sum(cells[i] == 0 for i in line) for line in puzzle.lines]
@@ -200,7 +243,9 @@ class _Search:
             self._gaps[k] -= sign
 
     def _next(self) -> tuple[int, int] | None:
-        """Return the empty cell that the fewest numbers fit, and these numbers as bits; None if no cell is empty."""
+        """Return the empty cell that the fewest numbers fit,
+        and these numbers as bits; None if no cell is empty.
+        """
         best, fewest = None, 999
         highest = self._free.bit_length() - 1
         lowest = (self._free & -self._free).bit_length() - 1
@@ -210,7 +255,8 @@ class _Search:
             low, high = lowest, highest
             for k in self._puzzle.through[cell]:
                 other_gaps, sum_left = self._gaps[k] - 1, self._sums_left[k]
-                low, high = max(low, sum_left - other_gaps * highest), min(high, sum_left - other_gaps * lowest)
+                low = max(low, sum_left - other_gaps * highest)
+                high = min(high, sum_left - other_gaps * lowest)
             fitting = self._free >> low << low & (1 << high + 1) - 1 if low <= high else 0
             if (count := fitting.bit_count()) < fewest:
                 best, fewest = (cell, fitting), count
@@ -229,11 +275,16 @@ def _lines(side: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def magic_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return the moves of cells that keep every magic square magic: rows and columns alike reordered so that opposite
-    ones stay opposite, one of the two reversed or not, and transposition. For each cell, the one that goes there.
+    """Return the moves of cells that keep every magic square magic: rows and columns alike
+    reordered so that opposite ones stay opposite, one of the two reversed or not, and
+    transposition. For each cell, the one that goes there.
     """
     board = np.arange(side * side).reshape(side, side)
-    alike = [p for p in permutations(range(side)) if all(p[i] + p[side - 1 - i] == side - 1 for i in range(side))]
+    alike = [
+        p
+        for p in permutations(range(side))
+        if all(p[i] + p[side - 1 - i] == side - 1 for i in range(side))
+    ]
     moved = (board[np.ix_(p, q)] for p in alike for q in (p, p[::-1]))
     return tuple({tuple(order.ravel().tolist()) for move in moved for order in (move, move.T)})
 
@@ -256,7 +307,8 @@ class MagicSquare(CellFillTask):
         grid = cells.astype(jnp.int16).reshape(side, side)
         low, high = self._bounds(grid.sum(1), (grid == 0).sum(1, dtype=jnp.int16))
         lows, highs = self._bounds(grid.sum(0), (grid == 0).sum(0, dtype=jnp.int16))
-        low, high = jnp.maximum(low[:, None], lows[None, :]), jnp.minimum(high[:, None], highs[None, :])
+        low = jnp.maximum(low[:, None], lows[None, :])
+        high = jnp.minimum(high[:, None], highs[None, :])
         for on in (np.eye(side, dtype=bool), np.eye(side, dtype=bool)[::-1]):
             diagonal = jnp.where(on, grid, np.int16(0)).sum(dtype=jnp.int16)
             least_here, most_here = self._bounds(diagonal, ((grid == 0) & on).sum(dtype=jnp.int16))
@@ -266,9 +318,13 @@ class MagicSquare(CellFillTask):
         return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
 
     def _bounds(self, line_sums: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the least and the greatest number that may be added to lines that hold a sum and have gaps."""
+        """Return the least and the greatest number that may be added
+        to lines that hold a sum and have gaps.
+        """
         sums_left = np.int16(self.puzzle.sum) - line_sums.astype(jnp.int16)
-        return jnp.where(gaps == 1, sums_left, np.int16(1)), jnp.where(gaps == 1, sums_left, sums_left - 1)
+        return jnp.where(gaps == 1, sums_left, np.int16(1)), jnp.where(
+            gaps == 1, sums_left, sums_left - 1
+        )
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number is there and every line has the sum."""

@@ -1,4 +1,5 @@
-"""Points of the plane with fractions as coordinates: constructions of points from others, and questions about points.
+"""Points of the plane with fractions as coordinates:
+constructions of points from others, and questions about points.
 
 Nothing is rounded. Constructions and questions carry their own words for prompts.
 """
@@ -42,12 +43,14 @@ def _doubled(p: Point, q: Point, r: Point) -> Fraction:
     return _cross(_minus(q, p), _minus(r, p))
 
 
-# -- constructions: the new point, or None where there is none --------------------------------------------------------
+# -- constructions: the new point, or None where there is none -------------------------------------
 
 
 def mean(*points: Point) -> Point:
     """Return the centre of gravity of some points."""
-    return sum((p[0] for p in points), Fraction()) / len(points), sum((p[1] for p in points), Fraction()) / len(points)
+    return sum((p[0] for p in points), Fraction()) / len(points), sum(
+        (p[1] for p in points), Fraction()
+    ) / len(points)
 
 
 def _centroid(p: Point, q: Point, r: Point) -> Point | None:
@@ -87,11 +90,15 @@ def _circumcentre(p: Point, q: Point, r: Point) -> Point | None:
         return None
     b, c = _minus(q, p), _minus(r, p)
     bb, cc = _dot(b, b), _dot(c, c)
-    return p[0] + (c[1] * bb - b[1] * cc) / (2 * doubled), p[1] + (b[0] * cc - c[0] * bb) / (2 * doubled)
+    return p[0] + (c[1] * bb - b[1] * cc) / (2 * doubled), p[1] + (b[0] * cc - c[0] * bb) / (
+        2 * doubled
+    )
 
 
 def _orthocentre(p: Point, q: Point, r: Point) -> Point | None:
-    """Return the orthocentre, by Euler's line: it is three times as far from the circumcentre as the centroid is."""
+    """Return the orthocentre, by Euler's line:
+    it is three times as far from the circumcentre as the centroid is.
+    """
     centre = _circumcentre(p, q, r)
     return centre and (p[0] + q[0] + r[0] - 2 * centre[0], p[1] + q[1] + r[1] - 2 * centre[1])
 
@@ -117,29 +124,38 @@ LAST_TWO: tuple[Order, ...] = ((0, 1, 2), (0, 2, 1))
 OUTER_TWO: tuple[Order, ...] = ((0, 1, 2), (2, 1, 0))
 ALL: tuple[Order, ...] = tuple(permutations(range(3)))
 AROUND: tuple[Order, ...] = tuple(
-    tuple((start + direction * k) % 4 for k in range(4)) for start in range(4) for direction in (1, -1)
+    tuple((start + direction * k) % 4 for k in range(4))
+    for start in range(4)
+    for direction in (1, -1)
 )
-LINES: tuple[Order, ...] = tuple(order for order in permutations(range(4)) if {*order[:2]} in ({0, 1}, {2, 3}))
+LINES: tuple[Order, ...] = tuple(
+    order for order in permutations(range(4)) if {*order[:2]} in ({0, 1}, {2, 3})
+)
 
 CONSTRUCTIONS = (
     Construction("the midpoint of {0} and {1}", PAIR, 1, mean),
     Construction("the centroid of triangle {0}{1}{2} (the mean of its corners)", ALL, 1, _centroid),
     Construction("the reflection of {0} in the point {1}", ((0, 1),), 1, _point_reflection),
     Construction(
-        "the fourth corner of the parallelogram whose other corners are, in order, {0}, {1}, {2}", OUTER_TWO, 1, _fourth
+        "the fourth corner of the parallelogram whose other corners are, in order, {0}, {1}, {2}",
+        OUTER_TWO,
+        1,
+        _fourth,
     ),
     Construction("{0} rotated by 90 degrees counterclockwise about {1}", ((0, 1),), 1, _turned),
     Construction("the foot of the perpendicular from {0} to the line {1}{2}", LAST_TWO, 2, _foot),
     Construction("the reflection of {0} in the line {1}{2}", LAST_TWO, 2, _line_reflection),
     Construction("the intersection of the lines {0}{1} and {2}{3}", LINES, 2, _intersection),
     Construction("the centre of the circle through {0}, {1} and {2}", ALL, 3, _circumcentre),
-    Construction("the orthocentre of triangle {0}{1}{2} (where its altitudes meet)", ALL, 3, _orthocentre),
+    Construction(
+        "the orthocentre of triangle {0}{1}{2} (where its altitudes meet)", ALL, 3, _orthocentre
+    ),
 )
 TURN = 4
 """Number of the construction that tells left from right."""
 
 
-# -- questions: the answer, or None where there is none worth asking for ----------------------------------------------
+# -- questions: the answer, or None where there is none worth asking for ---------------------------
 
 
 def _tangent_of_angle(p: Point, q: Point, r: Point) -> Fraction | None:
@@ -160,7 +176,9 @@ def _squared_circumradius(p: Point, q: Point, r: Point) -> Fraction | None:
 
 def _points_inside(p: Point, q: Point, r: Point) -> Fraction | None:
     """Count the lattice points inside a triangle, by Pick's theorem."""
-    if not (doubled := _doubled(p, q, r)) or any(value.denominator > 1 for point in (p, q, r) for value in point):
+    if not (doubled := _doubled(p, q, r)) or any(
+        value.denominator > 1 for point in (p, q, r) for value in point
+    ):
         return None
     sides = [_minus(*pair) for pair in ((p, q), (q, r), (r, p))]
     border = sum(gcd(x.numerator, y.numerator) for x, y in sides)
@@ -191,22 +209,36 @@ class Question(NamedTuple):
 QUESTIONS = (
     Question("What are the coordinates of {0}?", ((0,),), lambda p: p),
     Question("What is the square of the distance between {0} and {1}?", PAIR, _squared),
-    Question("What is the area of triangle {0}{1}{2}?", ALL, lambda p, q, r: abs(_doubled(p, q, r)) / 2 or None),
+    Question(
+        "What is the area of triangle {0}{1}{2}?",
+        ALL,
+        lambda p, q, r: abs(_doubled(p, q, r)) / 2 or None,
+    ),
     Question(
         "What is the square of the distance of {0} from the line {1}{2}?",
         LAST_TWO,
         lambda p, q, r: _doubled(p, q, r) ** 2 / _squared(q, r) or None,
     ),
-    Question("What is the tangent of the angle at {1} in triangle {0}{1}{2}?", OUTER_TWO, _tangent_of_angle),
     Question(
-        "What is the square of the length of a tangent from {0} to the circle with centre {1} through {2}, measured "
-        "from {0} to the point of contact?",
+        "What is the tangent of the angle at {1} in triangle {0}{1}{2}?",
+        OUTER_TWO,
+        _tangent_of_angle,
+    ),
+    Question(
+        "What is the square of the length of a tangent from {0} to the circle with centre {1} "
+        "through {2}, measured from {0} to the point of contact?",
         ((0, 1, 2),),
         _squared_tangent,
     ),
-    Question("What is the square of the radius of the circle through {0}, {1} and {2}?", ALL, _squared_circumradius),
     Question(
-        "How many points with whole coordinates lie inside triangle {0}{1}{2}, not on its sides?", ALL, _points_inside
+        "What is the square of the radius of the circle through {0}, {1} and {2}?",
+        ALL,
+        _squared_circumradius,
+    ),
+    Question(
+        "How many points with whole coordinates lie inside triangle {0}{1}{2}, not on its sides?",
+        ALL,
+        _points_inside,
     ),
     Question("What is the area of the convex quadrilateral {0}{1}{2}{3}?", AROUND, _convex_area),
 )

@@ -1,9 +1,11 @@
-"""The value of a formula that is written from left to right, kept up to date with every token; exact, and compiled.
+"""The value of a formula that is written from left to right,
+kept up to date with every token; exact, and compiled.
 
-Each open parenthesis is a level, and so is the formula outside all of them. A level is a finished sum, a term that
-still grows by ``*`` and ``/``, and an operator that waits for the next value. Numbers are quotients of int32, not
-reduced. After a division by zero, numerator and denominator are 0, and no operation undoes that. A formula of ``n``
-numbers up to ``m`` has no numerator or denominator beyond ``2**(n - 1) * m**n``.
+Each open parenthesis is a level, and so is the formula outside all of them. A level is a finished
+sum, a term that still grows by ``*`` and ``/``, and an operator that waits for the next value.
+Numbers are quotients of int32, not reduced. After a division by zero, numerator and denominator are
+0, and no operation undoes that. A formula of ``n`` numbers up to ``m`` has no numerator or
+denominator beyond ``2**(n - 1) * m**n``.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ Quotient = tuple[jax.Array, jax.Array]
 
 
 class Levels(NamedTuple):
-    """Levels on axis 0, the innermost first; levels that are not open yet are like one that has just begun."""
+    """Levels on axis 0, the innermost first;
+    levels that are not open yet are like one that has just begun.
+    """
 
     sum_top: jax.Array
     """int32 ``(LEVELS,)``"""
@@ -44,38 +48,48 @@ def nothing() -> Levels:
 def with_value(levels: Levels, value: Quotient) -> Levels:
     """Write a number at the innermost level."""
     inner = _extended(_level(levels, 0), value)
-    return Levels(*(jnp.concatenate([new[None], old[1:]]) for new, old in zip(inner, levels, strict=True)))
+    return Levels(
+        *(jnp.concatenate([new[None], old[1:]]) for new, old in zip(inner, levels, strict=True))
+    )
 
 
 def with_operator(levels: Levels, operator: jax.Array) -> Levels:
     """Write an operator."""
-    return levels._replace(operator=jnp.where(np.arange(LEVELS) == 0, operator.astype(jnp.int8), levels.operator))
+    return levels._replace(
+        operator=jnp.where(np.arange(LEVELS) == 0, operator.astype(jnp.int8), levels.operator)
+    )
 
 
 def opened(levels: Levels) -> Levels:
     """Write an opening parenthesis."""
-    return Levels(*(jnp.concatenate([new[:1], old[:-1]]) for new, old in zip(nothing(), levels, strict=True)))
+    return Levels(
+        *(jnp.concatenate([new[:1], old[:-1]]) for new, old in zip(nothing(), levels, strict=True))
+    )
 
 
 def closed(levels: Levels) -> Levels:
     """Write a closing parenthesis: the innermost level becomes a value of the next."""
-    outer = Levels(*(jnp.concatenate([old[1:], new[:1]]) for new, old in zip(nothing(), levels, strict=True)))
+    outer = Levels(
+        *(jnp.concatenate([old[1:], new[:1]]) for new, old in zip(nothing(), levels, strict=True))
+    )
     return with_value(outer, _value(_level(levels, 0)))
 
 
 def value_of(levels: Levels) -> Quotient:
-    """Return the value of the formula so far, as if every open parenthesis were closed; a waiting operator does not
-    count.
+    """Return the value of the formula so far,
+    as if every open parenthesis were closed; a waiting operator does not count.
     """
     return _outward(_value(_level(levels, 0)), levels)
 
 
 def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient:
-    """Return the value after one more operator and number, as if every open parenthesis were closed.
+    """Return the value after one more operator and number,
+    as if every open parenthesis were closed.
 
     Args:
         levels: what has been written.
-        operator: of any shape that broadcasts with the value's; it takes the place of one that waits.
+        operator: of any shape that broadcasts with the value's; it takes the place of one that
+            waits.
         value: the number.
     """
     inner = _level(levels, 0)._replace(operator=operator)
@@ -98,7 +112,9 @@ def _extended(level: Levels, value: Quotient) -> Levels:
     top, bottom = value
     factor = level.operator >= TIMES
     divides = level.operator == OVER
-    new_bottom = jnp.where(divides, level.term_bottom * top, jnp.where(factor, level.term_bottom * bottom, bottom))
+    new_bottom = jnp.where(
+        divides, level.term_bottom * top, jnp.where(factor, level.term_bottom * bottom, bottom)
+    )
     product = level.term_top * jnp.where(divides, bottom, top)
     new_top = jnp.where(factor, product, jnp.where(level.operator == MINUS, -top, top))
     sum_top, sum_bottom = _value(level)
@@ -112,7 +128,10 @@ def _extended(level: Levels, value: Quotient) -> Levels:
 
 
 def _outward(value: Quotient, levels: Levels) -> Quotient:
-    """Return the value of the outermost level. Each level except the innermost takes the value of the one inside it."""
+    """Return the value of the outermost level.
+
+    Each level except the innermost takes the value of the one inside it.
+    """
     for number in range(1, LEVELS):
         value = _value(_extended(_level(levels, number), value))
     return value

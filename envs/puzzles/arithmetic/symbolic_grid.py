@@ -1,10 +1,12 @@
-"""rlsuite/SymbolicGrid-v0: letters in a grid stand for digits; find them by the sums of rows and columns.
+"""rlsuite/SymbolicGrid-v0: letters in a grid stand for digits;
+find them by the sums of rows and columns.
 
-``difficulty`` is the side of the grid. Instances have exactly one solution, as a comparison of all assignments of
-digits shows: a sum is hidden only if no other assignment keeps the sums that remain. The player fills in a row of
-digits, one for each letter. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
-digit that another letter has, and one that completes a row or column with another sum or leaves too little for its
-other letters. The grid is observed one-hot, then the sums as fractions of the greatest possible one, 0 if hidden.
+``difficulty`` is the side of the grid. Instances have exactly one solution, as a comparison of all
+assignments of digits shows: a sum is hidden only if no other assignment keeps the sums that remain.
+The player fills in a row of digits, one for each letter. See :mod:`..shared.grid_filling` for
+actions, observations and rewards; the mask forbids a digit that another letter has, and one that
+completes a row or column with another sum or leaves too little for its other letters. The grid is
+observed one-hot, then the sums as fractions of the greatest possible one, 0 if hidden.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side of the grid."""
 
     name = "SymbolicGrid"
-    difficulty_is = "digits that a depth-first search, letter after letter, tries until it has proven uniqueness"
+    difficulty_is = (
+        "digits that a depth-first search, letter after letter, tries until it has proven "
+        "uniqueness"
+    )
     tier_is = "the side of the grid"
     tiers = tuple(SHAPES)
     few: ClassVar[dict[float, float]] = {3: 19_000}
@@ -64,10 +69,11 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         self.names = "ABCDEF"[: self.columns]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw letters and digits at random, then hide sums in random order as long as there is one solution.
+        """Draw letters and digits at random,
+        then hide sums in random order as long as there is one solution.
 
-        Return None if a letter is missing, if there are several solutions from the beginning, or if too few sums can be
-        hidden.
+        Return None if a letter is missing, if there are several solutions from the beginning, or if
+        too few sums can be hidden.
         """
         side, count = self.side, self.columns
         letters = [dice.below(count) for _ in range(side * side)]
@@ -76,8 +82,11 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         every = _assignments(count)
         sums = every @ np.array(self._weights(letters), np.float32).T  # small whole numbers: exact
         true_sums = sums[dice.below(len(every))]
-        agreements = ((sums == true_sums) @ (1 << np.arange(2 * side)).astype(np.float32)).astype(np.int16)
-        alike = np.bincount(agreements, minlength=4**side)  # for each set of sums, how many assignments keep just those
+        agreements = ((sums == true_sums) @ (1 << np.arange(2 * side)).astype(np.float32)).astype(
+            np.int16
+        )
+        # For each set of sums, how many assignments keep just those.
+        alike = np.bincount(agreements, minlength=4**side)
         sets, shown_sums = np.arange(4**side), 4**side - 1
         if alike[shown_sums] > 1:
             return None
@@ -86,14 +95,21 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             if alike[sets & fewer_sums == fewer_sums].sum() == 1:
                 shown_sums = fewer_sums
                 if shown_sums.bit_count() == 2 * side - self.hidden:
-                    shown_totals = [int(total) if shown_sums >> k & 1 else 0 for k, total in enumerate(true_sums)]
+                    shown_totals = [
+                        int(total) if shown_sums >> k & 1 else 0
+                        for k, total in enumerate(true_sums)
+                    ]
                     return Instance(
-                        np.zeros(count, np.int8), np.array(letters, np.int8), np.array(shown_totals, np.int8)
+                        np.zeros(count, np.int8),
+                        np.array(letters, np.int8),
+                        np.array(shown_totals, np.int8),
                     )
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the sums that are shown as equations, in order, under the least of all namings of the letters."""
+        """Return the sums that are shown as equations, in order,
+        under the least of all namings of the letters.
+        """
         lines = zip(self._weights(instance.letters.tolist()), instance.sums.tolist(), strict=True)
         equations = [(weights, total) for weights, total in lines if total]
         forms = (
@@ -105,8 +121,10 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Symbolic grid: each of the letters {' '.join(self.names)} stands for a digit from 1 to 9, different "
-            "letters for different digits. The sum of a row is at its right, after =, and the sum of a column is below "
+            f"Symbolic grid: each of the letters {' '.join(self.names)} stands for a digit from 1 "
+            f"to 9, different "
+            "letters for different digits. The sum of a row is at its right, after =, and the sum "
+            "of a column is below "
             "it; ? is an unknown sum."
         )
 
@@ -121,13 +139,19 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the grid, and what to answer."""
         ask = (
-            f"Answer with the digits of {' '.join(self.names)}, in this order, on one line, separated by single spaces."
+            f"Answer with the digits of {' '.join(self.names)}, in this order, on one line, "
+            f"separated by single spaces."
         )
         return "\n\n".join((self.rules(), self.clues(instance), ask))
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show the digits of two letters."""
-        return [Example("For example, if the letters were only A, standing for 5, and B, standing for 2:", "5 2")]
+        return [
+            Example(
+                "For example, if the letters were only A, standing for 5, and B, standing for 2:",
+                "5 2",
+            )
+        ]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name a digit that two letters share, or the first wrong sum."""
@@ -139,7 +163,10 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         ):
             line_sum = sum(weight * digit for weight, digit in zip(weights, digits, strict=True))
             if total and line_sum != total:
-                return f"{('row', 'column')[k // self.side]} {k % self.side + 1} has the sum {line_sum}, not {total}"
+                return (
+                    f"{('row', 'column')[k // self.side]} {k % self.side + 1} has the sum "
+                    f"{line_sum}, not {total}"
+                )
         return ""
 
     def solution(self, instance: Instance) -> Grid:
@@ -156,22 +183,30 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Give each letter the free digit nearest to the mean of its cells' shares in their sums."""
+        """Give each letter the free digit nearest to the mean
+        of its cells' shares in their sums.
+        """
         shares: list[list[float]] = [[] for _ in self.names]
         for k, total in enumerate(instance.sums.tolist()):
             row = instance.letters.reshape(self.side, self.side)
-            for letter in (row[k] if k < self.side else row[:, k - self.side]).tolist() if total else ():
+            for letter in (
+                (row[k] if k < self.side else row[:, k - self.side]).tolist() if total else ()
+            ):
                 shares[letter].append(total / self.side)
         digits: list[int] = []
         for share in shares:
             mean = sum(share) / len(share) if share else 5.0
-            digits.append(min((d for d in range(1, 10) if d not in digits), key=lambda d: (abs(d - mean), d)))
+            digits.append(
+                min((d for d in range(1, 10) if d not in digits), key=lambda d: (abs(d - mean), d))
+            )
         return self.written([digits])
 
     def _weights(self, letters: list[int]) -> list[list[int]]:
         """Count how often each letter stands in each row, then in each column."""
         side = self.side
-        lines = [letters[r * side : (r + 1) * side] for r in range(side)] + [letters[c::side] for c in range(side)]
+        lines = [letters[r * side : (r + 1) * side] for r in range(side)] + [
+            letters[c::side] for c in range(side)
+        ]
         return [[line.count(letter) for letter in range(self.columns)] for line in lines]
 
 
@@ -184,7 +219,9 @@ class _Search:
         shown_lines = [(weights, total) for weights, total in lines if total]
         self._sums = [total for _, total in shown_lines]
         self._weights = list(zip(*(weights for weights, _ in shown_lines), strict=True))
-        self._later = [[sum(weights[i + 1 :]) for weights, _ in shown_lines] for i in range(puzzle.columns)]
+        self._later = [
+            [sum(weights[i + 1 :]) for weights, _ in shown_lines] for i in range(puzzle.columns)
+        ]
 
     def solutions(self, max_solutions: int) -> Grid:
         """Return the digits of at most ``max_solutions`` solutions."""
@@ -199,9 +236,15 @@ class _Search:
             if digit in digits or len(solutions) == max_solutions:
                 continue
             self.tried += 1
-            next_totals = [total - weight * digit for total, weight in zip(totals_left, weights, strict=True)]
-            if all(count <= total <= 9 * count for total, count in zip(next_totals, later, strict=True)):
-                solutions += self._extend([*digits, digit], next_totals, max_solutions - len(solutions))
+            next_totals = [
+                total - weight * digit for total, weight in zip(totals_left, weights, strict=True)
+            ]
+            if all(
+                count <= total <= 9 * count for total, count in zip(next_totals, later, strict=True)
+            ):
+                solutions += self._extend(
+                    [*digits, digit], next_totals, max_solutions - len(solutions)
+                )
         return solutions
 
 
@@ -240,10 +283,14 @@ class SymbolicGrid(FillTask):
         side, unit = self.side, f"{9 * self.side}"
         return (
             Component(
-                "letters", "[row, column, letter]: which letter stands there, one-hot", shape=(side, side, self.cells)
+                "letters",
+                "[row, column, letter]: which letter stands there, one-hot",
+                shape=(side, side, self.cells),
             ),
             Component("row_sums", "sum of the digits of each row, 0 if hidden", unit, (side,)),
-            Component("column_sums", "sum of the digits of each column, 0 if hidden", unit, (side,)),
+            Component(
+                "column_sums", "sum of the digits of each column, 0 if hidden", unit, (side,)
+            ),
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
@@ -252,18 +299,27 @@ class SymbolicGrid(FillTask):
         lines = []
         for i, letters in enumerate(letter_counts):
             sum_left = instance.sums[i] - self._total(letters, cells)
-            unknown = reduce(operator.add, (count * (cells[letter] == 0) for letter, count in enumerate(letters)))
+            unknown = reduce(
+                operator.add, (count * (cells[letter] == 0) for letter, count in enumerate(letters))
+            )
             lines.append((letters, sum_left, unknown, instance.sums[i] == 0))
         free = []
         for letter in range(self.cells):
             for digit in range(1, 10):
                 conditions = [
                     cells[letter] == 0,
-                    *(cells[other_letter] != digit for other_letter in range(self.cells) if other_letter != letter),
+                    *(
+                        cells[other_letter] != digit
+                        for other_letter in range(self.cells)
+                        if other_letter != letter
+                    ),
                 ]
                 for letters, sum_left, unknown, untold in lines:
-                    rest_of_sum, other_unknown = sum_left - letters[letter] * np.int8(digit), unknown - letters[letter]
-                    fits = jnp.where(other_unknown == 0, rest_of_sum == 0, rest_of_sum >= other_unknown)
+                    rest_of_sum = sum_left - letters[letter] * np.int8(digit)
+                    other_unknown = unknown - letters[letter]
+                    fits = jnp.where(
+                        other_unknown == 0, rest_of_sum == 0, rest_of_sum >= other_unknown
+                    )
                     conditions.append(fits | untold | (letters[letter] == 0))
                 free.append(reduce(operator.and_, conditions))
         return unpack_bits(free, 1)
@@ -271,10 +327,13 @@ class SymbolicGrid(FillTask):
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether the digits differ and every shown sum is right."""
         conditions = [
-            cells[letter] != cells[other_letter] for letter, other_letter in combinations(range(self.cells), 2)
+            cells[letter] != cells[other_letter]
+            for letter, other_letter in combinations(range(self.cells), 2)
         ]
         for i, letters in enumerate(self._letter_counts(instance)):
-            conditions.append((instance.sums[i] == 0) | (self._total(letters, cells) == instance.sums[i]))
+            conditions.append(
+                (instance.sums[i] == 0) | (self._total(letters, cells) == instance.sums[i])
+            )
         return reduce(operator.and_, conditions)
 
     def _letter_counts(self, instance: Any) -> list[list[jax.Array]]:
@@ -284,10 +343,14 @@ class SymbolicGrid(FillTask):
 
         def counted(letters: jax.Array) -> list[list[jax.Array]]:
             one_hot = [
-                [(letters[i] == letter).astype(jnp.int8) for letter in range(self.cells)] for i in range(side**2)
+                [(letters[i] == letter).astype(jnp.int8) for letter in range(self.cells)]
+                for i in range(side**2)
             ]
             return [
-                [reduce(operator.add, column) for column in zip(*(one_hot[i] for i in line), strict=True)]
+                [
+                    reduce(operator.add, column)
+                    for column in zip(*(one_hot[i] for i in line), strict=True)
+                ]
                 for line in (*grid, *grid.T)
             ]
 
@@ -299,12 +362,18 @@ class SymbolicGrid(FillTask):
         return reduce(operator.add, (count * cells[letter] for letter, count in enumerate(letters)))
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """Draw the grid of letters with its sums; digits stand instead of the letters that have one."""
+        """Draw the grid of letters with its sums;
+        digits stand instead of the letters that have one.
+        """
         board = Board(self.side, self.side, self.picture_shape)
         digits, sums = np.asarray(state.cells).tolist(), np.asarray(params.instance.sums).tolist()
         for cell, letter in enumerate(np.asarray(params.instance.letters).tolist()):
             digit = digits[letter]
-            board.cell(*divmod(cell, self.side), str(digit) if digit else self.puzzle.names[letter], is_clue=not digit)
+            board.cell(
+                *divmod(cell, self.side),
+                str(digit) if digit else self.puzzle.names[letter],
+                is_clue=not digit,
+            )
         for k, total in enumerate(sums):
             row, column = (k, self.side) if k < self.side else (self.side, k - self.side)
             board.text(row, column, str(total or "?"), scale=0.8)

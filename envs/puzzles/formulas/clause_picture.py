@@ -1,4 +1,6 @@
-"""Formulas as pictures that can be read without the text: every clause is written out, coloured by what is true."""
+"""Formulas as pictures that can be read without the text:
+every clause is written out, coloured by what is true.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ MARGIN, LARGEST = 12, 18
 """Margin in pixels, and the largest size of letters."""
 
 
-def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], shape: tuple[int, int, int]) -> np.ndarray:
+def picture_of(
+    clauses: Sequence[Clause], values: Mapping[int, bool | None], shape: tuple[int, int, int]
+) -> np.ndarray:
     """Return a formula under an assignment, uint8 of ``shape``.
 
-    The first lines are the variables, each with its value: 1, 0 or a question mark. Below stand the clauses, a box
-    each, as literals: ``-7`` is "not variable 7". Blue literals are true, grey ones false, brown ones have no value.
-    A clause with only false literals stands on orange.
+    The first lines are the variables, each with its value: 1, 0 or a question mark. Below stand the
+    clauses, a box each, as literals: ``-7`` is "not variable 7". Blue literals are true, grey ones
+    false, brown ones have no value. A clause with only false literals stands on orange.
 
     Args:
         clauses: the formula.
@@ -46,12 +50,23 @@ def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], sha
     step = (width - 2 * MARGIN) / columns
     for k, clause in enumerate(clauses):
         x, y = MARGIN + k // down * step, top + k % down * high
-        truth = [None if values[abs(literal)] is None else values[abs(literal)] == (literal > 0) for literal in clause]
+        truth = [
+            None if values[abs(literal)] is None else values[abs(literal)] == (literal > 0)
+            for literal in clause
+        ]
         lost = all(value is False for value in truth)
-        pen.rectangle((x, y, x + step - 4, y + high - 2), fill=ALARM if lost else PAPER, outline=RULE)
+        pen.rectangle(
+            (x, y, x + step - 4, y + high - 2), fill=ALARM if lost else PAPER, outline=RULE
+        )
         for column, (literal, value) in enumerate(zip(clause, truth, strict=True)):
             end = x + (column + 1) * min(wide, (step - 8) / longest)
-            pen.text((end, y + high / 2 - 1), str(literal), UNSATISFIED if lost else _colour(value), font, anchor="rm")
+            pen.text(
+                (end, y + high / 2 - 1),
+                str(literal),
+                UNSATISFIED if lost else _colour(value),
+                font,
+                anchor="rm",
+            )
     return np.asarray(image)
 
 
@@ -66,7 +81,9 @@ def _letter(size: float) -> float:
 
 @cache
 def layout(clauses: int, longest: int, variables: int, room: tuple[int, int]) -> tuple[float, int]:
-    """Return the largest size of letters at which everything has room, and the number of columns of clauses."""
+    """Return the largest size of letters at which everything has room,
+    and the number of columns of clauses.
+    """
     height, width = room
     digits = len(str(variables))
     for size in range(LARGEST, 5, -1):

@@ -1,7 +1,7 @@
 """The base of puzzles that ask for an assignment of a formula in conjunctive normal form.
 
-The formula is shown in DIMACS CNF, and the answer is the assignment as literals, ``1 -2 -3 4``: one for each variable,
-in order.
+The formula is shown in DIMACS CNF, and the answer is the assignment as literals, ``1 -2 -3 4``: one
+for each variable, in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class CNF(NamedTuple):
     variables: np.int32
     """Number of variables."""
     clauses: np.ndarray
-    """int16 ``(clauses, longest)``: literals as DIMACS writes them, 0 behind the last one of a shorter clause."""
+    """int16 ``(clauses, longest)``: literals as DIMACS writes them,
+    0 behind the last one of a shorter clause.
+    """
 
 
 class MaxCNF(NamedTuple):
@@ -77,7 +79,9 @@ def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
         true: bool ``(variables,)``.
     """
     values = np.concatenate([[False], true])[np.abs(instance.clauses)]
-    return np.flatnonzero(~((instance.clauses > 0) & values | (instance.clauses < 0) & ~values).any(1))
+    return np.flatnonzero(
+        ~((instance.clauses > 0) & values | (instance.clauses < 0) & ~values).any(1)
+    )
 
 
 class CNFPuzzle(Puzzle[AnyCNF]):
@@ -86,24 +90,26 @@ class CNFPuzzle(Puzzle[AnyCNF]):
     def canonical(self, instance: AnyCNF) -> bytes:
         """Return an invariant (:func:`invariant`).
 
-        It is equal for formulas that differ by names and signs of variables and by order, and different for nearly all
-        others.
+        It is equal for formulas that differ by names and signs of variables and by order, and
+        different for nearly all others.
         """
         return invariant(instance)
 
     def question(self, instance: AnyCNF) -> str:
         """Ask for an assignment that satisfies every clause."""
         return (
-            f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
-            f"clause is satisfied. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
+            f"Find an assignment of true or false to the {instance.variables} variables of a "
+            f"formula such that every clause is satisfied. {self.dimacs(instance)}\nAnswer with "
+            f"{self.assignment_format(instance)}."
         )
 
     def dimacs(self, instance: AnyCNF) -> str:
         """Return the formula, and how to read it."""
         return (
-            "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', each line is a clause, "
-            "ended by 0. A number V stands for variable V, and -V for its negation. A clause is satisfied if at least "
-            "one of its numbers is true: V where variable V is true, -V where it is false.\n\n"
+            "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', each "
+            "line is a clause, ended by 0. A number V stands for variable V, and -V for its "
+            "negation. A clause is satisfied if at least one of its numbers is true: V where "
+            "variable V is true, -V where it is false.\n\n"
             + written(clause_list(instance), int(instance.variables))
         )
 
@@ -111,13 +117,17 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         """Describe how to write an assignment."""
         n = int(instance.variables)
         return (
-            f"one line of {n} numbers separated by single spaces: the k-th is k if variable k is true and -k if it is "
-            f"false, for k from 1 to {n}"
+            f"one line of {n} numbers separated by single spaces: the k-th is k if variable k is "
+            f"true and -k if it is false, for k from 1 to {n}"
         )
 
     def example_answers(self, instance: AnyCNF) -> Sequence[Example]:
         """Show an assignment of three variables."""
-        return [Example("For example, if there were 3 variables and only variable 2 were true:", "-1 2 -3")]
+        return [
+            Example(
+                "For example, if there were 3 variables and only variable 2 were true:", "-1 2 -3"
+            )
+        ]
 
     def assignment(self, instance: AnyCNF, text: str) -> np.ndarray:
         """Return an assignment from text, bool ``(variables,)``.
@@ -129,11 +139,15 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         literals = parsing.integers(text, -n, n, min_count=n, max_count=n)
         for variable, literal in enumerate(literals, 1):
             if abs(literal) != variable:
-                raise Malformed(f"number {variable} of the line is {variable} or -{variable}, got {literal}")
+                raise Malformed(
+                    f"number {variable} of the line is {variable} or -{variable}, got {literal}"
+                )
         return np.array(literals) > 0
 
     def mend(self, answer: str) -> str:
-        """Read the output of a solver too: a line that says SATISFIABLE, lines that begin with v, and 0 at the end."""
+        """Read the output of a solver too: a line that says SATISFIABLE,
+        lines that begin with v, and 0 at the end.
+        """
         lines = [line.strip() for line in answer.split("\n")]
         values = [line[2:] for line in lines if line.startswith("v ")]
         if values and all(line.startswith("v ") or line in ("", "s SATISFIABLE") for line in lines):
@@ -145,7 +159,9 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return as_answer([dice.below(2) == 1 for _ in range(instance.variables)])
 
     def heuristic(self, instance: AnyCNF) -> str:
-        """Give every variable the value that satisfies more of its clauses (a vote of its signs); false in a tie."""
+        """Give every variable the value that satisfies more
+        of its clauses (a vote of its signs); false in a tie.
+        """
         votes = np.zeros(int(instance.variables) + 1, int)
         np.add.at(votes, np.abs(instance.clauses), np.sign(instance.clauses))
         return as_answer(votes[1:] > 0)
@@ -163,15 +179,17 @@ class CNFPuzzle(Puzzle[AnyCNF]):
     def plan(self, instance: AnyCNF) -> list[int]:
         """Return flips from the all-false assignment to the solver's.
 
-        Each flip is in a clause that is unsatisfied at that step. The plan ends early if an equally good assignment
-        lies on the way.
+        Each flip is in a clause that is unsatisfied at that step. The plan ends early if an equally
+        good assignment lies on the way.
         """
         min_unsatisfied = int(instance.min_unsatisfied) if isinstance(instance, MaxCNF) else 0
         flips = set(np.flatnonzero(self.assignment(instance, self.solve(instance))).tolist())
         true = np.zeros(int(instance.variables), bool)
         plan: list[int] = []
         while len(unsatisfied_clauses := unsatisfied(instance, true)) > min_unsatisfied:
-            variable = min(flips & set((np.abs(instance.clauses[unsatisfied_clauses]) - 1).ravel().tolist()))
+            variable = min(
+                flips & set((np.abs(instance.clauses[unsatisfied_clauses]) - 1).ravel().tolist())
+            )
             flips.remove(variable)
             true[variable] = True
             plan.append(variable)
@@ -213,7 +231,10 @@ def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
         return RIGHT
     first = int(unsatisfied_clauses[0])
     clause = " ".join(map(str, clause_list(instance)[first]))
-    return wrong(f"{len(unsatisfied_clauses)} clause(s) are not satisfied, the first is clause {first + 1}: {clause}")
+    return wrong(
+        f"{len(unsatisfied_clauses)} clause(s) are not satisfied, the first is clause {first + 1}: "
+        f"{clause}"
+    )
 
 
 def as_answer(true: Sequence[bool] | np.ndarray) -> str:
@@ -221,10 +242,11 @@ def as_answer(true: Sequence[bool] | np.ndarray) -> str:
     return " ".join(str(v if value else -v) for v, value in enumerate(true, 1))
 
 
-# -- random clauses --------------------------------------------------------------------------------------------------
+# -- random clauses --------------------------------------------------------------------------------
 
 _LIMITS = [round(limit * 2**32) for limit in np.cumsum(agreement_law())[:-1].tolist()]
-"""Upper limits: a number below 2**32 that lies below limit i gives agreement pattern i + 1 or less."""
+"""Upper limits: a number below 2**32 that lies below limit i gives agreement pattern i + 1 or less.
+"""
 
 
 def scope(dice: Dice, variables: int, length: int) -> list[int]:
@@ -236,7 +258,8 @@ def scope(dice: Dice, variables: int, length: int) -> list[int]:
 
 
 def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
-    """Return the clause over these variables whose literals agree with a model where the pattern says so.
+    """Return the clause over these variables whose literals agree
+    with a model where the pattern says so.
 
     Args:
         variables: different variables 1, 2, ..., in the order of the literals.
@@ -251,7 +274,8 @@ def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
-    """Draw three literals that a hidden model satisfies, by the law of :func:`.formula.planted_formula`.
+    """Draw three literals that a hidden model satisfies,
+    by the law of :func:`.formula.planted_formula`.
 
     By this law the signs do not reveal the model.
     """
@@ -261,7 +285,8 @@ def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
 
 
 def half_satisfiable(variables: int) -> int:
-    """Return the number of uniform clauses of three literals at which about half of all formulas have a model.
+    """Return the number of uniform clauses of three literals
+    at which about half of all formulas have a model.
 
     It is 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
     """
@@ -273,29 +298,39 @@ def uniform_clause(dice: Dice, variables: int) -> Clause:
     return agreeing(scope(dice, variables, 3), dice.below(8), 0)
 
 
-# -- a canonical form ------------------------------------------------------------------------------------------------
+# -- a canonical form ------------------------------------------------------------------------------
 
 _ROUNDS = 6
 
 
 def invariant(instance: SomeCNF) -> bytes:
-    """Return a hash of the formula up to names and signs of variables and the order of clauses and literals.
+    """Return a hash of the formula up to names and signs
+    of variables and the order of clauses and literals.
 
-    Colours of literals are refined from their clauses' and their negations' colours, and clauses' from their literals',
-    some rounds long (Weisfeiler & Leman 1968): no true normal form, since formulas that look alike everywhere share it.
+    Colours of literals are refined from their clauses' and their negations' colours, and clauses'
+    from their literals', some rounds long (Weisfeiler & Leman 1968): no true normal form, since
+    formulas that look alike everywhere share it.
     """
     variables, clauses = int(instance.variables), instance.clauses.astype(np.int64)
-    literal_at = np.where(clauses > 0, 2 * clauses - 2, np.where(clauses < 0, -2 * clauses - 1, 2 * variables))
+    literal_at = np.where(
+        clauses > 0, 2 * clauses - 2, np.where(clauses < 0, -2 * clauses - 1, 2 * variables)
+    )
     negation = np.arange(2 * variables) ^ 1
     colours = np.zeros(2 * variables, np.uint64)
     of_clauses = np.zeros(len(clauses), np.uint64)
     for _ in range(_ROUNDS):
-        of_clauses = _mixed(np.append(_mixed(colours), np.uint64(0))[literal_at].sum(1, dtype=np.uint64))
+        of_clauses = _mixed(
+            np.append(_mixed(colours), np.uint64(0))[literal_at].sum(1, dtype=np.uint64)
+        )
         around = np.zeros(2 * variables + 1, np.uint64)
         np.add.at(around, literal_at, of_clauses[:, None])
-        colours = _mixed(colours + np.uint64(3) * _mixed(colours[negation]) + np.uint64(5) * around[:-1])
+        colours = _mixed(
+            colours + np.uint64(3) * _mixed(colours[negation]) + np.uint64(5) * around[:-1]
+        )
     blocks = np.array([variables, *literal_at.shape]), np.sort(colours), np.sort(of_clauses)
-    return hashlib.blake2b(b"".join(block.astype("<u8").tobytes() for block in blocks), digest_size=16).digest()
+    return hashlib.blake2b(
+        b"".join(block.astype("<u8").tobytes() for block in blocks), digest_size=16
+    ).digest()
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:

@@ -1,9 +1,11 @@
-"""Exact search on formulas in conjunctive normal form: models, their number, and refutations. Host side.
+"""Exact search on formulas in conjunctive normal form: models, their number, and refutations.
 
-This is Davis, Logemann & Loveland's search (1962), with sets of clauses as whole numbers. A partial assignment is
-described by a few such sets: the clauses with a true literal, and for j = 1, 2, ... those of which at least j literals
-are not false. To make a literal false moves the clauses that hold it down by one, in j operations for all of them
-together.
+Host side.
+
+This is Davis, Logemann & Loveland's search (1962), with sets of clauses as whole numbers. A partial
+assignment is described by a few such sets: the clauses with a true literal, and for j = 1, 2, ...
+those of which at least j literals are not false. To make a literal false moves the clauses that
+hold it down by one, in j operations for all of them together.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from .dimacs import Clause
 
 
 class Node(NamedTuple):
-    """A partial assignment and its effect; sets of clauses and of variables are bits of whole numbers."""
+    """A partial assignment and its effect;
+    sets of clauses and of variables are bits of whole numbers.
+    """
 
     free: int
     """Variables without a value; variable v is bit v - 1."""
@@ -31,8 +35,8 @@ class Node(NamedTuple):
 class Search:
     """A depth-first search through the assignments of a formula; unit clauses first.
 
-    Otherwise it branches on the variable that occurs most evenly and often in the shortest open clauses, and begins
-    with the value that satisfies more of them.
+    Otherwise it branches on the variable that occurs most evenly and often in the shortest open
+    clauses, and begins with the value that satisfies more of them.
 
     Args:
         clauses: in any order, none empty.
@@ -42,11 +46,13 @@ class Search:
     Attributes:
         models: number of models found; exact if below ``most_models``.
         model: the first model found, as the set of its true variables; None if there is none.
-        branches: for each node with two successors, in the order of the search, the literal that it makes true first.
-            Of a unit clause that is the negated literal, which falsifies the clause at once.
+        branches: for each node with two successors, in the order of the search, the literal that it
+            makes true first. Of a unit clause that is the negated literal, which falsifies the
+            clause at once.
         decisions: number of branches that no unit clause forced.
-        refutation: where there is no model, the tree as tokens in preorder: a variable, the tree where it is true, the
-            tree where it is false; ``#j`` where all literals of clause j = 1, 2, ... are false.
+        refutation: where there is no model, the tree as tokens in preorder: a variable, the tree
+            where it is true, the tree where it is false; ``#j`` where all literals of clause j = 1,
+            2, ... are false.
     """
 
     def __init__(self, clauses: Sequence[Clause], variables: int, *, most_models: int = 1) -> None:
@@ -60,12 +66,15 @@ class Search:
                 self._holds[literal] |= 1 << number
         longest = max(map(len, clauses), default=0)
         clauses_longer_than = tuple(
-            sum(1 << i for i, clause in enumerate(clauses) if len(clause) > j) for j in range(longest + 1)
+            sum(1 << i for i, clause in enumerate(clauses) if len(clause) > j)
+            for j in range(longest + 1)
         )
         self.models = self.decisions = 0
         self.model: int | None = None
         self.branches: list[int] = []
-        self.refutation = self._below(Node((1 << variables) - 1, 0, (1 << len(clauses)) - 1, clauses_longer_than))
+        self.refutation = self._below(
+            Node((1 << variables) - 1, 0, (1 << len(clauses)) - 1, clauses_longer_than)
+        )
 
     def _below(self, node: Node) -> list[str]:
         """Search below a node; the tree there, as tokens."""
@@ -104,15 +113,24 @@ class Search:
             node.free ^ bit,
             node.true | bit if literal > 0 else node.true,
             node.open & ~self._holds[literal],
-            (*(more & ~fewer | more & all_fewer for more, all_fewer in itertools.pairwise(longer_than)), 0),
+            (
+                *(
+                    more & ~fewer | more & all_fewer
+                    for more, all_fewer in itertools.pairwise(longer_than)
+                ),
+                0,
+            ),
         )
 
     def _choice(self, node: Node) -> int:
         """Return the literal to branch on, from the shortest open clauses."""
-        shortest = next(some for some in (node.open & ~longer for longer in node.longer_than) if some)
+        shortest = next(
+            some for some in (node.open & ~longer for longer in node.longer_than) if some
+        )
         best = best_literal = -1
         for v in members(node.free):
-            up, down = (shortest & self._holds[v + 1]).bit_count(), (shortest & self._holds[-v - 1]).bit_count()
+            up = (shortest & self._holds[v + 1]).bit_count()
+            down = (shortest & self._holds[-v - 1]).bit_count()
             score = up * down << 10 | up + down
             if score > best:
                 best, best_literal = score, v + 1 if up > down else -v - 1

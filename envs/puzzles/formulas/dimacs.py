@@ -1,4 +1,7 @@
-"""Formulas as text (DIMACS CNF) and as lists of clauses, and their exact number of models. Host side, plain Python."""
+"""Formulas as text (DIMACS CNF) and as lists of clauses, and their exact number of models.
+
+Host side, plain Python.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from .formula import MOST_VARIABLES, WORD, Formula
 from .truth_tables import COUNTABLE, models_of
 
 Clause = tuple[int, ...]
-"""Literals in the notation of DIMACS: ``v`` or ``-v`` for variable v = 1, 2, ..., in increasing order of v."""
+"""Literals in the notation of DIMACS: ``v`` or ``-v`` for variable v = 1,
+2, ..., in increasing order of v.
+"""
 
 
 def clauses_of(formula: Formula) -> list[Clause]:
@@ -19,7 +24,9 @@ def clauses_of(formula: Formula) -> list[Clause]:
     words, variables = positive.shape
     clauses = []
     for j in range(words * WORD):
-        holds = (positive[j // WORD] >> (j % WORD) & 1).astype(int) - (negative[j // WORD] >> (j % WORD) & 1)
+        holds = (positive[j // WORD] >> (j % WORD) & 1).astype(int) - (
+            negative[j // WORD] >> (j % WORD) & 1
+        )
         clauses.append(tuple(int(holds[v] * (v + 1)) for v in range(variables) if holds[v]))
     while clauses and not clauses[-1]:
         clauses.pop()
@@ -30,7 +37,8 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
     """Return the formula of these clauses (NumPy arrays).
 
     Raises:
-        ValueError: an empty clause, a literal out of range, a variable twice in a clause, or too many variables.
+        ValueError: an empty clause, a literal out of range, a variable twice in a clause, or too
+            many variables.
     """
     if not 1 <= variables <= MOST_VARIABLES:
         raise ValueError(f"a formula has 1 to {MOST_VARIABLES} variables, got {variables}")
@@ -38,12 +46,16 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
     _check(listed, variables)
     for number, literals in enumerate(listed, 1):
         if len({abs(literal) for literal in literals}) < len(literals):
-            raise ValueError(f"clause {number} holds a variable twice: {' '.join(map(str, literals))}")
+            raise ValueError(
+                f"clause {number} holds a variable twice: {' '.join(map(str, literals))}"
+            )
     return Formula(*occurrences(listed, variables))
 
 
 def occurrences(clauses: Sequence[Clause], variables: int) -> np.ndarray:
-    """Return both sides of a :class:`.formula.Formula` of any size: the clauses in which each literal occurs."""
+    """Return both sides of a :class:`.formula.Formula` of any size:
+    the clauses in which each literal occurs.
+    """
     occurs = np.zeros((2, -(-len(clauses) // WORD), variables), np.uint32)
     for j, clause in enumerate(clauses):
         for literal in clause:
@@ -58,7 +70,10 @@ def _check(clauses: Sequence[Clause], variables: int) -> None:
             raise ValueError(f"clause {number} is empty: the formula has no model")
         for literal in clause:
             if not 1 <= abs(literal) <= variables:
-                raise ValueError(f"clause {number}: literal {literal} is not in 1..{variables} or -{variables}..-1")
+                raise ValueError(
+                    f"clause {number}: literal {literal} is not in 1..{variables} or "
+                    f"-{variables}..-1"
+                )
 
 
 def to_dimacs(formula: Formula) -> str:
@@ -73,17 +88,20 @@ def written(clauses: Sequence[Clause], variables: int) -> str:
 
 
 def from_dimacs(text: str) -> Formula:
-    """Return the formula of a DIMACS CNF text: comments, one problem line, clauses that may span lines.
+    """Return the formula of a DIMACS CNF text: comments,
+    one problem line, clauses that may span lines.
 
     Raises:
-        ValueError: not DIMACS CNF, or not what its problem line announces; the message names the line or clause.
+        ValueError: not DIMACS CNF, or not what its problem line announces; the message names the
+            line or clause.
     """
     variables, clauses = clauses_in(text)
     return formula_of(clauses, variables)
 
 
 def clauses_in(text: str) -> tuple[int, list[Clause]]:
-    """Return the number of variables and the clauses of a DIMACS CNF text; any number of either, of any length.
+    """Return the number of variables and the clauses of a DIMACS CNF text;
+    any number of either, of any length.
 
     Raises:
         ValueError: see :func:`from_dimacs`.
@@ -95,12 +113,20 @@ def clauses_in(text: str) -> tuple[int, list[Clause]]:
         if words[0] == "p":
             if announced is not None:
                 raise ValueError(f"line {number}: a second problem line")
-            if len(words) != 4 or words[1] != "cnf" or not all(_is_count(word) for word in words[2:]):
-                raise ValueError(f"line {number}: expected 'p cnf VARIABLES CLAUSES', got {' '.join(words)!r}")
+            if (
+                len(words) != 4
+                or words[1] != "cnf"
+                or not all(_is_count(word) for word in words[2:])
+            ):
+                raise ValueError(
+                    f"line {number}: expected 'p cnf VARIABLES CLAUSES', got {' '.join(words)!r}"
+                )
             announced = int(words[2]), int(words[3])
             continue
         if announced is None:
-            raise ValueError(f"line {number}: expected 'p cnf VARIABLES CLAUSES' before the clauses")
+            raise ValueError(
+                f"line {number}: expected 'p cnf VARIABLES CLAUSES' before the clauses"
+            )
         for word in words:
             if not _is_count(word.removeprefix("-")):
                 raise ValueError(f"line {number}: expected a literal (an integer), got {word!r}")
@@ -114,14 +140,16 @@ def clauses_in(text: str) -> tuple[int, list[Clause]]:
     if open_clause:
         raise ValueError("the last clause is not ended by 0")
     if len(clauses) != announced[1]:
-        raise ValueError(f"the problem line announces {announced[1]} clauses, {len(clauses)} follow")
+        raise ValueError(
+            f"the problem line announces {announced[1]} clauses, {len(clauses)} follow"
+        )
     _check(clauses, announced[0])
     return announced[0], clauses
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield numbered lines as lists of words, without comments, blank lines and anything after SATLIB's closing
-    ``%``.
+    """Yield numbered lines as lists of words, without comments,
+    blank lines and anything after SATLIB's closing ``%``.
     """
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -143,5 +171,7 @@ def model_count(formula: Formula) -> int:
     """
     variables = formula.positive.shape[-1]
     if variables > COUNTABLE:
-        raise ValueError(f"counting enumerates 2**{variables} assignments; at most {COUNTABLE} variables")
+        raise ValueError(
+            f"counting enumerates 2**{variables} assignments; at most {COUNTABLE} variables"
+        )
     return models_of(clauses_of(formula), variables).bit_count()

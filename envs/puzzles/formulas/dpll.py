@@ -32,11 +32,12 @@ class Search(NamedTuple):
 
 @privileged_player
 class DPLL(NamedTuple):
-    """Player that searches for a model before the first move, as Davis, Logemann & Loveland (1962) do.
+    """Player that searches for a model before the first move,
+    as Davis, Logemann & Loveland (1962) do.
 
-    The search is complete, so it finds a model of every formula that has one. In play it flips the first legal variable
-    in which the assignment differs from the model, so it needs at most n flips (see :mod:`.sat`). It reads the
-    formula, which is public, and nothing else.
+    The search is complete, so it finds a model of every formula that has one. In play it flips the
+    first legal variable in which the assignment differs from the model, so it needs at most n flips
+    (see :mod:`.sat`). It reads the formula, which is public, and nothing else.
     """
 
     @classmethod
@@ -72,8 +73,8 @@ class DPLL(NamedTuple):
             to_false = as_bits(free & (size(unit & params.negative) > 0)) & ~to_true
             forced = to_true | to_false != 0
 
-            # Decide on the free variable in most unsettled clauses, for the value that settles more of them. Once
-            # solved, neither does: the assignment stays.
+            # Decide on the free variable in most unsettled clauses, for the value that settles more
+            # of them. Once solved, neither does: the assignment stays.
             ups, downs = (size(unsettled[:, None] & side) for side in params)
             variable = jnp.argmax(jnp.where(free, ups + downs, -1)).astype(jnp.uint32)
             bit = np.uint32(1) << variable
@@ -84,12 +85,18 @@ class DPLL(NamedTuple):
                 return jnp.where(failed, taken_back, jnp.where(forced, implied, decided))
 
             return Search(
-                assigned=choose(alternatives[depth - 1, 0], assigned | to_true | to_false, assigned | bit),
+                assigned=choose(
+                    alternatives[depth - 1, 0], assigned | to_true | to_false, assigned | bit
+                ),
                 assignment=choose(
-                    alternatives[depth - 1, 1], assignment | to_true, jnp.where(up, assignment | bit, assignment)
+                    alternatives[depth - 1, 1],
+                    assignment | to_true,
+                    jnp.where(up, assignment | bit, assignment),
                 ),
                 depth=choose(depth - 1, depth, depth + 1),
-                alternatives=jnp.where(failed | forced, alternatives, alternatives.at[depth].set(alternative)),
+                alternatives=jnp.where(
+                    failed | forced, alternatives, alternatives.at[depth].set(alternative)
+                ),
                 solved=solved,
             )
 

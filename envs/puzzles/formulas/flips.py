@@ -1,21 +1,22 @@
 """Formulas as games: find a model, or a best assignment, by flipping one variable at a time.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         the variable to flip, ``Discrete(n)``; legal are the variables of unsatisfied clauses
-observation    ``Box(3 n + 1)``: each variable's value (-1 false, +1 true); its make count, then its break count
-               (unsatisfied clauses that a flip would satisfy, satisfied ones it would not leave so), each as
-               c / (1 + c); the fraction of clauses unsatisfied
-reward         decrease of the number of unsatisfied clauses, divided by the number of clauses; +1 on reaching the goal
+observation    ``Box(3 n + 1)``: each variable's value (-1 false, +1 true); its make count, then its
+               break count (unsatisfied clauses that a flip would satisfy, satisfied ones it would
+               not leave so), each as c / (1 + c); the fraction of clauses unsatisfied
+reward         decrease of the number of unsatisfied clauses, divided by the number of clauses; +1
+               on reaching the goal
 termination    no more clauses are unsatisfied than must be: the goal
-=============  =====================================================================================================
+=============  =====================================================================================
 
-Rewards telescope: a return is 1 if solved, plus (unsatisfied at the start - unsatisfied at the end) / clauses. Cycling
-earns nothing.
+Rewards telescope: a return is 1 if solved, plus (unsatisfied at the start - unsatisfied at the end)
+/ clauses. Cycling earns nothing.
 
-Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991). No shortest path is lost: let a be an
-assignment and a' a better one at distance d. Some clause that a leaves unsatisfied is satisfied by a', so it holds a
-variable in which they differ. To flip that variable is legal and leaves distance d - 1. So the goal is at most n legal
-flips away.
+Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991). No shortest path
+is lost: let a be an assignment and a' a better one at distance d. Some clause that a leaves
+unsatisfied is satisfied by a', so it holds a variable in which they differ. To flip that variable
+is legal and leaves distance d - 1. So the goal is at most n legal flips away.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ Context = TypeVar("Context", bound=tuple[Any, ...])
 
 
 class State(NamedTuple):
-    """An assignment and its effect. The verdict is kept because mask, reward and observation all need it."""
+    """An assignment and its effect.
+
+    The verdict is kept because mask, reward and observation all need it.
+    """
 
     assignment: jax.Array
     """uint32 ``()`` or ``(words,)``: bit v % 32 of word v // 32 is the value of variable v."""
@@ -66,7 +70,10 @@ class State(NamedTuple):
 
 
 class FlipTask(Task[Context, State], Generic[Context]):
-    """The game on any formula. Subclasses call :meth:`play_on`, return the formula of a context, and begin episodes."""
+    """The game on any formula.
+
+    Subclasses call :meth:`play_on`, return the formula of a context, and begin episodes.
+    """
 
     measures: ClassVar[dict[str, str]] = {"unsatisfied": "number of unsatisfied clauses"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 760, 3)
@@ -97,11 +104,20 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return State(assignment, judge(self.formula(params), assignment, self.every_clause))
 
     def observation(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Return the value, make count and break count of every variable, and the remaining work: ``(3 n + 1,)``."""
+        """Return the value, make count and break count of every variable,
+        and the remaining work: ``(3 n + 1,)``.
+        """
         value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
-        breaks = size(state.verdict.critical[:, None] & true_literals(self.formula(params), state.assignment))
+        breaks = size(
+            state.verdict.critical[:, None] & true_literals(self.formula(params), state.assignment)
+        )
         unsatisfied = self._fraction(size(state.verdict.unsatisfied))
-        blocks = value, squash(self._makes(state, params), self.dtype), squash(breaks, self.dtype), unsatisfied[None]
+        blocks = (
+            value,
+            squash(self._makes(state, params), self.dtype),
+            squash(breaks, self.dtype),
+            unsatisfied[None],
+        )
         return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -110,10 +126,14 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return (
             Component("value", "of each variable: -1 false, +1 true", shape=each),
             Component(
-                "make", "c / (1 + c) of the unsatisfied clauses c that a flip of each variable satisfies", shape=each
+                "make",
+                "c / (1 + c) of the unsatisfied clauses c that a flip of each variable satisfies",
+                shape=each,
             ),
             Component(
-                "break", "c / (1 + c) of the clauses c that a flip of each variable leaves unsatisfied", shape=each
+                "break",
+                "c / (1 + c) of the clauses c that a flip of each variable leaves unsatisfied",
+                shape=each,
             ),
             Component("unsatisfied", "fraction of the clauses that are unsatisfied"),
         )
@@ -123,18 +143,24 @@ class FlipTask(Task[Context, State], Generic[Context]):
         meaning = "action i negates variable i + 1; legal are those of unsatisfied clauses"
         return (Component("flip", meaning, shape=(self.variables,)),)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context
+    ) -> jax.Array:
         """Return the fraction of clauses won, plus 1 for the goal."""
         before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
         min_unsatisfied = self.min_unsatisfied(params)
-        return self._fraction(before - after) + ((after == min_unsatisfied) & (before > min_unsatisfied))
+        return self._fraction(before - after) + (
+            (after == min_unsatisfied) & (before > min_unsatisfied)
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Context) -> jax.Array:
         """Return whether the goal is reached."""
         return size(state.verdict.unsatisfied) == self.min_unsatisfied(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
-        """Report ``success``: no more clauses are unsatisfied than must be, none of a satisfiable formula."""
+        """Report ``success``: no more clauses are unsatisfied than must be,
+        none of a satisfiable formula.
+        """
         unsatisfied = size(state.verdict.unsatisfied)
         return {"success": unsatisfied == self.min_unsatisfied(params), "unsatisfied": unsatisfied}
 
@@ -153,10 +179,12 @@ class FlipTask(Task[Context, State], Generic[Context]):
     def _fraction(self, clauses: jax.Array) -> jax.Array:
         return clauses.astype(self.dtype) * self.dtype.type(1 / self.clauses)
 
-    # -- host side -----------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Context) -> str:
-        """Show the formula in DIMACS CNF, the assignment as a DIMACS ``v`` line, and the clauses still unsatisfied."""
+        """Show the formula in DIMACS CNF, the assignment as a DIMACS ``v`` line,
+        and the clauses still unsatisfied.
+        """
         assignment = self._signed(state)
         formula = self.formula(params)
         unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
@@ -171,7 +199,10 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        return f"Answer 'flip V' to negate variable V (1 to {self.variables}) of an unsatisfied clause."
+        return (
+            f"Answer 'flip V' to negate variable V (1 to {self.variables}) of an unsatisfied "
+            f"clause."
+        )
 
     def parse(self, text: str, state: State, params: Context) -> np.ndarray:
         """Read ``flip 7`` or ``7``: variables count from 1.
@@ -181,7 +212,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
         """
         match = re.fullmatch(r"\s*(?:flip\s+)?([0-9]{1,3})\s*", text, re.ASCII | re.IGNORECASE)
         if match is None or not 1 <= int(match[1]) <= self.variables:
-            raise ValueError(f"expected 'flip V' with a variable V from 1 to {self.variables}, got {text!r}")
+            raise ValueError(
+                f"expected 'flip V' with a variable V from 1 to {self.variables}, got {text!r}"
+            )
         return np.asarray(int(match[1]) - 1, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Context) -> str:
@@ -191,7 +224,10 @@ class FlipTask(Task[Context, State], Generic[Context]):
     def why_illegal(self, action: np.ndarray, state: State, params: Context) -> str:
         """Say which flips are legal instead."""
         legal = np.flatnonzero(self.action_mask(state, params)) + 1
-        return f"variable {int(action) + 1} is in no unsatisfied clause; those that are: {', '.join(map(str, legal))}"
+        return (
+            f"variable {int(action) + 1} is in no unsatisfied clause; those that are: "
+            f"{', '.join(map(str, legal))}"
+        )
 
     def why_over(self, state: State, params: Context, info: dict[str, Any]) -> str:
         """Return the only end there is."""
@@ -211,12 +247,14 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
 
 def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
-    """Map 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...: bounded, and finest where a difference of one matters most."""
+    """Map 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...:
+    bounded, and finest where a difference of one matters most.
+    """
     count = count.astype(dtype)
     return count / (1 + count)
 
 
-# -- formulas from a bank --------------------------------------------------------------------------------------------
+# -- formulas from a bank --------------------------------------------------------------------------
 
 
 class InstanceBits(NamedTuple):
@@ -229,12 +267,16 @@ class InstanceBits(NamedTuple):
     min_unsatisfied: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
-    """uint32 ``(words of variables,)``: an assignment that leaves more clauses unsatisfied than the goal."""
+    """uint32 ``(words of variables,)``:
+    an assignment that leaves more clauses unsatisfied than the goal.
+    """
 
 
 class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
-    """The game on formulas of a puzzle. The best expected return depends on the formulas. A plan of the bank flips from
-    the all-false assignment, wherever an episode begins.
+    """The game on formulas of a puzzle.
+
+    The best expected return depends on the formulas. A plan of the bank flips from the all-false
+    assignment, wherever an episode begins.
     """
 
     puzzle: CNFPuzzle[Any]
@@ -262,7 +304,9 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
         return count
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Draw a uniform assignment; if it is the goal already, use the instance's other start instead."""
+        """Draw a uniform assignment; if it is the goal already,
+        use the instance's other start instead.
+        """
         every_variable = all_bits(self.variables)
         random_words = jax.random.key_data(key)  # random bits enough for two words
         if len(every_variable) > len(random_words):
@@ -291,7 +335,9 @@ def _instance_bits(instance: SomeCNF) -> InstanceBits:
 
 @privileged_player
 class GoalPlayer(NamedTuple):
-    """Player that goes straight to the assignment that the exact solver found when the bank was built."""
+    """Player that goes straight to the assignment
+    that the exact solver found when the bank was built.
+    """
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> GoalPlayer:
@@ -299,7 +345,10 @@ class GoalPlayer(NamedTuple):
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """Begin with the variables that are true in that assignment, bool ``(n,)``. The plan flips them."""
+        """Begin with the variables that are true in that assignment, bool ``(n,)``.
+
+        The plan flips them.
+        """
         variables = np.arange(params.instance.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)
 

@@ -1,8 +1,9 @@
 """Propositional formulas as sets of bits, and random 3-SAT formulas with a quietly planted model.
 
-A clause is one word over variables, a literal one word (or a few) over clauses. Drawing a formula is easiest clause
-by clause; playing with it is fastest literal by literal, because then one AND and one population count answer "how
-many unsatisfied clauses hold this literal?" for all clauses at once.
+A clause is one word over variables, a literal one word (or a few) over clauses. Drawing a formula
+is easiest clause by clause; playing with it is fastest literal by literal, because then one AND and
+one population count answer "how many unsatisfied clauses hold this literal?" for all clauses at
+once.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from jax import lax
 WORD = 32
 MOST_VARIABLES = WORD
 THRESHOLD = 4.267
-"""Clauses a variable at which random 3-SAT turns unsatisfiable (Mertens, Mezard & Zecchina 2006)."""
+"""Clauses a variable at which random 3-SAT turns unsatisfiable (Mertens, Mezard & Zecchina 2006).
+"""
 
 
 class Formula(NamedTuple):
-    """A formula in conjunctive normal form, stored as the clauses in which each literal occurs; public to every player.
+    """A formula in conjunctive normal form,
+    stored as the clauses in which each literal occurs; public to every player.
 
-    Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``; ``negative`` holds the same
-    for its negation. Both are uint32 of shape ``(words, variables)``.
+    Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``;
+    ``negative`` holds the same for its negation. Both are uint32 of shape ``(words, variables)``.
     """
 
     positive: jax.Array
@@ -45,7 +48,9 @@ class Verdict(NamedTuple):
 
 
 def clause_count(variables: int) -> int:
-    """Return the even number of clauses nearest to the satisfiability threshold; :func:`planted_formula` tells why."""
+    """Return the even number of clauses nearest to the satisfiability threshold;
+    :func:`planted_formula` tells why.
+    """
     return 2 * round(THRESHOLD * variables / 2)
 
 
@@ -56,12 +61,15 @@ def all_bits(clauses: int) -> np.ndarray:
 
 
 def values(assignment: jax.Array, variables: int) -> jax.Array:
-    """Return the value of each variable, bool ``(variables,)``: bit ``v`` of the uint32 ``assignment``. Beyond 32
-    variables it is uint32 ``(words,)``: bit ``v % 32`` of word ``v // 32``.
+    """Return the value of each variable, bool ``(variables,)``: bit ``v`` of the uint32
+    ``assignment``. Beyond 32 variables it is uint32 ``(words,)``: bit ``v % 32`` of word ``v //
+    32``.
     """
     if assignment.ndim == 0:
         return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
-    return ((assignment[:, None] >> np.arange(WORD, dtype=np.uint32)) & 1 != 0).reshape(-1)[:variables]
+    return ((assignment[:, None] >> np.arange(WORD, dtype=np.uint32)) & 1 != 0).reshape(-1)[
+        :variables
+    ]
 
 
 def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
@@ -69,7 +77,9 @@ def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
     bit = np.uint32(1) << (variable % WORD).astype(jnp.uint32)
     if assignment.ndim == 0:
         return assignment ^ bit
-    return jnp.where(np.arange(assignment.shape[0]) == variable // WORD, assignment ^ bit, assignment)
+    return jnp.where(
+        np.arange(assignment.shape[0]) == variable // WORD, assignment ^ bit, assignment
+    )
 
 
 def as_bits(members: jax.Array) -> jax.Array:
@@ -79,19 +89,29 @@ def as_bits(members: jax.Array) -> jax.Array:
 
 
 def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """Return the clauses in which each variable's true literal occurs, uint32 ``(words, variables)``."""
-    return jnp.where(values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative)
+    """Return the clauses in which each variable's true literal occurs,
+    uint32 ``(words, variables)``.
+    """
+    return jnp.where(
+        values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative
+    )
 
 
 def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """Return the clauses in which each variable's false literal occurs, uint32 ``(words, variables)``."""
+    """Return the clauses in which each variable's false literal occurs,
+    uint32 ``(words, variables)``.
+    """
     return true_literals(Formula(formula.negative, formula.positive), assignment)
 
 
 def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the clauses with at least one, and with at least two, of the literals given ``(words, variables)``."""
+    """Return the clauses with at least one, and with at least two,
+    of the literals given ``(words, variables)``.
+    """
 
-    def add(first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def add(
+        first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
         (some, several), (more, many_more) = first, second
         return some | more, several | many_more | (some & more)
 
@@ -107,7 +127,9 @@ def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdi
 
 def size(clauses: jax.Array) -> jax.Array:
     """Count the members of sets of clauses, words on axis 0; int32."""
-    return functools.reduce(operator.add, [lax.population_count(word) for word in clauses]).astype(jnp.int32)
+    return functools.reduce(operator.add, [lax.population_count(word) for word in clauses]).astype(
+        jnp.int32
+    )
 
 
 def used_clauses(formula: Formula) -> jax.Array:
@@ -115,42 +137,53 @@ def used_clauses(formula: Formula) -> jax.Array:
     return lax.reduce(formula.positive | formula.negative, np.uint32(0), lax.bitwise_or, (1,))
 
 
-# -- random formulas ---------------------------------------------------------------------------------------------
+# -- random formulas -------------------------------------------------------------------------------
 
 QUIET = (math.sqrt(5) - 1) / 2
 """Weight of each literal that agrees with the planted model: the positive root of q (1 + q) = 1."""
 
 AGREEMENTS = np.arange(1, 8)
-"""Sets of literals of a clause that agree with the planted model, as three bits: all except the empty set."""
+"""Sets of literals of a clause that agree with the planted model,
+as three bits: all except the empty set.
+"""
 
 
 def agreement_law() -> np.ndarray:
-    """Return the probability of each of :data:`AGREEMENTS`. It is proportional to ``QUIET**(agreeing literals)``."""
+    """Return the probability of each of :data:`AGREEMENTS`.
+
+    It is proportional to ``QUIET**(agreeing literals)``.
+    """
     weights = QUIET ** np.array([int(pattern).bit_count() for pattern in AGREEMENTS])
     return weights / weights.sum()
 
 
 def triples(variables: int) -> np.ndarray:
     """Return every set of three variables as a uint32 of three bits."""
-    return np.array([sum(1 << v for v in three) for three in itertools.combinations(range(variables), 3)], np.uint32)
+    return np.array(
+        [sum(1 << v for v in three) for three in itertools.combinations(range(variables), 3)],
+        np.uint32,
+    )
 
 
 def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Array) -> Formula:
     """Return a random 3-SAT formula around a hidden model, from one random draw.
 
-    Clauses are drawn independently (fixed clause length: Mitchell, Selman & Levesque 1992): three distinct variables,
-    uniformly, and signs such that t of the three literals agree with a hidden uniform assignment with probability
-    proportional to ``QUIET**t``, t = 1, 2, 3. Planting with equal weights instead makes literals agree more often than
-    not, so that a majority vote over signs finds the model; with this weight they agree exactly half of the time: E[t]
-    = 3/2 (Jia, Moore & Strain 2007, section 3).
+    Clauses are drawn independently (fixed clause length: Mitchell, Selman & Levesque 1992): three
+    distinct variables, uniformly, and signs such that t of the three literals agree with a hidden
+    uniform assignment with probability proportional to ``QUIET**t``, t = 1, 2, 3. Planting with
+    equal weights instead makes literals agree more often than not, so that a majority vote over
+    signs finds the model; with this weight they agree exactly half of the time: E[t] = 3/2 (Jia,
+    Moore & Strain 2007, section 3).
 
-    **The split.** Let o be the number of variables that occur an odd number of times. It is even, because the number
-    of literals, ``3 * clauses``, is. Formulas with o divisible by 4 are train formulas, the others test formulas.
-    Renaming variables, negating one throughout, and reordering clauses or literals keep o: no formula of one split is
-    a disguised formula of the other. Only the last clause is drawn with an eye to the split. Where it comes out
-    wrong, one of its variables is exchanged for another such that o changes by 2: of the two, one occurs an odd number
-    of times in the clauses before, the other an even number. There is always such a pair: the clauses before hold an
-    odd number of literals, so some variable is odd there, and as ``variables`` is even, some is not.
+    **The split.** Let o be the number of variables that occur an odd number of times. It is even,
+    because the number of literals, ``3 * clauses``, is. Formulas with o divisible by 4 are train
+    formulas, the others test formulas. Renaming variables, negating one throughout, and reordering
+    clauses or literals keep o: no formula of one split is a disguised formula of the other. Only
+    the last clause is drawn with an eye to the split. Where it comes out wrong, one of its
+    variables is exchanged for another such that o changes by 2: of the two, one occurs an odd
+    number of times in the clauses before, the other an even number. There is always such a pair:
+    the clauses before hold an odd number of literals, so some variable is odd there, and as
+    ``variables`` is even, some is not.
 
     Args:
         key: randomness.
@@ -162,7 +195,8 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
     bits = jax.random.bits(key, (clauses + 2,), "uint32")
     model, start, dice = bits[0], bits[1] % variables, bits[2:]
 
-    # The product of a die with the number of triples: the upper word picks the triple, the lower one its signs.
+    # The product of a die with the number of triples: the upper word picks the triple, the lower
+    # one its signs.
     count = np.uint32(len(every_triple))
     upper = ((dice >> 16) * count + ((dice & 0xFFFF) * count >> 16)) >> 16
     lower = dice * count
@@ -180,7 +214,9 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
 
 
 def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: int) -> jax.Array:
-    """Return the last clause's variables, one of them exchanged if the formula would belong to the other split."""
+    """Return the last clause's variables,
+    one of them exchanged if the formula would belong to the other split.
+    """
     last = scope[-1]
     odd = lax.reduce(scope[:-1], np.uint32(0), lax.bitwise_xor, (0,))
     even = ~odd & np.uint32(2**variables - 1)
@@ -203,11 +239,12 @@ def _lowest(members: jax.Array) -> jax.Array:
 
 
 def _transposed(clauses: jax.Array) -> jax.Array:
-    """Turn sets of variables into sets of clauses: uint32 ``(..., clauses)`` to ``(..., words, 32)``.
+    """Turn sets of variables into sets of clauses:
+    uint32 ``(..., clauses)`` to ``(..., words, 32)``.
 
-    Each block of 32 words is a 32 x 32 matrix of bits, transposed by exchanging the bits of the row number with those
-    of the column number, one after another (Warren 2012, section 7-3). The loop is a real one: unrolled, XLA would
-    compute each word anew for every bit that it goes into.
+    Each block of 32 words is a 32 x 32 matrix of bits, transposed by exchanging the bits of the row
+    number with those of the column number, one after another (Warren 2012, section 7-3). The loop
+    is a real one: unrolled, XLA would compute each word anew for every bit that it goes into.
     """
     padding = [(0, 0)] * (clauses.ndim - 1) + [(0, -clauses.shape[-1] % WORD)]
     row = np.arange(WORD, dtype=np.uint32)

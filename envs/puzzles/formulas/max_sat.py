@@ -1,8 +1,10 @@
-"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula unsatisfied as possible.
+"""rlsuite/MaxSAT-v0: leave as few clauses
+of an over-constrained 3-SAT formula unsatisfied as possible.
 
-Formulas are uniform, with eight clauses a variable, almost twice as many as can be satisfied; the few that have a model
-are dropped. The least number of unsatisfied clauses is found by truth tables of all assignments, so it is exact. Every
-assignment is an answer, but only a best one scores. ``difficulty`` is the number of variables.
+Formulas are uniform, with eight clauses a variable, almost twice as many as can be satisfied; the
+few that have a model are dropped. The least number of unsatisfied clauses is found by truth tables
+of all assignments, so it is exact. Every assignment is an answer, but only a best one scores.
+``difficulty`` is the number of variables.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
     """``tier`` is the number of variables."""
 
     name = "MaxSAT"
-    difficulty_is = "bits of luck that a uniform assignment needs to be a best one: -log2(best / assignments)"
+    difficulty_is = (
+        "bits of luck that a uniform assignment needs to be a best one: -log2(best / assignments)"
+    )
     tier_is = "the number of variables"
     tiers = range(6, 21)
     clauses_a_variable = 8
@@ -42,8 +46,10 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
     def question(self, instance: MaxCNF) -> str:
         """State the formula, in DIMACS CNF."""
         return (
-            f"No assignment of true or false to the {instance.variables} variables of this formula satisfies every "
-            "clause. Find one that leaves as few clauses unsatisfied as possible; only the minimum scores. "
+            f"No assignment of true or false to the {instance.variables} variables of this formula "
+            f"satisfies every "
+            "clause. Find one that leaves as few clauses unsatisfied as possible; only the minimum "
+            "scores. "
             f"{self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
         )
 

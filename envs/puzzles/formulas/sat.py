@@ -1,13 +1,15 @@
-"""rlsuite/SAT-v0 and rlsuite/SAT50-v0: find a model of a random 3-SAT formula by flipping one variable at a time.
+"""rlsuite/SAT-v0 and rlsuite/SAT50-v0:
+find a model of a random 3-SAT formula by flipping one variable at a time.
 
-``difficulty`` is the number of variables, even: 8 to 32 in SAT, 8 to 64 in SAT50, 8 to 200 one-shot. The number of
-clauses is the satisfiability threshold's. See :mod:`.flips` for actions, observations and rewards. A uniform assignment
-leaves each clause unsatisfied with probability 1/8, so the best expected return is 1 + 1/8 at every size (short of the
-rare assignments that are models at once, see ``SAT.initial``).
+``difficulty`` is the number of variables, even: 8 to 32 in SAT, 8 to 64 in SAT50, 8 to 200
+one-shot. The number of clauses is the satisfiability threshold's. See :mod:`.flips` for actions,
+observations and rewards. A uniform assignment leaves each clause unsatisfied with probability 1/8,
+so the best expected return is 1 + 1/8 at every size (short of the rare assignments that are models
+at once, see ``SAT.initial``).
 
 SAT draws its formulas on the device and SAT50 plays those of a bank. Both follow the law of
-:func:`.formula.planted_formula`, and one rule assigns formulas to splits, so that no test formula of one is a disguised
-train formula of the other.
+:func:`.formula.planted_formula`, and one rule assigns formulas to splits, so that no test formula
+of one is a disguised train formula of the other.
 
 :meth:`SATPuzzle.from_dimacs` asks for a model of a formula of your own.
 """
@@ -36,7 +38,8 @@ class SATPuzzle(ModelPuzzle):
     tier_is = "the number of variables"
     tiers = range(8, 201, 2)
     longest_formula = 1800
-    """Largest number of variables of a formula of your own: an assignment must fit into an answer."""
+    """Largest number of variables of a formula of your own: an assignment must fit into an answer.
+    """
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -49,8 +52,8 @@ class SATPuzzle(ModelPuzzle):
         return cnf([quiet_clause(dice, n, model) for _ in range(clause_count(n))], n)
 
     def split_of(self, instance: CNF) -> str:
-        """Return whether the number of variables that occur an odd number of times is divisible by 4 (train), or
-        not.
+        """Return whether the number of variables that occur an odd number
+        of times is divisible by 4 (train), or not.
         """
         occurrences = np.bincount(np.abs(instance.clauses[instance.clauses != 0]))
         return SPLITS[int((occurrences % 2).sum() % 4 != 0)]
@@ -61,7 +64,9 @@ class SATPuzzle(ModelPuzzle):
 
     @classmethod
     def from_dimacs(cls, text: str) -> CNF:
-        """Return the instance of a DIMACS CNF text: clauses of any length. Repeated literals are dropped.
+        """Return the instance of a DIMACS CNF text: clauses of any length.
+
+        Repeated literals are dropped.
 
         Raises:
             ValueError: not DIMACS CNF, no clause, or more variables than fit into an answer.
@@ -69,21 +74,23 @@ class SATPuzzle(ModelPuzzle):
         variables, clauses = clauses_in(text)
         if not 1 <= variables <= cls.longest_formula or not clauses:
             raise ValueError(
-                f"expected 1 to {cls.longest_formula} variables and at least one clause, got {variables} variables "
-                f"and {len(clauses)} clauses"
+                f"expected 1 to {cls.longest_formula} variables and at least one clause, got "
+                f"{variables} variables and {len(clauses)} clauses"
             )
         return cnf([tuple(dict.fromkeys(clause)) for clause in clauses], variables)
 
 
 class SAT(FlipTask[Formula]):
-    """Random 3-SAT at the satisfiability threshold; ``difficulty`` is the number of variables, even, 8 to 32."""
+    """Random 3-SAT at the satisfiability threshold;
+    ``difficulty`` is the number of variables, even, 8 to 32.
+    """
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty is None or difficulty not in range(8, MOST_VARIABLES + 1, 2):
             raise ValueError(
-                f"{card.id}: difficulty is the number of variables, an even number from 8 to {MOST_VARIABLES}, "
-                f"or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+                f"{card.id}: difficulty is the number of variables, an even number from 8 to "
+                f"{MOST_VARIABLES}, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
         self.play_on(n := round(difficulty), clause_count(n))
 
@@ -92,12 +99,19 @@ class SAT(FlipTask[Formula]):
         return params
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Formula:
-        """Return a formula of the split: :func:`.formula.planted_formula`. The planted model is not kept."""
+        """Return a formula of the split: :func:`.formula.planted_formula`.
+
+        The planted model is not kept.
+        """
         return planted_formula(key, self.variables, self.clauses, split)
 
     def initial(self, key: jax.Array, params: Formula) -> State:
-        """Begin with a uniform assignment. If it is a model (one in 2**n / models is), make its first clause false."""
-        assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)  # a key is random bits enough
+        """Begin with a uniform assignment.
+
+        If it is a model (one in 2**n / models is), make its first clause false.
+        """
+        # A key is random bits enough.
+        assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
         holds, denies = (as_bits(side[0] & 1 != 0) for side in params)
         return self.judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
@@ -112,8 +126,8 @@ class SAT(FlipTask[Formula]):
         variables, clauses = formula.positive.shape[-1], len(clauses_of(formula))
         if (variables, clauses) != (self.variables, self.clauses):
             raise ValueError(
-                f"{self.card.id} at this difficulty has {self.variables} variables and {self.clauses} clauses, "
-                f"the text has {variables} and {clauses}"
+                f"{self.card.id} at this difficulty has {self.variables} variables and "
+                f"{self.clauses} clauses, the text has {variables} and {clauses}"
             )
         return formula
 

@@ -1,14 +1,15 @@
 """rlsuite/Saturn-v0: SATURN's construction of satisfiable formulas, exactly uniform.
 
-A formula (n, k, l) has l different clauses of n literals over k variables. A hidden assignment is drawn uniformly, and
-the clauses uniformly among the C(k, n) (2**n - 1) that it satisfies. ``difficulty`` is the number of a row of
-``SaturnPuzzle.sizes``, which holds (n, k, l). ``SaturnPuzzle.comparable`` gives the number D(n, k, l) by which Liu et
-al. order them. The construction has a known leak: a literal agrees with the hidden assignment with probability 2**(n-1)
-/ (2**n - 1), 4/7 for n = 3. So a vote of each variable's signs (the ``heuristic``) finds models far more often than
-chance, as the card's scores show. In SAT-v0 the signs reveal nothing.
+A formula (n, k, l) has l different clauses of n literals over k variables. A hidden assignment is
+drawn uniformly, and the clauses uniformly among the C(k, n) (2**n - 1) that it satisfies.
+``difficulty`` is the number of a row of ``SaturnPuzzle.sizes``, which holds (n, k, l).
+``SaturnPuzzle.comparable`` gives the number D(n, k, l) by which Liu et al. order them. The
+construction has a known leak: a literal agrees with the hidden assignment with probability 2**(n-1)
+/ (2**n - 1), 4/7 for n = 3. So a vote of each variable's signs (the ``heuristic``) finds models far
+more often than chance, as the card's scores show. In SAT-v0 the signs reveal nothing.
 
-Half of all assignments are models of a formula (3, 5, 5), so that random flips find one nearly always, and there are
-few such formulas: no tier of the card has that size.
+Half of all assignments are models of a formula (3, 5, 5), so that random flips find one nearly
+always, and there are few such formulas: no tier of the card has that size.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class SaturnPuzzle(ModelPuzzle):
     """``tier`` is a row of :attr:`sizes`, from 1."""
 
     name = "Saturn"
-    difficulty_is = "bits of luck that a uniform assignment needs to be a model: -log2(models / assignments)"
+    difficulty_is = (
+        "bits of luck that a uniform assignment needs to be a model: -log2(models / assignments)"
+    )
     tier_is = "the row of a table of sizes"
     sizes = ((3, 5, 5), (3, 5, 13), (3, 7, 40), (3, 8, 80))
     tiers = range(1, len(sizes) + 1)

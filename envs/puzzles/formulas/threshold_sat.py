@@ -1,24 +1,27 @@
 """rlsuite/ThresholdSAT-v0: find a model of a random 3-SAT formula, or say that it has none.
 
-Formulas are uniform and nothing is planted in them. They have the number of clauses at which half of all formulas of
-the size have a model (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where
-search is hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other
-a formula without. Formulas are drawn until an exact search finds one of the seed's kind. So the answer
-``UNSATISFIABLE`` is right for exactly half of them in either split, and every other player has to beat that. A guess
-answers so half of the time; otherwise it also has to guess a model. ``difficulty`` is the number of variables.
+Formulas are uniform and nothing is planted in them. They have the number of clauses at which half
+of all formulas of the size have a model (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a
+variable for 20, 50 and 75 variables), where search is hardest (Mitchell, Selman & Levesque 1992).
+Of every two seeds, one gets a formula with a model and the other a formula without. Formulas are
+drawn until an exact search finds one of the seed's kind. So the answer ``UNSATISFIABLE`` is right
+for exactly half of them in either split, and every other player has to beat that. A guess answers
+so half of the time; otherwise it also has to guess a model. ``difficulty`` is the number of
+variables.
 
 Interactively, it is the game of :mod:`.flips` with one more action:
 
-=============  =====================================================================================================
-action         the variable to flip, or n: there is no model, which ends the episode; ``Discrete(n + 1)``; legal are
-               the variables of unsatisfied clauses, and n
+=============  =====================================================================================
+action         the variable to flip, or n: there is no model, which ends the episode; ``Discrete(n +
+               1)``; legal are the variables of unsatisfied clauses, and n
 observation    as in :mod:`.flips`; the fraction of the flips left
-reward         decrease of the fraction of clauses that are unsatisfied; +1 on reaching a model; for saying rightly that
-               there is none, 1 and that fraction; for saying so wrongly, 0
+reward         decrease of the fraction of clauses that are unsatisfied; +1 on reaching a model; for
+               saying rightly that there is none, 1 and that fraction; for saying so wrongly, 0
 termination    a model, the last action, or ``4 n`` flips
-=============  =====================================================================================================
+=============  =====================================================================================
 
-So a solved episode of either kind returns 1 plus the fraction unsatisfied at first: 1 + 1/8 on average.
+So a solved episode of either kind returns 1 plus the fraction unsatisfied at first: 1 + 1/8 on
+average.
 """
 
 from __future__ import annotations
@@ -42,7 +45,16 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Verdict, wrong
 
 from ..shared.puzzle_task import Params, PuzzleTask
 from . import flips
-from .cnf import CNFPuzzle, DecidedCNF, as_answer, clause_list, cnf, half_satisfiable, judge_model, uniform_clause
+from .cnf import (
+    CNFPuzzle,
+    DecidedCNF,
+    as_answer,
+    clause_list,
+    cnf,
+    half_satisfiable,
+    judge_model,
+    uniform_clause,
+)
 from .cnf_search import Search
 
 UNSATISFIABLE = "UNSATISFIABLE"
@@ -76,10 +88,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
     def question(self, instance: DecidedCNF) -> str:
         """State the formula in DIMACS CNF, and both kinds of answer."""
         return (
-            f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
-            f"clause is satisfied, or determine that there is none. {self.dimacs(instance)}\n"
-            f"If there is one, answer with {self.assignment_format(instance)}.\n"
-            f"If there is none, answer with the word {UNSATISFIABLE}."
+            f"Find an assignment of true or false to the {instance.variables} variables of a "
+            f"formula such that every clause is satisfied, or determine that there is none. "
+            f"{self.dimacs(instance)}\nIf there is one, answer with "
+            f"{self.assignment_format(instance)}.\nIf there is none, answer with the word "
+            f"{UNSATISFIABLE}."
         )
 
     def example_answers(self, instance: DecidedCNF) -> Sequence[Example]:
@@ -100,7 +113,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
     def solve(self, instance: DecidedCNF) -> str:
         """Search with :class:`.cnf_search.Search`."""
         model = Search(clause_list(instance), self.variables).model
-        return UNSATISFIABLE if model is None else as_answer([model >> v & 1 == 1 for v in range(self.variables)])
+        return (
+            UNSATISFIABLE
+            if model is None
+            else as_answer([model >> v & 1 == 1 for v in range(self.variables)])
+        )
 
     def difficulty(self, instance: DecidedCNF) -> float:
         """Count the decisions of :class:`.cnf_search.Search`."""
@@ -113,14 +130,18 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
     def heuristic(self, instance: DecidedCNF) -> str:
         """Set every variable by a vote of its signs; if that is no model, answer with the word."""
         vote = super().heuristic(instance)
-        return vote if judge_model(instance, self.assignment(instance, vote)).solved else UNSATISFIABLE
+        return (
+            vote if judge_model(instance, self.assignment(instance, vote)).solved else UNSATISFIABLE
+        )
 
     def constants(self) -> Sequence[str]:
         """Return the word, all true, all false."""
         return [UNSATISFIABLE, *super().constants()]
 
     def plan(self, instance: DecidedCNF) -> list[int]:
-        """Return the flips from the all-false assignment to a model, or the last action if there is no model."""
+        """Return the flips from the all-false assignment to a model,
+        or the last action if there is no model.
+        """
         return super().plan(instance) if instance.satisfiable else [self.variables]
 
 
@@ -169,7 +190,9 @@ class DecisionState(NamedTuple):
 
 
 class ThresholdSAT(PuzzleTask[DecisionState]):
-    """The game of flipping variables until every clause is satisfied, or claiming that they cannot be."""
+    """The game of flipping variables until every clause is satisfied,
+    or claiming that they cannot be.
+    """
 
     puzzle: ThresholdSATPuzzle
     puzzle_class = ThresholdSATPuzzle
@@ -191,10 +214,16 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances as :class:`InstanceBits`. If a plan begins with the last action, its formula has no model."""
+        """Instances as :class:`InstanceBits`.
+
+        If a plan begins with the last action, its formula has no model.
+        """
         bank = self._flips.bank
         return Bank(
-            InstanceBits(bank.instances, (bank.plans[:, 0] != self.puzzle.variables).astype(np.int8)), bank.plans
+            InstanceBits(
+                bank.instances, (bank.plans[:, 0] != self.puzzle.variables).astype(np.int8)
+            ),
+            bank.plans,
         )
 
     @staticmethod
@@ -204,9 +233,13 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
     def initial(self, key: jax.Array, params: Params) -> DecisionState:
         """Begin with a uniform assignment that is no model."""
-        return DecisionState(self._flips.initial(key, self._formula(params)), jnp.bool_(False), jnp.int32(0))
+        return DecisionState(
+            self._flips.initial(key, self._formula(params)), jnp.bool_(False), jnp.int32(0)
+        )
 
-    def transition(self, state: DecisionState, action: jax.Array, key: jax.Array, params: Params) -> DecisionState:
+    def transition(
+        self, state: DecisionState, action: jax.Array, key: jax.Array, params: Params
+    ) -> DecisionState:
         """Flip a variable, or say that there is no model."""
         claims = action == self.puzzle.variables
         flipped = self._flips.transition(state.game, action, key, self._formula(params))
@@ -216,34 +249,54 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
     def observation(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
         """Return the game's observation, and the fraction of the flips left."""
         flips_left = (self.max_flips - state.used).astype(self.dtype) / self.max_flips
-        return jnp.concatenate([self._flips.observation(state.game, key, self._formula(params)), flips_left[None]])
+        return jnp.concatenate(
+            [self._flips.observation(state.game, key, self._formula(params)), flips_left[None]]
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the game's entries, then the fraction of the flips left."""
-        return *self._flips.observation_components(), Component("flips_left", "fraction of the flips that are left")
+        return *self._flips.observation_components(), Component(
+            "flips_left", "fraction of the flips that are left"
+        )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the game's actions, then the answer that there is no model."""
-        last = Component("unsatisfiable", "say that the formula has no model, which ends the episode")
+        last = Component(
+            "unsatisfiable", "say that the formula has no model, which ends the episode"
+        )
         return *self._flips.action_components(), last
 
     def reward(
-        self, state: DecisionState, action: jax.Array, next_state: DecisionState, key: jax.Array, params: Params
+        self,
+        state: DecisionState,
+        action: jax.Array,
+        next_state: DecisionState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return the fraction of clauses won, plus 1 for the right end."""
         won = self._flips.reward(state.game, action, next_state.game, key, self._formula(params))
-        unsatisfied_share = self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
+        unsatisfied_share = (
+            self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
+        )
         ends_correctly = ~state.claimed & self._rightly(next_state, params)
         return won + jnp.where(ends_correctly, 1 + unsatisfied_share, 0)
 
     def terminal(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether there is a model, the player has claimed that there is none, or no flip is left."""
-        return (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.max_flips)
+        """Return whether there is a model,
+        the player has claimed that there is none, or no flip is left.
+        """
+        return (
+            (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.max_flips)
+        )
 
     def info(self, state: DecisionState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: a model is found, or the player said rightly that there is none."""
         unsatisfied = self._unsatisfied(state, params)
-        return {"success": (unsatisfied == 0) | self._rightly(state, params), "unsatisfied": unsatisfied}
+        return {
+            "success": (unsatisfied == 0) | self._rightly(state, params),
+            "unsatisfied": unsatisfied,
+        }
 
     def action_mask(self, state: DecisionState, params: Params) -> jax.Array:
         """Return the variables of unsatisfied clauses, and the last action."""
@@ -257,17 +310,24 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         """Return whether the player has correctly claimed that there is no model."""
         return state.claimed & (params.instance.satisfiable == 0)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: DecisionState, params: Params) -> str:
         """Show the game, and the last action."""
-        claim_line = "c Said: unsatisfiable." if bool(state.claimed) else "c You may also say: unsatisfiable"
+        claim_line = (
+            "c Said: unsatisfiable." if bool(state.claimed) else "c You may also say: unsatisfiable"
+        )
         flips_line = f"c Flips left: {self.max_flips - int(state.used)}"
-        return "\n".join([self._flips.describe(state.game, self._formula(params)), claim_line, flips_line])
+        return "\n".join(
+            [self._flips.describe(state.game, self._formula(params)), claim_line, flips_line]
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        return f"{self._flips.how_to_act()} Or answer 'unsatisfiable' to say that there is no model, and end."
+        return (
+            f"{self._flips.how_to_act()} Or answer 'unsatisfiable' to say that there is no model, "
+            f"and end."
+        )
 
     def parse(self, text: str, state: DecisionState, params: Params) -> np.ndarray:
         """Read ``flip 7``, ``7``, or the word.
@@ -290,9 +350,15 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
     def why_over(self, state: DecisionState, params: Params, info: dict[str, Any]) -> str:
         """Say whether a model, a claim or the limit of flips ended it."""
         if bool(state.claimed):
-            return "the formula has a model" if int(params.instance.satisfiable) else "there is no model indeed"
+            return (
+                "the formula has a model"
+                if int(params.instance.satisfiable)
+                else "there is no model indeed"
+            )
         has_model = not info["unsatisfied"]
-        return "every clause is satisfied" if has_model else f"the {self.max_flips} flips are used up"
+        return (
+            "every clause is satisfied" if has_model else f"the {self.max_flips} flips are used up"
+        )
 
     def draw(self, state: DecisionState, params: Params) -> np.ndarray:
         """Draw as the game does."""
@@ -301,7 +367,9 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
 @privileged_player
 class DecidingPlayer(NamedTuple):
-    """Player that goes straight to the model that the exact solver found in the bank, or says that there is none."""
+    """Player that goes straight to the model that the exact solver found
+    in the bank, or says that there is none.
+    """
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> DecidingPlayer:
@@ -309,7 +377,9 @@ class DecidingPlayer(NamedTuple):
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """Begin with the variables that are true in the model, bool ``(n,)``; the plan flips them."""
+        """Begin with the variables that are true in the model,
+        bool ``(n,)``; the plan flips them.
+        """
         variables = np.arange(params.instance.formula.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)
 

@@ -1,7 +1,7 @@
 """rlsuite/UniqueSAT-v0: find the only model of a 3-SAT formula.
 
-Formulas are quietly planted (:func:`.formula.planted_formula`) with six clauses a variable, and kept if an exhaustive
-search finds no second model. ``difficulty`` is the number of variables.
+Formulas are quietly planted (:func:`.formula.planted_formula`) with six clauses a variable, and
+kept if an exhaustive search finds no second model. ``difficulty`` is the number of variables.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class UniqueSATPuzzle(ModelPuzzle):
 
     def difficulty(self, instance: CNF) -> float:
         """Count the decisions of :class:`.cnf_search.Search`."""
-        return float(Search(clause_list(instance), int(instance.variables), most_models=2).decisions)
+        return float(
+            Search(clause_list(instance), int(instance.variables), most_models=2).decisions
+        )
 
 
 class UniqueSAT(PuzzleFlips):

@@ -1,16 +1,16 @@
 """rlsuite/CheckmateInOne-v0: the move that checkmates at once.
 
-White is to move. Positions are random placements of pieces, a third to a half of them black, in which nobody may castle
-or capture en passant, black is not in check, and some move of white is checkmate. ``difficulty`` (of the task) is the
-number of pieces. The task has one step:
+White is to move. Positions are random placements of pieces, a third to a half of them black, in
+which nobody may castle or capture en passant, black is not in check, and some move of white is
+checkmate. ``difficulty`` (of the task) is the number of pieces. The task has one step:
 
-=============  =====================================================================================================
-action         ``from * 64 + to``, squares from a1 along the ranks to h8: ``Discrete(4096)``; legal are legal moves,
-               and a pawn that reaches the last rank becomes a queen
+=============  =====================================================================================
+action         ``from * 64 + to``, squares from a1 along the ranks to h8: ``Discrete(4096)``; legal
+               are legal moves, and a pawn that reaches the last rank becomes a queen
 observation    which of the twelve pieces stands on each square, one-hot: ``Box(768)``
 reward         1 for checkmate
 termination    after the move
-=============  =====================================================================================================
+=============  =====================================================================================
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ class CheckmatePuzzle(Puzzle[Instance]):
         self.of_black = int(tier) - self.of_white
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw pieces on random squares. Return None if white, to move, cannot give mate in that position."""
+        """Draw pieces on random squares.
+
+        Return None if white, to move, cannot give mate in that position.
+        """
         board = [0] * 64
         squares = dice.sample(range(64), self.of_white + self.of_black)
         for side, count in ((WHITE, self.of_white), (BLACK, self.of_black)):
@@ -97,24 +100,36 @@ class CheckmatePuzzle(Puzzle[Instance]):
         if attacked(board, board.index(BLACK * KING), WHITE):
             return None
         mating_moves = mates(board, WHITE)
-        return Instance(np.array(board, np.int8)) if any(m.promotion in (0, QUEEN) for m in mating_moves) else None
+        return (
+            Instance(np.array(board, np.int8))
+            if any(m.promotion in (0, QUEEN) for m in mating_moves)
+            else None
+        )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the position and its mirror image; without pawns, the least of all eight."""
+        """Return the lesser of the position and its mirror image;
+        without pawns, the least of all eight.
+        """
         board = (instance.board + KING).tolist()
         symmetries = square_symmetries(8)
         if (abs(instance.board) == PAWN).any():
-            symmetries = tuple(order for order in symmetries if order[0] in (0, 7) and order[7] in (0, 7))
+            symmetries = tuple(
+                order for order in symmetries if order[0] in (0, 7) and order[7] in (0, 7)
+            )
         return smallest_form([board[i] for i in order] for order in symmetries)
 
     def question(self, instance: Instance) -> str:
         """State the position and the format of the answer."""
         return (
-            "Chess: White is to move and can checkmate with this move. There is no castling and no en passant. White's "
-            f"pieces are K Q R B N P, Black's are k q r b n p:\n\n{diagram(instance.board.tolist())}"
+            "Chess: White is to move and can checkmate with this move. There is no castling and no "
+            "en passant. White's "
+            f"pieces are K Q R B N P, Black's are k q r b n "
+            f"p:\n\n{diagram(instance.board.tolist())}"
             f"\n\nThe same in Forsyth-Edwards notation: {fen(instance.board.tolist())}\n\n"
-            "Answer with a move that is checkmate, in UCI notation (not SAN): the square it starts from and the square "
-            "it ends on; if a pawn promotes, the letter of the new piece (q, r, b or n) follows, as in e7e8q."
+            "Answer with a move that is checkmate, in UCI notation (not SAN): the square it starts "
+            "from and the square "
+            "it ends on; if a pawn promotes, the letter of the new piece (q, r, b or n) follows, "
+            "as in e7e8q."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -128,7 +143,9 @@ class CheckmatePuzzle(Puzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the rules of chess, then whether it is checkmate."""
         if _MOVE.fullmatch(answer) is None:
-            raise Malformed("expected a move such as e2e4, or e7e8q where a pawn reaches the last rank")
+            raise Malformed(
+                "expected a move such as e2e4, or e7e8q where a pawn reaches the last rank"
+            )
         board = instance.board.tolist()
         if answer in map(move_name, mates(board, WHITE)):
             return RIGHT
@@ -141,7 +158,11 @@ class CheckmatePuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the first solution that an action of the task can express."""
-        return [_action(move) for move in mates(instance.board.tolist(), WHITE) if move.promotion in (0, QUEEN)][:1]
+        return [
+            _action(move)
+            for move in mates(instance.board.tolist(), WHITE)
+            if move.promotion in (0, QUEEN)
+        ][:1]
 
     def difficulty(self, instance: Instance) -> float:
         """Return one divided by the score of a player of random legal moves."""
@@ -157,7 +178,9 @@ class CheckmatePuzzle(Puzzle[Instance]):
         board = instance.board.tolist()
         king = board.index(BLACK * KING)
         legal = list(legal_moves(board, WHITE))
-        return move_name(max(legal, key=lambda m: (attacked(moved(board, m)[0], king, WHITE), board[m.start])))
+        return move_name(
+            max(legal, key=lambda m: (attacked(moved(board, m)[0], king, WHITE), board[m.start]))
+        )
 
     def constants(self) -> Sequence[str]:
         """Return the moves of a rook or queen to the last rank."""
@@ -174,17 +197,22 @@ def _letter(piece: int) -> str:
 
 def diagram(board: Sequence[int]) -> str:
     """Return the board from white's side, ranks and files named."""
-    ranks = [" ".join([str(r + 1), *map(_letter, board[8 * r : 8 * r + 8])]) for r in reversed(range(8))]
+    ranks = [
+        " ".join([str(r + 1), *map(_letter, board[8 * r : 8 * r + 8])]) for r in reversed(range(8))
+    ]
     return "\n".join([*ranks, "  a b c d e f g h"])
 
 
 def fen(board: Sequence[int]) -> str:
     """Write the position in Forsyth-Edwards notation, white to move."""
     ranks = ("".join(map(_letter, board[8 * r : 8 * r + 8])) for r in reversed(range(8)))
-    return "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), rank) for rank in ranks) + " w - - 0 1"
+    return (
+        "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), rank) for rank in ranks)
+        + " w - - 0 1"
+    )
 
 
-# -- the interactive form --------------------------------------------------------------------------------------------
+# -- the interactive form --------------------------------------------------------------------------
 
 
 class PositionMoves(NamedTuple):
@@ -202,7 +230,9 @@ def chances(boards: np.ndarray) -> PositionMoves:
     flags = np.zeros((2, len(boards), MOVES), bool)
     for number, board in enumerate(boards.tolist()):
         for which, moves in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
-            flags[which, number, [_action(move) for move in moves if move.promotion in (0, QUEEN)]] = True
+            flags[
+                which, number, [_action(move) for move in moves if move.promotion in (0, QUEEN)]
+            ] = True
     words = np.packbits(flags, axis=2, bitorder="little").view("<u4").astype(np.uint32)
     return PositionMoves(boards, *words)
 
@@ -247,25 +277,30 @@ class CheckmateInOne(PuzzleTask[State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return which piece stands on each square."""
-        pieces = np.array([side * piece for side in (WHITE, BLACK) for piece in range(PAWN, KING + 1)], np.int8)
+        pieces = np.array(
+            [side * piece for side in (WHITE, BLACK) for piece in range(PAWN, KING + 1)], np.int8
+        )
         return (params.instance.board[:, None] == pieces).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the piece on each square."""
         meaning = (
-            "[square, piece]: which piece stands there, one-hot: pawn, knight, bishop, rook, queen, king of white, "
-            "then of black; squares a1, b1, ... h8"
+            "[square, piece]: which piece stands there, one-hot: pawn, knight, bishop, rook, "
+            "queen, king of white, then of black; squares a1, b1, ... h8"
         )
         return (Component("board", meaning, shape=(64, 12)),)
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: from a square to a square."""
         meaning = (
-            "[from, to]: move a piece between two squares, a1, b1, ... h8; a pawn on the last rank becomes a queen"
+            "[from, to]: move a piece between two squares, a1, b1, ... h8; a pawn on the last rank "
+            "becomes a queen"
         )
         return (Component("move", meaning, shape=(64, 64)),)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for checkmate."""
         return ((state.action < 0) & self._success(next_state, params)).astype(self.dtype)
 
@@ -279,14 +314,16 @@ class CheckmateInOne(PuzzleTask[State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Return the legal moves, bool ``(4096,)``."""
-        return (params.instance.legal[:, None] >> np.arange(32, dtype=np.uint32) & 1 != 0).reshape(-1)
+        return (params.instance.legal[:, None] >> np.arange(32, dtype=np.uint32) & 1 != 0).reshape(
+            -1
+        )
 
     def _success(self, state: State, params: Params) -> jax.Array:
         action = jnp.maximum(state.action, 0)
         bit = params.instance.mating[action // 32] >> (action % 32).astype(jnp.uint32) & 1
         return (state.action >= 0) & (bit != 0)
 
-    # -- host side ----------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Show the board."""
@@ -306,12 +343,16 @@ class CheckmateInOne(PuzzleTask[State]):
         move = text.strip().lower().removesuffix("q")
         if _MOVE.fullmatch(move) is None or len(move) != 4:
             raise ValueError(f"expected a move such as e2e4, got {text[:40]!r}")
-        start, end = (8 * int(name[1]) - 8 + "abcdefgh".index(name[0]) for name in (move[:2], move[2:]))
+        start, end = (
+            8 * int(name[1]) - 8 + "abcdefgh".index(name[0]) for name in (move[:2], move[2:])
+        )
         return np.asarray(64 * start + end, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the move."""
-        start, end = (f"{'abcdefgh'[square % 8]}{square // 8 + 1}" for square in divmod(int(action), 64))
+        start, end = (
+            f"{'abcdefgh'[square % 8]}{square // 8 + 1}" for square in divmod(int(action), 64)
+        )
         return start + end
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:

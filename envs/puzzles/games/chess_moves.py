@@ -1,7 +1,7 @@
 """The moves of chess without castling, enough for positions in which nobody may castle.
 
-A board is a list of 64 pieces, from a1 along the ranks to h8; white pieces are positive, black ones negative, 0 is an
-empty square. A side is 1 (white) or -1 (black).
+A board is a list of 64 pieces, from a1 along the ranks to h8; white pieces are positive, black ones
+negative, 0 is an empty square. A side is 1 (white) or -1 (black).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ NOWHERE = -1
 
 
 class Move(NamedTuple):
-    """A move from a square to a square; ``promotion`` is the piece that a pawn becomes on the last rank, else 0."""
+    """A move from a square to a square;
+    ``promotion`` is the piece that a pawn becomes on the last rank, else 0.
+    """
 
     start: int
     end: int
@@ -36,10 +38,15 @@ _JUMPS = tuple((y, x) for y in (-2, -1, 1, 2) for x in (-2, -1, 1, 2) if abs(y) 
 _KNIGHT = [_steps(square, *_JUMPS) for square in range(64)]
 _KING = [_steps(square, *_STRAIGHT, *_DIAGONAL) for square in range(64)]
 _RAYS = {
-    piece: [[_steps(square, *((k * y, k * x) for k in range(1, 8))) for y, x in ways] for square in range(64)]
+    piece: [
+        [_steps(square, *((k * y, k * x) for k in range(1, 8))) for y, x in ways]
+        for square in range(64)
+    ]
     for piece, ways in ((ROOK, _STRAIGHT), (BISHOP, _DIAGONAL), (QUEEN, _STRAIGHT + _DIAGONAL))
 }
-_CAPTURES = {side: [_steps(square, (side, 1), (side, -1)) for square in range(64)] for side in (WHITE, BLACK)}
+_CAPTURES = {
+    side: [_steps(square, (side, 1), (side, -1)) for square in range(64)] for side in (WHITE, BLACK)
+}
 """Squares on which a pawn captures."""
 
 
@@ -49,7 +56,10 @@ def _bits(squares: Iterable[int]) -> int:
 
 _REACH = (
     [[0] * 64, [0] * 64, [_bits(ends) for ends in _KNIGHT]]
-    + [[_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]] for piece in (BISHOP, ROOK, QUEEN)]
+    + [
+        [_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]]
+        for piece in (BISHOP, ROOK, QUEEN)
+    ]
     + [[_bits(ends) for ends in _KING]]
 )
 """Squares that each piece except pawns could reach from each square on an empty board."""
@@ -57,7 +67,11 @@ _REACH = (
 
 def attacked(board: Sequence[int], square: int, side: int) -> bool:
     """Return whether a piece of the side could capture on a square."""
-    for piece, near in ((KNIGHT, _KNIGHT[square]), (KING, _KING[square]), (PAWN, _CAPTURES[-side][square])):
+    for piece, near in (
+        (KNIGHT, _KNIGHT[square]),
+        (KING, _KING[square]),
+        (PAWN, _CAPTURES[-side][square]),
+    ):
         attacker = side * piece
         for origin in near:
             if board[origin] == attacker:
@@ -75,8 +89,9 @@ def attacked(board: Sequence[int], square: int, side: int) -> bool:
 
 
 def moves(board: Sequence[int], side: int, passing: int) -> Iterator[Move]:
-    """Return the moves of a side, including moves that leave its king in check. ``passing`` is the square that a
-    pawn has just passed over, or :data:`NOWHERE`.
+    """Return the moves of a side, including moves that leave its king in check.
+
+    ``passing`` is the square that a pawn has just passed over, or :data:`NOWHERE`.
     """
     for start, owned in enumerate(board):
         if owned * side > 0:
@@ -162,8 +177,9 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
 def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[int]]:
     """Find the moves that can give check to a king.
 
-    Return for each piece of the side the squares, as bits, from which it gives check if it is not promoted there. Also
-    return the squares from which a piece may move away so that another one gives check.
+    Return for each piece of the side the squares, as bits, from which it gives check if it is not
+    promoted there. Also return the squares from which a piece may move away so that another one
+    gives check.
     """
     near = [0, _bits(_CAPTURES[-side][king]), _bits(_KNIGHT[king]), 0, 0, 0, 0]
     opening: set[int] = set()
@@ -188,7 +204,10 @@ def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[
 
 
 def _may_move(board: list[int], king: int, side: int, passing: int) -> bool:
-    """Return whether a side with its king on that square has a legal move. Usually the king itself has one."""
+    """Return whether a side with its king on that square has a legal move.
+
+    Usually the king itself has one.
+    """
     board[king] = 0
     flight = any(board[end] * side <= 0 and not attacked(board, end, -side) for end in _KING[king])
     board[king] = side * KING

@@ -1,19 +1,21 @@
-"""rlsuite/TicTacToe-v0: the best move in a game of noughts and crosses on 4 x 4 cells, four in a row.
+"""rlsuite/TicTacToe-v0: the best move in a game
+of noughts and crosses on 4 x 4 cells, four in a row.
 
-X is to move. One-shot, a move is right if no other move leads to a better result for X when both sides play perfectly.
-Interactively, the game is played to its end against a perfect opponent:
+X is to move. One-shot, a move is right if no other move leads to a better result for X when both
+sides play perfectly. Interactively, the game is played to its end against a perfect opponent:
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         the cell for an X, ``Discrete(16)``, in reading order; legal are the empty ones
 observation    whether each cell is empty, X, O, one-hot, cells in reading order: ``Box(48)``
 reward         1 when the game ends as well for X as it could from the first position; 0 otherwise
 termination    four in a row, or no empty cell left
-=============  =====================================================================================================
+=============  =====================================================================================
 
-The opponent plays one of its best moves, each with equal probability. Positions are random, with as many O as X or one
-more. Some moves are best and some are not, and no move of either side completes four in a row. ``difficulty`` (of the
-task) is the number of empty cells. Every game from there is solved to the end. Up to rotation and reflection, some
-6,700 positions with 4 empty cells come up, and some 24,000 with 6.
+The opponent plays one of its best moves, each with equal probability. Positions are random, with as
+many O as X or one more. Some moves are best and some are not, and no move of either side completes
+four in a row. ``difficulty`` (of the task) is the number of empty cells. Every game from there is
+solved to the end. Up to rotation and reflection, some 6,700 positions with 4 empty cells come up,
+and some 24,000 with 6.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ MOST_EMPTY = 9
 _OVER = 4
 _ROWS = [sum(1 << SIDE * r + c for c in range(SIDE)) for r in range(SIDE)]
 _COLUMNS = [sum(1 << SIDE * r + c for r in range(SIDE)) for c in range(SIDE)]
-_DIAGONALS = [sum(1 << SIDE * k + c for k, c in enumerate(order)) for order in (range(SIDE), range(SIDE)[::-1])]
+_DIAGONALS = [
+    sum(1 << SIDE * k + c for k, c in enumerate(order))
+    for order in (range(SIDE), range(SIDE)[::-1])
+]
 LINES = _ROWS + _COLUMNS + _DIAGONALS
 """The ten lines of four, as bits."""
 _LINES_OF = [[line for line in LINES if line >> cell & 1] for cell in range(CELLS)]
@@ -67,7 +72,9 @@ class TicTacToePuzzle(Puzzle[Position]):
     """``tier`` is the number of empty cells."""
 
     name = "TicTacToe"
-    difficulty_is = "positions that a search for the value of every move looks at, each counted once"
+    difficulty_is = (
+        "positions that a search for the value of every move looks at, each counted once"
+    )
     tier_is = "the number of empty cells"
     tiers = range(2, MOST_EMPTY + 1)
     few: ClassVar[dict[float, float]] = {4: 6_700, 6: 24_000}
@@ -77,7 +84,10 @@ class TicTacToePuzzle(Puzzle[Position]):
         self.empty = int(tier)
 
     def compose(self, dice: Dice) -> Position | None:
-        """Draw symbols at random. Return None if a move could complete four in a row, or all moves are equally good."""
+        """Draw symbols at random.
+
+        Return None if a move could complete four in a row, or all moves are equally good.
+        """
         stones = CELLS - self.empty
         cells = [0] * CELLS
         for number, cell in enumerate(dice.sample(range(CELLS), stones)):
@@ -93,8 +103,8 @@ class TicTacToePuzzle(Puzzle[Position]):
         """Return the position of a list of cells.
 
         Raises:
-            ValueError: other fields or shapes, no symbol, or another number of empty cells than this tier's, whose
-                games may take too long to solve.
+            ValueError: other fields or shapes, no symbol, or another number of empty cells than
+                this tier's, whose games may take too long to solve.
         """
         position = super().from_plain(plain)
         cells = position.cells.tolist()
@@ -112,12 +122,17 @@ class TicTacToePuzzle(Puzzle[Position]):
     def question(self, instance: Position) -> str:
         """State the rules, the position, and the format of the answer."""
         return (
-            "4-in-a-row on a 4 x 4 board: X and O take turns to put their symbol into an empty cell (_). The first "
-            "to have four in a row, a column or a diagonal wins; if the board is full and nobody has, it is a draw. "
+            "4-in-a-row on a 4 x 4 board: X and O take turns to put their symbol into an empty "
+            "cell (_). The first "
+            "to have four in a row, a column or a diagonal wins; if the board is full and nobody "
+            "has, it is a draw. "
             f"X is to move:\n\n{written(instance.cells.tolist())}\n\n"
-            "Find a best move for X: one after which, with perfect play by both, the game ends at least as well for X "
-            "as after any other move (a win is better than a draw, a draw better than a loss). Answer with its row and "
-            "its column, each a number from 1 to 4 counted from the upper left, separated by a space."
+            "Find a best move for X: one after which, with perfect play by both, the game ends at "
+            "least as well for X "
+            "as after any other move (a win is better than a draw, a draw better than a loss). "
+            "Answer with its row and "
+            "its column, each a number from 1 to 4 counted from the upper left, separated by a "
+            "space."
         )
 
     def example_answers(self, instance: Position) -> Sequence[Example]:
@@ -126,7 +141,9 @@ class TicTacToePuzzle(Puzzle[Position]):
 
     def judge(self, instance: Position, answer: str) -> Verdict:
         """Check the format, then whether the cell is empty, then the value of the move."""
-        row, column = parsing.integers(answer, 1, SIDE, min_count=2, max_count=2, what="row or column")
+        row, column = parsing.integers(
+            answer, 1, SIDE, min_count=2, max_count=2, what="row or column"
+        )
         values = self._values(instance)
         cell = (row - 1) * SIDE + column - 1
         if cell not in values:
@@ -134,17 +151,26 @@ class TicTacToePuzzle(Puzzle[Position]):
         best = max(values.values())
         if values[cell] < best:
             ends = {-1: "a loss", 0: "a draw", 1: "a win"}
-            return wrong(f"row {row}, column {column} leads to {ends[values[cell]]}, another move to {ends[best]}")
+            return wrong(
+                f"row {row}, column {column} leads to {ends[values[cell]]}, another move to "
+                f"{ends[best]}"
+            )
         return RIGHT
 
     def solve(self, instance: Position) -> str:
-        """Return one of the best moves, which the position decides, so that no cell is the answer too often."""
+        """Return one of the best moves, which the position decides,
+        so that no cell is the answer too often.
+        """
         values = self._values(instance)
         moves = [cell for cell, value in values.items() if value == max(values.values())]
-        return _cell_name(moves[blake2b(instance.cells.tobytes(), digest_size=1).digest()[0] % len(moves)])
+        return _cell_name(
+            moves[blake2b(instance.cells.tobytes(), digest_size=1).digest()[0] % len(moves)]
+        )
 
     def plan(self, instance: Position) -> list[int]:
-        """Return only the first of the best moves, because later ones depend on the opponent's choices."""
+        """Return only the first of the best moves,
+        because later ones depend on the opponent's choices.
+        """
         values = self._values(instance)
         return [max(values, key=values.__getitem__)]
 
@@ -161,8 +187,8 @@ class TicTacToePuzzle(Puzzle[Position]):
     def heuristic(self, instance: Position) -> str:
         """Look one move ahead: take the cell that prepares or stops most rows of four.
 
-        A line counts for a player who can still complete it in the moves left. One with two marks or more is worth 10
-        if X can complete it, 5 if O can. Every line without an O is worth 1.
+        A line counts for a player who can still complete it in the moves left. One with two marks
+        or more is worth 10 if X can complete it, 5 if O can. Every line without an O is worth 1.
         """
         x_cells, o_cells = (_bits(instance.cells.tolist(), player) for player in (X, O))
         empty = np.flatnonzero(instance.cells == 0).tolist()
@@ -189,13 +215,14 @@ class TicTacToePuzzle(Puzzle[Position]):
 
 
 def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
-    """Return the value of each move, by cell, for the player to move: 1 for a win, 0 for a draw, -1 for a loss.
+    """Return the value of each move, by cell, for the player to move:
+    1 for a win, 0 for a draw, -1 for a loss.
 
     Nobody has won yet.
 
-    The same as :class:`Solver` finds, by far fewer positions. Only those lines count that one player can still complete
-    in the moves that are left; cells on none of them are all alike; where a line can be completed at once, or must be
-    stopped, nothing else is tried.
+    The same as :class:`Solver` finds, by far fewer positions. Only those lines count that one
+    player can still complete in the moves that are left; cells on none of them are all alike; where
+    a line can be completed at once, or must be stopped, nothing else is tried.
     """
     value_of_position: dict[tuple[int, int], int] = {}
 
@@ -206,18 +233,35 @@ def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
         key = (opponent_cells, own_cells)
         if key not in value_of_position:
             value_of_position[key] = value(
-                opponent_cells, own_cells, [line for line in their_lines if not line >> cell & 1], my_lines
+                opponent_cells,
+                own_cells,
+                [line for line in their_lines if not line >> cell & 1],
+                my_lines,
             )
         return -value_of_position[key]
 
-    def value(own_cells: int, opponent_cells: int, my_lines: list[int], their_lines: list[int]) -> int:
+    def value(
+        own_cells: int, opponent_cells: int, my_lines: list[int], their_lines: list[int]
+    ) -> int:
         empty = ~(own_cells | opponent_cells) & 2**CELLS - 1
         moves_left = empty.bit_count()
-        my_lines = [line for line in my_lines if (line & own_cells).bit_count() >= SIDE - (moves_left + 1) // 2]
-        their_lines = [line for line in their_lines if (line & opponent_cells).bit_count() >= SIDE - moves_left // 2]
+        my_lines = [
+            line
+            for line in my_lines
+            if (line & own_cells).bit_count() >= SIDE - (moves_left + 1) // 2
+        ]
+        their_lines = [
+            line
+            for line in their_lines
+            if (line & opponent_cells).bit_count() >= SIDE - moves_left // 2
+        ]
         if any((line & own_cells).bit_count() == SIDE - 1 for line in my_lines):
             return 1
-        threats = {line & ~opponent_cells for line in their_lines if (line & opponent_cells).bit_count() == SIDE - 1}
+        threats = {
+            line & ~opponent_cells
+            for line in their_lines
+            if (line & opponent_cells).bit_count() == SIDE - 1
+        }
         if len(threats) > 1:
             return -1
         live = 0
@@ -245,7 +289,9 @@ def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
 
 
 class Solver:
-    """Solver of positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
+    """Solver of positions by full search:
+    1 if the player to move wins, 0 for a draw, -1 for a loss.
+    """
 
     def __init__(self) -> None:
         self.value_of_position: dict[tuple[int, int], int] = {}
@@ -290,29 +336,36 @@ def _cell_name(cell: int) -> str:
 
 def written(cells: Sequence[int]) -> str:
     """Return a position as the prompt shows it."""
-    return "\n".join(" ".join(SYMBOLS[owner] for owner in cells[r * SIDE : (r + 1) * SIDE]) for r in range(SIDE))
+    return "\n".join(
+        " ".join(SYMBOLS[owner] for owner in cells[r * SIDE : (r + 1) * SIDE]) for r in range(SIDE)
+    )
 
 
-# -- the interactive form --------------------------------------------------------------------------------------------
+# -- the interactive form --------------------------------------------------------------------------
 
 
 class GameTree(NamedTuple):
-    """A first position with the values of all positions that can follow: ``3**e`` ways to fill its ``e`` empty
-    cells.
+    """A first position with the values of all positions that can follow:
+    ``3**e`` ways to fill its ``e`` empty cells.
     """
 
     cells: Any
     weights: Any
-    """int32 ``(16,)``: amount that an X in the cell adds to the number of a position; an O adds twice as much.
+    """int32 ``(16,)``: amount that an X in the cell adds
+    to the number of a position; an O adds twice as much.
 
     The amounts are 1, 3, 9, ... for the empty cells in reading order, 0 for the others.
     """
     values: Any
-    """int8 ``(3**e,)``: value for X of the position of each number: -1, 0 or 1; 4 more if the game is over."""
+    """int8 ``(3**e,)``: value for X of the position of each number:
+    -1, 0 or 1; 4 more if the game is over.
+    """
 
 
 def games(positions: np.ndarray) -> GameTree:
-    """Return the games from some positions ``(count, 16)`` with equally many empty cells, by retrograde analysis."""
+    """Return the games from some positions ``(count, 16)``
+    with equally many empty cells, by retrograde analysis.
+    """
     where = np.array([np.flatnonzero(cells == 0) for cells in positions])
     empty = where.shape[1]
     powers = 3 ** np.arange(empty)
@@ -351,7 +404,9 @@ class TicTacToe(PuzzleTask[State]):
     puzzle: TicTacToePuzzle
     puzzle_class = TicTacToePuzzle
     bank_size = 512
-    measures: ClassVar[dict[str, str]] = {"value": "what perfect play would make of the position for X: -1, 0 or 1"}
+    measures: ClassVar[dict[str, str]] = {
+        "value": "what perfect play would make of the position for X: -1, 0 or 1"
+    }
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -385,13 +440,19 @@ class TicTacToe(PuzzleTask[State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the cells."""
-        return (Component("cells", "[row, column, content]: nothing, X or O, one-hot", shape=(SIDE, SIDE, 3)),)
+        return (
+            Component(
+                "cells", "[row, column, content]: nothing, X or O, one-hot", shape=(SIDE, SIDE, 3)
+            ),
+        )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: a cell."""
         return (Component("mark", "[row, column]: put an X into the cell", shape=(SIDE, SIDE)),)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for the best possible end."""
         moved = (state.cells != next_state.cells).any()
         return (moved & self._success(next_state, params)).astype(self.dtype)
@@ -402,7 +463,10 @@ class TicTacToe(PuzzleTask[State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the game is over and ended as well as it could."""
-        return {"success": self._success(state, params), "value": self._value(state, params).astype(self.dtype)}
+        return {
+            "success": self._success(state, params),
+            "value": self._value(state, params).astype(self.dtype),
+        }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Return the empty cells, bool ``(16,)``."""
@@ -419,13 +483,18 @@ class TicTacToe(PuzzleTask[State]):
         return entry - _OVER * (entry > 1)
 
     def _success(self, state: State, params: Params) -> jax.Array:
-        return self.terminal(state, jnp.int32(0), params) & (self._value(state, params) == params.instance.values[0])
+        return self.terminal(state, jnp.int32(0), params) & (
+            self._value(state, params) == params.instance.values[0]
+        )
 
-    # -- host side ----------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Show the rules in a line, and the board."""
-        return f"Four in a row wins. You are X and to move:\n\n{written(np.asarray(state.cells).tolist())}"
+        return (
+            f"Four in a row wins. You are X and to "
+            f"move:\n\n{written(np.asarray(state.cells).tolist())}"
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -437,7 +506,9 @@ class TicTacToe(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, min_count=2, max_count=2, what="row or column")
+        row, column = parsing.integers(
+            " ".join(text.split()), 1, SIDE, min_count=2, max_count=2, what="row or column"
+        )
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:

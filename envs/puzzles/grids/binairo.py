@@ -1,11 +1,13 @@
-"""rlsuite/Binairo-v0: zeros and ones, equally many in every line, no three equal in a row, no two lines equal.
+"""rlsuite/Binairo-v0: zeros and ones, equally many in every line,
+no three equal in a row, no two lines equal.
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only if no solution has
-the other symbol in it. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
-symbol that makes three in a row, or of which its row or column has enough.
+``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only
+if no solution has the other symbol in it. See :mod:`..shared.grid_filling` for actions,
+observations and rewards; the mask forbids a symbol that makes three in a row, or of which its row
+or column has enough.
 
-On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill, up to rotation, reflection and
-exchange of the symbols.
+On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill, up to
+rotation, reflection and exchange of the symbols.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side of the grid."""
 
     name = "Binairo"
-    difficulty_is = "lines that a search with propagation goes through until it has proven uniqueness"
+    difficulty_is = (
+        "lines that a search with propagation goes through until it has proven uniqueness"
+    )
     tier_is = "the side of the grid"
     tiers = tuple(TO_FILL)
     few: ClassVar[dict[float, float]] = {4: 34_000}
@@ -58,10 +62,14 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = side = int(tier)
         solver = LineSolver(side, 2)
         numbers = ([n >> i & 1 for i in range(side)] for n in range(2**side))
-        self._lines = [solver.arrangement(b + 1 for b in bits) for bits in numbers if not _flaw(bits)]
+        self._lines = [
+            solver.arrangement(b + 1 for b in bits) for bits in numbers if not _flaw(bits)
+        ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid and empty it in random order while it has one solution; None if that ends too early."""
+        """Draw a full grid and empty it in random order
+        while it has one solution; None if that ends too early.
+        """
         solver = LineSolver(self.rows, 2)
         (full,) = solver.solutions([self._lines] * self.rows, [self._lines] * self.rows, 1, dice)
         cells = solver.cells(full)
@@ -78,22 +86,31 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections, each with its first symbol named 0."""
+        """Return the least of the eight rotations and reflections,
+        each with its first symbol named 0.
+        """
         cells = instance.givens.tolist()
-        return smallest_form(relabelled(cells[i] for i in order) for order in square_symmetries(self.rows))
+        return smallest_form(
+            relabelled(cells[i] for i in order) for order in square_symmetries(self.rows)
+        )
 
     def rules(self) -> str:
         """State the rules."""
         half = self.rows // 2
         return (
-            f"Binairo: fill the {self.rows} x {self.rows} grid with 0 and 1. Every row and every column holds {half} "
-            f"zeros and {half} ones; no row or column has three equal symbols side by side; no two rows are equal, "
+            f"Binairo: fill the {self.rows} x {self.rows} grid with 0 and 1. Every row and every "
+            f"column holds {half} "
+            f"zeros and {half} ones; no row or column has three equal symbols side by side; no two "
+            f"rows are equal, "
             "and no two columns are equal."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first line with a flaw, or the first two that are equal."""
-        for kind, lines in (("row", grid), ("column", [list(column) for column in zip(*grid, strict=True)])):
+        for kind, lines in (
+            ("row", grid),
+            ("column", [list(column) for column in zip(*grid, strict=True)]),
+        ):
             for i, line in enumerate(lines):
                 if flaw := _flaw([value - 1 for value in line]):
                     return f"{kind} {i + 1} {flaw}"
@@ -116,7 +133,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put 0 into each cell in reading order, or 1 where a 0 would be one too many or the third in a row."""
+        """Put 0 into each cell in reading order,
+        or 1 where a 0 would be one too many or the third in a row.
+        """
         side, half = self.rows, self.rows // 2
         grid = self.clue_rows(instance)
         for r in range(side):
@@ -130,7 +149,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
     def _options(self, cells: list[int]) -> tuple[Options, Options]:
         """Return the arrangements of rows and columns that keep to the cells that are not 0."""
         rows = self.as_rows(cells)
-        return [self._fitting(row) for row in rows], [self._fitting(column) for column in zip(*rows, strict=True)]
+        return [self._fitting(row) for row in rows], [
+            self._fitting(column) for column in zip(*rows, strict=True)
+        ]
 
     def _fitting(self, line: list[int] | tuple[int, ...]) -> list[int]:
         closed = sum(3 - value << 2 * i for i, value in enumerate(line) if value)
@@ -146,7 +167,9 @@ def _flaw(bits: list[int]) -> str:
 
 def _third(line: list[int], i: int, value: int) -> bool:
     """Return whether a value at place ``i`` makes three in a row."""
-    return any(line[j:i] + line[i + 1 : j + 3] == [value, value] for j in range(max(i - 2, 0), i + 1))
+    return any(
+        line[j:i] + line[i + 1 : j + 3] == [value, value] for j in range(max(i - 2, 0), i + 1)
+    )
 
 
 class Binairo(FillTask):
@@ -169,7 +192,11 @@ class Binairo(FillTask):
         free = []
         for r, row in enumerate(rows):
             thirds = (row << 2 & row << 4) | (row >> 2 & row >> 4) | (row << 2 & row >> 2)
-            thirds |= (above[r] & above[r + 1]) | (below[r + 1] & below[r + 2]) | (above[r + 1] & below[r + 1])
+            thirds |= (
+                (above[r] & above[r + 1])
+                | (below[r + 1] & below[r + 2])
+                | (above[r + 1] & below[r + 1])
+            )
             closed = thirds | enough | self._enough(row, _LOW_BITS) | self._enough(row, _HIGH_BITS)
             empty = ~(row | row >> 1) & _LOW_BITS
             free.append((empty | empty << 1) & ~closed & self._lowest(self.side))
@@ -189,11 +216,15 @@ class Binairo(FillTask):
         return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
-        """Return each row as a uint16 with two bits for each cell: one for each symbol, in the order of actions."""
+        """Return each row as a uint16 with two bits for each cell:
+        one for each symbol, in the order of actions.
+        """
         return rows_as_bits(cells.astype(jnp.uint16), self.side, 2)
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
-        """Return the symbols of which each column has enough, as bits of a row; they are counted in binary digits."""
+        """Return the symbols of which each column has enough,
+        as bits of a row; they are counted in binary digits.
+        """
         digits: list[Any] = [_NONE] * 4
         for row in rows:
             carried: Any = row

@@ -1,12 +1,13 @@
-"""rlsuite/Campsite-v0: pitch a tent beside every tree, no two tents touching, by the counts of rows and columns.
+"""rlsuite/Campsite-v0: pitch a tent beside every tree,
+no two tents touching, by the counts of rows and columns.
 
-``difficulty`` is the side of the grid. In an instance, exactly one arrangement keeps the counts, lets no tents touch,
-and puts a tent beside every tree and a tree beside every tent. It also gives every tree a tent of its own, so the
-interactive task need not check the pairing; ``judge`` does.
+``difficulty`` is the side of the grid. In an instance, exactly one arrangement keeps the counts,
+lets no tents touch, and puts a tent beside every tree and a tree beside every tent. It also gives
+every tree a tent of its own, so the interactive task need not check the pairing; ``judge`` does.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that touches another,
-has no tree beside it, or exceeds a count. It also forbids grass that leaves a row or column too few cells for its
-tents.
+See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that
+touches another, has no tree beside it, or exceeds a count. It also forbids grass that leaves a row
+or column too few cells for its tents.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class CampsitePuzzle(GridPuzzle[Instance]):
     """``tier`` is the side of the grid."""
 
     name = "Campsite"
-    difficulty_is = "rows of tents that a depth-first search from the top tries until it has proven uniqueness"
+    difficulty_is = (
+        "rows of tents that a depth-first search from the top tries until it has proven uniqueness"
+    )
     tier_is = "the side of the grid"
     tiers = tuple(TENTS)
     few: ClassVar[dict[float, float]] = {5: 27_000}
@@ -62,7 +65,10 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw random tents that do not touch and a random tree beside each. Return None if that gives no instance."""
+        """Draw random tents that do not touch and a random tree beside each.
+
+        Return None if that gives no instance.
+        """
         side, num_tents = self.rows, TENTS[self.rows]
         tents: set[int] = set()
         trees: set[int] = set()
@@ -72,7 +78,9 @@ class CampsitePuzzle(GridPuzzle[Instance]):
             ):
                 tents.add(cell)
         for tent in sorted(tents):
-            free_cells = [cell for cell in self._around(tent) if cell not in tents and cell not in trees]
+            free_cells = [
+                cell for cell in self._around(tent) if cell not in tents and cell not in trees
+            ]
             if not free_cells:
                 return None
             trees.add(dice.choice(free_cells))
@@ -104,9 +112,12 @@ class CampsitePuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Campsite: T is a tree, A a tent, . is grass. Put tents into some of the free cells of the {self.rows} x "
-            f"{self.rows} grid, and grass into the others, so that trees and tents can be paired off: each tree with "
-            "one tent directly above, below, left or right of it, no tent used twice or left over. No two tents touch, "
+            f"Campsite: T is a tree, A a tent, . is grass. Put tents into some of the free cells "
+            f"of the {self.rows} x "
+            f"{self.rows} grid, and grass into the others, so that trees and tents can be paired "
+            f"off: each tree with "
+            "one tent directly above, below, left or right of it, no tent used twice or left over. "
+            "No two tents touch, "
             "not even diagonally. The numbers of tents in every row and every column are given."
         )
 
@@ -132,7 +143,9 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         tents = [cell for cell, value in enumerate(cells) if value == TENT]
         for tent in tents:
             if any(cells[neighbour] == TENT for neighbour in self._around(tent, diagonally=True)):
-                return f"the tent in row {tent // side + 1}, column {tent % side + 1} touches another"
+                return (
+                    f"the tent in row {tent // side + 1}, column {tent % side + 1} touches another"
+                )
         return "" if self._paired(cells, tents) else "trees and tents cannot be paired off"
 
     def solution(self, instance: Instance) -> Grid:
@@ -154,13 +167,17 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Pitch a tent in reading order wherever the counts leave room, a tree is beside it and no tent touches it."""
+        """Pitch a tent in reading order wherever the counts leave room,
+        a tree is beside it and no tent touches it.
+        """
         side, tents_left = self.rows, instance.counts.tolist()
         cells = instance.givens.tolist()
         for cell, value in enumerate(instance.givens.tolist()):
             row, column = cell // side, side + cell % side
             if value == 0:
-                lonely = not any(cells[neighbour] == TENT for neighbour in self._around(cell, diagonally=True))
+                lonely = not any(
+                    cells[neighbour] == TENT for neighbour in self._around(cell, diagonally=True)
+                )
                 beside = any(cells[neighbour] == TREE for neighbour in self._around(cell))
                 fits = lonely and beside and tents_left[row] > 0 and tents_left[column] > 0
                 cells[cell] = TENT if fits else GRASS
@@ -212,7 +229,9 @@ class _Search:
         ]
 
     def arrangements(self) -> Iterator[list[int]]:
-        """Return the tents of each row, for every arrangement with a tent beside each tree and the other way round."""
+        """Return the tents of each row, for every arrangement
+        with a tent beside each tree and the other way round.
+        """
         yield from self._extend([], self._counts[len(self._options) :])
 
     def _extend(self, rows: list[int], counts_left: list[int]) -> Iterator[list[int]]:
@@ -274,12 +293,16 @@ class Campsite(FillTask):
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow grass that leaves its lines room for tents, and tents beside a tree, apart and within the counts."""
+        """Allow grass that leaves its lines room for tents,
+        and tents beside a tree, apart and within the counts.
+        """
         gaps, tents, trees = self._rows(cells)
         pitched, free = self._tally(tents), self._tally(gaps)
         tents_left = [instance.counts[i] - count for i, count in enumerate(pitched)]
         lacking = self._cross([count > 0 for count in tents_left])
-        spare = self._cross([count > needed for count, needed in zip(free, tents_left, strict=True)])
+        spare = self._cross(
+            [count > needed for count, needed in zip(free, tents_left, strict=True)]
+        )
         fits, wide = self._beside(trees), [row | row << 2 | row >> 2 for row in tents]
         rows = []
         for r, gap in enumerate(gaps):
@@ -289,17 +312,23 @@ class Campsite(FillTask):
         return unpack_bits(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether counts are right, no tents touch, each tree is beside a tent, and each tent beside a tree."""
+        """Return whether counts are right, no tents touch,
+        each tree is beside a tent, and each tent beside a tree.
+        """
         _, tents, trees = self._rows(cells)
         conditions = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
         conditions += [row & row << 2 == 0 for row in tents]
         conditions += [row & (near | near << 2 | near >> 2) == 0 for near, row in pairwise(tents)]
         for some, counterparts in ((tents, trees), (trees, tents)):
-            conditions += [row & ~near == 0 for row, near in zip(some, self._beside(counterparts), strict=True)]
+            conditions += [
+                row & ~near == 0 for row, near in zip(some, self._beside(counterparts), strict=True)
+            ]
         return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
-        """Return the empty cells, the tents and the trees of each row: two bits a cell, the lower one set."""
+        """Return the empty cells, the tents and the trees of each row:
+        two bits a cell, the lower one set.
+        """
         words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         every = np.uint32(sum(4**i for i in range(self.side)))
         pairs = [(word & every, word >> 1 & every) for word in words]
@@ -313,12 +342,17 @@ class Campsite(FillTask):
     def _tally(self, rows: list[jax.Array]) -> list[jax.Array]:
         """Count the members of a set in each row, then in each column, int8."""
         counts = [lax.population_count(row) for row in rows]
-        counts += [reduce(operator.add, (row >> 2 * i & 1 for row in rows)) for i in range(self.side)]
+        counts += [
+            reduce(operator.add, (row >> 2 * i & 1 for row in rows)) for i in range(self.side)
+        ]
         return [count.astype(jnp.int8) for count in counts]
 
     def _cross(self, lines: list[jax.Array]) -> list[jax.Array]:
         """Return for each row its cells in these rows and columns."""
-        columns = reduce(operator.or_, (line.astype(jnp.uint32) << 2 * i for i, line in enumerate(lines[self.side :])))
+        columns = reduce(
+            operator.or_,
+            (line.astype(jnp.uint32) << 2 * i for i, line in enumerate(lines[self.side :])),
+        )
         return [jnp.where(line, columns, 0) for line in lines[: self.side]]
 
     @staticmethod

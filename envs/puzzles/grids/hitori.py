@@ -1,13 +1,16 @@
-"""rlsuite/Hitori-v0: blacken cells so that no number occurs twice among the white cells of a row or column.
+"""rlsuite/Hitori-v0: blacken cells so
+that no number occurs twice among the white cells of a row or column.
 
-Instances have exactly one solution. Cells are blackened in random order until the rules allow no further one. White
-cells get random numbers that keep the rules; each black cell gets a number that stands among the white cells of its row
-and column. While there is a second solution, the number of a black cell is drawn again, a few times. ``difficulty`` (of
-the task) is the side; on boards of side 4 some instances repeat.
+Instances have exactly one solution. Cells are blackened in random order until the rules allow no
+further one. White cells get random numbers that keep the rules; each black cell gets a number that
+stands among the white cells of its row and column. While there is a second solution, the number of
+a black cell is drawn again, a few times. ``difficulty`` (of the task) is the side; on boards of
+side 4 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation tells which numbers of a line
-are equal; nothing else about them matters. The mask forbids black beside black, and white in line with a white cell of
-the same number. Whether the white cells are connected is judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation tells which
+numbers of a line are equal; nothing else about them matters. The mask forbids black beside black,
+and white in line with a white cell of the same number. Whether the white cells are connected is
+judged when the grid is full.
 """
 
 from __future__ import annotations
@@ -50,7 +53,8 @@ class HitoriPuzzle(GridPuzzle[Instance]):
 
     name = "Hitori"
     difficulty_is = (
-        "colours that a depth-first search (most repeated numbers first) tries until it has proven uniqueness"
+        "colours that a depth-first search (most repeated numbers first) tries until it has proven "
+        "uniqueness"
     )
     tier_is = "the side"
     tiers = range(3, LARGEST_SIDE + 1)
@@ -71,14 +75,18 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             sum(
                 1 << other_cell
                 for other_cell in range(side * side)
-                if other_cell != cell and (other_cell // side == cell // side or other_cell % side == cell % side)
+                if other_cell != cell
+                and (other_cell // side == cell // side or other_cell % side == cell % side)
             )
             for cell in range(side * side)
         ]
         """The other cells of its row and column."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw colours, then numbers. Return None if no numbers were found that leave one solution."""
+        """Draw colours, then numbers.
+
+        Return None if no numbers were found that leave one solution.
+        """
         black = self._blackened(dice)
         numbers = self._white_numbers(black, dice)
         if numbers is None:
@@ -87,24 +95,33 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         for cell in black_cells:
             numbers[cell] = self._number_in_line(cell, black, numbers, dice)
         for _ in range(_MOST_REDRAWN):
-            other_solutions = [solution for solution in islice(self._solutions(numbers), 2) if solution != black]
+            other_solutions = [
+                solution for solution in islice(self._solutions(numbers), 2) if solution != black
+            ]
             if not other_solutions:
                 return Instance(np.zeros(len(numbers), np.int8), np.array(numbers, np.int8))
-            cell = dice.choice([c for c in black_cells if not other_solutions[0] >> c & 1] or black_cells)
+            cell = dice.choice(
+                [c for c in black_cells if not other_solutions[0] >> c & 1] or black_cells
+            )
             numbers[cell] = self._number_in_line(cell, black, numbers, dice)
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections, numbers renamed in order of first occurrence."""
+        """Return the least of the eight rotations and reflections,
+        numbers renamed in order of first occurrence.
+        """
         numbers = instance.numbers.tolist()
-        return smallest_form(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
+        return smallest_form(
+            relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows)
+        )
 
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). No number occurs twice "
-            "among the white cells of a row, or of a column. No two black cells share an edge. All white cells are "
-            "connected: each can be reached from every other by steps up, down, left and right through white cells."
+            "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). No "
+            "number occurs twice among the white cells of a row, or of a column. No two black "
+            "cells share an edge. All white cells are connected: each can be reached from every "
+            "other by steps up, down, left and right through white cells."
         )
 
     def clues(self, instance: Instance) -> str:
@@ -113,16 +130,22 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return "The numbers:\n" + "\n".join(" ".join(map(str, row)) for row in rows)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the first repeated number, the first black neighbours, or unconnected white cells."""
+        """Name the first repeated number, the first black neighbours,
+        or unconnected white cells.
+        """
         numbers = instance.numbers.tolist()
-        black = sum(1 << c for c, value in enumerate(v for row in grid for v in row) if value == BLACK)
+        black = sum(
+            1 << c for c, value in enumerate(v for row in grid for v in row) if value == BLACK
+        )
         for cell, equal_cells in enumerate(self._repeats(numbers)):
             where = f"row {cell // self.rows + 1}, column {cell % self.rows + 1}"
             if not black >> cell & 1 and equal_cells & ~black:
                 return f"the white {numbers[cell]} in {where} comes again in its row or column"
             if black >> cell & 1 and self._beside[cell] & black:
                 return f"the black cell in {where} has a black neighbour"
-        return "" if self._connected(self._every & ~black) else "the white cells do not hang together"
+        return (
+            "" if self._connected(self._every & ~black) else "the white cells do not hang together"
+        )
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
@@ -140,8 +163,8 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def heuristic(self, instance: Instance) -> str:
         """Blacken cells in reading order.
 
-        A cell is blackened if a cell of its row or column that is not yet black has the same number, unless a neighbour
-        is black.
+        A cell is blackened if a cell of its row or column that is not yet black has the same
+        number, unless a neighbour is black.
         """
         black = 0
         for cell, equal_cells in enumerate(self._repeats(instance.numbers.tolist())):
@@ -149,7 +172,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
                 black |= 1 << cell
         return self.written(self._coloured(black))
 
-    # -- generation --------------------------------------------------------------------------------------------------
+    # -- generation --------------------------------------------------------------------------------
 
     def _blackened(self, dice: Dice) -> int:
         """Draw a set of black cells to which no further one can be added."""
@@ -161,7 +184,10 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return black
 
     def _white_numbers(self, black: int, dice: Dice) -> list[int] | None:
-        """Draw numbers for the white cells, 0 for the black ones. Return None if a cell has no number left."""
+        """Draw numbers for the white cells, 0 for the black ones.
+
+        Return None if a cell has no number left.
+        """
         side = self.rows
         numbers = [0] * side * side
         in_columns = [0] * side
@@ -169,7 +195,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             in_row = 0
             order = dice.shuffled(c for c in range(side) if not black >> side * row + c & 1)
             while order:
-                column = min(order, key=lambda c: (~(in_row | in_columns[c]) & 2**side - 1).bit_count())
+                column = min(
+                    order, key=lambda c: (~(in_row | in_columns[c]) & 2**side - 1).bit_count()
+                )
                 order.remove(column)
                 fitting = [n for n in range(side) if not (in_row | in_columns[column]) >> n & 1]
                 if not fitting:
@@ -181,7 +209,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return numbers
 
     def _number_in_line(self, cell: int, black: int, numbers: Sequence[int], dice: Dice) -> int:
-        """Return a number that both lines of a black cell have in white cells; if there is none, one of either line."""
+        """Return a number that both lines of a black cell have in white cells;
+        if there is none, one of either line.
+        """
         side = self.rows
         row, column = divmod(cell, side)
         across, down = (
@@ -190,7 +220,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         )
         return dice.choice(sorted(across & down or across | down))
 
-    # -- search: a bit for every cell --------------------------------------------------------------------------------
+    # -- search: a bit for every cell --------------------------------------------------------------
 
     def _solutions(self, numbers: Sequence[int], tried: list[int] | None = None) -> Iterator[int]:
         """Return all ways to blacken, each as the bits of the black cells."""
@@ -216,7 +246,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def _implied(
         self, repeats: Sequence[int], black: int, white: int, cell: int, colour: int
     ) -> tuple[int, int] | None:
-        """Return the black and the white cells after a cell is coloured, and all that follows; None if impossible."""
+        """Return the black and the white cells after a cell is coloured,
+        and all that follows; None if impossible.
+        """
         new_black, new_white = (1 << cell, 0) if colour == BLACK else (0, 1 << cell)
         while new_black or new_white:
             black |= new_black
@@ -281,10 +313,14 @@ class Hitori(CellFillTask):
         return side * side * (side - 1)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return whether two cells of a row have the same number, for all pairs and rows; then the same for columns."""
+        """Return whether two cells of a row have the same number,
+        for all pairs and rows; then the same for columns.
+        """
         numbers = instance.numbers.reshape(self.side, self.side)
         equal = [
-            jnp.concatenate([lines[:, i : i + 1] == lines[:, i + 1 :] for i in range(self.side - 1)], axis=1)
+            jnp.concatenate(
+                [lines[:, i : i + 1] == lines[:, i + 1 :] for i in range(self.side - 1)], axis=1
+            )
             for lines in (numbers, numbers.T)
         ]
         return jnp.stack(equal).reshape(-1).astype(self.dtype)
@@ -294,11 +330,16 @@ class Hitori(CellFillTask):
         """Describe the entries in the order of :meth:`facts`."""
 
         shape = (2, self.side, self.side * (self.side - 1) // 2)
-        meaning = "[rows or columns, line, pair]: whether two cells have one number; pairs (0, 1), (0, 2), ..."
+        meaning = (
+            "[rows or columns, line, pair]: whether two cells have one number; pairs (0, 1), (0, "
+            "2), ..."
+        )
         return (Component("equal", meaning, shape=shape),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow black without black neighbours, and white where no white cell of its lines has its number."""
+        """Allow black without black neighbours,
+        and white where no white cell of its lines has its number.
+        """
         grid = cells.reshape(self.side, self.side)
         padded = jnp.pad(grid == BLACK, 1)
         beside = padded[:-2, 1:-1] | padded[2:, 1:-1] | padded[1:-1, :-2] | padded[1:-1, 2:]
@@ -308,21 +349,27 @@ class Hitori(CellFillTask):
         return either(~beside, used_numbers & number == 0)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether no black cells touch, the white cells are connected, and no line repeats a white number."""
+        """Return whether no black cells touch, the white cells are connected,
+        and no line repeats a white number.
+        """
         grid = cells.reshape(self.side, self.side)
         black = grid == BLACK
         apart = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
         number = jnp.where(black, 0, self._numbers(instance))
         count = (~black).astype(jnp.int8)
         different = [
-            (lax.population_count(self._union(number, axis)) == count.sum(axis, dtype=jnp.uint16)).all()
+            (
+                lax.population_count(self._union(number, axis)) == count.sum(axis, dtype=jnp.uint16)
+            ).all()
             for axis in (0, 1)
         ]
         return apart & different[0] & different[1] & self._connected(~black)
 
     def _numbers(self, instance: Any) -> jax.Array:
         """Return the number of each cell as a bit, uint16 ``(side, side)``."""
-        return (np.uint16(1) << (instance.numbers - 1).astype(jnp.uint16)).reshape(self.side, self.side)
+        return (np.uint16(1) << (instance.numbers - 1).astype(jnp.uint16)).reshape(
+            self.side, self.side
+        )
 
     @staticmethod
     def _union(bits: jax.Array, axis: int) -> jax.Array:
@@ -331,8 +378,8 @@ class Hitori(CellFillTask):
     def _connected(self, cells: jax.Array) -> jax.Array:
         """Return whether some cells are connected.
 
-        A flood starts from the first cell. It fills rows (as words) in both directions over distances that double, then
-        the neighbouring rows, until nothing changes.
+        A flood starts from the first cell. It fills rows (as words) in both directions over
+        distances that double, then the neighbouring rows, until nothing changes.
         """
         ground = self._union(cells.astype(jnp.uint16) << self.shifts, 1)
         first = jnp.argmax(ground != 0)
@@ -341,7 +388,9 @@ class Hitori(CellFillTask):
         def flood(reached: jax.Array) -> jax.Array:
             none = jnp.zeros_like(reached[:1])
             up = down = (
-                reached | jnp.concatenate([reached[1:], none]) | jnp.concatenate([none, reached[:-1]])
+                reached
+                | jnp.concatenate([reached[1:], none])
+                | jnp.concatenate([none, reached[:-1]])
             ) & ground
             upward = downward = ground
             for step in (1 << k for k in range((self.side - 1).bit_length())):
@@ -352,7 +401,9 @@ class Hitori(CellFillTask):
             return up | down
 
         _, reached = lax.while_loop(
-            lambda pair: (pair[0] != pair[1]).any(), lambda pair: (pair[1], flood(pair[1])), (start, flood(start))
+            lambda pair: (pair[0] != pair[1]).any(),
+            lambda pair: (pair[1], flood(pair[1])),
+            (start, flood(start)),
         )
         return (reached == ground).all()
 

@@ -1,11 +1,14 @@
-"""rlsuite/Kakurasu-v0: fill cells so that the numbers of the filled ones add up to the clue of every row and column.
+"""rlsuite/Kakurasu-v0: fill cells so that the numbers
+of the filled ones add up to the clue of every row and column.
 
-Instances have exactly one solution: a random filling is kept if a search finds no second one. ``difficulty`` (of the
-task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids exceeding
-the clue of a line and leaving too little to reach it, so a full grid is right.
+Instances have exactly one solution: a random filling is kept if a search finds no second one.
+``difficulty`` (of the task) is the side. See :mod:`..shared.grid_filling` for actions, observations
+and rewards; the mask forbids exceeding the clue of a line and leaving too little to reach it, so a
+full grid is right.
 
-There are few small boards: up to swapping rows with columns, 32,670 instances of side 4 and 286 of side 3, as an
-enumeration of all fillings shows. From side 5 on, seeds hardly ever repeat an instance.
+There are few small boards: up to swapping rows with columns, 32,670 instances of side 4 and 286 of
+side 3, as an enumeration of all fillings shows. From side 5 on, seeds hardly ever repeat an
+instance.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side."""
 
     name = "Kakurasu"
-    difficulty_is = "patterns of rows that a depth-first search tries until it has proven uniqueness"
+    difficulty_is = (
+        "patterns of rows that a depth-first search tries until it has proven uniqueness"
+    )
     tier_is = "the side"
     tiers = range(2, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 286, 4: 32_670}
@@ -57,29 +62,37 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         side = self.square()
         self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
         """Sum of each filling of a row; bit c of a filling is column c + 1."""
-        self._row_ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
+        self._row_ones = [
+            sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)
+        ]
         """A row with a byte for each cell."""
         tops = 128 * self._row_ones[-1]
         self._limits = [
-            (tops - r * self._row_ones[-1], tops - (r * (r - 1) // 2 + 1) * self._row_ones[-1]) for r in range(side + 1)
+            (tops - r * self._row_ones[-1], tops - (r * (r - 1) // 2 + 1) * self._row_ones[-1])
+            for r in range(side + 1)
         ]
-        """Numbers to add for each r: the first sets the top bit of bytes that are at least r, the second that of bytes
-        that the rows before r cannot make.
+        """Numbers to add for each r: the first sets the top bit of bytes that are at least r, the
+        second that of bytes that the rows before r cannot make.
         """
         self._fitting: list[list[list[tuple[int, int, int]]]] = [
             [[] for _ in range(self._sum[-1] + 1)] for _ in range(side + 1)
         ]
-        """Fillings for each row and sum: top bits, their contribution to the column sums, and ones."""
+        """Fillings for each row and sum: top bits, their contribution to the column sums, and ones.
+        """
         for r, by_sum in enumerate(self._fitting):
             for row, total in enumerate(self._sum):
-                by_sum[total].append((128 * self._row_ones[row], r * self._row_ones[row], self._row_ones[row]))
+                by_sum[total].append(
+                    (128 * self._row_ones[row], r * self._row_ones[row], self._row_ones[row])
+                )
         self._sum_of = dict(zip(self._row_ones, self._sum, strict=True))
         self._cells = {
             row_ones: bytes(FILLED if row >> c & 1 else BLANK for c in range(side))
             for row, row_ones in enumerate(self._row_ones)
         }
         """The cells of such a row."""
-        self._lines = {row_ones: self.written([list(cells)]) for row_ones, cells in self._cells.items()}
+        self._lines = {
+            row_ones: self.written([list(cells)]) for row_ones, cells in self._cells.items()
+        }
         """The same row in the format of an answer."""
         self._counted = [
             [
@@ -88,11 +101,16 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             ]
             for r in range(1, side + 1)
         ]
-        """Contribution of each filling to the sums, by row: bytes of the columns, then of the rows."""
-        self._added = [dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted]
+        """Contribution of each filling to the sums, by row: bytes of the columns, then of the rows.
+        """
+        self._added = [
+            dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted
+        ]
         """The same contributions by cells."""
         self._searched: tuple[tuple[bytes, int], tuple[int, ...]] = (b"", 0), ()
-        """Sums of the last instance that was made, and a solution, so that the solver need not search again."""
+        """Sums of the last instance that was made, and a solution,
+        so that the solver need not search again.
+        """
 
     def compose(self, dice: Dice) -> Instance:
         """Draw the clues of a uniformly random filling."""
@@ -118,27 +136,39 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Kakurasu: every cell is filled (#) or blank (.). A filled cell counts its column's number (1, 2, 3, ... "
-            "from the left) towards its row's clue, and its row's number (1, 2, 3, ... from the top) towards its "
-            "column's clue. In every row and every column, the filled cells must add up to exactly the clue."
+            "Kakurasu: every cell is filled (#) or blank (.). A filled cell counts its column's "
+            "number (1, 2, 3, ... from the left) towards its row's clue, and its row's number (1, "
+            "2, 3, ... from the top) towards its column's clue. In every row and every column, the "
+            "filled cells must add up to exactly the clue."
         )
 
     def clues(self, instance: Instance) -> str:
         """State the sums."""
-        rows, columns = (" ".join(map(str, sums.tolist())) for sums in (instance.row_sums, instance.column_sums))
-        return f"Clues of the rows, from the top: {rows}\nClues of the columns, from the left: {columns}"
+        rows, columns = (
+            " ".join(map(str, sums.tolist())) for sums in (instance.row_sums, instance.column_sums)
+        )
+        return (
+            f"Clues of the rows, from the top: {rows}\nClues of the columns, from the left: "
+            f"{columns}"
+        )
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
         """Check all lines at once, a byte for each row or column; no sum exceeds 36."""
         side, sums = self.rows, 0
         for r, added in enumerate(self._added):
             sums += added[cells[r * side : (r + 1) * side]]
-        return sums.to_bytes(2 * side, "little") == instance.column_sums.tobytes() + instance.row_sums.tobytes()
+        return (
+            sums.to_bytes(2 * side, "little")
+            == instance.column_sums.tobytes() + instance.row_sums.tobytes()
+        )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first line that misses its clue."""
         across = list(zip(*grid, strict=True))
-        for kind, lines, sums in (("row", grid, instance.row_sums), ("column", across, instance.column_sums)):
+        for kind, lines, sums in (
+            ("row", grid, instance.row_sums),
+            ("column", across, instance.column_sums),
+        ):
             for number, (line, clue) in enumerate(zip(lines, sums.tolist(), strict=True), 1):
                 total = sum(position for position, value in enumerate(line, 1) if value == FILLED)
                 if total != clue:
@@ -168,7 +198,9 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return float(self._solutions(*self._sums(instance))[1])
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill each row from its last cell wherever neither its row nor its column would exceed its clue."""
+        """Fill each row from its last cell wherever neither
+        its row nor its column would exceed its clue.
+        """
         lacking = instance.column_sums.tolist()
         grid = []
         for r, clue in enumerate(instance.row_sums.tolist(), 1):
@@ -194,9 +226,9 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
         A filling has a number for each row, with a byte for each cell.
 
-        Rows are placed from the last one. The numbers 1 to r make every sum up to r (r + 1) / 2. So with r rows left,
-        the missing part of a column's sum decides exactly whether the sum is still possible. In the first two rows it
-        decides which cells are filled.
+        Rows are placed from the last one. The numbers 1 to r make every sum up to r (r + 1) / 2. So
+        with r rows left, the missing part of a column's sum decides exactly whether the sum is
+        still possible. In the first two rows it decides which cells are filled.
         """
         all_ones, limits, fitting = self._row_ones[-1], self._limits, self._fitting
         tops = all_ones << 7
@@ -207,7 +239,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             r, lacking, below = waiting.pop()
             while r > 2:
                 at_least, beyond = limits[r]
-                never = tops & ~(lacking + at_least)  # a sum is below 128, so no byte carries into the next
+                # A sum is below 128, so no byte carries into the next.
+                never = tops & ~(lacking + at_least)
                 must = lacking + beyond & tops
                 decided = must | never  # what must be filled can be
                 rows = [row for row in fitting[r][row_sums[r - 1]] if row[0] & decided == must]
@@ -250,7 +283,9 @@ class Kakurasu(CellFillTask):
         return 2 * self.puzzle.rows
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow filling a cell if both clues have room for it, and leaving it blank if both can still be reached."""
+        """Allow filling a cell if both clues have room for it,
+        and leaving it blank if both can still be reached.
+        """
         numbers = self.numbers
         row_sums, column_sums = self._sums(cells == FILLED)
         row_most, column_most = self._sums(cells != BLANK)
@@ -278,7 +313,12 @@ class Kakurasu(CellFillTask):
 
         unit = f"{self.side * (self.side + 1) // 2}"
         return tuple(
-            Component(f"{line}_sums", f"clue of each {line}: the sum of its filled cells", unit, (self.side,))
+            Component(
+                f"{line}_sums",
+                f"clue of each {line}: the sum of its filled cells",
+                unit,
+                (self.side,),
+            )
             for line in ("row", "column")
         )
 

@@ -1,14 +1,14 @@
 """rlsuite/LightUp-v0: place bulbs that light every cell and do not light each other (Akari).
 
-Instances have exactly one solution. Without any one of the walls' numbers there would be others. Walls are scattered,
-bulbs are put into random unlit cells until none is left, and all walls are numbered. If that leaves one solution,
-numbers are removed in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; there
-are about 6,000 instances of side 4.
+Instances have exactly one solution. Without any one of the walls' numbers there would be others.
+Walls are scattered, bulbs are put into random unlit cells until none is left, and all walls are
+numbered. If that leaves one solution, numbers are removed in random order as long as it stays the
+only one. ``difficulty`` (of the task) is the side; there are about 6,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a lit cell, and more
-bulbs beside a wall than its number. It forbids darkness in an unlit cell that sees neither a bulb nor an unlit empty
-cell, or that a wall needs for its number. A legal action may still take the light from cells that were left dark. Which
-cells are lit is observed too.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a
+lit cell, and more bulbs beside a wall than its number. It forbids darkness in an unlit cell that
+sees neither a bulb nor an unlit empty cell, or that a wall needs for its number. A legal action may
+still take the light from cells that were left dark. Which cells are lit is observed too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side."""
 
     name = "LightUp"
-    difficulty_is = "bulbs that a depth-first search (fewest places first) tries until it has proven uniqueness"
+    difficulty_is = (
+        "bulbs that a depth-first search (fewest places first) tries until it has proven uniqueness"
+    )
     tier_is = "the side"
     tiers = range(3, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 5_200}
@@ -64,7 +66,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         self._beside = neighbours(side, diagonally=False)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw walls, bulbs and numbers, then hide numbers; None if all numbers together leave other solutions."""
+        """Draw walls, bulbs and numbers, then hide numbers;
+        None if all numbers together leave other solutions.
+        """
         cells = self.rows**2
         givens = [0] * cells
         for wall in dice.sample(range(cells), self.walls):
@@ -95,10 +99,12 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Light Up: put bulbs (*) into some of the open cells and leave the others dark (.). A bulb lights its own "
-            "cell and all cells in the four directions along its row and column, up to the first wall (# or a digit). "
-            "Every cell that is not a wall must be lit. No bulb may light another bulb. A digit is a wall with exactly "
-            "that many bulbs among the cells directly above, below, left and right of it; # is a wall with any number."
+            "Light Up: put bulbs (*) into some of the open cells and leave the others dark (.). A "
+            "bulb lights its own cell and all cells in the four directions along its row and "
+            "column, up to the first wall (# or a digit). Every cell that is not a wall must be "
+            "lit. No bulb may light another bulb. A digit is a wall with exactly that many bulbs "
+            "among the cells directly above, below, left and right of it; # is a wall with any "
+            "number."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
@@ -112,7 +118,10 @@ class LightUpPuzzle(GridPuzzle[Instance]):
                 return f"the bulb in {where} is lit by another"
             if value == DARK and not lit_from[cell] & bulbs:
                 return f"the cell in {where} is not lit"
-            if value >= NUMBERED and (count := (self._beside[cell] & bulbs).bit_count()) != value - NUMBERED:
+            if (
+                value >= NUMBERED
+                and (count := (self._beside[cell] & bulbs).bit_count()) != value - NUMBERED
+            ):
                 return f"the wall in {where} has {count} bulbs beside it, not {value - NUMBERED}"
         return ""
 
@@ -131,7 +140,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Put bulbs beside each wall up to its number, then into unlit cells, in reading order and never beside a 0."""
+        """Put bulbs beside each wall up to its number,
+        then into unlit cells, in reading order and never beside a 0.
+        """
         givens = instance.givens.tolist()
         lit_from = self._lit_from(givens)
         bulbs = barred = 0
@@ -149,7 +160,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
                 bulbs |= 1 << cell
         return self.written(self._with_bulbs(givens, bulbs))
 
-    # -- search: a bit for every cell --------------------------------------------------------------------------------
+    # -- search: a bit for every cell --------------------------------------------------------------
 
     def _lit_from(self, cells: Sequence[int]) -> list[int]:
         """Return the cells that a bulb in each cell would light, its own included; 0 for walls."""
@@ -172,8 +183,15 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     def _solutions(
         self, givens: Sequence[int], lit_from: Sequence[int], tried: list[int] | None = None
     ) -> Iterator[int]:
-        """Return all arrangements of bulbs as bits. Each appears once, because a place is barred after it was tried."""
-        numbered = [(self._beside[w], value - NUMBERED) for w, value in enumerate(givens) if value >= NUMBERED]
+        """Return all arrangements of bulbs as bits.
+
+        Each appears once, because a place is barred after it was tried.
+        """
+        numbered = [
+            (self._beside[w], value - NUMBERED)
+            for w, value in enumerate(givens)
+            if value >= NUMBERED
+        ]
         every = sum(1 << cell for cell, value in enumerate(givens) if not value)
 
         def search(bulbs: int, free: int, unlit: int) -> Iterator[int]:
@@ -195,15 +213,24 @@ class LightUpPuzzle(GridPuzzle[Instance]):
             for cell in self._bits(best):
                 if tried:
                     tried[0] += 1
-                yield from search(bulbs | 1 << cell, free & ~lit_from[cell], unlit & ~lit_from[cell])
+                yield from search(
+                    bulbs | 1 << cell, free & ~lit_from[cell], unlit & ~lit_from[cell]
+                )
                 free &= ~(1 << cell)
 
         return search(0, every, every)
 
     def _forced(
-        self, numbered: Sequence[tuple[int, int]], lit_from: Sequence[int], bulbs: int, free: int, unlit: int
+        self,
+        numbered: Sequence[tuple[int, int]],
+        lit_from: Sequence[int],
+        bulbs: int,
+        free: int,
+        unlit: int,
     ) -> tuple[int, int, int] | None:
-        """Return the free cells after numbers took their last places or barred others; None if one is impossible."""
+        """Return the free cells after numbers took their last places
+        or barred others; None if one is impossible.
+        """
         changed = True
         while changed:
             changed = False
@@ -232,7 +259,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
             cells &= cells - 1
 
     def _with_bulbs(self, givens: Sequence[int], bulbs: int) -> Grid:
-        return self.as_rows([value or (BULB if bulbs >> cell & 1 else DARK) for cell, value in enumerate(givens)])
+        return self.as_rows(
+            [value or (BULB if bulbs >> cell & 1 else DARK) for cell, value in enumerate(givens)]
+        )
 
 
 class LightUp(CellFillTask):
@@ -251,16 +280,20 @@ class LightUp(CellFillTask):
         """Return the symbols one-hot, then which cells are lit."""
         grid = state.cells.reshape(self.side, self.side)
         lit = (grid == BULB) | self._reached(grid == BULB, grid >= WALL)
-        return jnp.concatenate([super().observation(state, key, params), lit.astype(self.dtype).reshape(-1)])
+        return jnp.concatenate(
+            [super().observation(state, key, params), lit.astype(self.dtype).reshape(-1)]
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the cells, then the light."""
-        lit = Component("lit", "[row, column]: whether the cell is lit", shape=(self.side, self.side))
+        lit = Component(
+            "lit", "[row, column]: whether the cell is lit", shape=(self.side, self.side)
+        )
         return *super().observation_components(), lit
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow bulbs in unlit cells where no number is exceeded, and darkness in cells that are lit or can still be
-        lit.
+        """Allow bulbs in unlit cells where no number is exceeded,
+        and darkness in cells that are lit or can still be lit.
         """
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
@@ -282,8 +315,9 @@ class LightUp(CellFillTask):
         return (number_fits & (walls | (lit != bulbs))).all()
 
     def _reached(self, sources: jax.Array, walls: jax.Array) -> jax.Array:
-        """Return the cells lit by a source other than themselves, bool ``(side, side)``. Every line is a word whose
-        bits spread in both directions at once, over distances that double (Kogge & Stone 1973).
+        """Return the cells lit by a source other than themselves, bool ``(side, side)``. Every line
+        is a word whose bits spread in both directions at once, over distances that double (Kogge &
+        Stone 1973).
         """
         start, free = (self._words(which) for which in (sources, ~walls))
         up = down = start

@@ -1,7 +1,8 @@
-"""Solve square grids with given possible arrangements of rows and columns, no two rows and no two columns equal.
+"""Solve square grids with given possible arrangements of rows and columns,
+no two rows and no two columns equal.
 
-An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``) where bit ``i *
-symbols + v - 1`` is set.
+An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``)
+where bit ``i * symbols + v - 1`` is set.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ Options = list[Sequence[int]]
 
 
 class LineSolver:
-    """Depth-first search that keeps, in every line, the arrangements that fit what the crossing lines leave open.
+    """Depth-first search that keeps, in every line,
+    the arrangements that fit what the crossing lines leave open.
 
     Args:
         side: cells of a line.
@@ -43,7 +45,9 @@ class LineSolver:
     def solutions(
         self, rows: Options, columns: Options, max_solutions: int, dice: Dice | None = None
     ) -> list[list[int]]:
-        """Return the rows' arrangements in at most ``max_solutions`` solutions; with dice, try them in random order."""
+        """Return the rows' arrangements in at most ``max_solutions`` solutions;
+        with dice, try them in random order.
+        """
         rows, columns = list(rows), list(columns)
         if not self._narrow(rows, columns):
             return []
@@ -66,7 +70,10 @@ class LineSolver:
         return solutions
 
     def _narrow(self, rows: Options, columns: Options) -> bool:
-        """Drop arrangements that do not fit, in place, until all fit. Return False if a line has none left."""
+        """Drop arrangements that do not fit, in place, until all fit.
+
+        Return False if a line has none left.
+        """
         lines, across = rows, columns
         quiet = 0
         while quiet < 2:
@@ -77,11 +84,18 @@ class LineSolver:
                 return False
             for i, options in enumerate(across):
                 offset = i * self.symbols
-                possible = reduce(or_, [(u >> offset & self._any) << j * self.symbols for j, u in enumerate(unions)])
+                possible = reduce(
+                    or_,
+                    [(u >> offset & self._any) << j * self.symbols for j, u in enumerate(unions)],
+                )
                 if len(options) == 1:
                     fitting = options if not options[0] & ~possible else ()
                 elif fixed_lines or possible < self._every:
-                    fitting = [option for option in options if not option & ~possible and option not in fixed_lines]
+                    fitting = [
+                        option
+                        for option in options
+                        if not option & ~possible and option not in fixed_lines
+                    ]
                 else:
                     fitting = options
                 self.read += 1

@@ -1,12 +1,14 @@
 """rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
 
-The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution. Without any one
-of the shown numbers there would be others. Mines are scattered and all other cells shown. If the numbers and the count
-of mines leave one solution, numbers are hidden in random order as long as it stays the only one. ``difficulty`` (of the
-task) is the side; 22 % of the cells are mines. There are some 12,000 instances of side 4.
+The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one
+solution. Without any one of the shown numbers there would be others. Mines are scattered and all
+other cells shown. If the numbers and the count of mines leave one solution, numbers are hidden in
+random order as long as it stays the only one. ``difficulty`` (of the task) is the side; 22 % of the
+cells are mines. There are some 12,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding the number of mines
-around a cell or in all, and leaving too few cells to reach them, so a full grid is right.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding
+the number of mines around a cell or in all, and leaving too few cells to reach them, so a full grid
+is right.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ LARGEST_SIDE = 9
 MINE_SHARE = 0.22
 
 Number = list[Any]
-"""Number for each cell of a row: its binary digits from the lowest on, each a word with a bit for each cell."""
+"""Number for each cell of a row: its binary digits from the lowest on,
+each a word with a bit for each cell.
+"""
 _DIGITS = 4
 _HALF = 16
 _NONE = np.uint32(0)
@@ -52,7 +56,10 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side."""
 
     name = "Minesweeper"
-    difficulty_is = "cells that a depth-first search guesses, beyond what single numbers force, to prove uniqueness"
+    difficulty_is = (
+        "cells that a depth-first search guesses, beyond what single numbers force, to prove "
+        "uniqueness"
+    )
     tier_is = "the side"
     tiers = range(3, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 8_800}
@@ -67,7 +74,10 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         self._around = neighbours(side, diagonally=True)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw mines and all numbers, then hide numbers. Return None if all numbers together leave other solutions."""
+        """Draw mines and all numbers, then hide numbers.
+
+        Return None if all numbers together leave other solutions.
+        """
         cells = self.rows**2
         mines = sum(1 << cell for cell in dice.sample(range(cells), self.mines))
         safe = [cell for cell in range(cells) if not mines >> cell & 1]
@@ -90,8 +100,10 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Minesweeper: every hidden cell (_) is a mine (*) or safe (.). A digit is a safe cell with exactly that "
-            "many mines among the up to eight cells around it, diagonals included. There are exactly "
+            "Minesweeper: every hidden cell (_) is a mine (*) or safe (.). A digit is a safe cell "
+            "with exactly that "
+            "many mines among the up to eight cells around it, diagonals included. There are "
+            "exactly "
             f"{self.mines} mines."
         )
 
@@ -102,7 +114,10 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         if (count := mines.bit_count()) != self.mines:
             return f"there are {count} mines, not {self.mines}"
         for cell, value in enumerate(cells):
-            if value >= NUMBERED and (count := (self._around[cell] & mines).bit_count()) != value - NUMBERED:
+            if (
+                value >= NUMBERED
+                and (count := (self._around[cell] & mines).bit_count()) != value - NUMBERED
+            ):
                 where = f"row {cell // self.rows + 1}, column {cell % self.rows + 1}"
                 return f"the number in {where} has {count} mines around it, not {value - NUMBERED}"
         return ""
@@ -122,7 +137,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Mark a cell as a mine if a number beside it has no more hidden cells than mines, and as safe otherwise."""
+        """Mark a cell as a mine if a number beside it has no more hidden cells
+        than mines, and as safe otherwise.
+        """
         givens, mines = instance.givens.tolist(), 0
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
         for cell, value in enumerate(givens):
@@ -131,7 +148,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
                 mines |= around
         return self.written(self._marked(givens, mines))
 
-    # -- search: a bit for every cell --------------------------------------------------------------------------------
+    # -- search: a bit for every cell --------------------------------------------------------------
 
     def _has_one_solution(self, givens: Sequence[int]) -> bool:
         return len(list(islice(self._solutions(givens), 2))) == 1
@@ -139,7 +156,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def _solutions(self, givens: Sequence[int], guessed: list[int] | None = None) -> Iterator[int]:
         """Return all arrangements of mines, each as bits."""
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
-        counts = [(self._around[c] & hidden, value - NUMBERED) for c, value in enumerate(givens) if value]
+        counts = [
+            (self._around[c] & hidden, value - NUMBERED) for c, value in enumerate(givens) if value
+        ]
         counts.append((hidden, self.mines))
 
         def search(mines: int, unknown: int) -> Iterator[int]:
@@ -161,8 +180,12 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return search(0, hidden)
 
     @staticmethod
-    def _forced(counts: Sequence[tuple[int, int]], mines: int, unknown: int) -> tuple[int, int] | None:
-        """Return the mines and the unknown cells after all that single counts force; None if a count is impossible."""
+    def _forced(
+        counts: Sequence[tuple[int, int]], mines: int, unknown: int
+    ) -> tuple[int, int] | None:
+        """Return the mines and the unknown cells after all that single counts force;
+        None if a count is impossible.
+        """
         before = -1
         while before != unknown:
             before = unknown
@@ -181,7 +204,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return mines, unknown
 
     def _marked(self, givens: Sequence[int], mines: int) -> Grid:
-        return self.as_rows([value or (MINED if mines >> cell & 1 else SAFE) for cell, value in enumerate(givens)])
+        return self.as_rows(
+            [value or (MINED if mines >> cell & 1 else SAFE) for cell, value in enumerate(givens)]
+        )
 
 
 class Minesweeper(FillTask):
@@ -191,7 +216,9 @@ class Minesweeper(FillTask):
     puzzle_class = MinesweeperPuzzle
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the marks that every number around the cell and the count of all mines still allow."""
+        """Return the marks that every number around the cell
+        and the count of all mines still allow.
+        """
         rows = self._rows(cells)
         more, num_unknown = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
         near_full, near_tight = _beside(rows.full()), _beside(rows.tight())
@@ -213,7 +240,10 @@ class Minesweeper(FillTask):
     def _rows(self, cells: jax.Array) -> Rows:
         """Return the marks and numbers of the rows."""
         columns = self.puzzle.columns
-        digits = (cells >> 2 * k & 1 | (cells >> 2 * k + 1 & 1).astype(jnp.uint32) << _HALF for k in range(2))
+        digits = (
+            cells >> 2 * k & 1 | (cells >> 2 * k + 1 & 1).astype(jnp.uint32) << _HALF
+            for k in range(2)
+        )
         words = [rows_as_bits(pair.astype(jnp.uint32), columns, 1) for pair in digits]
         symbols = [
             [half for word in pair for half in (word & np.uint32(2**_HALF - 1), word >> _HALF)]
@@ -243,7 +273,9 @@ class Rows(NamedTuple):
 
     def tight(self) -> list[jax.Array]:
         """Return the numbered cells around which all unknown cells must be mines."""
-        possible = [mines | unknown for mines, unknown in zip(self.mines, self.unknown, strict=True)]
+        possible = [
+            mines | unknown for mines, unknown in zip(self.mines, self.unknown, strict=True)
+        ]
         showing = zip(self.numbered, self.symbols, _symbols(possible), strict=True)
         return [numbered & at_least(symbol, count) for numbered, symbol, count in showing]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def neighbours(side: int, *, diagonally: bool) -> list[int]:
-    """Return for each cell, in reading order, the cells that share a border with it (or also a corner), as bits."""
+    """Return for each cell, in reading order,
+    the cells that share a border with it (or also a corner), as bits.
+    """
     nearest = 2 if diagonally else 1
     return [
         sum(

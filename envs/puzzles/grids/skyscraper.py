@@ -1,12 +1,14 @@
-"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers with views from the edges as clues.
+"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0:
+a Latin square of towers with views from the edges as clues.
 
-A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge gives the number of
-towers of its row or column that are seen from there or, in SumSkyscraper, the sum of their heights. ``difficulty`` is
-the side of the grid. Instances have exactly one solution: a clue is hidden only if no solution contradicts it.
+A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge
+gives the number of towers of its row or column that are seen from there or, in SumSkyscraper, the
+sum of their heights. ``difficulty`` is the side of the grid. Instances have exactly one solution: a
+clue is hidden only if no solution contradicts it.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a height that stands in the
-cell's row or column, and one that completes a row or column against its clues. Each clue is observed one-hot, or zeros
-if hidden.
+See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a height
+that stands in the cell's row or column, and one that completes a row or column against its clues.
+Each clue is observed one-hot, or zeros if hidden.
 """
 
 from __future__ import annotations
@@ -39,14 +41,18 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: 0 for a cell to fill."""
     clues: np.ndarray
-    """int8 ``(4 * side,)``: clues from above, below, left and right, columns and rows in order; 0 if hidden."""
+    """int8 ``(4 * side,)``: clues from above, below,
+    left and right, columns and rows in order; 0 if hidden.
+    """
 
 
 class SkyscraperPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side of the grid."""
 
     name = "Skyscraper"
-    difficulty_is = "lines that a search with propagation goes through until it has proven uniqueness"
+    difficulty_is = (
+        "lines that a search with propagation goes through until it has proven uniqueness"
+    )
     tier_is = "the side of the grid"
     tiers = tuple(SHAPES)
     tells = "how many towers are seen"
@@ -72,11 +78,14 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a Latin square, and give towers until no other square has its clues.
 
-        Then hide clues in random order as long as it stays the only one. Return None if too few can be hidden.
+        Then hide clues in random order as long as it stays the only one. Return None if too few can
+        be hidden.
         """
         side, solver = self.rows, LineSolver(self.rows, self.rows)
         towers, hidden = SHAPES[side]
-        (full,) = solver.solutions([self._fitting[0, 0]] * side, [self._fitting[0, 0]] * side, 1, dice)
+        (full,) = solver.solutions(
+            [self._fitting[0, 0]] * side, [self._fitting[0, 0]] * side, 1, dice
+        )
         cells = solver.cells(full)
         clues = self._clues(self.as_rows(cells))
         shown_cells = set(dice.sample(range(side * side), towers))
@@ -102,16 +111,18 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
             framed[(r + 1) * width + 1 : (r + 1) * width + 1 + side] = row
         for i in range(side):
             framed[i + 1], framed[(side + 1) * width + i + 1] = clues[i], clues[side + i]
-            framed[(i + 1) * width], framed[(i + 2) * width - 1] = clues[2 * side + i], clues[3 * side + i]
+            framed[(i + 1) * width] = clues[2 * side + i]
+            framed[(i + 2) * width - 1] = clues[3 * side + i]
         return smallest_form([framed[i] for i in order] for order in square_symmetries(width))
 
     def rules(self) -> str:
         """State the rules."""
         side = self.rows
         return (
-            f"{self.name}: fill the {side} x {side} grid with the heights of towers, so that every row and every "
-            f"column holds each of {' '.join(self.symbols)} exactly once. From an edge, a tower is seen if every tower "
-            f"between it and that edge is lower. A clue at an edge says {self.tells} from there in its row or column."
+            f"{self.name}: fill the {side} x {side} grid with the heights of towers, so that every "
+            f"row and every column holds each of {' '.join(self.symbols)} exactly once. From an "
+            f"edge, a tower is seen if every tower between it and that edge is lower. A clue at an "
+            f"edge says {self.tells} from there in its row or column."
         )
 
     def clues(self, instance: Instance) -> str:
@@ -123,7 +134,10 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
             "Clues from the right, row by row from the top",
         )
         edges = np.asarray(instance.clues).reshape(4, self.rows).tolist()
-        lines = (f"{name}: {' '.join(str(c or '-') for c in edge)}" for name, edge in zip(names, edges, strict=True))
+        lines = (
+            f"{name}: {' '.join(str(c or '-') for c in edge)}"
+            for name, edge in zip(names, edges, strict=True)
+        )
         return "\n".join((*lines, "(- is no clue)"))
 
     def broken(self, instance: Instance, grid: Grid) -> str:
@@ -132,16 +146,22 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
             for i, line in enumerate(lines):
                 if len(set(line)) < self.rows:
                     return f"{kind} {i + 1} does not hold every height"
-        for position, (clue, line_clue) in enumerate(zip(instance.clues.tolist(), self._clues(grid), strict=True)):
+        for position, (clue, line_clue) in enumerate(
+            zip(instance.clues.tolist(), self._clues(grid), strict=True)
+        ):
             if clue not in (0, line_clue):
                 edge, number = divmod(position, self.rows)
-                return f"from {EDGES[edge]} {number + 1}: the clue is {clue}, and {line_clue} is seen"
+                return (
+                    f"from {EDGES[edge]} {number + 1}: the clue is {clue}, and {line_clue} is seen"
+                )
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         solver = LineSolver(self.rows, self.rows)
-        solutions = solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 1)
+        solutions = solver.solutions(
+            *self._options(instance.givens.tolist(), instance.clues.tolist()), 1
+        )
         if not solutions:
             raise ValueError("this grid has no solution")
         return self.as_rows(solver.cells(solutions[0]))
@@ -153,7 +173,9 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each cell in reading order the least height that its row and column lack, or 1 if they lack none."""
+        """Put into each cell in reading order the least height
+        that its row and column lack, or 1 if they lack none.
+        """
         grid = self.clue_rows(instance)
         for row in grid:
             for c, value in enumerate(row):
@@ -165,7 +187,12 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
     def _clues(self, grid: Grid) -> list[int]:
         """Return all clues of a full grid, in the order of an instance."""
         columns = list(zip(*grid, strict=True))
-        lines = (*columns, *(column[::-1] for column in columns), *grid, *(row[::-1] for row in grid))
+        lines = (
+            *columns,
+            *(column[::-1] for column in columns),
+            *grid,
+            *(row[::-1] for row in grid),
+        )
         return [self.line_clue(line) for line in lines]
 
     def _options(
@@ -173,7 +200,8 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
     ) -> tuple[Options, Options]:
         """Return the arrangements of rows and columns that keep givens and clues.
 
-        ``unlike`` is a place and a clue; it keeps only the arrangements in which that place has another clue.
+        ``unlike`` is a place and a clue; it keeps only the arrangements in which that place has
+        another clue.
         """
         side, every = self.rows, 2**self.rows - 1
         grid = self.as_rows(givens)
@@ -181,13 +209,19 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         for i, line in enumerate((*zip(*grid, strict=True), *grid)):
             first = i if i < side else side + i
             ends = clues[first], clues[first + side]
-            closed = sum((every ^ 1 << value - 1) << side * j for j, value in enumerate(line) if value)
+            closed = sum(
+                (every ^ 1 << value - 1) << side * j for j, value in enumerate(line) if value
+            )
             options = self._fitting[ends]
             if unlike and unlike[0] in (first, first + side):
-                excluded_clues = (unlike[1], ends[1]) if unlike[0] == first else (ends[0], unlike[1])
+                excluded_clues = (
+                    (unlike[1], ends[1]) if unlike[0] == first else (ends[0], unlike[1])
+                )
                 unwanted = set(self._fitting[excluded_clues])
                 options = [option for option in options if option not in unwanted]
-            lines.append([option for option in options if not option & closed] if closed else options)
+            lines.append(
+                [option for option in options if not option & closed] if closed else options
+            )
         return lines[side:], lines[:side]
 
 
@@ -199,7 +233,9 @@ class SumSkyscraperPuzzle(SkyscraperPuzzle):
 
     def line_clue(self, heights: Sequence[int]) -> int:
         """Return the clue of a line, from its beginning."""
-        return sum(height for i, height in enumerate(heights) if height > max(heights[:i], default=0))
+        return sum(
+            height for i, height in enumerate(heights) if height > max(heights[:i], default=0)
+        )
 
 
 class Skyscraper(CellFillTask):
@@ -226,7 +262,10 @@ class Skyscraper(CellFillTask):
     def fact_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`facts`."""
 
-        meaning = "[edge, line, clue]: the clue at the top, bottom, left, right, from 1 on, one-hot; zeros where hidden"
+        meaning = (
+            "[edge, line, clue]: the clue at the top, bottom, left, right, from 1 on, one-hot; "
+            "zeros where hidden"
+        )
         return (Component("clues", meaning, shape=(4, self.side, self.puzzle.greatest)),)
 
     def worth(self, heights: jax.Array) -> jax.Array:
@@ -234,7 +273,9 @@ class Skyscraper(CellFillTask):
         return jnp.ones_like(heights)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow heights that the row and the column lack, unless the last one of a line contradicts a clue."""
+        """Allow heights that the row and the column lack,
+        unless the last one of a line contradicts a clue.
+        """
         side = self.side
         grid = cells.reshape(side, side)
         edges = instance.clues.reshape(2, 2, side)
@@ -268,7 +309,8 @@ class Skyscraper(CellFillTask):
         for i in range(self.side):
             line_sums += lines[:, i]
             gaps += (lines[:, i] == 0).astype(jnp.int8)
-        lacking = np.int8(self.side * (self.side + 1) // 2) - line_sums  # the height of the last tower of a line
+        # The height of the last tower of a line.
+        lacking = np.int8(self.side * (self.side + 1) // 2) - line_sums
         full = jnp.where(lines == 0, lacking[:, None], lines)
         wrong = (gaps == 1) & ~self._agrees(full, ends)
         return jnp.where(wrong, np.uint8(2**self.side - 1), self._heights(lines))

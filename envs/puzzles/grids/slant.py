@@ -1,12 +1,14 @@
-r"""rlsuite/Slant-v0: a diagonal in every cell, the given number at each numbered corner, no loop (Gokigen Naname).
+r"""rlsuite/Slant-v0: a diagonal in every cell,
+the given number at each numbered corner, no loop (Gokigen Naname).
 
-Instances have exactly one solution. Without any one of the numbers there would be others. Cells get a random diagonal
-in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, numbers are
-removed in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of side 3
-some instances repeat.
+Instances have exactly one solution. Without any one of the numbers there would be others. Cells get
+a random diagonal in random order, the other one if it would close a loop. If the numbers of all
+corners leave one solution, numbers are removed in random order as long as it stays the only one.
+``difficulty`` (of the task) is the side; on boards of side 3 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding the number of a
-corner and leaving too few cells to reach it; loops are judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding
+the number of a corner and leaving too few cells to reach it; loops are judged when the grid is
+full.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ NO_CLUE = -1
 LARGEST_SIDE = 8
 
 _State = tuple[int, int, list[int]]
-"""Cells with a slash, cells with a backslash, and for every corner the corners that it is connected with."""
+"""Cells with a slash, cells with a backslash,
+and for every corner the corners that it is connected with.
+"""
 
 
 class Instance(NamedTuple):
@@ -46,14 +50,19 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: zeros, because no diagonal is given."""
     corners: np.ndarray
-    """int8 ``((side + 1)**2,)``: number of diagonals that end at each corner; -1 where it is hidden."""
+    """int8 ``((side + 1)**2,)``: number of diagonals
+    that end at each corner; -1 where it is hidden.
+    """
 
 
 class SlantPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side."""
 
     name = "Slant"
-    difficulty_is = "cells that a depth-first search guesses, beyond what corners and loops force, to prove uniqueness"
+    difficulty_is = (
+        "cells that a depth-first search guesses, beyond what corners and loops force, to prove "
+        "uniqueness"
+    )
     tier_is = "the side"
     tiers = range(2, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 7_800}
@@ -78,14 +87,21 @@ class SlantPuzzle(GridPuzzle[Instance]):
                 self._backslashes_at[corner] |= 1 << cell
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw diagonals and all numbers, then hide numbers; None if all numbers together leave other solutions."""
+        """Draw diagonals and all numbers, then hide numbers;
+        None if all numbers together leave other solutions.
+        """
         side = self.rows
         state: _State = (0, 0, [1 << corner for corner in range((side + 1) ** 2)])
         for cell in dice.shuffled(range(side * side)):
             symbol = SLASH + dice.below(2)
-            added = self._with(state, cell, symbol) or self._with(state, cell, SLASH + BACKSLASH - symbol)
+            added = self._with(state, cell, symbol) or self._with(
+                state, cell, SLASH + BACKSLASH - symbol
+            )
             if added is None:
-                raise AssertionError("the ends of both diagonals of a cell cannot hang together: the paths would cross")
+                raise AssertionError(
+                    "the ends of both diagonals of a cell cannot hang together: the paths would "
+                    "cross"
+                )
             state = added
         slashes, backslashes, _ = state
         corners = [
@@ -103,25 +119,32 @@ class SlantPuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections."""
         corners = (instance.corners - NO_CLUE).tolist()
-        return smallest_form([corners[i] for i in order] for order in square_symmetries(self.rows + 1))
+        return smallest_form(
+            [corners[i] for i in order] for order in square_symmetries(self.rows + 1)
+        )
 
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Slant: every cell gets a diagonal, / or \\, from corner to corner. A number at a corner of cells says how "
-            "many of the up to four diagonals around it touch it. The diagonals form no loop: there is no closed "
-            "path along them."
+            "Slant: every cell gets a diagonal, / or \\, from corner to corner. A number at a "
+            "corner of cells says how many of the up to four diagonals around it touch it. The "
+            "diagonals form no loop: there is no closed path along them."
         )
 
     def clues(self, instance: Instance) -> str:
         """State the numbers."""
-        corner_texts = ["." if number == NO_CLUE else str(number) for number in instance.corners.tolist()]
+        corner_texts = [
+            "." if number == NO_CLUE else str(number) for number in instance.corners.tolist()
+        ]
         count = self.columns + 1
-        lines = [" ".join(corner_texts[start : start + count]) for start in range(0, len(corner_texts), count)]
+        lines = [
+            " ".join(corner_texts[start : start + count])
+            for start in range(0, len(corner_texts), count)
+        ]
         return (
-            f"The numbers at the corners, {count} lines of {count}; a dot is a corner without a number:\n"
-            + "\n".join(lines)
-        )
+            f"The numbers at the corners, {count} lines of {count}; a dot is a corner without "
+            f"a number:\n"
+        ) + "\n".join(lines)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first number that is missed, or a loop."""
@@ -131,16 +154,23 @@ class SlantPuzzle(GridPuzzle[Instance]):
             for corner in self._ends[cell][:2] if symbol == SLASH else self._ends[cell][2:]:
                 counts[corner] += 1
             state = state and self._with(state, cell, symbol)
-        for corner, (number, clue) in enumerate(zip(counts, instance.corners.tolist(), strict=True)):
+        for corner, (number, clue) in enumerate(
+            zip(counts, instance.corners.tolist(), strict=True)
+        ):
             if clue not in (NO_CLUE, number):
-                where = f"line {corner // (self.rows + 1) + 1}, place {corner % (self.rows + 1) + 1} of the corners"
+                where = (
+                    f"line {corner // (self.rows + 1) + 1}, place {corner % (self.rows + 1) + 1} "
+                    f"of the corners"
+                )
                 return f"at {where} {number} diagonals end, not {clue}"
         return "" if state else "the diagonals form a loop"
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         for slashes in self._solutions(instance.corners.tolist()):
-            return self.as_rows([SLASH if slashes >> cell & 1 else BACKSLASH for cell in range(self.rows**2)])
+            return self.as_rows(
+                [SLASH if slashes >> cell & 1 else BACKSLASH for cell in range(self.rows**2)]
+            )
         raise ValueError("these corners have no solution")
 
     def difficulty(self, instance: Instance) -> float:
@@ -151,7 +181,9 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose in reading order the diagonal whose ends, by their numbers, lack more diagonals than the other's."""
+        """Choose in reading order the diagonal whose ends,
+        by their numbers, lack more diagonals than the other's.
+        """
         lacking = [2 if number == NO_CLUE else number for number in instance.corners.tolist()]
         cells = []
         for a, b, c, d in self._ends:
@@ -161,7 +193,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
             cells.append(symbol)
         return self.written(self.as_rows(cells))
 
-    # -- search: a bit for every cell, a bit for every corner --------------------------------------------------------
+    # -- search: a bit for every cell, a bit for every corner --------------------------------------
 
     def _has_one_solution(self, corners: Sequence[int]) -> bool:
         return len(list(islice(self._solutions(corners), 2))) == 1
@@ -194,14 +226,20 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return search((0, 0, [1 << corner for corner in range(len(corners))]))
 
     def _forced(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
-        """Return the grid after filling in all that single corners and loops force; None if that breaks a rule."""
+        """Return the grid after filling in all that single corners
+        and loops force; None if that breaks a rule.
+        """
         before = -1
         while before != (known_cells := state[0] | state[1]):
             before = known_cells
             for slashes_at, backslashes_at, number in counts:
                 slashes, backslashes, _ = state
                 unknown = (slashes_at | backslashes_at) & ~(slashes | backslashes)
-                lacking = number - (slashes_at & slashes).bit_count() - (backslashes_at & backslashes).bit_count()
+                lacking = (
+                    number
+                    - (slashes_at & slashes).bit_count()
+                    - (backslashes_at & backslashes).bit_count()
+                )
                 if not 0 <= lacking <= unknown.bit_count():
                     return None
                 while unknown and lacking in (0, unknown.bit_count()):
@@ -218,7 +256,10 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return state
 
     def _without_loops(self, state: _State) -> _State:
-        """Replace each diagonal that would close a loop by the other one. At most one of the two closes a loop."""
+        """Replace each diagonal that would close a loop by the other one.
+
+        At most one of the two closes a loop.
+        """
         unknown = 2 ** (self.rows**2) - 1 & ~(state[0] | state[1])
         while unknown:
             cell = (unknown & -unknown).bit_length() - 1
@@ -265,21 +306,34 @@ class Slant(FillTask):
 
     def facts(self, instance: Any) -> jax.Array:
         """Return the numbers one-hot, corners in reading order; zeros where there is none."""
-        return (instance.corners[:, None] == np.arange(5, dtype=np.int8)).astype(self.dtype).reshape(-1)
+        return (
+            (instance.corners[:, None] == np.arange(5, dtype=np.int8))
+            .astype(self.dtype)
+            .reshape(-1)
+        )
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`facts`."""
 
-        meaning = "[row, column, number]: the number at the corner, 0 to 4, one-hot; zeros where there is none"
+        meaning = (
+            "[row, column, number]: the number at the corner, 0 to 4, one-hot; zeros where there "
+            "is none"
+        )
         return (Component("corners", meaning, shape=(self.side + 1, self.side + 1, 5)),)
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow a diagonal if its ends have room for one more and the ends of the other diagonal can do without."""
+        """Allow a diagonal if its ends have room for one more
+        and the ends of the other diagonal can do without.
+        """
         (slashes, backslashes), numbers = self._rows(cells), self._numbers(instance)
-        unknown = [self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)]
+        unknown = [
+            self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)
+        ]
         full = self._full(self._ending(slashes, backslashes), numbers)
-        slashes, backslashes = ([a | b for a, b in zip(rows, unknown, strict=True)] for rows in (slashes, backslashes))
+        slashes, backslashes = (
+            [a | b for a, b in zip(rows, unknown, strict=True)] for rows in (slashes, backslashes)
+        )
         tight = self._tight(self._ending(slashes, backslashes), numbers)
         rows = []
         for r, free in enumerate(unknown):
@@ -292,22 +346,33 @@ class Slant(FillTask):
         """Return whether every number is kept and there is no loop."""
         (slashes, backslashes), numbers = self._rows(cells), self._numbers(instance)
         counts = self._ending(slashes, backslashes)
-        rows_of_flags = zip(self._full(counts, numbers), self._tight(counts, numbers), numbers, strict=True)
-        conditions = (full & tight == reduce(operator.or_, number) for full, tight, number in rows_of_flags)
-        return reduce(operator.and_, conditions) & self._is_forest(jnp.stack(slashes), jnp.stack(backslashes))
+        rows_of_flags = zip(
+            self._full(counts, numbers), self._tight(counts, numbers), numbers, strict=True
+        )
+        conditions = (
+            full & tight == reduce(operator.or_, number) for full, tight, number in rows_of_flags
+        )
+        return reduce(operator.and_, conditions) & self._is_forest(
+            jnp.stack(slashes), jnp.stack(backslashes)
+        )
 
     @staticmethod
     def _first(count: int) -> np.uint32:
-        """Return a mask of the first cells of a row, with the lower of the two bits of each cell."""
+        """Return a mask of the first cells of a row,
+        with the lower of the two bits of each cell.
+        """
         return np.uint32(sum(4**i for i in range(count)))
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
         """Return the cells of each row with a slash, and those with a backslash."""
         words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
-        return [word & self._first(self.side) for word in words], [word >> 1 & self._first(self.side) for word in words]
+        return [word & self._first(self.side) for word in words], [
+            word >> 1 & self._first(self.side) for word in words
+        ]
 
     def _numbers(self, instance: Any) -> list[list[jax.Array]]:
-        """Return the numbers at the corners of each row as three sets of binary digits, the lowest first.
+        """Return the numbers at the corners of each row
+        as three sets of binary digits, the lowest first.
 
         Each number is increased by one; 0 stands for no number.
         """
@@ -331,7 +396,9 @@ class Slant(FillTask):
 
     @staticmethod
     def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
-        """Count the diagonals that end at each corner, row by row, in binary digits, plus one like the numbers."""
+        """Count the diagonals that end at each corner, row by row,
+        in binary digits, plus one like the numbers.
+        """
         none = jnp.uint32(0)
         s, b = ([none, *rows, none] for rows in (slashes, backslashes))
         counts = []
@@ -346,8 +413,8 @@ class Slant(FillTask):
     def _is_forest(self, slashes: jax.Array, backslashes: jax.Array) -> jax.Array:
         """Return whether the diagonals form no loop.
 
-        Diagonals with an end that no other diagonal shares are removed, again and again. There is no loop if none is
-        left. Rows of cells and of corners are words.
+        Diagonals with an end that no other diagonal shares are removed, again and again. There is
+        no loop if none is left. Rows of cells and of corners are words.
         """
 
         def pruned(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -355,7 +422,11 @@ class Slant(FillTask):
             above, below = (1, 0), (0, 1)
             upper = jnp.pad(b, above) << 2, jnp.pad(s, above)
             lower = jnp.pad(s, below) << 2, jnp.pad(b, below)
-            several = upper[0] & upper[1] | lower[0] & lower[1] | (upper[0] | upper[1]) & (lower[0] | lower[1])
+            several = (
+                upper[0] & upper[1]
+                | lower[0] & lower[1]
+                | (upper[0] | upper[1]) & (lower[0] | lower[1])
+            )
             return s & several[:-1] >> 2 & several[1:], b & several[:-1] & several[1:] >> 2
 
         start = slashes, backslashes
@@ -382,6 +453,8 @@ class Slant(FillTask):
             if number != NO_CLUE:
                 left_edge, top, right_edge, _ = board.box(row, column)
                 reach = (right_edge - left_edge) // 5
-                board.pen.ellipse((left_edge - reach, top - reach, left_edge + reach, top + reach), PAPER, LINE)
+                board.pen.ellipse(
+                    (left_edge - reach, top - reach, left_edge + reach, top + reach), PAPER, LINE
+                )
                 board.text(row - 0.5, column - 0.5, str(number), scale=0.5)
         return board.picture()

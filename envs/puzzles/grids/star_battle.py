@@ -1,9 +1,10 @@
 """rlsuite/StarBattle-v0: one star in every row, column and region, no two of them touching.
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: as long as there is a second one, one of
-its cells moves to a neighbouring region. On the smallest grid some cells are given. See :mod:`..shared.grid_filling`
-for actions, observations and rewards; the mask forbids a star that touches another or is the second of its row, column
-or region, and an empty cell that leaves one of them without a place for its star. Regions are observed one-hot.
+``difficulty`` is the side of the grid. Instances have exactly one solution: as long as there is a
+second one, one of its cells moves to a neighbouring region. On the smallest grid some cells are
+given. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
+star that touches another or is the second of its row, column or region, and an empty cell that
+leaves one of them without a place for its star. Regions are observed one-hot.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
     """``tier`` is the side of the grid."""
 
     name = "StarBattle"
-    difficulty_is = "stars that a depth-first search, row after row, tries until it has proven uniqueness"
+    difficulty_is = (
+        "stars that a depth-first search, row after row, tries until it has proven uniqueness"
+    )
     tier_is = "the side of the grid"
     tiers = tuple(NUM_GIVENS)
     symbols = ".*"
@@ -57,12 +60,18 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = side = int(tier)
         steps = ((0, 1), (1, 0), (0, -1), (-1, 0))
         self._beside = [
-            [r * side + c for dr, dc in steps if 0 <= (r := cell // side + dr) < side > (c := cell % side + dc) >= 0]
+            [
+                r * side + c
+                for dr, dc in steps
+                if 0 <= (r := cell // side + dr) < side > (c := cell % side + dc) >= 0
+            ]
             for cell in range(side * side)
         ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw stars at random, grow regions around them, and repair these to leave one solution; None on failure."""
+        """Draw stars at random, grow regions around them,
+        and repair these to leave one solution; None on failure.
+        """
         side = self.rows
         columns = dice.shuffled(range(side))
         if any(abs(column - next_column) < 2 for column, next_column in pairwise(columns)):
@@ -91,7 +100,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections, regions renamed in order of first occurrence."""
+        """Return the least of the eight rotations and reflections,
+        regions renamed in order of first occurrence.
+        """
         givens, regions = instance.givens.tolist(), instance.regions.tolist()
         return smallest_form(
             relabelled(regions[i] + 1 for i in order) + [givens[i] for i in order]
@@ -101,8 +112,10 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Star Battle: put stars (*) into the {self.rows} x {self.rows} grid and leave the other cells empty (.). "
-            "Every row, every column and every region holds exactly one star, and no two stars touch, not even "
+            f"Star Battle: put stars (*) into the {self.rows} x {self.rows} grid and leave the "
+            f"other cells empty (.). "
+            "Every row, every column and every region holds exactly one star, and no two stars "
+            "touch, not even "
             "diagonally. The regions are named by letters."
         )
 
@@ -123,7 +136,10 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         ):
             for i in range(side):
                 if (count := unit_of.count(i)) != 1:
-                    return f"{kind} {'ABCDEFG'[i] if kind == 'region' else i + 1} holds {count} stars, not one"
+                    return (
+                        f"{kind} {'ABCDEFG'[i] if kind == 'region' else i + 1} holds {count} "
+                        f"stars, not one"
+                    )
         for row, (upper, next_star) in enumerate(pairwise(stars), 1):
             if abs(upper % side - next_star % side) == 1:
                 return f"the stars in rows {row} and {row + 1} touch"
@@ -134,7 +150,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         solutions = _Search(self, instance.givens.tolist(), instance.regions.tolist()).solutions(1)
         if not solutions:
             raise ValueError("this grid has no solution")
-        return self.as_rows([STAR if cell in solutions[0] else NOTHING for cell in range(self.rows**2)])
+        return self.as_rows(
+            [STAR if cell in solutions[0] else NOTHING for cell in range(self.rows**2)]
+        )
 
     def difficulty(self, instance: Instance) -> float:
         """Count the stars tried by a search for a second solution."""
@@ -161,7 +179,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return self.written(self.as_rows(cells))
 
     def _grown(self, seeds: list[int], dice: Dice) -> list[int]:
-        """Return a region around each seed: again and again, a random border cell joins a region beside it."""
+        """Return a region around each seed: again and again,
+        a random border cell joins a region beside it.
+        """
         regions = [-1] * self.rows**2
         for region, seed in enumerate(seeds):
             regions[seed] = region
@@ -172,13 +192,17 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
             cell, parent = border.pop()
             if regions[cell] < 0:
                 regions[cell] = regions[parent]
-                border += [(neighbour, cell) for neighbour in self._beside[cell] if regions[neighbour] < 0]
+                border += [
+                    (neighbour, cell) for neighbour in self._beside[cell] if regions[neighbour] < 0
+                ]
         return regions
 
     def _dispensable(self, cell: int, regions: list[int]) -> bool:
         """Return whether the region of a cell stays connected without it."""
         other_cells = {
-            other_cell for other_cell, region in enumerate(regions) if region == regions[cell] and other_cell != cell
+            other_cell
+            for other_cell, region in enumerate(regions)
+            if region == regions[cell] and other_cell != cell
         }
         reached = [next(iter(other_cells))] if other_cells else []
         connected = set(reached)
@@ -195,7 +219,9 @@ class _Search:
     def __init__(self, puzzle: StarBattlePuzzle, givens: list[int], regions: list[int]) -> None:
         self.tried = 0
         side = self._side = puzzle.rows
-        self._regions = [[1 << region for region in regions[r * side : (r + 1) * side]] for r in range(side)]
+        self._regions = [
+            [1 << region for region in regions[r * side : (r + 1) * side]] for r in range(side)
+        ]
         self._open = []
         for r in range(side):
             row = givens[r * side : (r + 1) * side]
@@ -206,7 +232,9 @@ class _Search:
         """Return the cells with stars, row by row, of at most ``max_solutions`` solutions."""
         return self._extend([], 0, 0, 0, max_solutions)
 
-    def _extend(self, stars: list[int], columns: int, regions: int, above: int, max_solutions: int) -> list[list[int]]:
+    def _extend(
+        self, stars: list[int], columns: int, regions: int, above: int, max_solutions: int
+    ) -> list[list[int]]:
         row = len(stars)
         if row == self._side:
             return [stars]
@@ -221,7 +249,11 @@ class _Search:
                 self.tried += 1
                 longer = [*stars, row * self._side + column_number]
                 solutions += self._extend(
-                    longer, columns | column, regions | region, column, max_solutions - len(solutions)
+                    longer,
+                    columns | column,
+                    regions | region,
+                    column,
+                    max_solutions - len(solutions),
                 )
         return solutions
 
@@ -254,20 +286,24 @@ class StarBattle(CellFillTask):
         return (Component("regions", meaning, shape=(self.side,) * 3),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow stars that are the first of their units and touch none, and empty cells that leave every unit a
-        place.
+        """Allow stars that are the first of their units and touch none,
+        and empty cells that leave every unit a place.
         """
         side, shifts = self.side, np.arange(self.side, dtype=np.uint8)
         members = self._members(instance)
         stars, gaps = (cells == value for value in (STAR, 0))
         rows = self._columns_of(stars)
         near = rows | rows << 1 | rows >> 1
-        near |= jnp.concatenate([near[1:], near[:1] & 0]) | jnp.concatenate([near[:1] & 0, near[:-1]])
+        near |= jnp.concatenate([near[1:], near[:1] & 0]) | jnp.concatenate(
+            [near[:1] & 0, near[:-1]]
+        )
         columns = union(rows)
         closed = jnp.where(rows > 0, self.every, near | columns)
         second = (members & (members & stars[:, None]).any(0)).any(1)
         star = ((closed[:, None] >> shifts) & 1 == 0).reshape(-1) & ~second
-        last = (members & (~(members & stars[:, None]).any(0) & ((members & gaps[:, None]).sum(0) == 1))).any(1)
+        last = (
+            members & (~(members & stars[:, None]).any(0) & ((members & gaps[:, None]).sum(0) == 1))
+        ).any(1)
         grid = gaps.reshape(side, side)
         last_of_row = (rows == 0) & (grid.sum(1) == 1)
         last_of_column = ((columns >> shifts) & 1 == 0) & (grid.sum(0) == 1)
@@ -280,7 +316,11 @@ class StarBattle(CellFillTask):
         rows = self._columns_of(stars)
         touching = rows[1:] & (rows[:-1] << 1 | rows[:-1] >> 1)
         columns = union(rows)
-        single = (lax.population_count(rows) == 1).all() & (columns == self.every) & (touching == 0).all()
+        single = (
+            (lax.population_count(rows) == 1).all()
+            & (columns == self.every)
+            & (touching == 0).all()
+        )
         return single & (self._members(instance) & stars[:, None]).any(0).all()
 
     def _members(self, instance: Any) -> jax.Array:

@@ -1,14 +1,15 @@
 """rlsuite/Sudoku-v0 and rlsuite/Sudoku4-v0: every row, column and box holds every digit once.
 
-Instances have exactly one solution: a cell is emptied only if no other digit in it can be completed. ``difficulty`` is
-the number of cells to fill. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
-digit that stands in the cell's row, column or box.
+Instances have exactly one solution: a cell is emptied only if no other digit in it can be
+completed. ``difficulty`` is the number of cells to fill. See :mod:`..shared.grid_filling` for
+actions, observations and rewards; the mask forbids a digit that stands in the cell's row, column or
+box.
 
-There are few 4 x 4 puzzles: up to names of digits, rotation and reflection there are 11,658 with 6 cells to fill,
-11,208 with 9 and 1,494 with 11, both splits together.
+There are few 4 x 4 puzzles: up to names of digits, rotation and reflection there are 11,658 with 6
+cells to fill, 11,208 with 9 and 1,494 with 11, both splits together.
 
-Full grids are filled cell by cell with a random digit that fits, with backtracking. So every grid can come up, but not
-with equal probability.
+Full grids are filled cell by cell with a random digit that fits, with backtracking. So every grid
+can come up, but not with equal probability.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class SudokuPuzzle(GridPuzzle[Instance]):
     """``tier`` is the number of cells to fill; ``box`` the side of a box, 3 for the usual game."""
 
     name = "Sudoku"
-    difficulty_is = "digits that a depth-first search (fewest candidates first) tries until it has proven uniqueness"
+    difficulty_is = (
+        "digits that a depth-first search (fewest candidates first) tries until it has proven "
+        "uniqueness"
+    )
     tier_is = "the number of cells to fill"
     tiers = range(1, 57)
     box = 3
@@ -49,13 +53,18 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = self.fillable = side = self.box**2
         self.symbols = "123456789"[:side]
         cells = range(side**2)
-        units = [(i // side, i % side, i // side // self.box * self.box + i % side // self.box) for i in cells]
+        units = [
+            (i // side, i % side, i // side // self.box * self.box + i % side // self.box)
+            for i in cells
+        ]
         self._every = 2**side**2 - 1
         self._outside = [
             sum(
                 1 << j
                 for j in cells
-                if all(unit != other_unit for unit, other_unit in zip(units[i], units[j], strict=True))
+                if all(
+                    unit != other_unit for unit, other_unit in zip(units[i], units[j], strict=True)
+                )
             )
             for i in cells
         ]
@@ -63,7 +72,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         self._sums = _UnitSums(self.box)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid and empty it in random order while it has one solution; None if that ends too early."""
+        """Draw a full grid and empty it in random order
+        while it has one solution; None if that ends too early.
+        """
         side = self.rows
         cells = bytearray(side**2)
         if not self._fill([self._every] * side, self._every, cells, dice):
@@ -85,14 +96,17 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections, digits renamed in order of first occurrence."""
+        """Return the least of the eight rotations and reflections,
+        digits renamed in order of first occurrence.
+        """
         return min(map(renamed, square_forms(instance.givens.tobytes(), self.rows)))
 
     def rules(self) -> str:
         """State the rules."""
         return (
             f"Sudoku: every row, every column and every {self.box} x {self.box} box holds each of "
-            f"{' '.join(self.symbols)} exactly once. The boxes tile the grid, beginning at its upper left corner."
+            f"{' '.join(self.symbols)} exactly once. The boxes tile the grid, beginning at its "
+            f"upper left corner."
         )
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
@@ -143,12 +157,15 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         fits, _ = self._opened(cells)
         for cell in range(len(cells)):
             if not cells[cell]:
-                digit = next((digit for digit, fitting in enumerate(fits) if fitting >> cell & 1), 0)
+                digit = next(
+                    (digit for digit, fitting in enumerate(fits) if fitting >> cell & 1), 0
+                )
                 cells[cell] = digit + 1
                 fits[digit] &= self._outside[cell]
         return self.written(self.as_rows(cells))
 
-    # -- search: for each digit the set of the cells that it fits, a bit each; filled cells do not matter in it -------
+    # -- search: for each digit the set of the cells that it fits, a bit each; filled cells do not
+    # matter in it -------
 
     def _opened(self, cells: bytes | bytearray) -> tuple[list[int], int]:
         """Return the cells that each digit fits, and the empty cells."""
@@ -171,8 +188,12 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _fewest(fits: list[int], empty: int) -> int:
-        """Return the first empty cell that at most one digit fits, or else the first that the fewest digits fit."""
-        odd = twos = fours = eights = 0  # counts all cells at once: a bit of their number of digits in each
+        """Return the first empty cell that at most one digit fits,
+        or else the first that the fewest digits fit.
+        """
+        odd = twos = fours = eights = (
+            0  # counts all cells at once: a bit of their number of digits in each
+        )
         for cells in fits:
             carry = odd & cells
             odd ^= cells
@@ -188,7 +209,10 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return (candidates & -candidates).bit_length() - 1
 
     def _fill(self, fits: list[int], empty: int, cells: bytearray, dice: Dice) -> bool:
-        """Fill the empty cells in place, digits in random order; return True if it worked. ``fits`` is consumed."""
+        """Fill the empty cells in place, digits in random order; return True if it worked.
+
+        ``fits`` is consumed.
+        """
         while empty:
             cell = self._fewest(fits, empty)
             empty ^= 1 << cell
@@ -204,7 +228,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return True
 
     def _complete(self, fits: list[int], empty: int, cells: bytearray) -> bool:
-        """Fill the empty cells in place, first all those that one digit fits, and return whether it can be done."""
+        """Fill the empty cells in place, first all those that one digit fits,
+        and return whether it can be done.
+        """
         while empty:
             once = twice = 0
             for fitting in fits:
@@ -221,7 +247,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
                 while here:
                     cell = here.bit_length() - 1
                     here ^= 1 << cell
-                    if not still_fitting >> cell & 1:  # another of these cells, in one unit with this, has the digit
+                    if (
+                        not still_fitting >> cell & 1
+                    ):  # another of these cells, in one unit with this, has the digit
                         return False
                     still_fitting &= self._outside[cell]
                     cells[cell] = digit + 1
@@ -255,27 +283,38 @@ _EMPTY = b"1" + b"0" * 255
 class _UnitSums:
     """A check that every unit of a full grid has every digit.
 
-    Digit d counts as 2**d, and every cell has 16 bits of one long number. ``side`` powers of two sum to 2**side - 1
-    only if all are different. A multiplication adds up the cells of each row at the row's last cell, and those of each
-    box. The remainder modulo 2**(16 side) - 1 adds up the rows, which are its digits.
+    Digit d counts as 2**d, and every cell has 16 bits of one long number. ``side`` powers of two
+    sum to 2**side - 1 only if all are different. A multiplication adds up the cells of each row at
+    the row's last cell, and those of each box. The remainder modulo 2**(16 side) - 1 adds up the
+    rows, which are its digits.
     """
 
     def __init__(self, box: int) -> None:
         side = box**2
         row, cells = 16 * side, range(side)
         counted = [1 << digit for digit in range(side)]
-        self._low, self._high = (bytes([0, *(x >> shift & 255 for x in counted)]).ljust(256) for shift in (0, 8))
+        self._low, self._high = (
+            bytes([0, *(x >> shift & 255 for x in counted)]).ljust(256) for shift in (0, 8)
+        )
         self._across = sum(1 << 16 * k for k in cells)
         self._around = sum(1 << row * (k // box) + 16 * (k % box) for k in cells)
         row_ends = [row * k + 16 * (side - 1) for k in cells]
-        box_ends = [row * (k // box * box + box - 1) + 16 * (k % box * box + box - 1) for k in cells]
-        self._row_ends, self._box_ends = (sum(0xFFFF << at for at in ends) for ends in (row_ends, box_ends))
+        box_ends = [
+            row * (k // box * box + box - 1) + 16 * (k % box * box + box - 1) for k in cells
+        ]
+        self._row_ends, self._box_ends = (
+            sum(0xFFFF << at for at in ends) for ends in (row_ends, box_ends)
+        )
         full = 2**side - 1
-        self._full_rows, self._full_boxes = (sum(full << at for at in ends) for ends in (row_ends, box_ends))
+        self._full_rows, self._full_boxes = (
+            sum(full << at for at in ends) for ends in (row_ends, box_ends)
+        )
         self._columns, self._full_columns = 2**row - 1, full * self._across
 
     def full(self, cells: bytes) -> bool:
-        """Return whether a full grid keeps every rule; ``cells`` are digits from 1 on, row by row."""
+        """Return whether a full grid keeps every rule;
+        ``cells`` are digits from 1 on, row by row.
+        """
         wide = bytearray(2 * len(cells))
         wide[::2], wide[1::2] = cells.translate(self._low), cells.translate(self._high)
         word = int.from_bytes(wide, "little")
@@ -321,7 +360,11 @@ class Sudoku(CellFillTask):
         """Allow digits that are not in the row, column or box."""
         rows, columns, boxes = self._units(cells)
         side, box = self.side, self.box_side
-        used = rows[:, None] | columns[None, :] | jnp.repeat(jnp.repeat(boxes, box, axis=0), box, axis=1)
+        used = (
+            rows[:, None]
+            | columns[None, :]
+            | jnp.repeat(jnp.repeat(boxes, box, axis=0), box, axis=1)
+        )
         return (used.reshape(-1, 1) >> np.arange(side, dtype=np.uint16)) & 1 == 0
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
@@ -329,9 +372,13 @@ class Sudoku(CellFillTask):
         return jnp.stack([(unit == 2**self.side - 1).all() for unit in self._units(cells)]).all()
 
     def _units(self, cells: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the digits of rows, columns ``(side,)`` and boxes ``(box, box)``, as sets of bits."""
+        """Return the digits of rows, columns ``(side,)``
+        and boxes ``(box, box)``, as sets of bits.
+        """
         side, box, none = self.side, self.box_side, np.uint16(0)
-        digits = jnp.where(cells > 0, np.uint16(1) << (cells - 1).astype(jnp.uint16), none).reshape(side, side)
+        digits = jnp.where(cells > 0, np.uint16(1) << (cells - 1).astype(jnp.uint16), none).reshape(
+            side, side
+        )
         boxes = digits.reshape(box, box, box, box)
         return (
             union(digits, 1),

@@ -1,10 +1,12 @@
-"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells, and apply it to another strip.
+"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells,
+and apply it to another strip.
 
-``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions, observations and
-rewards. Instances that differ by names of colours, by reflection or by the order of their examples are one: the family
-of rules is closed under the first two.
+``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions,
+observations and rewards. Instances that differ by names of colours, by reflection or by the order
+of their examples are one: the family of rules is closed under the first two.
 
-The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), with steps that can be composed.
+The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), with steps that can be
+composed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_o
 COLOURS = (1, 2, 3)
 """Colours other than 0, the colour of the ground."""
 
-_VIEWS = [(direction, bytes((0, *names)).ljust(256)) for direction in (1, -1) for names in permutations(COLOURS)]
+_VIEWS = [
+    (direction, bytes((0, *names)).ljust(256))
+    for direction in (1, -1)
+    for names in permutations(COLOURS)
+]
 """Directions, each with a table that renames colours."""
 
 Where = Callable[[Any, Any], Any]
@@ -51,7 +57,9 @@ def _right_neighbour(rows: Any, of: Any) -> Any:
 
 
 def _nearest_left(rows: Any, of: Any) -> Any:
-    """Return the colour of the nearest coloured cell at or to the left of each; ground where there is none."""
+    """Return the colour of the nearest coloured cell
+    at or to the left of each; ground where there is none.
+    """
     width = rows.shape[1]
     at_or_left = np.tril(np.ones((width, width), bool))
     nearest = of.where((rows != 0)[:, None, :] & at_or_left, np.arange(width), -1).max(axis=2)
@@ -92,7 +100,9 @@ def _swap_colours(first: int, second: int) -> Step:
     """Exchange two colours."""
     names = np.arange(4, dtype=np.int8)
     names[[first, second]] = second, first
-    return lambda rows, of: sum(of.where(rows == old, np.int8(new), np.int8(0)) for old, new in enumerate(names))
+    return lambda rows, of: sum(
+        of.where(rows == old, np.int8(new), np.int8(0)) for old, new in enumerate(names)
+    )
 
 
 def _coloured(rows: Any, of: Any) -> Any:
@@ -112,7 +122,9 @@ def _grown(rows: Any, of: Any) -> Any:
 def _smallest_view(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
     """Return the least form of a strip over all views, and the views that give it."""
     forms = [strip[::direction].translate(names) for direction, names in _VIEWS]
-    return min(forms), [view for form, view in zip(forms, _VIEWS, strict=True) if form == min(forms)]
+    return min(forms), [
+        view for form, view in zip(forms, _VIEWS, strict=True) if form == min(forms)
+    ]
 
 
 class Arc1DPuzzle(InductionPuzzle):
@@ -124,27 +136,40 @@ class Arc1DPuzzle(InductionPuzzle):
     tiers = tuple(sizes)
     steps: ClassVar = {
         "reflect the strip": _mirror,
-        "shift everything one cell to the right; what leaves the strip is lost, 0 comes in": _left_neighbour,
-        "shift everything one cell to the left; what leaves the strip is lost, 0 comes in": _right_neighbour,
-        "push the coloured cells to the left end, in their order": lambda rows, of: packed(rows, rows != 0, 0, of),
+        "shift everything one cell to the right; "
+        "what leaves the strip is lost, 0 comes in": _left_neighbour,
+        "shift everything one cell to the left; "
+        "what leaves the strip is lost, 0 comes in": _right_neighbour,
+        "push the coloured cells to the left end, in their order": lambda rows, of: packed(
+            rows, rows != 0, 0, of
+        ),
         "push the coloured cells to the right end, in their order": _mirrored(
             lambda rows, of: packed(rows, rows != 0, 0, of)
         ),
         "fill each run of 0s between two cells of the same colour with that colour": _gaps_filled,
         "remove each block that is one cell long": _painted(_alone, 0),
-        "hollow out each block: remove its cells except the first and the last": _painted(_inside, 0),
+        "hollow out each block: remove its cells except the first and the last": _painted(
+            _inside, 0
+        ),
         "lengthen each block by one cell to the right, if a 0 is there": _grown,
         "lengthen each block by one cell to the left, if a 0 is there": _mirrored(_grown),
-        "give each 0 the colour of the nearest coloured cell to its left, if there is one": _nearest_left,
-        "give each 0 the colour of the nearest coloured cell to its right, if there is one": _mirrored(_nearest_left),
+        "give each 0 the colour of the nearest coloured cell to its left, "
+        "if there is one": _nearest_left,
+        "give each 0 the colour of the nearest coloured cell to its right, "
+        "if there is one": _mirrored(_nearest_left),
         "remove each block that is shorter than the longest": _painted(
             lambda rows, of: (rows != 0) & ~_longest(rows, of), 0
         ),
-        **{f"swap the colours {a} and {b}": _swap_colours(a, b) for a, b in ((1, 2), (1, 3), (2, 3))},
+        **{
+            f"swap the colours {a} and {b}": _swap_colours(a, b)
+            for a, b in ((1, 2), (1, 3), (2, 3))
+        },
         **{f"give every coloured cell the colour {c}": _painted(_coloured, c) for c in COLOURS},
         **{f"remove every cell of colour {c}": _painted(_of_colour(c), 0) for c in COLOURS},
         **{
-            f"give the longest block (all of them, if several are) the colour {c}": _painted(_longest, c)
+            f"give the longest block (all of them, if several are) the colour {c}": _painted(
+                _longest, c
+            )
             for c in COLOURS
         },
     }
@@ -153,7 +178,8 @@ class Arc1DPuzzle(InductionPuzzle):
     def weights(rows: np.ndarray) -> np.ndarray:
         """Return the weight with which each row is drawn.
 
-        Mostly a cell equals the one to its left. Otherwise it is more often ground than another colour.
+        Mostly a cell equals the one to its left. Otherwise it is more often ground than another
+        colour.
         """
         left_cells, cells = rows[:, :-1], rows[:, 1:]
         return np.where(cells == left_cells, 3, np.where(cells == 0, 2, 1)).prod(axis=1)
@@ -167,13 +193,17 @@ class Arc1DPuzzle(InductionPuzzle):
     def rules(self) -> str:
         """State what a strip is."""
         return (
-            f"A strip has {self.width} cells. Each has a colour, 1, 2 or 3, or is empty: 0. A block is a maximal run "
+            f"A strip has {self.width} cells. Each has a colour, 1, 2 or 3, or is empty: 0. A "
+            f"block is a maximal run "
             "of cells of one colour; empty cells form no block."
         )
 
     def how_to_answer(self) -> str:
         """Return a strip."""
-        return f"Answer with the strip: {self.width} symbols among 0 1 2 3 separated by single spaces, on one line."
+        return (
+            f"Answer with the strip: {self.width} symbols among 0 1 2 3 separated by single "
+            f"spaces, on one line."
+        )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a short strip."""
@@ -193,19 +223,27 @@ class Arc1DPuzzle(InductionPuzzle):
         return _smallest_view(row)[0]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the query in its least form over colour names and directions; if several, with the least examples."""
+        """Return the query in its least form over colour names and directions;
+        if several, with the least examples.
+        """
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         query, views = _smallest_view(instance.query.tobytes())
         return query + min(
             [
-                in_order(self.width, inputs[::direction].translate(names), outputs[::direction].translate(names))
+                in_order(
+                    self.width,
+                    inputs[::direction].translate(names),
+                    outputs[::direction].translate(names),
+                )
                 for direction, names in views
             ]
         )
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Give each cell of the query a colour at random, or leave it as it is."""
-        return self.written([dice.choice((*COLOURS, 0, value)) for value in instance.query.tolist()])
+        return self.written(
+            [dice.choice((*COLOURS, 0, value)) for value in instance.query.tolist()]
+        )
 
     def constants(self) -> Sequence[str]:
         """Return a strip of one colour."""

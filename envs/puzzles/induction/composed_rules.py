@@ -1,23 +1,25 @@
 """Puzzles of induction: examples show a hidden rule, which is then applied to something new.
 
-A rule is one to ``tier`` steps, one after another; the prompt names all steps there are. An instance is kept only if
-all rules that fit its examples agree on the query, which is proven by applying every rule, and if no rule of fewer than
-``tier`` steps fits. So there is one answer, whichever fitting rule a player has found. Rows are drawn from a pool, the
-same in every process; the results of every rule on the pool are computed once.
+A rule is one to ``tier`` steps, one after another; the prompt names all steps there are. An
+instance is kept only if all rules that fit its examples agree on the query, which is proven by
+applying every rule, and if no rule of fewer than ``tier`` steps fits. So there is one answer,
+whichever fitting rule a player has found. Rows are drawn from a pool, the same in every process;
+the results of every rule on the pool are computed once.
 
-One-shot, the answer is the result of the rule on the query. Interactively, the player puts the rule together and sees
-the effect of each step on all rows:
+One-shot, the answer is the result of the rule on the query. Interactively, the player puts the rule
+together and sees the effect of each step on all rows:
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         the step to apply, ``Discrete(steps)``, numbered as in the prompt
-observation    for each example, one-hot: entries as they are now, entries of the output; and for each entry of the
-               output, which entries are equal to it now
-reward         change in the number of entries of the examples that are as in their output, divided by how many are not
-               at first; +1 once all are
+observation    for each example, one-hot: entries as they are now, entries of the output; and for
+               each entry of the output, which entries are equal to it now
+reward         change in the number of entries of the examples that are as in their output, divided
+               by how many are not at first; +1 once all are
 termination    every example is its output, or ``tier`` steps are made
-=============  =====================================================================================================
+=============  =====================================================================================
 
-The first part telescopes to 1 when every example is its output; then the query is the answer. The best return is 2.
+The first part telescopes to 1 when every example is its output; then the query is the answer. The
+best return is 2.
 """
 
 from __future__ import annotations
@@ -46,8 +48,10 @@ _BECOMES = 16
 """Number between a row and its output in bytes; the next number ends a line."""
 _ARROW, _LINE = bytes((_BECOMES,)), bytes((_BECOMES + 1,))
 _POOL = 512
-"""Number of different rows that instances are made of. It is small, so that the results of all rules are known, and
-large enough for 10**10 choices of three examples and a query, for each rule.
+"""Number of different rows that instances are made of.
+
+It is small, so that the results of all rules are known, and large enough for 10**10 choices of
+three examples and a query, for each rule.
 """
 _QUERIES = 30
 """Number of queries tried for some examples, until all rules that fit agree on one."""
@@ -70,25 +74,35 @@ class Instance(NamedTuple):
     query: np.ndarray
     """int8 ``(width,)``."""
     target: np.ndarray
-    """int8 ``(width,)``: result of every rule that fits on the query. It is for the verifier; no solver reads it."""
+    """int8 ``(width,)``: result of every rule that fits on the query.
+
+    It is for the verifier; no solver reads it.
+    """
 
 
 def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
-    """Take each entry from the place that ``source`` ``(n, width)`` names; blank where there is no such place."""
+    """Take each entry from the place that ``source`` ``(n, width)`` names;
+    blank where there is no such place.
+    """
     is_source = source[:, :, None] == np.arange(rows.shape[1])
-    return of.where(is_source, rows[:, None, :] - np.int8(blank), 0).sum(axis=2, dtype=np.int8) + np.int8(blank)
+    return of.where(is_source, rows[:, None, :] - np.int8(blank), 0).sum(
+        axis=2, dtype=np.int8
+    ) + np.int8(blank)
 
 
 def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
     """Return the entries to keep, from the left on in their order; blanks behind them."""
     target = of.cumsum(keep, axis=1) - 1
     goes_to = keep[:, :, None] & (target[:, :, None] == np.arange(rows.shape[1]))
-    return of.where(goes_to, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
+    return of.where(goes_to, rows[:, :, None] - np.int8(blank), 0).sum(
+        axis=1, dtype=np.int8
+    ) + np.int8(blank)
 
 
 class RuleTables(NamedTuple):
-    """Everything known about rows and rules. The entries of a row are the digits of its number. The digits of a rule's
-    number are its steps, counted from 1; a 0 waits, and a shorter rule waits first and stays waiting.
+    """Everything known about rows and rules. The entries of a row are the digits of its number. The
+    digits of a rule's number are its steps, counted from 1; a 0 waits, and a shorter rule waits
+    first and stays waiting.
     """
 
     entries: np.ndarray
@@ -141,23 +155,28 @@ class InductionPuzzle(Puzzle[Instance]):
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
         self.examples, self.width = self.sizes[int(tier)]
-        self._each = [slice(at, at + self.width) for at in range(0, self.examples * self.width, self.width)]
+        self._each = [
+            slice(at, at + self.width) for at in range(0, self.examples * self.width, self.width)
+        ]
         self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
         """Number of rules with fewer than ``tier`` steps."""
         self._searched: tuple[bytes, list[int]] = b"", []
-        """Examples of the last search and the rules that fit them, kept because an instance is solved after it is made.
+        """Examples of the last search and the rules that fit them,
+        kept because an instance is solved after it is made.
         """
 
     @cached_property
     def _tables(self) -> RuleTables:
         return _all(type(self), self.width, self.tier)
 
-    # -- what a puzzle defines ------------------------------------------------------------------------------------
+    # -- what a puzzle defines ---------------------------------------------------------------------
 
     @staticmethod
     @abc.abstractmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Return how often each of some rows ``(n, width)`` is drawn, to apply rules to: int ``(n,)``."""
+        """Return how often each of some rows ``(n, width)`` is drawn,
+        to apply rules to: int ``(n,)``.
+        """
 
     @abc.abstractmethod
     def rules(self) -> str:
@@ -189,7 +208,7 @@ class InductionPuzzle(Puzzle[Instance]):
     def worth_showing(rows: np.ndarray) -> np.ndarray:
         """Return whether each of some rows ``(n, width)`` can be an output: bool ``(n,)``."""
 
-    # -- the puzzle -----------------------------------------------------------------------------------------------
+    # -- the puzzle --------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw an instance of the first split."""
@@ -201,7 +220,8 @@ class InductionPuzzle(Puzzle[Instance]):
             yield self._asking(dice, split)
 
     def _asking(self, dice: Dice, split: str) -> Instance | None:
-        """Draw examples of a random rule, and a query of the split on which all fitting rules agree.
+        """Draw examples of a random rule,
+        and a query of the split on which all fitting rules agree.
 
         Return None if a shorter rule fits, or too few rows show what the rule does.
         """
@@ -221,7 +241,9 @@ class InductionPuzzle(Puzzle[Instance]):
         for _ in range(_QUERIES):
             row = dice.choice(query_rows)
             target = item(row, rule)
-            if row not in example_rows and all([item(row, other_rule) == target for other_rule in other_rules]):
+            if row not in example_rows and all(
+                [item(row, other_rule) == target for other_rule in other_rules]
+            ):
                 rows = tables.entries.take([tables.pool[row] for row in example_rows] + outputs, 0)
                 self._searched = rows.tobytes(), fitting
                 query, answer = tables.entries[tables.pool[row]], tables.entries[target]
@@ -234,7 +256,10 @@ class InductionPuzzle(Puzzle[Instance]):
         return row
 
     def split_of(self, instance: Instance) -> str:
-        """Return the split of the query alone. A query of one split never occurs in the other, whatever the rule."""
+        """Return the split of the query alone.
+
+        A query of one split never occurs in the other, whatever the rule.
+        """
         return split_by(self.smallest_form(instance.query.tobytes()))
 
     def _fitting(self, instance: Instance) -> list[int]:
@@ -254,7 +279,10 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form; the order of the examples does not matter."""
-        return in_order(self.width, instance.inputs.tobytes(), instance.outputs.tobytes()) + instance.query.tobytes()
+        return (
+            in_order(self.width, instance.inputs.tobytes(), instance.outputs.tobytes())
+            + instance.query.tobytes()
+        )
 
     def question(self, instance: Instance) -> str:
         """State the rows, steps, examples, query and format."""
@@ -262,8 +290,9 @@ class InductionPuzzle(Puzzle[Instance]):
         pairs = _LINE.join([inputs[these] + _ARROW + outputs[these] for these in self._each])
         examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
         return (
-            f"{self._rules_and_steps}\n\nWhat the rule makes of some examples:\n{examples}\n\n"
-            f"What does it make of this?\n{self.written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
+            f"{self._rules_and_steps}\n\nWhat the rule makes of some examples:\n{examples}\n\nWhat "
+            f"does it make of "
+            f"this?\n{self.written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
         )
 
     @cached_property
@@ -272,7 +301,9 @@ class InductionPuzzle(Puzzle[Instance]):
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         numbers = {1: "one", 2: "1 or 2"}.get(int(self.tier), f"1 to {self.tier:g}")
         again = "" if self.tier == 1 else ", applied in turn (a step may be repeated)"
-        return f"{self.rules()}\n\nA hidden rule consists of {numbers} of these steps{again}:\n{steps}"
+        return (
+            f"{self.rules()}\n\nA hidden rule consists of {numbers} of these steps{again}:\n{steps}"
+        )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare with the result of the rules that fit, which all agree on the query."""
@@ -286,12 +317,14 @@ class InductionPuzzle(Puzzle[Instance]):
     def effortless(self, instance: Instance, best: str) -> float:
         """Return the likeness of the best constant, or of the query if it is more."""
         return max(
-            super().effortless(instance, best), self.likeness(instance, self.written(instance.query.tolist()), best)
+            super().effortless(instance, best),
+            self.likeness(instance, self.written(instance.query.tolist()), best),
         )
 
     def solve(self, instance: Instance) -> str:
         """Apply every rule to every example."""
-        tables, row = self._tables, int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
+        tables = self._tables
+        row = int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
         for step in self.plan(instance):
             row = tables.following.item(row, step + 1)
         return self.written(tables.entries[row].tobytes())
@@ -333,7 +366,14 @@ def _fitting(results: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -
 
 def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
     """Return each input with its output, in order."""
-    return b"".join(sorted([inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]))
+    return b"".join(
+        sorted(
+            [
+                inputs[at : at + width] + outputs[at : at + width]
+                for at in range(0, len(inputs), width)
+            ]
+        )
+    )
 
 
 _DIGITS = b"0123456789a".ljust(256)
@@ -342,20 +382,31 @@ _DIGITS = b"0123456789a".ljust(256)
 
 @cache
 def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
-    """Compute the table of all rules, which takes half a second for 11**5 rows, once in a process."""
+    """Compute the table of all rules,
+    which takes half a second for 11**5 rows, once in a process.
+    """
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
     numbers = np.arange(len(entries), dtype=np.int32)
     digits = base ** np.arange(width - 1, -1, -1, dtype=np.int64)
     results = [(step(entries, np) @ digits).astype(np.int32) for step in puzzle.steps.values()]
     following = np.stack([numbers, *results], axis=1)
-    weighted_numbers, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
-    pool = list(dict.fromkeys(weighted_numbers.item(dice.below(len(weighted_numbers))) for _ in range(4 * _POOL)))[
-        :_POOL
-    ]
+    weighted_numbers = numbers.repeat(puzzle.weights(entries))
+    dice = Dice(stream_of(puzzle.name), width)
+    pool = list(
+        dict.fromkeys(
+            weighted_numbers.item(dice.below(len(weighted_numbers))) for _ in range(4 * _POOL)
+        )
+    )[:_POOL]
     sides = [split_by(puzzle.smallest_form(entries[row].tobytes())) for row in pool]
     return RuleTables(
-        entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {}
+        entries,
+        puzzle.worth_showing(entries),
+        following,
+        pool,
+        _by_all(following, pool, tier),
+        sides,
+        {},
     )
 
 
@@ -372,7 +423,9 @@ class InductionTask(PuzzleTask[RewritingState]):
     """The interactive form."""
 
     puzzle: InductionPuzzle
-    measures: ClassVar[dict[str, str]] = {"alike": "fraction of the examples' entries that are as in their output"}
+    measures: ClassVar[dict[str, str]] = {
+        "alike": "fraction of the examples' entries that are as in their output"
+    }
     picture_shape: ClassVar[tuple[int, int, int]] = (400, 400, 3)
     #: Background colour of each symbol in pictures; none to write the symbols.
     papers: ClassVar[tuple[str, ...]] = ()
@@ -382,14 +435,21 @@ class InductionTask(PuzzleTask[RewritingState]):
         puzzle = self.puzzle
         self.entries = puzzle.examples * puzzle.width
         self.action_space = spaces.Discrete(len(puzzle.steps))
-        self.observation_space = self.box(0.0, 1.0, (self.entries * (3 * len(puzzle.symbols) + puzzle.width),))
-        self.reward_space = self.box(-float(self.entries), self.entries + 1.0)  # a step may mend what others did harm
+        self.observation_space = self.box(
+            0.0, 1.0, (self.entries * (3 * len(puzzle.symbols) + puzzle.width),)
+        )
+        # A step may mend what others did harm.
+        self.reward_space = self.box(-float(self.entries), self.entries + 1.0)
 
     def initial(self, key: jax.Array, params: Params) -> RewritingState:
         """Begin with the inputs and the query."""
-        return RewritingState(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
+        return RewritingState(
+            jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0)
+        )
 
-    def transition(self, state: RewritingState, action: jax.Array, key: jax.Array, params: Params) -> RewritingState:
+    def transition(
+        self, state: RewritingState, action: jax.Array, key: jax.Array, params: Params
+    ) -> RewritingState:
         """Apply a step to all rows."""
         rows = state.rows
         for number, step in enumerate(self.puzzle.steps.values()):
@@ -410,10 +470,18 @@ class InductionTask(PuzzleTask[RewritingState]):
         examples, width, symbols = self.puzzle.examples, self.puzzle.width, len(self.puzzle.symbols)
         shape = (examples, width, symbols)
         return (
-            Component("rows", "[example, entry, symbol]: what each entry is now, one-hot", shape=shape),
-            Component("outputs", "[example, entry, symbol]: what each entry is to become, one-hot", shape=shape),
             Component(
-                "changes", f"[example, entry, change]: output minus entry, modulo {symbols}, one-hot", shape=shape
+                "rows", "[example, entry, symbol]: what each entry is now, one-hot", shape=shape
+            ),
+            Component(
+                "outputs",
+                "[example, entry, symbol]: what each entry is to become, one-hot",
+                shape=shape,
+            ),
+            Component(
+                "changes",
+                f"[example, entry, change]: output minus entry, modulo {symbols}, one-hot",
+                shape=shape,
             ),
             Component(
                 "equal",
@@ -427,17 +495,26 @@ class InductionTask(PuzzleTask[RewritingState]):
         return singles({f"step {number}": step for number, step in enumerate(self.puzzle.steps, 1)})
 
     def reward(
-        self, state: RewritingState, action: jax.Array, next_state: RewritingState, key: jax.Array, params: Params
+        self,
+        state: RewritingState,
+        action: jax.Array,
+        next_state: RewritingState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 for a rule that fits."""
         before, after = self._alike(state, params), self._alike(next_state, params)
         at_first = self._alike(self.initial(key, params), params)
-        progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(self.dtype)
+        progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(
+            self.dtype
+        )
         return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
 
     def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""
-        return (self._alike(state, params) == self.entries) | (state.steps_made == int(self.puzzle.tier))
+        return (self._alike(state, params) == self.entries) | (
+            state.steps_made == int(self.puzzle.tier)
+        )
 
     def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every example is its output, so the query is the answer."""
@@ -448,7 +525,7 @@ class InductionTask(PuzzleTask[RewritingState]):
     def _alike(state: RewritingState, params: Params) -> jax.Array:
         return (state.rows[:-1] == params.instance.outputs).sum(dtype=jnp.int32)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: RewritingState, params: Params) -> str:
         """Show the steps, the present rows, and their wanted outputs."""
@@ -456,7 +533,9 @@ class InductionTask(PuzzleTask[RewritingState]):
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(puzzle.steps, 1))
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
-        lines = "\n".join(f"{puzzle.written(row)} (to become {puzzle.written(output)})" for row, output in pairs)
+        lines = "\n".join(
+            f"{puzzle.written(row)} (to become {puzzle.written(output)})" for row, output in pairs
+        )
         steps_left = int(puzzle.tier) - int(state.steps_made)
         return (
             f"{puzzle.rules()}\n\nThe steps:\n{steps}\n\nThe examples as they are:\n{lines}\n\n"
@@ -465,7 +544,10 @@ class InductionTask(PuzzleTask[RewritingState]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        return f"Answer with the number of the step to apply to every row, 1 to {len(self.puzzle.steps)}."
+        return (
+            f"Answer with the number of the step to apply to every row, 1 to "
+            f"{len(self.puzzle.steps)}."
+        )
 
     def parse(self, text: str, state: RewritingState, params: Params) -> np.ndarray:
         """Read the number of a step, counted from 1.
@@ -484,7 +566,9 @@ class InductionTask(PuzzleTask[RewritingState]):
         """Say whether the rule fits or is too long."""
         fits = info["success"]
         return (
-            "every example is its output" if fits else "a rule has no more steps, and not every example is its output"
+            "every example is its output"
+            if fits
+            else "a rule has no more steps, and not every example is its output"
         )
 
     def draw(self, state: RewritingState, params: Params) -> np.ndarray:
@@ -498,5 +582,7 @@ class InductionTask(PuzzleTask[RewritingState]):
                 if self.papers:
                     board.cell(number, column, paper=self.papers[value])
                 else:
-                    board.cell(number, column, self.puzzle.written([value]), is_clue=number % 3 == 1)
+                    board.cell(
+                        number, column, self.puzzle.written([value]), is_clue=number % 3 == 1
+                    )
         return board.picture()

@@ -1,9 +1,10 @@
-"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, their consequences, and a list
-of all of them up to a size.
+"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, their
+consequences, and a list of all of them up to a size.
 
-A world has objects, one binary relation, and a mark that some objects have. A rule's body is a conjunction of literals.
-Variables other than X and Y are bound existentially, and different variables may stand for one object. So plain finite
-evaluation, in any order of the literals, finds the pairs for which a rule makes the target hold.
+A world has objects, one binary relation, and a mark that some objects have. A rule's body is a
+conjunction of literals. Variables other than X and Y are bound existentially, and different
+variables may stand for one object. So plain finite evaluation, in any order of the literals, finds
+the pairs for which a rule makes the target hold.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ VARIABLES = "XYZWVUTSRQPONMLKJIHGFEDCBA"
 """Names of variables 0, 1, 2, ..."""
 OBJECTS = "abcdefghijklmnopqrstuvwxyz"
 SIDE = 8
-"""Number of objects of the worlds that :func:`truths` is for: their pairs are the bits of one word."""
+"""Number of objects of the worlds that :func:`truths` is for: their pairs are the bits of one word.
+"""
 
 Literal = tuple[int, int, int]
 """A predicate, and its one or two variables (a mark has the same one twice)."""
@@ -78,13 +80,19 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
     while True:
         name, opening = _token_at(tokens, position), _token_at(tokens, position + 1)
         if name not in vocabulary or opening != "(":
-            raise Malformed(f"literal {len(body) + 1}: expected one of {', '.join(vocabulary)} and '(', got {name!r}")
+            raise Malformed(
+                f"literal {len(body) + 1}: expected one of {', '.join(vocabulary)} and '(', got "
+                f"{name!r}"
+            )
         predicate = vocabulary.index(name)
         count = 2 if predicate == RELATION else 1
         inside = tokens[position + 2 : position + 2 * count + 2]
         names = inside[::2]
         if inside[1::2] != [","] * (count - 1) + [")"] or not all(name.isupper() for name in names):
-            raise Malformed(f"literal {len(body) + 1}: {name} is about {count} variable(s), each a capital letter")
+            raise Malformed(
+                f"literal {len(body) + 1}: {name} is about {count} variable(s), each a capital "
+                f"letter"
+            )
         numbers = [variables.setdefault(name, len(variables)) for name in names]
         body.append((predicate, numbers[0], numbers[-1]))
         position += 2 * count + 2
@@ -95,8 +103,8 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
         raise Malformed(f"expected ',' and a literal or '.' and the end after literal {len(body)}")
     if len(body) > most_literals or len(variables) > 2 + most_fresh:
         raise Malformed(
-            f"a rule has at most {most_literals} literals and {most_fresh} variables beside X and Y, this one has "
-            f"{len(body)} and {len(variables) - 2}"
+            f"a rule has at most {most_literals} literals and {most_fresh} variables beside X and "
+            f"Y, this one has {len(body)} and {len(variables) - 2}"
         )
     return body
 
@@ -120,7 +128,7 @@ def _token_at(tokens: list[str], position: int) -> str:
     return tokens[position] if position < len(tokens) else ""
 
 
-# -- evaluation --------------------------------------------------------------------------------------------------------
+# -- evaluation ------------------------------------------------------------------------------------
 
 
 def extension(body: Sequence[Literal], world: World) -> np.ndarray:
@@ -136,7 +144,9 @@ def extension(body: Sequence[Literal], world: World) -> np.ndarray:
 
 
 def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
-    """Return where a literal is true: bool, with one axis for each variable, of length 1 if it does not occur."""
+    """Return where a literal is true: bool, with one axis for each variable,
+    of length 1 if it does not occur.
+    """
     predicate, first, second = literal
     if predicate != RELATION:
         holds = world.marked == (predicate == MARKED)
@@ -144,10 +154,12 @@ def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
         holds = world.relation.diagonal()
     else:
         holds = world.relation if first < second else world.relation.T
-    return holds.reshape([len(world.marked) if axis in (first, second) else 1 for axis in range(variables)])
+    return holds.reshape(
+        [len(world.marked) if axis in (first, second) else 1 for axis in range(variables)]
+    )
 
 
-# -- all rules up to a size --------------------------------------------------------------------------------------------
+# -- all rules up to a size ------------------------------------------------------------------------
 
 
 @cache
@@ -164,24 +176,36 @@ def literals(fresh: int) -> tuple[Literal, ...]:
 
 @cache
 def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of 1 to ``max_literals`` literals, small sets first, as increasing places in :func:`literals`.
+    """Return the sets of 1 to ``max_literals`` literals,
+    small sets first, as increasing places in :func:`literals`.
 
-    The list leaves out sets that can never hold (an object both marked and unmarked). Of sets that differ only by the
-    names of fresh variables it keeps the first.
+    The list leaves out sets that can never hold (an object both marked and unmarked). Of sets that
+    differ only by the names of fresh variables it keeps the first.
     """
     every = literals(fresh)
     number_of = {literal: number for number, literal in enumerate(every)}
     renamings = []
     for names in permutations(range(2, 2 + fresh)):
         name = (X, Y, *names)
-        renamings.append([number_of[predicate, name[variable], name[second]] for predicate, variable, second in every])
+        renamings.append(
+            [
+                number_of[predicate, name[variable], name[second]]
+                for predicate, variable, second in every
+            ]
+        )
     kept_bodies = []
     for size in range(1, max_literals + 1):
         for body in combinations(range(len(every)), size):
             some = {every[number] for number in body}
-            if any(mark == MARKED and (UNMARKED, variable, variable) in some for mark, variable, _ in some):
+            if any(
+                mark == MARKED and (UNMARKED, variable, variable) in some
+                for mark, variable, _ in some
+            ):
                 continue
-            if all(body <= tuple(sorted(renamed[number] for number in body)) for renamed in renamings[1:]):
+            if all(
+                body <= tuple(sorted(renamed[number] for number in body))
+                for renamed in renamings[1:]
+            ):
                 kept_bodies.append(body)
     return tuple(kept_bodies)
 
@@ -190,12 +214,16 @@ def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
 def by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
     """Return :func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``max_literals``."""
     every = bodies(max_literals, fresh)
-    return tuple(np.array([body for body in every if len(body) == size]) for size in range(1, max_literals + 1))
+    return tuple(
+        np.array([body for body in every if len(body) == size])
+        for size in range(1, max_literals + 1)
+    )
 
 
 @cache
 def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
-    """Return the places in :func:`bodies` of the bodies with ``num_literals`` literals that link their variables.
+    """Return the places in :func:`bodies` of the bodies
+    with ``num_literals`` literals that link their variables.
 
     X and Y occur in them, and relations link every fresh variable that occurs to X or Y.
     """
@@ -206,27 +234,33 @@ def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
         occur = {variable for _, *about in some for variable in about}
         linked = {X, Y}
         for _ in range(fresh):
-            linked |= {v for p, *about in some if p == RELATION and linked & set(about) for v in about}
+            linked |= {
+                v for p, *about in some if p == RELATION and linked & set(about) for v in about
+            }
         if len(body) == num_literals and {X, Y} <= occur <= linked:
             numbers.append(number)
     return tuple(numbers)
 
 
 def truths(world: World, fresh: int) -> np.ndarray:
-    """Return where each of :func:`literals` is true in a world of ``SIDE`` objects: uint64 ``(literals, cases)``.
+    """Return where each of :func:`literals` is true in a world of ``SIDE`` objects:
+    uint64 ``(literals, cases)``.
 
-    A case gives every fresh variable an object, and bit 8 x + y is for the objects x and y of X and Y.
+    A case gives every fresh variable an object, and bit 8 x + y is for the objects x and y of X and
+    Y.
     """
     count, n = 2 + fresh, SIDE
-    tables = [np.broadcast_to(_truth(literal, world, count), (n,) * count) for literal in literals(fresh)]
+    tables = [
+        np.broadcast_to(_truth(literal, world, count), (n,) * count) for literal in literals(fresh)
+    ]
     pairs = np.moveaxis(np.stack(tables), (1, 2), (-2, -1)).reshape(len(tables), n**fresh, n * n)
     words: np.ndarray = np.packbits(pairs, axis=-1, bitorder="little").view("<u8")[..., 0]
     return words
 
 
 def extensions(tables: np.ndarray, max_literals: int, fresh: int) -> np.ndarray:
-    """Return the pairs for which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
-    uint64.
+    """Return the pairs for which each of :func:`bodies` makes the target hold,
+    from the tables of :func:`truths`: uint64.
     """
     pairs_by_size = []
     for literal_numbers in by_size(max_literals, fresh):

@@ -1,10 +1,11 @@
-"""rlsuite/ListFunctions-v0: infer from examples what a function does to a list of digits, and apply it.
+"""rlsuite/ListFunctions-v0: infer from examples what a function does
+to a list of digits, and apply it.
 
-``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for proofs, actions,
-observations and rewards.
+``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules`
+for proofs, actions, observations and rewards.
 
-The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family of functions so small
-that all their answers are known.
+The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family of
+functions so small that all their answers are known.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ END = 10
 
 
 def _turned(by: int, direction: int = 1) -> Step:
-    """Return the step that starts the list ``by`` places later and wraps around; ``direction`` -1 runs backwards."""
+    """Return the step that starts the list ``by`` places later and wraps around;
+    ``direction`` -1 runs backwards.
+    """
 
     def step(rows: Any, of: Any) -> Any:
         count = (rows != END).sum(axis=1, keepdims=True)
@@ -42,7 +45,9 @@ def _keep_only(keep: Callable[[Any], Any]) -> Step:
 
 
 def _mapped(digit: Callable[[Any, Any], Any]) -> Step:
-    """Return the step that applies a function to each digit; its value for ``END`` does not matter."""
+    """Return the step that applies a function to each digit;
+    its value for ``END`` does not matter.
+    """
     return lambda rows, of: of.where(rows == END, END, digit(rows, of) % 10).astype(np.int8)
 
 
@@ -104,7 +109,9 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     @staticmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Weigh the rows so that lists of full length are as frequent as lists that are one digit shorter."""
+        """Weigh the rows so that lists of full length are
+        as frequent as lists that are one digit shorter.
+        """
         full, shorter = (rows != END).all(axis=1), (rows[:, :-1] != END).all(axis=1)
         return np.where(full, 1, 10 * shorter)
 
@@ -117,7 +124,8 @@ class ListFunctionsPuzzle(InductionPuzzle):
     def rules(self) -> str:
         """State what a list is."""
         return (
-            f"A list has up to {self.width} entries, digits from 0 to 9. Sums, differences and products are taken "
+            f"A list has up to {self.width} entries, digits from 0 to 9. Sums, differences and "
+            f"products are taken "
             "modulo 10."
         )
 
@@ -127,7 +135,9 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a list."""
-        return [Example("For example, the list of the digits 4, 0 and 7 would be written:", "4 0 7")]
+        return [
+            Example("For example, the list of the digits 4, 0 and 7 would be written:", "4 0 7")
+        ]
 
     def read(self, answer: str) -> list[int]:
         """Read digits, then add what fills the row."""

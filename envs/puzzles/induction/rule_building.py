@@ -1,20 +1,21 @@
 """rlsuite/RuleInduction-v0, interactive: put the body of a clause together, literal by literal.
 
-=============  =====================================================================================================
-action         the literal to add, ``Discrete(literals)``, numbered as in :func:`.horn_rules.literals`; legal are those
-               that the body has not yet
-observation    the relation and the marks of the world, whether it is a graph; the examples (+1, -1, 0 for a pair not
-               shown); which literals the body has; for each literal, the shares of the positive and of the negative
-               examples that the body would still cover with it; the same for the body as it is; the fraction of the
-               literals left
-reward         change of (share of negative examples not covered - share of positive ones not covered); +1 once the rule
-               fits
+=============  =====================================================================================
+action         the literal to add, ``Discrete(literals)``, numbered as in
+               :func:`.horn_rules.literals`; legal are those that the body has not yet
+observation    the relation and the marks of the world, whether it is a graph; the examples (+1, -1,
+               0 for a pair not shown); which literals the body has; for each literal, the shares of
+               the positive and of the negative examples that the body would still cover with it;
+               the same for the body as it is; the fraction of the literals left
+reward         change of (share of negative examples not covered - share of positive ones not
+               covered); +1 once the rule fits
 termination    the rule fits all examples, or it has as many literals as it may have
-=============  =====================================================================================================
+=============  =====================================================================================
 
-The first part is Youden's index (1950): 0 for a rule that covers the same share of both kinds, such as one that covers
-everything or nothing, and 1 only for a rule that fits. It telescopes, so the best return is 2. A rule that fits is
-right everywhere, as proven for each instance: see :mod:`.rule_induction`.
+The first part is Youden's index (1950): 0 for a rule that covers the same share of both kinds, such
+as one that covers everything or nothing, and 1 only for a rule that fits. It telescopes, so the
+best return is 2. A rule that fits is right everywhere, as proven for each instance: see
+:mod:`.rule_induction`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,17 @@ from rlbench_suite.puzzle.bank import Bank, bank_of_both_splits
 from ..shared import parsing
 from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER
 from ..shared.puzzle_task import Params, PuzzleTask
-from .horn_rules import OBJECTS, SIDE, VARIABLES, Literal, Vocabulary, literal_text, literals, truths, written
+from .horn_rules import (
+    OBJECTS,
+    SIDE,
+    VARIABLES,
+    Literal,
+    Vocabulary,
+    literal_text,
+    literals,
+    truths,
+    written,
+)
 from .rule_induction import (
     UNSHOWN,
     VOCABULARIES,
@@ -80,7 +91,9 @@ class RuleState(NamedTuple):
     body: jax.Array
     """uint32: literals of the body, as bits."""
     cases: jax.Array
-    """uint32 ``(cases, 2)``: the pairs for which it is true, for each choice of objects for the other variables."""
+    """uint32 ``(cases, 2)``: the pairs for which it is true,
+    for each choice of objects for the other variables.
+    """
 
 
 class RuleInduction(PuzzleTask[RuleState]):
@@ -129,14 +142,22 @@ class RuleInduction(PuzzleTask[RuleState]):
         cases = jnp.full(params.instance.tables.shape[-2:], np.uint32(2**32 - 1))
         return RuleState(jnp.uint32(0), cases)
 
-    def transition(self, state: RuleState, action: jax.Array, key: jax.Array, params: Params) -> RuleState:
+    def transition(
+        self, state: RuleState, action: jax.Array, key: jax.Array, params: Params
+    ) -> RuleState:
         """Add a literal."""
         one_hot = (np.arange(len(self.literals)) == action)[:, None, None]
-        added = lax.reduce(jnp.where(one_hot, params.instance.tables, 0), np.uint32(0), lax.bitwise_or, (0,))
-        return RuleState(state.body | np.uint32(1) << action.astype(jnp.uint32), state.cases & added)
+        added = lax.reduce(
+            jnp.where(one_hot, params.instance.tables, 0), np.uint32(0), lax.bitwise_or, (0,)
+        )
+        return RuleState(
+            state.body | np.uint32(1) << action.astype(jnp.uint32), state.cases & added
+        )
 
     def observation(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the world, the examples, the body, the effect of each literal, and the number of literals left."""
+        """Return the world, the examples, the body,
+        the effect of each literal, and the number of literals left.
+        """
         instance = params.instance
         bits = np.arange(32, dtype=np.uint32)
         labels = (
@@ -149,7 +170,10 @@ class RuleInduction(PuzzleTask[RuleState]):
         now = self._coverage(state.cases[None], params)
         literals_left = (self.puzzle.num_literals - in_body.sum()) / self.puzzle.num_literals
         blocks = (
-            *(field.astype(self.dtype).reshape(-1) for field in (instance.relation, instance.marked, instance.kind)),
+            *(
+                field.astype(self.dtype).reshape(-1)
+                for field in (instance.relation, instance.marked, instance.kind)
+            ),
             positive - negative,
             in_body,
             *coverage_with_each,
@@ -162,13 +186,31 @@ class RuleInduction(PuzzleTask[RuleState]):
         """Describe the entries in the order of :meth:`observation`."""
         pairs, each = (SIDE, SIDE), (len(self.literals),)
         return (
-            Component("relation", "[object, object]: whether the first is related to the second", shape=pairs),
-            Component("marked", "whether each object is marked: a woman, a red node", shape=(SIDE,)),
+            Component(
+                "relation",
+                "[object, object]: whether the first is related to the second",
+                shape=pairs,
+            ),
+            Component(
+                "marked", "whether each object is marked: a woman, a red node", shape=(SIDE,)
+            ),
             Component("is_graph", "whether the world is a coloured graph, and not a family"),
-            Component("examples", "[object, object]: +1 if the target holds, -1 if not, 0 if not shown", shape=pairs),
+            Component(
+                "examples",
+                "[object, object]: +1 if the target holds, -1 if not, 0 if not shown",
+                shape=pairs,
+            ),
             Component("body", "whether the body has each literal", shape=each),
-            Component("positive_with", "share of the positive examples covered with each literal added", shape=each),
-            Component("negative_with", "share of the negative examples covered with each literal added", shape=each),
+            Component(
+                "positive_with",
+                "share of the positive examples covered with each literal added",
+                shape=each,
+            ),
+            Component(
+                "negative_with",
+                "share of the negative examples covered with each literal added",
+                shape=each,
+            ),
             Component("positive", "share of the positive examples that the body covers"),
             Component("negative", "share of the negative examples that the body covers"),
             Component("literals_left", "fraction of the literals that may still be added"),
@@ -185,7 +227,12 @@ class RuleInduction(PuzzleTask[RuleState]):
         )
 
     def reward(
-        self, state: RuleState, action: jax.Array, next_state: RuleState, key: jax.Array, params: Params
+        self,
+        state: RuleState,
+        action: jax.Array,
+        next_state: RuleState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return the change of Youden's index, plus 1 for a rule that fits."""
         before, after = self._index(state, params), self._index(next_state, params)
@@ -194,12 +241,20 @@ class RuleInduction(PuzzleTask[RuleState]):
 
     def terminal(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""
-        return self._fits(state, params) | (lax.population_count(state.body) >= self.puzzle.num_literals)
+        return self._fits(state, params) | (
+            lax.population_count(state.body) >= self.puzzle.num_literals
+        )
 
     def info(self, state: RuleState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the rule fits, so it is right in all worlds."""
-        covered, covered_negatives = (shares[0] for shares in self._coverage(state.cases[None], params))
-        return {"success": self._fits(state, params), "covered": covered, "excluded": 1 - covered_negatives}
+        covered, covered_negatives = (
+            shares[0] for shares in self._coverage(state.cases[None], params)
+        )
+        return {
+            "success": self._fits(state, params),
+            "covered": covered,
+            "excluded": 1 - covered_negatives,
+        }
 
     def action_mask(self, state: RuleState, params: Params) -> jax.Array:
         """Return the literals that are not in the body."""
@@ -210,7 +265,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         return state.body >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
 
     def _coverage(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the shares of positive and negative examples that bodies with these cases ``(k, cases, 2)`` cover."""
+        """Return the shares of positive and negative examples
+        that bodies with these cases ``(k, cases, 2)`` cover.
+        """
         pairs = lax.reduce(cases, np.uint32(0), lax.bitwise_or, (1,))
         positive, negative = params.instance.positive, params.instance.negative
 
@@ -231,16 +288,22 @@ class RuleInduction(PuzzleTask[RuleState]):
         instance = params.instance
         return ((~pairs & instance.positive == 0) & (pairs & instance.negative == 0)).all()
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def _body(self, state: RuleState) -> list[Literal]:
         """Return the literals, in the order of their numbers."""
-        return [literal for number, literal in enumerate(self.literals) if int(state.body) >> number & 1]
+        return [
+            literal for number, literal in enumerate(self.literals) if int(state.body) >> number & 1
+        ]
 
     def describe(self, state: RuleState, params: Params) -> str:
         """Show the world, the examples and the rule so far."""
         body, covers = self._body(state), self.info(state, params)
-        rule = written(body, VOCABULARIES[int(params.instance.kind)]) if body else "target(X,Y) always holds."
+        rule = (
+            written(body, VOCABULARIES[int(params.instance.kind)])
+            if body
+            else "target(X,Y) always holds."
+        )
         return (
             f"{describe_examples(params.instance)}\n\nThe rule so far: {rule}\nIt covers "
             f"{float(covers['covered']):.0%} of the positive examples and leaves out "
@@ -251,7 +314,10 @@ class RuleInduction(PuzzleTask[RuleState]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
         names = ", ".join(VARIABLES[: 2 + self.puzzle.fresh])
-        return f"Answer with a literal to add, such as parent(X,Y) or red(X), over the variables {names}."
+        return (
+            f"Answer with a literal to add, such as parent(X,Y) or red(X), over the variables "
+            f"{names}."
+        )
 
     def parse(self, text: str, state: RuleState, params: Params) -> np.ndarray:
         """Read a literal.
@@ -260,7 +326,9 @@ class RuleInduction(PuzzleTask[RuleState]):
             ValueError: anything else.
         """
         vocabulary = VOCABULARIES[int(params.instance.kind)]
-        number = parsing.word(text.strip(), [literal_text(literal, vocabulary) for literal in self.literals])
+        number = parsing.word(
+            text.strip(), [literal_text(literal, vocabulary) for literal in self.literals]
+        )
         return np.asarray(number, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: RuleState, params: Params) -> str:
@@ -279,21 +347,27 @@ class RuleInduction(PuzzleTask[RuleState]):
         return f"the rule has {self.puzzle.num_literals} literals, and does not fit all examples"
 
     def draw(self, state: RuleState, params: Params) -> np.ndarray:
-        """Draw the world on a circle; beside it the pairs, examples as signs, those that the rule covers on blue."""
+        """Draw the world on a circle; beside it the pairs,
+        examples as signs, those that the rule covers on blue.
+        """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)
         pen, font = ImageDraw.Draw(image), ImageFont.load_default(14)
         world, instance = shown_world(params.instance), params.instance
         middle = height / 2
         angles = 2 * np.pi * np.arange(SIDE) / SIDE
-        points = [(middle + 120 * math.sin(angle), middle - 120 * math.cos(angle)) for angle in angles]
+        points = [
+            (middle + 120 * math.sin(angle), middle - 120 * math.cos(angle)) for angle in angles
+        ]
         for first, second in np.argwhere(world.relation):
             (x, y), (to_x, to_y) = points[first], points[second]
             pen.line((x, y, to_x, to_y), LINE, 2)
             near_x, near_y = x + 0.8 * (to_x - x), y + 0.8 * (to_y - y)
             pen.ellipse((near_x - 4, near_y - 4, near_x + 4, near_y + 4), fill=INK)
         for (x, y), mark, name in zip(points, world.marked, OBJECTS, strict=False):
-            pen.ellipse((x - 13, y - 13, x + 13, y + 13), fill="#d55e00" if mark else FILLED, outline=INK)
+            pen.ellipse(
+                (x - 13, y - 13, x + 13, y + 13), fill="#d55e00" if mark else FILLED, outline=INK
+            )
             pen.text((x, y), name, PAPER, font, anchor="mm")
         covered = np.bitwise_or.reduce(np.asarray(state.cases), axis=0)
         side = height // (SIDE + 2)
@@ -308,8 +382,20 @@ class RuleInduction(PuzzleTask[RuleState]):
                 point = matrix_left + (second + 0.5) * side, side * (first + 1.5)
                 pen.text(point, "+" if holds else "-", INK, ImageFont.load_default(20), anchor="mm")
         for number in range(SIDE):
-            pen.text((matrix_left - side / 2, side * (number + 1.5)), OBJECTS[number], INK, font, anchor="mm")
-            pen.text((matrix_left + (number + 0.5) * side, side / 2), OBJECTS[number], INK, font, anchor="mm")
+            pen.text(
+                (matrix_left - side / 2, side * (number + 1.5)),
+                OBJECTS[number],
+                INK,
+                font,
+                anchor="mm",
+            )
+            pen.text(
+                (matrix_left + (number + 0.5) * side, side / 2),
+                OBJECTS[number],
+                INK,
+                font,
+                anchor="mm",
+            )
         return np.asarray(image)
 
 

@@ -1,16 +1,18 @@
 """rlsuite/RuleInduction-v0: find the rule behind examples in a small world of relations.
 
-This is inductive logic programming (Muggleton 1991, doi:10.1007/BF03037089). A world is a family (parents, women, men)
-or a coloured graph (edges, red and blue nodes). A hidden Horn clause decides for which pairs a target holds, and some
-examples are shown. The answer is a clause. It is right if it agrees with the hidden one on every example and on every
-pair of unseen worlds: some of the size of the one shown, and some larger.
+This is inductive logic programming (Muggleton 1991, doi:10.1007/BF03037089). A world is a family
+(parents, women, men) or a coloured graph (edges, red and blue nodes). A hidden Horn clause decides
+for which pairs a target holds, and some examples are shown. The answer is a clause. It is right if
+it agrees with the hidden one on every example and on every pair of unseen worlds: some of the size
+of the one shown, and some larger.
 
-That is fair, because the shown examples are enough. All clauses up to the largest size of a hidden clause are
-enumerated. Those that agree with the examples agree with the hidden clause on every pair of the shown world and of the
-unseen ones, and none of them has fewer literals than the hidden one. Longer answers are allowed too; some of them fit
-the examples and are wrong elsewhere.
+That is fair, because the shown examples are enough. All clauses up to the largest size of a hidden
+clause are enumerated. Those that agree with the examples agree with the hidden clause on every pair
+of the shown world and of the unseen ones, and none of them has fewer literals than the hidden one.
+Longer answers are allowed too; some of them fit the examples and are wrong elsewhere.
 
-``difficulty`` is the number of literals of the hidden clause: 2 and 3 with one variable beside X and Y, 4 with two.
+``difficulty`` is the number of literals of the hidden clause: 2 and 3 with one variable beside X
+and Y, 4 with two.
 
 See :mod:`.rule_building` for the interactive form.
 """
@@ -52,7 +54,8 @@ UNSEEN = 2
 MOST_LITERALS, MOST_FRESH = 4, 3
 """Largest numbers of literals and of fresh variables in an answer."""
 _SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
-"""Number of fresh variables in the hidden rule, and largest number of shown examples, by number of literals.
+"""Number of fresh variables in the hidden rule,
+and largest number of shown examples, by number of literals.
 """
 _TRIES = 20
 UNSHOWN = -1
@@ -68,7 +71,9 @@ class Instance(NamedTuple):
     marked: np.ndarray
     """int8 ``(8,)``: 1 for the women, and for the red nodes."""
     examples: np.ndarray
-    """int8 ``(num_literals, 3)``: two objects, and 1 if the target holds for them; rows of -1 behind the last."""
+    """int8 ``(num_literals, 3)``: two objects,
+    and 1 if the target holds for them; rows of -1 behind the last.
+    """
     same_relation: np.ndarray
     """int8 ``(2, 8, 8)``: unseen worlds of the same size."""
     same_marked: np.ndarray
@@ -84,7 +89,9 @@ class Instance(NamedTuple):
 
 
 def family(dice: Dice, people: int) -> World:
-    """Return a random family: one couple's descendants, and those who marry them; women are marked."""
+    """Return a random family: one couple's descendants,
+    and those who marry them; women are marked.
+    """
     female = [True, False, *(dice.below(2) == 1 for _ in range(people - 2))]
     related = np.zeros((people, people), bool)
     generation: list[int | None] = [0, 0]
@@ -95,7 +102,9 @@ def family(dice: Dice, people: int) -> World:
             generation.append(None)
             continue
         parent = dice.choice([member for member in range(person) if generation[member] is not None])
-        suitors = [s for s in range(person) if generation[s] is None and female[s] != female[parent]]
+        suitors = [
+            s for s in range(person) if generation[s] is None and female[s] != female[parent]
+        ]
         if parent not in spouse and suitors:
             suitor = dice.choice(suitors)
             spouse |= {parent: suitor, suitor: parent}
@@ -109,10 +118,13 @@ def family(dice: Dice, people: int) -> World:
 
 
 def graph(dice: Dice, nodes: int) -> World:
-    """Return a random directed graph without loops, a quarter of all edges; half of the nodes are marked, on
-    average.
+    """Return a random directed graph without loops,
+    a quarter of all edges; half of the nodes are marked, on average.
     """
-    related = [[source != target and dice.below(4) == 0 for target in range(nodes)] for source in range(nodes)]
+    related = [
+        [source != target and dice.below(4) == 0 for target in range(nodes)]
+        for source in range(nodes)
+    ]
     return World(np.array(related), np.array([dice.below(2) == 1 for _ in range(nodes)]))
 
 
@@ -131,23 +143,30 @@ def describe_examples(instance: Any) -> str:
     """State the facts and examples of an instance, in words."""
     kind, world = int(instance.kind), shown_world(instance)
     vocabulary, names = VOCABULARIES[kind], OBJECTS[:SIDE]
-    facts = [f"{vocabulary.relation}({names[first]},{names[second]})." for first, second in np.argwhere(world.relation)]
-    marks = [f"{vocabulary[1 if mark else 2]}({name})." for name, mark in zip(names, world.marked, strict=True)]
+    facts = [
+        f"{vocabulary.relation}({names[first]},{names[second]})."
+        for first, second in np.argwhere(world.relation)
+    ]
+    marks = [
+        f"{vocabulary[1 if mark else 2]}({name})."
+        for name, mark in zip(names, world.marked, strict=True)
+    ]
     pairs_by_label: list[list[str]] = [[], []]
     for first, second, holds in np.asarray(instance.examples).tolist():
         if holds != UNSHOWN:
             pairs_by_label[holds].append(f"target({names[first]},{names[second]})")
     things = (
-        f"The people {names[0]} to {names[-1]} are a family. parent(A,B): A is a parent of B. female(A), male(A): A is "
-        "female, male."
+        f"The people {names[0]} to {names[-1]} are a family. parent(A,B): A is a parent of B. "
+        f"female(A), male(A): A is female, male."
         if kind == FAMILY
-        else f"The nodes {names[0]} to {names[-1]} form a directed graph. edge(A,B): there is an edge from A to B. "
-        "red(A), blue(A): the colour of A."
+        else f"The nodes {names[0]} to {names[-1]} form a directed graph. edge(A,B): there is an "
+        "edge from A to B. red(A), blue(A): the colour of A."
     )
     return (
-        f"{things} These are all the facts; everything else is false:\n{' '.join(facts)}\n{' '.join(marks)}\n\n"
-        f"Some of which the target holds: {', '.join(pairs_by_label[1])}\n"
-        f"Some of which it does not hold: {', '.join(pairs_by_label[0])}"
+        f"{things} These are all the facts; everything else is "
+        f"false:\n{' '.join(facts)}\n{' '.join(marks)}\n\nSome of which the target holds: "
+        f"{', '.join(pairs_by_label[1])}\nSome of which it does not hold: "
+        f"{', '.join(pairs_by_label[0])}"
     )
 
 
@@ -164,19 +183,24 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         self.num_literals = int(tier)
         self.fresh, self.most_examples = _SIZES[self.num_literals]
 
-    # -- the generator --------------------------------------------------------------------------------------------
+    # -- the generator -----------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a random rule in random worlds. Return None if few examples cannot single it out."""
         kind = dice.below(2)
-        worlds = [(family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)]
+        worlds = [
+            (family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)
+        ]
         first_world, *unseen = worlds
         pairs_by_rule = extensions(truths(first_world, self.fresh), self.num_literals, self.fresh)
         shorter = len(bodies(self.num_literals - 1, self.fresh))
         for _ in range(_TRIES):
             rule = dice.choice(connected(self.num_literals, self.fresh))
             equal_rules = np.flatnonzero(pairs_by_rule == pairs_by_rule[rule])
-            if not 3 <= int(pairs_by_rule[rule]).bit_count() <= SIDE * SIDE // 2 or equal_rules[0] < shorter:
+            if (
+                not 3 <= int(pairs_by_rule[rule]).bit_count() <= SIDE * SIDE // 2
+                or equal_rules[0] < shorter
+            ):
                 continue
             targets = self._targets(equal_rules.tolist(), unseen)
             if targets is None or any(target.all() or not target.any() for target in targets):
@@ -188,7 +212,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def _targets(self, rules: Sequence[int], worlds: Sequence[World]) -> list[np.ndarray] | None:
         """Return the pairs for which the rules hold in each world; None unless all rules agree."""
-        first, *other_bodies = (self.body(bodies(self.num_literals, self.fresh)[rule]) for rule in rules)
+        first, *other_bodies = (
+            self.body(bodies(self.num_literals, self.fresh)[rule]) for rule in rules
+        )
         targets = [extension(first, world) for world in worlds]
         for target, world in zip(targets[::-1], worlds[::-1], strict=True):
             if any((extension(body, world) != target).any() for body in other_bodies):
@@ -196,13 +222,17 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return targets
 
     def _examples(self, dice: Dice, pairs_by_rule: np.ndarray, rule: int) -> np.ndarray | None:
-        """Draw two pairs of either kind, then one for each rule that fits all earlier pairs but is wrong on another.
+        """Draw two pairs of either kind, then one for each rule
+        that fits all earlier pairs but is wrong on another.
 
         Return None if there are too many.
         """
         target = int(pairs_by_rule[rule])
         order = dice.shuffled(range(SIDE * SIDE))
-        pairs = [*[p for p in order if target >> p & 1][:2], *[p for p in order if not target >> p & 1][:2]]
+        pairs = [
+            *[p for p in order if target >> p & 1][:2],
+            *[p for p in order if not target >> p & 1][:2],
+        ]
         wrong_rules = pairs_by_rule[pairs_by_rule != pairs_by_rule[rule]]
         for pair in pairs:
             wrong_rules = _agreeing(wrong_rules, pair, target)
@@ -213,7 +243,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         if len(pairs) > self.most_examples:
             return None
         rows = np.full((self.most_examples, 3), UNSHOWN, np.int8)
-        rows[: len(pairs)] = [(*divmod(pair, SIDE), target >> pair & 1) for pair in dice.shuffled(pairs)]
+        rows[: len(pairs)] = [
+            (*divmod(pair, SIDE), target >> pair & 1) for pair in dice.shuffled(pairs)
+        ]
         return rows
 
     def body(self, numbers: Sequence[int]) -> list[Literal]:
@@ -221,45 +253,63 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return [literals(self.fresh)[number] for number in numbers]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: objects renamed, marks exchanged, X and Y exchanged; in graphs, edges reversed."""
+        """Return the least form: objects renamed, marks exchanged,
+        X and Y exchanged; in graphs, edges reversed.
+        """
         world = shown_world(instance)
         labels = np.full((SIDE, SIDE), 2, np.int8)
         for first, second, holds in instance.examples.tolist():
             if holds != UNSHOWN:
                 labels[first, second] = holds
-        relations = (world.relation,) if instance.kind == FAMILY else (world.relation, world.relation.T)
+        relations = (
+            (world.relation,) if instance.kind == FAMILY else (world.relation, world.relation.T)
+        )
         forms = (
-            _smallest_naming(relation.tolist(), (world.marked ^ mark).tolist(), turned_labels.tolist())
+            _smallest_naming(
+                relation.tolist(), (world.marked ^ mark).tolist(), turned_labels.tolist()
+            )
             for relation in relations
             for mark in (False, True)
             for turned_labels in (labels, labels.T)
         )
         return bytes([int(instance.kind)]) + min(forms)
 
-    # -- one-shot ---------------------------------------------------------------------------------------------------
+    # -- one-shot ----------------------------------------------------------------------------------
 
     def question(self, instance: Instance) -> str:
         """State the world, the examples, the form of the rule and the format."""
         vocabulary = VOCABULARIES[int(instance.kind)]
         more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
         return (
-            f"{describe_examples(instance)}\n\nFind the rule of the target. A rule says that target(X,Y) holds exactly "
-            "if there are objects for the other variables such that all literals to the right of ':-' are true. "
-            "Different variables may stand for the same object. If X or Y is not on the right, it may be any object. "
-            f"The hidden rule has at most {self.num_literals} literals, with the predicates {', '.join(vocabulary)}, "
-            f"and at most {more} besides X and Y. Your rule must agree with it on every pair of objects in other "
-            "worlds of this kind, some of them larger; every rule of at most that size that fits the examples does.\n\n"
-            f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by commas, and a full "
+            f"{describe_examples(instance)}\n\nFind the rule of the target. A rule says that "
+            f"target(X,Y) holds exactly "
+            "if there are objects for the other variables such that all literals to the right of "
+            "':-' are true. "
+            "Different variables may stand for the same object. If X or Y is not on the right, it "
+            "may be any object. "
+            f"The hidden rule has at most {self.num_literals} literals, with the predicates "
+            f"{', '.join(vocabulary)}, "
+            f"and at most {more} besides X and Y. Your rule must agree with it on every pair of "
+            f"objects in other "
+            "worlds of this kind, some of them larger; every rule of at most that size that fits "
+            "the examples does.\n\n"
+            f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by "
+            f"commas, and a full "
             f"stop. Variables are capital letters, at most {MOST_FRESH} of them besides X and Y."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a rule over the predicates of the world."""
-        rule = written([(0, 2, 0), (0, 3, 1), (1, 2, 2), (2, 3, 3)], VOCABULARIES[int(instance.kind)])
+        rule = written(
+            [(0, 2, 0), (0, 3, 1), (1, 2, 2), (2, 3, 3)], VOCABULARIES[int(instance.kind)]
+        )
         return [Example("For example, another rule would be written:", rule)]
 
     def mend(self, answer: str) -> str:
-        """End the rule with one full stop. Commas, brackets and the case of letters have a meaning."""
+        """End the rule with one full stop.
+
+        Commas, brackets and the case of letters have a meaning.
+        """
         return " ".join(answer.rstrip(" .\n").split()) + "."
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -269,10 +319,23 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         for first, second, holds in instance.examples.tolist():
             if holds != UNSHOWN and says[first, second] != holds:
                 pair = f"target({OBJECTS[first]},{OBJECTS[second]})"
-                return wrong(f"the example {pair} {'is not covered' if holds else 'must not hold, and it does'}")
+                return wrong(
+                    f"the example {pair} "
+                    f"{'is not covered' if holds else 'must not hold, and it does'}"
+                )
         for what, relations, marks, targets in (
-            ("of the same size", instance.same_relation, instance.same_marked, instance.same_target),
-            ("that are larger", instance.larger_relation, instance.larger_marked, instance.larger_target),
+            (
+                "of the same size",
+                instance.same_relation,
+                instance.same_marked,
+                instance.same_target,
+            ),
+            (
+                "that are larger",
+                instance.larger_relation,
+                instance.larger_marked,
+                instance.larger_target,
+            ),
         ):
             for relation, marked, target in zip(relations, marks, targets, strict=True):
                 if (extension(body, World(relation != 0, marked != 0)) != (target != 0)).any():
@@ -281,9 +344,13 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def _fitting(self, instance: Instance) -> np.ndarray:
         """Return the places in :func:`.horn_rules.bodies` of the rules that fit the examples."""
-        pairs_by_rule = extensions(truths(shown_world(instance), self.fresh), self.num_literals, self.fresh)
+        pairs_by_rule = extensions(
+            truths(shown_world(instance), self.fresh), self.num_literals, self.fresh
+        )
         positive, negative = example_words(instance.examples)
-        return np.flatnonzero((pairs_by_rule & positive == positive) & (pairs_by_rule & negative == 0))
+        return np.flatnonzero(
+            (pairs_by_rule & positive == positive) & (pairs_by_rule & negative == 0)
+        )
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the literals of the first rule that fits."""
@@ -300,7 +367,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw any rule of the hidden one's size that links its variables."""
         rule = dice.choice(connected(self.num_literals, self.fresh))
-        return written(self.body(bodies(self.num_literals, self.fresh)[rule]), VOCABULARIES[int(instance.kind)])
+        return written(
+            self.body(bodies(self.num_literals, self.fresh)[rule]), VOCABULARIES[int(instance.kind)]
+        )
 
     def heuristic(self, instance: Instance) -> str:
         """Add literal by literal the one that tells the examples apart best."""
@@ -315,7 +384,10 @@ class RuleInductionPuzzle(Puzzle[Instance]):
                 - (some & negative).bit_count() / negative.bit_count()
                 for some in covered
             ]
-            best = max((number for number in range(len(tables)) if number not in body), key=index.__getitem__)
+            best = max(
+                (number for number in range(len(tables)) if number not in body),
+                key=index.__getitem__,
+            )
             body.append(best)
             cases &= tables[best]
             if index[best] == 1:
@@ -332,7 +404,9 @@ def _agreeing(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
     return rules[(rules >> np.uint64(pair) & np.uint64(1)) == np.uint64(target >> pair & 1)]
 
 
-def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray], examples: np.ndarray) -> Instance:
+def _instance(
+    kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray], examples: np.ndarray
+) -> Instance:
     """Stack the shown world, then the other worlds of the same size, then the larger ones."""
     same_size, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
 
@@ -354,8 +428,8 @@ def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray],
 
 
 def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
-    """Return the pairs for which the target holds, and those for which it does not, as bits: see
-    :func:`pairs_as_bits`.
+    """Return the pairs for which the target holds,
+    and those for which it does not, as bits: see :func:`pairs_as_bits`.
     """
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
     for first, second, holds in examples.tolist():
@@ -364,7 +438,9 @@ def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
     return pairs_as_bits(positive), pairs_as_bits(negative)
 
 
-def _smallest_naming(relation: list[list[bool]], marked: list[bool], labels: list[list[int]]) -> bytes:
+def _smallest_naming(
+    relation: list[list[bool]], marked: list[bool], labels: list[list[int]]
+) -> bytes:
     """Return the least form of a world with examples over all names of its objects."""
     every = range(SIDE)
 
@@ -379,13 +455,21 @@ def _smallest_naming(relation: list[list[bool]], marked: list[bool], labels: lis
             )
 
         return [
-            (marked[centre], labels[centre][centre], tuple(sorted(look_from(centre, rim) for rim in every)))
+            (
+                marked[centre],
+                labels[centre][centre],
+                tuple(sorted(look_from(centre, rim) for rim in every)),
+            )
             for centre in every
         ]
 
     def form(names: Sequence[int]) -> bytes:
         order = sorted(every, key=names.__getitem__)
-        matrix = bytes(2 * labels[first][second] + relation[first][second] for first in order for second in order)
+        matrix = bytes(
+            2 * labels[first][second] + relation[first][second]
+            for first in order
+            for second in order
+        )
         return bytes(marked[first] for first in order) + matrix
 
     return least_naming(SIDE, look, form)

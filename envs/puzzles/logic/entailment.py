@@ -1,25 +1,27 @@
 """rlsuite/Entailment-v0: do the premises entail the conclusion, contradict it, or neither?
 
-Sentences are those of monadic first-order logic without equality: "every", "no" and "some" over up to three of k
-properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all things forbids some kinds. A
-sentence about some thing requires a thing of one of its kinds. So sentences can be true together exactly if every
-sentence of the second type, and the named thing, has a kind that no sentence of the first type forbids. This decides
-every case. It also shows that such sentences are true together in a world with one thing for each sentence about some
-thing (and at least one thing).
+Sentences are those of monadic first-order logic without equality: "every", "no" and "some" over up
+to three of k properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about
+all things forbids some kinds. A sentence about some thing requires a thing of one of its kinds. So
+sentences can be true together exactly if every sentence of the second type, and the named thing,
+has a kind that no sentence of the first type forbids. This decides every case. It also shows that
+such sentences are true together in a world with one thing for each sentence about some thing (and
+at least one thing).
 
-Premises never contradict each other. At least half of them make a derivation of the conclusion or of its denial, which
-is spoiled if the answer is "neither". The others are random. Of every three seeds, each gets another answer.
-``difficulty`` is the number of premises that settle the question. Three premises make a few thousand different puzzles,
-more premises far more.
+Premises never contradict each other. At least half of them make a derivation of the conclusion or
+of its denial, which is spoiled if the answer is "neither". The others are random. Of every three
+seeds, each gets another answer. ``difficulty`` is the number of premises that settle the question.
+Three premises make a few thousand different puzzles, more premises far more.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 entailed, 1 contradicted, 2 neither
-observation    for each premise, then for the conclusion: its form one-hot (about all, about some, about the named
-               thing), and for each of the 2**k kinds of things whether it is among those that the sentence is about: of
-               which there are none, or is one, or which the named thing is of
+observation    for each premise, then for the conclusion: its form one-hot (about all, about some,
+               about the named thing), and for each of the 2**k kinds of things whether it is among
+               those that the sentence is about: of which there are none, or is one, or which the
+               named thing is of
 reward         1 for the right answer
 termination    after the answer
-=============  =====================================================================================================
+=============  =====================================================================================
 """
 
 from __future__ import annotations
@@ -50,8 +52,10 @@ NAME = "Odo"
 PROPERTIES = ("blue", "round", "heavy", "soft", "old", "sweet")
 MAX_STEPS = 9
 Sentence = tuple[int, int, int, int]
-"""Form, up to two literals of its subject (0: none), and the literal that it states. Literal p + 1 is
-property p, -(p + 1) its absence."""
+"""Form, up to two literals of its subject (0: none), and the literal that it states.
+
+Literal p + 1 is property p, -(p + 1) its absence.
+"""
 
 
 class Instance(NamedTuple):
@@ -64,8 +68,9 @@ class Instance(NamedTuple):
 
 
 class EntailmentPuzzle(Puzzle[Instance]):
-    """``tier`` is the number of premises. Half of them, rounded up, make a derivation, and there is one property more
-    than those.
+    """``tier`` is the number of premises.
+
+    Half of them, rounded up, make a derivation, and there is one property more than those.
     """
 
     name = "Entailment"
@@ -81,10 +86,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
         self.properties = self.steps + 1
         kinds = 2**self.properties
         self._every = 2**kinds - 1
-        self._having = [sum(1 << kind for kind in range(kinds) if kind >> p & 1) for p in range(self.properties)]
+        self._having = [
+            sum(1 << kind for kind in range(kinds) if kind >> p & 1) for p in range(self.properties)
+        ]
         """The kinds of things that have each property, as sets."""
 
-    # -- the decision -----------------------------------------------------------------------------------------------
+    # -- the decision ------------------------------------------------------------------------------
 
     def about(self, sentence: Sentence) -> int:
         """Return the kinds that a sentence is about.
@@ -119,7 +126,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
             return 0
         return 2 if self.consistent([*premises, conclusion]) else 1
 
-    # -- the generator ----------------------------------------------------------------------------------------------
+    # -- the generator -----------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance:
         """Draw an instance with the answer that is due for this seed."""
@@ -149,21 +156,32 @@ class EntailmentPuzzle(Puzzle[Instance]):
     def _sentence(self, dice: Dice) -> Sentence:
         """Draw any sentence."""
         form = dice.below(3)
-        literals = [literal if dice.below(2) else -literal for literal in dice.sample(range(1, self.properties + 1), 3)]
+        literals = [
+            literal if dice.below(2) else -literal
+            for literal in dice.sample(range(1, self.properties + 1), 3)
+        ]
         if form == SINGULAR:
             return form, 0, 0, literals[0]
         return form, literals[0], literals[1] * dice.below(2), literals[2]
 
     def _derivation(self, dice: Dice) -> tuple[list[Sentence], Sentence]:
-        """Draw premises and a conclusion that follows. Each step adds a property to things with known properties."""
-        fresh = [literal if dice.below(2) else -literal for literal in dice.shuffled(range(1, self.properties + 1))]
+        """Draw premises and a conclusion that follows.
+
+        Each step adds a property to things with known properties.
+        """
+        fresh = [
+            literal if dice.below(2) else -literal
+            for literal in dice.shuffled(range(1, self.properties + 1))
+        ]
         form = dice.below(3)
         start = fresh.pop()
         premises: list[Sentence] = []
         proved, subject = [start], start
         if form == SOME:
             subject = fresh.pop()
-            premises.append((SOME, start, 0, subject) if dice.below(2) else (SOME, subject, 0, start))
+            premises.append(
+                (SOME, start, 0, subject) if dice.below(2) else (SOME, subject, 0, start)
+            )
             proved = [subject, start]
         elif form == SINGULAR:
             premises.append((SINGULAR, 0, 0, start))
@@ -187,10 +205,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
             return form, -first, second, states
         return form, first, second, -states
 
-    # -- the one-shot form ------------------------------------------------------------------------------------------
+    # -- the one-shot form -------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: properties renamed, premises reordered, and equivalent sentences written alike."""
+        """Return the least form: properties renamed, premises reordered,
+        and equivalent sentences written alike.
+        """
         conjunctions = [self._conjunction(sentence) for sentence in sentences_of(instance)]
         last = len(conjunctions) - 1
 
@@ -198,13 +218,23 @@ class EntailmentPuzzle(Puzzle[Instance]):
             occurrences: list[list[Any]] = [[] for _ in range(self.properties)]
             for number, (form, literals) in enumerate(conjunctions):
                 for literal in literals:
-                    other_literals = sorted((x > 0, colours[abs(x) - 1]) for x in literals if x != literal)
-                    occurrences[abs(literal) - 1].append((number == last, form, literal > 0, tuple(other_literals)))
+                    other_literals = sorted(
+                        (x > 0, colours[abs(x) - 1]) for x in literals if x != literal
+                    )
+                    occurrences[abs(literal) - 1].append(
+                        (number == last, form, literal > 0, tuple(other_literals))
+                    )
             return [tuple(sorted(each)) for each in occurrences]
 
         def form(names: Sequence[int]) -> bytes:
             rows = [
-                (form, *sorted((names[abs(x) - 1] + 1) * (2 if x > 0 else 3) + 30 * (x > 0) for x in literals))
+                (
+                    form,
+                    *sorted(
+                        (names[abs(x) - 1] + 1) * (2 if x > 0 else 3) + 30 * (x > 0)
+                        for x in literals
+                    ),
+                )
                 for form, literals in conjunctions
             ]
             return bytes(x for row in (*sorted(rows[:-1]), rows[-1]) for x in (*row, 255))
@@ -213,9 +243,13 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
-        """Return the form of a sentence, and the common properties of the things that it is about."""
+        """Return the form of a sentence,
+        and the common properties of the things that it is about.
+        """
         form, first, second, states = sentence
-        return form, tuple({literal for literal in (first, second, -states if form == ALL else states) if literal})
+        return form, tuple(
+            {literal for literal in (first, second, -states if form == ALL else states) if literal}
+        )
 
     def question(self, instance: Instance) -> str:
         """State the premises, the conclusion, and the meanings of the answers."""
@@ -225,10 +259,11 @@ class EntailmentPuzzle(Puzzle[Instance]):
             "Premises:\n"
             + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences[:-1], 1))
             + f"\n\nConclusion: {words(sentences[-1])}.\n\n"
-            "Go by the premises alone. At least one thing exists. 'Every A thing is B' and 'No A thing is B' are both "
-            f"true if there is no A thing. 'Some' and 'something' mean at least one.{about_name}\n"
-            "Answer 'entailed' if the conclusion is true whenever the premises are, 'contradicted' if it is false "
-            "whenever they are, and 'neither' otherwise."
+            "Go by the premises alone. At least one thing exists. 'Every A thing is B' and "
+            "'No A thing is B' are both true if there is no A thing. 'Some' and 'something' mean "
+            f"at least one.{about_name}\n"
+            "Answer 'entailed' if the conclusion is true whenever the premises are, 'contradicted' "
+            "if it is false whenever they are, and 'neither' otherwise."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -246,7 +281,11 @@ class EntailmentPuzzle(Puzzle[Instance]):
         number = parsing.word(answer, ANSWERS)
         *premises, conclusion = sentences_of(instance)
         correct_number = self.decide(premises, conclusion)
-        return RIGHT if number == correct_number else wrong(f"the conclusion is {ANSWERS[correct_number]}")
+        return (
+            RIGHT
+            if number == correct_number
+            else wrong(f"the conclusion is {ANSWERS[correct_number]}")
+        )
 
     def solve(self, instance: Instance) -> str:
         """Decide by the decision procedure."""
@@ -262,7 +301,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
         *premises, conclusion = sentences_of(instance)
         answer = self.decide(premises, conclusion)
         for size in range(self.premises if answer == 2 else 1, self.premises):
-            if any(self.decide(some, conclusion) == answer for some in combinations(premises, size)):
+            if any(
+                self.decide(some, conclusion) == answer for some in combinations(premises, size)
+            ):
                 return float(size)
         return float(self.premises)
 
@@ -271,8 +312,8 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return dice.choice(ANSWERS)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer "entailed" if both the conclusion and a premise have a negation, or neither has; else
-        "contradicted".
+        """Answer "entailed" if both the conclusion and a premise have a negation,
+        or neither has; else "contradicted".
         """
         *premises, conclusion = (words(sentence) for sentence in sentences_of(instance))
         negative = any("not " in text or text.startswith("No ") for text in premises)
@@ -305,7 +346,8 @@ def words(sentence: Sentence) -> str:
     if form == SINGULAR:
         return f"{NAME} is {_has(states)}"
     if second_subject or subject < 0:
-        first, second = sorted((subject, second_subject), reverse=True)  # properties it has come before those it lacks
+        # Properties it has come before those it lacks.
+        first, second = sorted((subject, second_subject), reverse=True)
         if first < 0 and second < 0:
             which = f"neither {PROPERTIES[-first - 1]} nor {PROPERTIES[-second - 1]}"
         else:
@@ -313,7 +355,9 @@ def words(sentence: Sentence) -> str:
         return f"{'Everything' if form == ALL else 'Something'} that is {which} is {_has(states)}"
     if form == SOME:
         return f"Some {_has(subject)} thing is {_has(states)}"
-    return f"{'Every' if states > 0 else 'No'} {_has(subject)} thing is {PROPERTIES[abs(states) - 1]}"
+    return (
+        f"{'Every' if states > 0 else 'No'} {_has(subject)} thing is {PROPERTIES[abs(states) - 1]}"
+    )
 
 
 class AnswerState(NamedTuple):
@@ -329,34 +373,47 @@ class Entailment(PuzzleTask[AnswerState]):
     puzzle: EntailmentPuzzle
     puzzle_class = EntailmentPuzzle
     bank_size = 8192
-    measures: ClassVar[dict[str, str]] = {"answer": "what was answered, counted from 1; 0 for nothing"}
+    measures: ClassVar[dict[str, str]] = {
+        "answer": "what was answered, counted from 1; 0 for nothing"
+    }
     picture_shape: ClassVar[tuple[int, int, int]] = (320, 480, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.kinds = 2**self.puzzle.properties
         self.action_space = spaces.Discrete(len(ANSWERS))
-        self.observation_space = self.box(0.0, 1.0, ((self.puzzle.premises + 1) * (3 + self.kinds),))
+        self.observation_space = self.box(
+            0.0, 1.0, ((self.puzzle.premises + 1) * (3 + self.kinds),)
+        )
         self.reward_space = self.box(0.0, 1.0)
 
     def initial(self, key: jax.Array, params: Params) -> AnswerState:
         """Begin without an answer."""
         return AnswerState(jnp.int32(0))
 
-    def transition(self, state: AnswerState, action: jax.Array, key: jax.Array, params: Params) -> AnswerState:
+    def transition(
+        self, state: AnswerState, action: jax.Array, key: jax.Array, params: Params
+    ) -> AnswerState:
         """Give the answer."""
         return AnswerState(action.astype(jnp.int32) + 1)
 
     def observation(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
         """Return the forms and kinds of all sentences."""
         forms = params.instance.forms[:, None] == np.arange(3)
-        return jnp.concatenate([forms, self._about(params.instance)], axis=1).astype(self.dtype).reshape(-1)
+        return (
+            jnp.concatenate([forms, self._about(params.instance)], axis=1)
+            .astype(self.dtype)
+            .reshape(-1)
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the form and the kinds of each sentence."""
         sentences = [*(f"premise_{i}" for i in range(1, self.puzzle.premises + 1)), "conclusion"]
         form = "what it is about, one-hot: all things, something, the named thing"
-        kinds = "which kinds of things it says there is none of, one of, or the named thing is of; bit p is property p"
+        kinds = (
+            "which kinds of things it says there is none of, one of, or the named thing is of; bit "
+            "p is property p"
+        )
         return tuple(
             component
             for name in sentences
@@ -372,10 +429,17 @@ class Entailment(PuzzleTask[AnswerState]):
         return singles(dict(zip(ANSWERS, says, strict=True)))
 
     def reward(
-        self, state: AnswerState, action: jax.Array, next_state: AnswerState, key: jax.Array, params: Params
+        self,
+        state: AnswerState,
+        action: jax.Array,
+        next_state: AnswerState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return 1 for the right answer."""
-        return ((state.answer == 0) & self._answered_correctly(next_state, params)).astype(self.dtype)
+        return ((state.answer == 0) & self._answered_correctly(next_state, params)).astype(
+            self.dtype
+        )
 
     def terminal(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is an answer."""
@@ -398,7 +462,11 @@ class Entailment(PuzzleTask[AnswerState]):
             possible = ~((forms == ALL) & premises).any(axis=0) & ((form != ALL) | ~last)
             named_kinds = ((forms != SINGULAR) | premises).all(axis=0) & ((form != SINGULAR) | last)
             witnessed = (forms[:, 0] != SOME) | (premises & possible).any(axis=1)
-            return (possible & named_kinds).any() & witnessed.all() & ((form != SOME) | (possible & last).any())
+            return (
+                (possible & named_kinds).any()
+                & witnessed.all()
+                & ((form != SOME) | (possible & last).any())
+            )
 
         # "All are" and "some is not" speak of the same kinds: there are none of them, or there are.
         is_named = form == SINGULAR
@@ -407,7 +475,9 @@ class Entailment(PuzzleTask[AnswerState]):
 
     def _about(self, instance: Any) -> jax.Array:
         """Return the kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
-        first, second, states = (self._has(instance.literals[:, column, None]) for column in range(3))
+        first, second, states = (
+            self._has(instance.literals[:, column, None]) for column in range(3)
+        )
         return first & second & (states != (instance.forms[:, None] == ALL))
 
     def _has(self, literal: jax.Array) -> jax.Array:
@@ -415,12 +485,14 @@ class Entailment(PuzzleTask[AnswerState]):
         shift = jnp.maximum(jnp.abs(literal) - 1, 0).astype(jnp.int32)
         return (literal == 0) | ((np.arange(self.kinds) >> shift & 1 != 0) == (literal > 0))
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: AnswerState, params: Params) -> str:
         """Show the question, and the answer."""
         number = int(state.answer)
-        return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number - 1]}" if number else "")
+        return self.puzzle.question(params.instance) + (
+            f"\n\nAnswered: {ANSWERS[number - 1]}" if number else ""
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""

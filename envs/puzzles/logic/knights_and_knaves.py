@@ -1,12 +1,14 @@
-"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
+"""rlsuite/KnightsAndKnaves-v0: knights tell the truth,
+knaves lie; find each person's kind (Smullyan 1978).
 
-Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
-every knight's sentence true and every knave's false. ``difficulty`` is the length of a depth-first search for it. See
-:mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
-forbids a kind that makes a sentence wrong once the kinds of all people in it are known. After the cells come, for each
-speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (one bit each). Three
-people make about 2,500 different puzzles, four about 50,000, and more people far more. Seeds ask for each assignment
-equally often.
+Everybody says one thing, about one or two people or about how many knights there are. Exactly one
+assignment makes every knight's sentence true and every knave's false. ``difficulty`` is the length
+of a depth-first search for it. See :mod:`..shared.grid_filling` for actions, observations and
+rewards: people are the cells of one row, and the mask forbids a kind that makes a sentence wrong
+once the kinds of all people in it are known. After the cells come, for each speaker, the people
+that the sentence is about (one-hot, twice) and the cases in which it is true (one bit each). Three
+people make about 2,500 different puzzles, four about 50,000, and more people far more. Seeds ask
+for each assignment equally often.
 """
 
 from __future__ import annotations
@@ -44,8 +46,12 @@ ABOUT_TWO = {
     0b0110: "{they} of different kinds",
     0b1001: "{they} of the same kind",
 }
-"""Truth tables: bit 0 where both are knaves, bit 1 where only a is a knight, bit 2 where only b is, bit 3 both."""
-SWAPPED = {table: table & 0b1001 | (table & 0b0010) << 1 | (table & 0b0100) >> 1 for table in ABOUT_TWO}
+"""Truth tables: bit 0 where both are knaves,
+bit 1 where only a is a knight, bit 2 where only b is, bit 3 both.
+"""
+SWAPPED = {
+    table: table & 0b1001 | (table & 0b0010) << 1 | (table & 0b0100) >> 1 for table in ABOUT_TWO
+}
 
 
 class Instance(NamedTuple):
@@ -54,13 +60,14 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(people,)``: zeros, because nobody's kind is given."""
     about: np.ndarray
-    """int8 ``(people, 2)``: people that each speaker's sentence is about; ``NOBODY`` for a missing second one.
+    """int8 ``(people, 2)``: people that each speaker's sentence is about;
+    ``NOBODY`` for a missing second one.
 
     ``NOBODY`` stands twice if the sentence is about the number of knights.
     """
     truth: np.ndarray
-    """int16 ``(people,)``: truth table of each sentence, a bit a case; bit k for k knights if it is about their
-    number.
+    """int16 ``(people,)``: truth table of each sentence,
+    a bit a case; bit k for k knights if it is about their number.
     """
 
 
@@ -75,7 +82,9 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     name = "KnightsAndKnaves"
     meanings: ClassVar[dict[str, str]] = {"K": "knight", "N": "knave"}
-    difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
+    difficulty_is = (
+        "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
+    )
     tier_is = "the number of people"
     tiers = range(3, len(NAMES) + 1)
     few: ClassVar[dict[float, float]] = {3: 4_000, 4: 98_000}
@@ -86,15 +95,23 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     @cached_property
     def _cases(self) -> tuple[int, list[int], list[int]]:
-        """Sets of assignments as bits of a number: all, those with each person a knight, those with k knights."""
+        """Sets of assignments as bits of a number: all,
+        those with each person a knight, those with k knights.
+        """
         people = self.columns
         every = range(2**people)
-        knight = [sum(1 << case for case in every if case >> person & 1) for person in range(people)]
-        number = [sum(1 << case for case in every if case.bit_count() == k) for k in range(people + 1)]
+        knight = [
+            sum(1 << case for case in every if case >> person & 1) for person in range(people)
+        ]
+        number = [
+            sum(1 << case for case in every if case.bit_count() == k) for k in range(people + 1)
+        ]
         return (1 << 2**people) - 1, knight, number
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw sentences for the kinds that are due for this seed; all answers are equally frequent."""
+        """Draw sentences for the kinds that are due for this seed;
+        all answers are equally frequent.
+        """
         return self._said_by(1 << dice.share(2**self.columns), dice)
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
@@ -104,7 +121,10 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             yield self._said_by(case, dice)
 
     def _said_by(self, case: int, dice: Dice) -> Instance | None:
-        """Draw a random sentence of each person that fits an assignment. Return None if another one fits them all."""
+        """Draw a random sentence of each person that fits an assignment.
+
+        Return None if another one fits them all.
+        """
         every, knight, _ = self._cases
         cases_left, sentences = every, []
         for speaker in range(self.columns):
@@ -116,13 +136,17 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             sentences.append(sentence)
         if cases_left.bit_count() > 1:
             return None
-        about, truth = [sentence[:2] for sentence in sentences], [sentence[2] for sentence in sentences]
-        return Instance(np.zeros(self.columns, np.int8), np.array(about, np.int8), np.array(truth, np.int16))
+        about = [sentence[:2] for sentence in sentences]
+        truth = [sentence[2] for sentence in sentences]
+        return Instance(
+            np.zeros(self.columns, np.int8), np.array(about, np.int8), np.array(truth, np.int16)
+        )
 
     def _sentence(self, speaker: int, dice: Dice) -> tuple[Sentence, int]:
         """Draw a sentence, and return it with the assignments in which it is true.
 
-        Half of them are about two people, a quarter about one, and a quarter about the number of knights.
+        Half of them are about two people, a quarter about one, and a quarter about the number of
+        knights.
         """
         people = self.columns
         about_one, about_number, about_two = self._sentences
@@ -132,11 +156,14 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         if kind == 1:
             return dice.choice(about_number[dice.between(1, people - 1)])
         a, b = dice.below(people), dice.between(1, people - 1)
-        return dice.choice(about_two[a][b if b != a else 0])  # the draws of Dice.sample, without its list
+        # The draws of Dice.sample, without its list.
+        return dice.choice(about_two[a][b if b != a else 0])
 
     @cached_property
     def _sentences(self) -> tuple[list[_Sayings], list[_Sayings], list[list[_Sayings]]]:
-        """Sentences about each person, about each number of knights, and about each pair, with their true cases."""
+        """Sentences about each person, about each number of knights,
+        and about each pair, with their true cases.
+        """
         everybody = range(self.columns)
 
         def sayings(a: int, b: int, tables: Iterable[int]) -> _Sayings:
@@ -148,7 +175,11 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
         about_one = [sayings(a, NOBODY, ABOUT_ONE) for a in everybody]
         about_number = [sayings(NOBODY, NOBODY, tables_of(count)) for count in everybody]
-        return about_one, about_number, [[sayings(a, b, ABOUT_TWO) for b in everybody] for a in everybody]
+        return (
+            about_one,
+            about_number,
+            [[sayings(a, b, ABOUT_TWO) for b in everybody] for a in everybody],
+        )
 
     def _true_in(self, sentence: Sentence) -> int:
         """Return the assignments in which a sentence is true."""
@@ -159,9 +190,12 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         elif b == NOBODY:
             cases = [every ^ knight[a], knight[a]]
         else:
-            both_knights, only_a, only_b = knight[a] & knight[b], knight[a] & ~knight[b], knight[b] & ~knight[a]
+            both_knights = knight[a] & knight[b]
+            only_a = knight[a] & ~knight[b]
+            only_b = knight[b] & ~knight[a]
             cases = [every ^ both_knights ^ only_a ^ only_b, only_a, only_b, both_knights]
-        return sum(case for bit, case in enumerate(cases) if table >> bit & 1)  # the cases exclude each other
+        # The cases exclude each other.
+        return sum(case for bit, case in enumerate(cases) if table >> bit & 1)
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form: people renamed, each sentence about two in either order."""
@@ -178,13 +212,28 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             mentioned: list[list[Any]] = [[] for _ in sentences]
             for speaker, (a, b, table) in enumerate(sentences):
                 if a != NOBODY:
-                    mentioned[a].append((colours[speaker], table, colours[b] if b != NOBODY else NOBODY, speaker == a))
+                    mentioned[a].append(
+                        (
+                            colours[speaker],
+                            table,
+                            colours[b] if b != NOBODY else NOBODY,
+                            speaker == a,
+                        )
+                    )
                 if b != NOBODY:
-                    mentioned[b].append((colours[speaker], SWAPPED[table], colours[a], speaker == b))
-            return [(oriented(s, colours), tuple(sorted(m))) for s, m in zip(sentences, mentioned, strict=True)]
+                    mentioned[b].append(
+                        (colours[speaker], SWAPPED[table], colours[a], speaker == b)
+                    )
+            return [
+                (oriented(s, colours), tuple(sorted(m)))
+                for s, m in zip(sentences, mentioned, strict=True)
+            ]
 
         def form(names: Sequence[int]) -> bytes:
-            rows = sorted((names[speaker], *oriented(sentence, names)) for speaker, sentence in enumerate(sentences))
+            rows = sorted(
+                (names[speaker], *oriented(sentence, names))
+                for speaker, sentence in enumerate(sentences)
+            )
             return np.array(rows, np.int16).tobytes()
 
         return least_naming(len(sentences), look, form)
@@ -192,14 +241,17 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Everybody here is either a knight or a knave. Everything a knight says is true, and everything a knave "
-            "says is false. Exactly one assignment of kinds is possible."
+            "Everybody here is either a knight or a knave. Everything a knight says is true, and "
+            "everything a knave says is false. Exactly one assignment of kinds is possible."
         )
 
     def clues(self, instance: Instance) -> str:
         """State what everybody says."""
         sentences = enumerate(_sentences(instance))
-        return "\n".join(f"{NAMES[speaker]} says: {self.words(speaker, sentence)}." for speaker, sentence in sentences)
+        return "\n".join(
+            f"{NAMES[speaker]} says: {self.words(speaker, sentence)}."
+            for speaker, sentence in sentences
+        )
 
     def words(self, speaker: int, sentence: Sentence) -> str:
         """Return a speaker's sentence in English."""
@@ -217,7 +269,8 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             return ABOUT_ONE[table].format(a=a_is)
         first, second = (b, a) if a == speaker else (a, b)  # the speaker comes last
         they, them = (
-            f"{NAMES[first]} and {speaker_word if second == speaker else NAMES[second]}" for speaker_word in ("I", "me")
+            f"{NAMES[first]} and {speaker_word if second == speaker else NAMES[second]}"
+            for speaker_word in ("I", "me")
         )
         return ABOUT_TWO[table].format(a=a_is, b=b_is, they=f"{they} are", them=them)
 
@@ -225,13 +278,16 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         """State the rules, the sentences, and the order of the answer."""
         people = NAMES[: self.columns]
         return (
-            f"{self.rules()}\n\n{self.clues(instance)}\n\nWho is what? Answer with one line of {self.columns} letters "
-            f"separated by single spaces, K for a knight and N for a knave, in the order {', '.join(people)}."
+            f"{self.rules()}\n\n{self.clues(instance)}\n\nWho is what? Answer with one line of "
+            f"{self.columns} letters separated by single spaces, K for a knight and N for a knave, "
+            f"in the order {', '.join(people)}."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show the kinds of two people."""
-        return [Example("For example, if there were only Alma, a knight, and Boris, a knave:", "K N")]
+        return [
+            Example("For example, if there were only Alma, a knight, and Boris, a knave:", "K N")
+        ]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first person whose sentence does not fit the kind."""
@@ -254,7 +310,10 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return [[KNIGHT if case >> person & 1 else KNAVE for person in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
-        """Count the kinds that a search tries, person by person. It drops kinds that make a settled sentence wrong."""
+        """Count the kinds that a search tries, person by person.
+
+        It drops kinds that make a settled sentence wrong.
+        """
         sentences = _sentences(instance)
         tried = 0
 
@@ -280,7 +339,9 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _no_contradiction(sentences: list[Sentence], kinds: list[int]) -> bool:
-        """Return whether the first people, of these kinds, fit all their sentences about each other."""
+        """Return whether the first people, of these kinds,
+        fit all their sentences about each other.
+        """
         for speaker, sentence in enumerate(sentences):
             a, b, _ = sentence
             last = len(sentences) - 1 if a == NOBODY else max(speaker, a, b)
@@ -290,7 +351,10 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
 
 def _sentences(instance: Instance) -> list[Sentence]:
-    return [(a, b, table) for (a, b), table in zip(instance.about.tolist(), instance.truth.tolist(), strict=True)]
+    return [
+        (a, b, table)
+        for (a, b), table in zip(instance.about.tolist(), instance.truth.tolist(), strict=True)
+    ]
 
 
 def _holds(sentence: Sentence, kinds: Sequence[int]) -> bool:
@@ -319,7 +383,9 @@ class KnightsAndKnaves(CellFillTask):
         return self.people * (2 * self.people + max(4, self.people + 1))
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow kinds that make no sentence wrong, among sentences about people with known kinds."""
+        """Allow kinds that make no sentence wrong,
+        among sentences about people with known kinds.
+        """
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         known_people = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
         knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
@@ -333,17 +399,23 @@ class KnightsAndKnaves(CellFillTask):
         return self._fits(jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16), instance).all()
 
     def _concerned(self, instance: Any) -> jax.Array:
-        """Return the people who decide whether each sentence fits, as sets of bits: uint16 ``(people,)``."""
+        """Return the people who decide whether each sentence fits,
+        as sets of bits: uint16 ``(people,)``.
+        """
         a, b = instance.about[:, 0], instance.about[:, 1]
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         some = here | self._bit(a) | self._bit(b)
         return jnp.where(a == NOBODY, np.uint16(2**self.people - 1), some)
 
     def _fits(self, knights: jax.Array, instance: Any) -> jax.Array:
-        """Return whether each sentence fits its speaker, with these knights (a set of bits): bool ``(..., people)``."""
+        """Return whether each sentence fits its speaker,
+        with these knights (a set of bits): bool ``(..., people)``.
+        """
         a, b = instance.about[:, 0], instance.about[:, 1]
         knights = knights[..., None]
-        two = (knights & self._bit(a) != 0).astype(jnp.int16) + 2 * (knights & self._bit(b) != 0).astype(jnp.int16)
+        two = (knights & self._bit(a) != 0).astype(jnp.int16) + 2 * (
+            knights & self._bit(b) != 0
+        ).astype(jnp.int16)
         case = jnp.where(a == NOBODY, jax.lax.population_count(knights).astype(jnp.int16), two)
         is_true = instance.truth >> case & 1 != 0
         return is_true == (knights >> np.arange(self.people, dtype=np.uint16) & 1 != 0)
@@ -351,7 +423,9 @@ class KnightsAndKnaves(CellFillTask):
     @staticmethod
     def _bit(person: jax.Array) -> jax.Array:
         """Return the set of one person; the empty set for ``NOBODY``."""
-        return jnp.where(person >= 0, np.uint16(1) << jnp.maximum(person, 0).astype(jnp.uint16), np.uint16(0))
+        return jnp.where(
+            person >= 0, np.uint16(1) << jnp.maximum(person, 0).astype(jnp.uint16), np.uint16(0)
+        )
 
     def facts(self, instance: Any) -> jax.Array:
         """Return the people that the sentences are about, and the truth tables."""
@@ -366,8 +440,8 @@ class KnightsAndKnaves(CellFillTask):
 
         cases = max(4, self.people + 1)
         meaning = (
-            "[speaker, ...]: the first person the sentence is about, one-hot; the second; then for each case whether "
-            "it is true: of the kinds of those two, or of 0, 1, ... knights"
+            "[speaker, ...]: the first person the sentence is about, one-hot; the second; then for "
+            "each case whether it is true: of the kinds of those two, or of 0, 1, ... knights"
         )
         return (Component("sentences", meaning, shape=(self.people, 2 * self.people + cases)),)
 
@@ -376,4 +450,10 @@ class KnightsAndKnaves(CellFillTask):
         for person in range(self.people):
             board.text(-0.3, person, NAMES[person], INK, 0.3)
         for line, words in enumerate(self.puzzle.clues(instance).split("\n")):
-            board.text(1.0 + (line + 0.5) * 16 / board.side, (self.people - 1) / 2, words, INK, 20 / board.side)
+            board.text(
+                1.0 + (line + 0.5) * 16 / board.side,
+                (self.people - 1) / 2,
+                words,
+                INK,
+                20 / board.side,
+            )

@@ -1,13 +1,15 @@
-"""rlsuite/SelfReference-v0: find which numbered statements are true; they are about each other's truth.
+"""rlsuite/SelfReference-v0: find which numbered statements are true;
+they are about each other's truth.
 
-A statement gives the number of true ones among some of the statements, often including itself. Exactly one assignment
-of truth values makes every true statement right and every false one wrong, as enumeration proves. All assignments are
-equally likely to be the solution. ``difficulty`` is the length of a depth-first search for it.
+A statement gives the number of true ones among some of the statements, often including itself.
+Exactly one assignment of truth values makes every true statement right and every false one wrong,
+as enumeration proves. All assignments are equally likely to be the solution. ``difficulty`` is the
+length of a depth-first search for it.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of one row, and the
-mask forbids a value that makes a statement wrong whatever the open values are. After the cells come, for each
-statement, the statements that it is about and the numbers of true ones among them with which it is right (a bit each);
-then the mask.
+See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of
+one row, and the mask forbids a value that makes a statement wrong whatever the open values are.
+After the cells come, for each statement, the statements that it is about and the numbers of true
+ones among them with which it is right (a bit each); then the mask.
 
 Three statements make about 2,000 different puzzles, four far more.
 """
@@ -42,7 +44,8 @@ MIN_STATEMENTS, MAX_STATEMENTS = 3, 12
 _TRIES = 200
 
 Statement = tuple[int, int]
-"""A statement: the set of statements that it is about, and the set of counts with which it is right, as bits.
+"""A statement: the set of statements that it is about,
+and the set of counts with which it is right, as bits.
 
 The count is the number of true ones among the statements that it is about.
 """
@@ -56,12 +59,15 @@ class Instance(NamedTuple):
     about: np.ndarray
     """int16 ``(statements,)``: statements that each one is about, as bits."""
     counts: np.ndarray
-    """int16 ``(statements,)``: numbers of true ones among those with which each is right, bit k for k."""
+    """int16 ``(statements,)``: numbers of true ones among those
+    with which each is right, bit k for k.
+    """
 
 
 @cache
 def forms(size: int) -> tuple[dict[int, str], ...]:
-    """Return groups of similar sentences about ``size`` statements, by the counts with which they are right.
+    """Return groups of similar sentences about ``size`` statements,
+    by the counts with which they are right.
 
     ``{a}`` and ``{b}`` stand for numbers, ``{group}`` for a name of three or more.
     """
@@ -70,23 +76,37 @@ def forms(size: int) -> tuple[dict[int, str], ...]:
     if size == 2:
         the_two = "statements {a} and {b}"
         return (
-            {0b101: f"{the_two} are both true or both false", 0b010: f"one of {the_two} is true and the other false"},
+            {
+                0b101: f"{the_two} are both true or both false",
+                0b010: f"one of {the_two} is true and the other false",
+            },
             {0b100: f"{the_two} are both true", 0b001: f"{the_two} are both false"},
-            {0b110: f"at least one of {the_two} is true", 0b011: f"at least one of {the_two} is false"},
+            {
+                0b110: f"at least one of {the_two} is true",
+                0b011: f"at least one of {the_two} is false",
+            },
         )
     every, inner = (1 << size + 1) - 1, range(1, size)
 
     def count_sentence(how: str, count: int) -> str:
         return (
-            f"{how} {count} of {{group}} {'is' if count == 1 else 'are'} true" if count else "none of {group} is true"
+            f"{how} {count} of {{group}} {'is' if count == 1 else 'are'} true"
+            if count
+            else "none of {group} is true"
         )
 
-    parity = {sum(1 << k for k in range(odd, size + 1, 2)): word for odd, word in enumerate(("even", "odd"))}
+    parity = {
+        sum(1 << k for k in range(odd, size + 1, 2)): word
+        for odd, word in enumerate(("even", "odd"))
+    }
     return (
         {1 << k: count_sentence("exactly", k) for k in range(size + 1)},
         {every & -(1 << k): count_sentence("at least", k) for k in inner},
         {(2 << k) - 1: count_sentence("at most", k) for k in inner},
-        {table: f"the number of true ones among {{group}} is {word}" for table, word in parity.items()},
+        {
+            table: f"the number of true ones among {{group}} is {word}"
+            for table, word in parity.items()
+        },
     )
 
 
@@ -95,7 +115,10 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     name = "SelfReference"
     meanings: ClassVar[dict[str, str]] = {"T": "true", "F": "false"}
-    difficulty_is = "values that a depth-first search, statement by statement, tries until it has proven uniqueness"
+    difficulty_is = (
+        "values that a depth-first search, statement by statement, tries until it has proven "
+        "uniqueness"
+    )
     tier_is = "the number of statements"
     tiers = range(MIN_STATEMENTS, MAX_STATEMENTS + 1)
 
@@ -113,31 +136,43 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             numbered = sum(1 << k for k in range(first, count, 2))
             if numbered.bit_count() > 2:
                 self._groups[numbered] = f"the {word}-numbered statements"
-        self._pairs = [1 << statement | 1 << second for statement, second in combinations(range(count), 2)]
+        self._pairs = [
+            1 << statement | 1 << second for statement, second in combinations(range(count), 2)
+        ]
         self._every = (1 << 2**count) - 1
-        self._true = [sum(1 << case for case in range(2**count) if case >> k & 1) for k in range(count)]
+        self._true = [
+            sum(1 << case for case in range(2**count) if case >> k & 1) for k in range(count)
+        ]
         self._by_count: dict[int, list[int]] = {}
 
     @property
     def space(self) -> float:
-        """Number of instances, measured for three statements; with more statements seeds hardly ever repeat one."""
+        """Number of instances, measured for three statements;
+        with more statements seeds hardly ever repeat one.
+        """
         return 2_000 if self.columns == MIN_STATEMENTS else super().space
 
-    # -- assignments: a set of them is a number of 2**statements bits, one for each ------------------------------
+    # -- assignments: a set of them is a number of 2**statements bits, one for each ----------------
 
     def _with_count(self, about: int) -> list[int]:
-        """Return, for each number, the assignments in which that number of some statements is true."""
+        """Return, for each number, the assignments in which
+        that number of some statements is true.
+        """
         if about not in self._by_count:
             cases = [self._every]
             for true in (self._true[k] for k in range(self.columns) if about >> k & 1):
-                cases = [old & ~true | more & true for old, more in zip([*cases, 0], [0, *cases], strict=True)]
+                cases = [
+                    old & ~true | more & true
+                    for old, more in zip([*cases, 0], [0, *cases], strict=True)
+                ]
             self._by_count[about] = cases
         return self._by_count[about]
 
     def _right_in(self, statement: Statement) -> int:
         """Return the assignments in which the content of a statement is true."""
         about, counts = statement
-        return sum(case for k, case in enumerate(self._with_count(about)) if counts >> k & 1)  # no two overlap
+        # No two overlap.
+        return sum(case for k, case in enumerate(self._with_count(about)) if counts >> k & 1)
 
     def _consistent(self, statements: Sequence[Statement]) -> int:
         """Return the assignments that make every true statement right and every false one wrong."""
@@ -149,29 +184,38 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     def compose(self, dice: Dice) -> Instance | None:
         """Draw statements that fit a random assignment, until they fit no other.
 
-        The assignment stays while new statements are drawn. Otherwise assignments that few statements fit would be
-        rare.
+        The assignment stays while new statements are drawn. Otherwise assignments that few
+        statements fit would be rare.
         """
         values = dice.below(2**self.columns)
         for _ in range(_TRIES):
             statements = [self._statement(number, values, dice) for number in range(self.columns)]
             if self._consistent(statements) == 1 << values:
                 about, counts = zip(*statements, strict=True)
-                return Instance(np.zeros(self.columns, np.int8), np.array(about, np.int16), np.array(counts, np.int16))
+                return Instance(
+                    np.zeros(self.columns, np.int8),
+                    np.array(about, np.int16),
+                    np.array(counts, np.int16),
+                )
         return None
 
     def _statement(self, number: int, values: int, dice: Dice) -> Statement:
-        """Draw a statement: a quarter are about one other statement, a quarter about two, half about a group.
+        """Draw a statement: a quarter are about one other statement,
+        a quarter about two, half about a group.
 
-        It is right if it is to be true. Its wording must not reveal whether it is true. Few pairs make "both are true"
-        right, so for two statements the wording is drawn first.
+        It is right if it is to be true. Its wording must not reveal whether it is true. Few pairs
+        make "both are true" right, so for two statements the wording is drawn first.
         """
         value = values >> number & 1
         while True:
             kind = dice.below(4)
             if kind == 0:
                 counts = dice.choice(tuple(dice.choice(forms(2))))
-                pairs = [pair for pair in self._pairs if counts >> (values & pair).bit_count() & 1 == value]
+                pairs = [
+                    pair
+                    for pair in self._pairs
+                    if counts >> (values & pair).bit_count() & 1 == value
+                ]
                 if pairs:
                     return dice.choice(pairs), counts
                 continue
@@ -187,14 +231,20 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         statements = _statements(instance)
         members = [[k for k in range(self.columns) if about >> k & 1] for about, _ in statements]
         mentions = [
-            [k for k, (about, _) in enumerate(statements) if about >> number & 1] for number in range(self.columns)
+            [k for k, (about, _) in enumerate(statements) if about >> number & 1]
+            for number in range(self.columns)
         ]
 
         def look(colours: Sequence[int]) -> list[Any]:
             about = [sorted(colours[k] for k in inside) for inside in members]
             by = [sorted(colours[k] for k in those) for those in mentions]
-            own_facts = [(counts, number in members[number]) for number, (_, counts) in enumerate(statements)]
-            return [(*facts, tuple(a), tuple(b)) for facts, a, b in zip(own_facts, about, by, strict=True)]
+            own_facts = [
+                (counts, number in members[number]) for number, (_, counts) in enumerate(statements)
+            ]
+            return [
+                (*facts, tuple(a), tuple(b))
+                for facts, a, b in zip(own_facts, about, by, strict=True)
+            ]
 
         def form(names: Sequence[int]) -> bytes:
             rows = sorted(
@@ -208,14 +258,16 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Each numbered statement is either true or false: true if what it says about these statements is the case, "
-            "and false if it is not. Exactly one assignment of truth values is possible."
+            "Each numbered statement is either true or false: true if what it says about these "
+            "statements is the case, and false if it is not. Exactly one assignment of truth "
+            "values is possible."
         )
 
     def clues(self, instance: Instance) -> str:
         """State the statements."""
         return "\n".join(
-            f"{k}. {self.words(statement).capitalize()}." for k, statement in enumerate(_statements(instance), 1)
+            f"{k}. {self.words(statement).capitalize()}."
+            for k, statement in enumerate(_statements(instance), 1)
         )
 
     def words(self, statement: Statement) -> str:
@@ -228,14 +280,20 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the statements, and the order of the answer."""
         return (
-            f"{self.rules()}\n\n{self.clues(instance)}\n\nWhich are true? Answer with one line of {self.columns} "
-            "letters separated by single spaces, T for a true statement and F for a false one, in the order of their "
+            f"{self.rules()}\n\n{self.clues(instance)}\n\nWhich are true? Answer with one line of "
+            f"{self.columns} "
+            "letters separated by single spaces, T for a true statement and F for a false one, in "
+            "the order of their "
             "numbers."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show the values of two statements."""
-        return [Example("For example, if there were two statements and only the first were true:", "T F")]
+        return [
+            Example(
+                "For example, if there were two statements and only the first were true:", "T F"
+            )
+        ]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first statement with a value that does not fit its content."""
@@ -244,7 +302,9 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             holds = counts >> (true & about).bit_count() & 1
             if holds != true >> number & 1:
                 declared, what = ("false", "is") if holds else ("true", "is not")
-                return f"statement {number + 1} is called {declared}, and what it says {what} the case"
+                return (
+                    f"statement {number + 1} is called {declared}, and what it says {what} the case"
+                )
         return ""
 
     def solution(self, instance: Instance) -> Grid:
@@ -256,7 +316,10 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return [[TRUE if values >> k & 1 else FALSE for k in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
-        """Count the values that a search tries, statement by statement. It drops values that are settled and wrong."""
+        """Count the values that a search tries, statement by statement.
+
+        It drops values that are settled and wrong.
+        """
         statements = _statements(instance)
         tried = 0
 
@@ -287,7 +350,8 @@ def _statements(instance: Instance) -> list[Statement]:
 
 
 def _no_contradiction(statements: Sequence[Statement], num_known: int, true: int) -> bool:
-    """Return False if the values of the first ``num_known`` statements settle that one of these values is wrong.
+    """Return False if the values of the first ``num_known`` statements settle
+    that one of these values is wrong.
 
     The values are given as the set of true statements.
     """
@@ -324,7 +388,10 @@ class SelfReference(FillTask):
         for i in range(self.cells):
             here = np.uint16(1 << i)
             still_unknown = unknown & ~here
-            values = (self._possible(true_set, still_unknown, instance) for true_set in (true | here, true & ~here))
+            values = (
+                self._possible(true_set, still_unknown, instance)
+                for true_set in (true | here, true & ~here)
+            )
             free += [(unknown & here != 0) & possible for possible in values]
         return unpack_bits(free, 1)
 
@@ -346,23 +413,28 @@ class SelfReference(FillTask):
         conditions = []
         for i in range(self.cells):
             here = np.uint16(1 << i)
-            about, counts = instance.about[i].astype(jnp.uint16), instance.counts[i].astype(jnp.uint16)
+            about = instance.about[i].astype(jnp.uint16)
+            counts = instance.counts[i].astype(jnp.uint16)
             min_true = lax.population_count(true & about)
-            possible = ((np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)) << min_true
+            possible = (
+                (np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)
+            ) << min_true
             fitting_counts = jnp.where(true & here != 0, counts, ~counts)
             conditions.append((unknown & here != 0) | (possible & fitting_counts != 0))
         return reduce(operator.and_, conditions)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return the statements that each one is about, and the numbers of true ones with which it is right."""
+        """Return the statements that each one is about,
+        and the numbers of true ones with which it is right.
+        """
         numbers = np.arange(self.puzzle.columns + 1, dtype=np.int16)
 
         def statement_facts(about: jax.Array, counts: jax.Array) -> jax.Array:
             blocks = about[:, None] >> numbers[:-1] & 1, counts[:, None] >> numbers & 1
             return jnp.concatenate(blocks, axis=1).reshape(-1).astype(self.dtype)
 
-        # This is a separate call. If it were joined with cells and values at once, each entry would be looked up among
-        # all parts.
+        # This is a separate call. If it were joined with cells and values at once, each entry would
+        # be looked up among all parts.
         return computed_once(statement_facts)(instance.about, instance.counts)
 
     @property
@@ -371,8 +443,8 @@ class SelfReference(FillTask):
 
         count = self.puzzle.columns
         meaning = (
-            "[statement, ...]: whether it is about each statement, then whether it is right where 0, 1, ... of those "
-            "are true"
+            "[statement, ...]: whether it is about each statement, then whether it is right where "
+            "0, 1, ... of those are true"
         )
         return (Component("statements", meaning, shape=(count, 2 * count + 1)),)
 
@@ -384,7 +456,9 @@ class SelfReference(FillTask):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the cells and facts, then the mask."""
         legal = Component(
-            "legal", "[statement, value]: whether true, and false, is not forbidden", shape=(self.cells, 2)
+            "legal",
+            "[statement, value]: whether true, and false, is not forbidden",
+            shape=(self.cells, 2),
         )
         return *super().observation_components(), legal
 
@@ -394,4 +468,6 @@ class SelfReference(FillTask):
         for number in range(count):
             board.text(-0.3, number, str(number + 1), INK, 0.3)
         for line, words in enumerate(self.puzzle.clues(instance).split("\n")):
-            board.text(1.0 + (line + 0.5) * 14 / board.side, (count - 1) / 2, words, INK, 18 / board.side)
+            board.text(
+                1.0 + (line + 0.5) * 14 / board.side, (count - 1) / 2, words, INK, 18 / board.side
+            )

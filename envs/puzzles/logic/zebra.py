@@ -1,13 +1,15 @@
-"""rlsuite/Zebra-v0: who lives in which house, from clues, as in the puzzle of the zebra (Life International 1962).
+"""rlsuite/Zebra-v0: who lives in which house, from clues,
+as in the puzzle of the zebra (Life International 1962).
 
-There are as many attributes as houses, and each value of an attribute belongs to one house. The clues leave one
-solution, and every clue is needed. ``difficulty`` is the length of a search that proves it. See
-:mod:`..shared.grid_filling` for actions, observations and rewards: rows are attributes, columns houses. The mask
-forbids a value that its row already has. It also forbids a house that a clue about the value rules out, if the clue's
-other value is placed. After the cells come the clues, one after the other: kind, first and second value (or house),
-each one-hot.
+There are as many attributes as houses, and each value of an attribute belongs to one house. The
+clues leave one solution, and every clue is needed. ``difficulty`` is the length of a search that
+proves it. See :mod:`..shared.grid_filling` for actions, observations and rewards: rows are
+attributes, columns houses. The mask forbids a value that its row already has. It also forbids a
+house that a clue about the value rules out, if the clue's other value is placed. After the cells
+come the clues, one after the other: kind, first and second value (or house), each one-hot.
 
-The search places whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.
+The search places whole rows: an attribute's values can stand in ``houses!`` orders, and a set of
+orders is a number.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
 NONE, TOGETHER, APART, BESIDE, NEXT, LEFT, AT = range(7)
-"""Kinds of clues. SAME, APART and BESIDE are symmetric in their values; in AT the second value is a house.
+"""Kinds of clues.
+
+SAME, APART and BESIDE are symmetric in their values; in AT the second value is a house.
 
 The second value of SAME and APART is of a later attribute than the first, so it is never a name.
 """
@@ -50,10 +54,12 @@ ATTRIBUTES = (
     )),
     ("pet", "the owner of the {}", "own", "the {}", ("ant", "bird", "cat", "dog", "eel")),
     ("drink", "the {} drinker", "drink", "{}", ("ale", "beer", "coffee", "daiquiri", "espresso")),
-    ("hobby", "the {} lover", "love", "{}", ("archery", "boxing", "chess", "dancing", "embroidery")),
+    ("hobby", "the {} lover", "love", "{}", (
+        "archery", "boxing", "chess", "dancing", "embroidery",
+    )),
 )  # fmt: skip
-"""Attribute, the phrase for whoever has a value of it, a verb and its object for having it, and the values in the order
-of their initials.
+"""Attribute, the phrase for whoever has a value of it,
+a verb and its object for having it, and the values in the order of their initials.
 """
 Clue = tuple[int, int, int]
 """Kind, and two values; value v of attribute a has the number ``a * houses + v``."""
@@ -72,7 +78,10 @@ class ZebraPuzzle(GridPuzzle[Instance]):
     """``tier`` is the number of houses and of attributes."""
 
     name = "Zebra"
-    difficulty_is = "orders of an attribute's values that a depth-first search tries until it has proven uniqueness"
+    difficulty_is = (
+        "orders of an attribute's values that a depth-first search tries until it has proven "
+        "uniqueness"
+    )
     tier_is = "the number of houses"
     tiers = (3, 4, 5)
     few: ClassVar[dict[float, float]] = {3: 38_000}
@@ -83,12 +92,17 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         self.symbols = "ABCDE"[:n]
         self._orders = list(permutations(range(n)))
         """Houses of the values, for each order."""
-        self._with = [[_bits(order[v] == house for order in self._orders) for house in range(n)] for v in range(n)]
+        self._with = [
+            [_bits(order[v] == house for order in self._orders) for house in range(n)]
+            for v in range(n)
+        ]
         """The orders in which a value stands in a house."""
         self._every = _bits(True for _ in self._orders)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw random true clues until no wrong solution is left. Each one excludes a solution that the others leave.
+        """Draw random true clues until no wrong solution is left.
+
+        Each one excludes a solution that the others leave.
 
         Then drop clues that are not needed. Return None if too many remain.
         """
@@ -130,26 +144,44 @@ class ZebraPuzzle(GridPuzzle[Instance]):
             )
 
     def _true(self, clue: Clue, truth: Sequence[Sequence[int]]) -> bool:
-        """Return whether a clue holds; ``truth`` gives the house of each value of each attribute."""
+        """Return whether a clue holds;
+        ``truth`` gives the house of each value of each attribute.
+        """
         kind, first, second = clue
         n = self.columns
         house = truth[first // n][first % n]
-        return house == second if kind == AT else _compatible(kind, house, truth[second // n][second % n])
+        return (
+            house == second
+            if kind == AT
+            else _compatible(kind, house, truth[second // n][second % n])
+        )
 
     def _search(
-        self, clues: list[Clue], but: Sequence[Sequence[int]] | None = None, tried: list[int] | None = None
+        self,
+        clues: list[Clue],
+        but: Sequence[Sequence[int]] | None = None,
+        tried: list[int] | None = None,
     ) -> list[tuple[int, ...]] | None:
-        """Return a solution other than ``but``; None if there is none. ``tried`` gets an entry for each order tried."""
+        """Return a solution other than ``but``; None if there is none.
+
+        ``tried`` gets an entry for each order tried.
+        """
         n = self.columns
         free = [self._every] * n
-        between: list[list[list[tuple[int, list[int]]]]] = [[[] for _ in range(n)] for _ in range(n)]
+        between: list[list[list[tuple[int, list[int]]]]] = [
+            [[] for _ in range(n)] for _ in range(n)
+        ]
         for kind, first, second in clues:
             (a, v), (b, w) = divmod(first, n), divmod(second, n)
             if kind == AT:
                 free[a] &= self._with[v][second]
                 continue
-            forth = [sum(self._with[w][y] for y in range(n) if _compatible(kind, x, y)) for x in range(n)]
-            back = [sum(self._with[v][x] for x in range(n) if _compatible(kind, x, y)) for y in range(n)]
+            forth = [
+                sum(self._with[w][y] for y in range(n) if _compatible(kind, x, y)) for x in range(n)
+            ]
+            back = [
+                sum(self._with[v][x] for x in range(n) if _compatible(kind, x, y)) for y in range(n)
+            ]
             if a == b:
                 free[a] &= sum(self._with[v][x] & forth[x] for x in range(n))
             else:
@@ -160,7 +192,8 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         def descend(free: list[int], open_rows: list[int]) -> bool:
             if not open_rows:
                 return but is None or any(
-                    order_of_row != excluded_order for order_of_row, excluded_order in zip(order, but, strict=True)
+                    order_of_row != excluded_order
+                    for order_of_row, excluded_order in zip(order, but, strict=True)
                 )
             a = min(open_rows, key=lambda row: free[row].bit_count())
             other_rows = [row for row in open_rows if row != a]
@@ -189,9 +222,14 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: values and attributes renamed, the street seen from either side."""
+        """Return the least form: values and attributes renamed,
+        the street seen from either side.
+        """
         clues = _clues(instance)
-        return min(self._canonical_clues(clues), self._canonical_clues([self._mirrored(clue) for clue in clues]))
+        return min(
+            self._canonical_clues(clues),
+            self._canonical_clues([self._mirrored(clue) for clue in clues]),
+        )
 
     def _mirrored(self, clue: Clue) -> Clue:
         """Return the clue as seen from the other side of the street."""
@@ -211,7 +249,10 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 if kind != AT:
                     mentioned[second].append((kind, int(directed), colours[first]))
             rows = [tuple(sorted(colours[row * n : (row + 1) * n])) for row in range(n)]
-            return [(rows[value // n], tuple(sorted(mentions))) for value, mentions in enumerate(mentioned)]
+            return [
+                (rows[value // n], tuple(sorted(mentions)))
+                for value, mentions in enumerate(mentioned)
+            ]
 
         def form(names: Sequence[int]) -> bytes:
             rows = sorted(sorted(names[row * n : (row + 1) * n]) for row in range(n))
@@ -231,19 +272,24 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         """State the rules, and the meanings of the letters in each row."""
         n = self.columns
         rows = (
-            f"Row {row}, {what}: " + ", ".join(f"{value[0].upper()} {value}" for value in values[:n])
+            f"Row {row}, {what}: "
+            + ", ".join(f"{value[0].upper()} {value}" for value in values[:n])
             for row, (what, *_, values) in enumerate(ATTRIBUTES[:n], 1)
         )
         return (
-            f"{n} houses stand in a row, numbered 1 to {n} from left to right, and one person lives in each. Each "
-            "value of each attribute below belongs to exactly one house. Find the only solution to the clues.\n\n"
-            "In the grid, columns are houses, rows are attributes, and each value is written as its initial:\n"
-            + "\n".join(rows)
+            f"{n} houses stand in a row, numbered 1 to {n} from left to right, and one person "
+            f"lives in each. Each "
+            "value of each attribute below belongs to exactly one house. Find the only solution to "
+            "the clues.\n\n"
+            "In the grid, columns are houses, rows are attributes, and each value is written as "
+            "its initial:\n" + "\n".join(rows)
         )
 
     def clues(self, instance: Instance) -> str:
         """State the clues, in words."""
-        return "Clues:\n" + "\n".join(f"{k}. {self.words(clue)}." for k, clue in enumerate(_clues(instance), 1))
+        return "Clues:\n" + "\n".join(
+            f"{k}. {self.words(clue)}." for k, clue in enumerate(_clues(instance), 1)
+        )
 
     def words(self, clue: Clue) -> str:
         """Return a clue in English."""
@@ -288,29 +334,46 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return self.written([dice.shuffled(range(1, self.columns + 1)) for _ in range(self.rows)])
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill cell by cell with the row's first unused value that makes no clue with both values placed false."""
+        """Fill cell by cell with the row's first unused value
+        that makes no clue with both values placed false.
+        """
         n, clues = self.columns, _clues(instance)
         placed: dict[int, int] = {}
         for cell in range(n * n):
             row, house = divmod(cell, n)
             unplaced = [value for value in range(row * n, row * n + n) if value not in placed]
-            value = next((value for value in unplaced if self._fits(clues, placed | {value: house})), unplaced[0])
+            value = next(
+                (value for value in unplaced if self._fits(clues, placed | {value: house})),
+                unplaced[0],
+            )
             placed[value] = house
         return self.written(
-            [[next(v for v in range(n) if placed[row * n + v] == house) + 1 for house in range(n)] for row in range(n)]
+            [
+                [
+                    next(v for v in range(n) if placed[row * n + v] == house) + 1
+                    for house in range(n)
+                ]
+                for row in range(n)
+            ]
         )
 
     @staticmethod
     def _fits(clues: list[Clue], placed: dict[int, int]) -> bool:
         for kind, first, second in clues:
             second_house = second if kind == AT else placed.get(second)
-            if first in placed and second_house is not None and not _compatible(kind, placed[first], second_house):
+            if (
+                first in placed
+                and second_house is not None
+                and not _compatible(kind, placed[first], second_house)
+            ):
                 return False
         return True
 
 
 def _clues(instance: Instance) -> list[Clue]:
-    return [(kind, first, second) for kind, first, second in instance.clues.tolist() if kind != NONE]
+    return [
+        (kind, first, second) for kind, first, second in instance.clues.tolist() if kind != NONE
+    ]
 
 
 def _bits(flags: Any) -> int:
@@ -319,7 +382,9 @@ def _bits(flags: Any) -> int:
 
 
 def _compatible(kind: int, x: int, y: int) -> bool:
-    """Return whether a clue allows its first value in house x and its second in house y; for AT, y is its house."""
+    """Return whether a clue allows its first value in house x
+    and its second in house y; for AT, y is its house.
+    """
     if kind in (TOGETHER, AT):
         return x == y
     if kind == APART:
@@ -346,17 +411,19 @@ class Zebra(CellFillTask):
         return self.houses**2 * (AT + 2 * self.houses**2)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow values that are not in the row yet, in houses that every clue about them leaves open."""
+        """Allow values that are not in the row yet,
+        in houses that every clue about them leaves open.
+        """
         n, every = self.houses, np.uint8(2**self.houses - 1)
         placed = self._placed(cells)
         first, second, (kind, first_value, second_value) = self._sides(placed, instance)
         for_first, for_second = self._open(kind, first, second, second_value)
         values = np.arange(n * n, dtype=np.int8)[:, None]
-        is_first, is_second = (
-            (first_value == values) & (kind != NONE),
-            (second_value == values) & (kind != NONE) & (kind != AT),
+        is_first = (first_value == values) & (kind != NONE)
+        is_second = (second_value == values) & (kind != NONE) & (kind != AT)
+        houses_left = jnp.where(is_first, for_first, every) & jnp.where(
+            is_second, for_second, every
         )
-        houses_left = jnp.where(is_first, for_first, every) & jnp.where(is_second, for_second, every)
         houses = lax.reduce(houses_left, every, lax.bitwise_and, (1,)) * (placed == 0)
         fits = houses.reshape(n, 1, n) >> np.arange(n, dtype=np.uint8)[:, None] & 1 != 0
         return fits.reshape(n * n, n)
@@ -369,15 +436,19 @@ class Zebra(CellFillTask):
         return (placed != 0).all() & ((kind == NONE) | (first & for_first != 0)).all()
 
     def _placed(self, cells: jax.Array) -> jax.Array:
-        """Return the house of each value as a set: uint8 ``(values,)``, 0 where it is not placed."""
+        """Return the house of each value as a set:
+        uint8 ``(values,)``, 0 where it is not placed.
+        """
         n = self.houses
         here = np.uint8(1) << np.arange(n, dtype=np.uint8)
         is_there = cells.reshape(n, 1, n) == np.arange(1, n + 1, dtype=np.int8)[:, None]
         return jnp.where(is_there, here, np.uint8(0)).sum(axis=2, dtype=jnp.uint8).reshape(-1)
 
-    def _sides(self, placed: jax.Array, instance: Any) -> tuple[jax.Array, jax.Array, tuple[jax.Array, ...]]:
-        """Return for each clue the houses of its first and second value as sets (0: not placed), and its three
-        numbers.
+    def _sides(
+        self, placed: jax.Array, instance: Any
+    ) -> tuple[jax.Array, jax.Array, tuple[jax.Array, ...]]:
+        """Return for each clue the houses of its first and second value
+        as sets (0: not placed), and its three numbers.
         """
         kind, first_value, second_value = (instance.clues[:, column] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
@@ -390,7 +461,9 @@ class Zebra(CellFillTask):
     def _open(
         self, kind: jax.Array, first: jax.Array, second: jax.Array, second_value: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Return the houses that each clue leaves to its first and to its second value, given the other one's house."""
+        """Return the houses that each clue leaves to its first
+        and to its second value, given the other one's house.
+        """
         every = np.uint8(2**self.houses - 1)
         x, y = (jnp.where(side == 0, every, side) for side in (first, second))
         below = jnp.where(second == 0, np.uint8(every >> 1), second - np.uint8(1))
@@ -419,9 +492,9 @@ class Zebra(CellFillTask):
 
         values = self.houses**2
         meaning = (
-            "[clue, ...]: its kind, one-hot (same house, not the same, side by side, directly left of, left of, in a "
-            "house of a number); its first value, one-hot (attribute * houses + value); its second value or house, "
-            "one-hot. Zeros after the last clue"
+            "[clue, ...]: its kind, one-hot (same house, not the same, side by side, directly left "
+            "of, left of, in a house of a number); its first value, one-hot (attribute * houses + "
+            "value); its second value or house, one-hot. Zeros after the last clue"
         )
         return (Component("clues", meaning, shape=(values, AT + 2 * values)),)
 

@@ -1,23 +1,27 @@
-"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that a paint shop seldom changes colours.
+"""rlsuite/CarPainting-v0: reorder a line of cars a little,
+so that a paint shop seldom changes colours.
 
-Each car may leave its place by at most three places, as a buffer before a paint shop allows (Epping, Hochstattler &
-Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
-of cars. From 12 cars on, the best order beats the rule of thumb (go on with the foremost car of the last colour) by a
-change for every 12 cars.
+Each car may leave its place by at most three places, as a buffer before a paint shop allows
+(Epping, Hochstattler & Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed
+order of cars). ``difficulty`` is the number of cars. From 12 cars on, the best order beats the rule
+of thumb (go on with the foremost car of the last colour) by a change for every 12 cars.
 
-Dynamic programming over the places finds the fewest changes. The state at a place is the last colour and the set of
-cars left among the seven that may stand there. The foremost car of a colour may always go first, because two cars of
-that colour in the other order can trade places and stay within their bounds.
+Dynamic programming over the places finds the fewest changes. The state at a place is the last
+colour and the set of cars left among the seven that may stand there. The foremost car of a colour
+may always go first, because two cars of that colour in the other order can trade places and stay
+within their bounds.
 
-=============  =====================================================================================================
-action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6 for three before to
-               three behind; legal are cars that are left, and only the foremost if this is its last place
-observation    for each colour and each place from three before the next one on: whether a car of that colour that is
-               left stands there; the last colour one-hot; the fraction of places filled
-reward         colour changes at this place in the line as it came, minus those now; divided by the changes that the
-               best order saves in all
+=============  =====================================================================================
+action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6
+               for three before to three behind; legal are cars that are left, and only the foremost
+               if this is its last place
+observation    for each colour and each place from three before the next one on: whether a car of
+               that colour that is left stands there; the last colour one-hot; the fraction of
+               places filled
+reward         colour changes at this place in the line as it came, minus those now; divided by the
+               changes that the best order saves in all
 termination    every place is filled
-=============  =====================================================================================================
+=============  =====================================================================================
 
 Every legal order can be completed. The best return is 1, and leaving the line as it is earns 0.
 """
@@ -50,8 +54,8 @@ MAX_CARS = 28
 _PAINTS = ("#56b4e9", "#e69f00", "#009e73")
 _WINDOW = 2 * REACH + 1
 Chooser = Callable[[list[int], int], int]
-"""Function of the cars that may stand at a place and of the car before it (-1 if there is none); it returns one of the
-former.
+"""Function of the cars that may stand at a place and of the car before it (-1 if there is none);
+it returns one of the former.
 """
 
 
@@ -72,7 +76,8 @@ def changes(colours: Sequence[int]) -> int:
 def best_order(colours: Sequence[int]) -> list[int]:
     """Return an order of the cars, counted from 0, with the fewest changes.
 
-    A state at a place is the set of the cars around it that are used (bit 0: the one three before) and the last colour.
+    A state at a place is the set of the cars around it that are used (bit 0: the one three before)
+    and the last colour.
     """
     count = len(colours)
     layer: dict[tuple[int, int], int] = {(2**REACH - 1, -1): 0}
@@ -121,7 +126,8 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     def compose(self, dice: Dice) -> Instance | None:
         """Draw colours at random.
 
-        Return None if no order is better than the original line, or the rule of thumb comes too near to the best.
+        Return None if no order is better than the original line, or the rule of thumb comes too
+        near to the best.
         """
         return self._of(self._random_colours(dice))
 
@@ -152,7 +158,9 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the line and its reverse, each with colours renamed in order of first occurrence."""
+        """Return the lesser of the line and its reverse,
+        each with colours renamed in order of first occurrence.
+        """
         return self._form(instance.colours.tolist())
 
     @staticmethod
@@ -163,9 +171,12 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the line and the format."""
         return (
-            f"{self.rules()}\n\nThe line, each car with its colour:\n\n{self.coloured_line(instance)}\n\n"
-            "Reorder the cars so that the colour changes as rarely as possible from one car to the next. Answer with "
-            f"the numbers of all {self.count} cars in their new order, without colours, separated by single spaces."
+            f"{self.rules()}\n\nThe line, each car with its "
+            f"colour:\n\n{self.coloured_line(instance)}\n\n"
+            "Reorder the cars so that the colour changes as rarely as possible from one car to the "
+            "next. Answer with "
+            f"the numbers of all {self.count} cars in their new order, without colours, separated "
+            f"by single spaces."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -175,19 +186,25 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     def rules(self) -> str:
         """State how far a car may go."""
         return (
-            f"{self.count} cars stand in a line at places 1 to {self.count}: car 1 at place 1, car 2 at place 2, and "
-            f"so on. In the new order, every car must be at most {REACH} places before or behind its old place."
+            f"{self.count} cars stand in a line at places 1 to {self.count}: car 1 at place 1, car "
+            f"2 at place 2, and so on. In the new order, every car must be at most {REACH} places "
+            f"before or behind its old place."
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every car occurs once and none has moved too far, then count the changes."""
         n = self.count
-        order = [car - 1 for car in parsing.integers(answer, 1, n, min_count=n, max_count=n, what="car")]
+        order = [
+            car - 1 for car in parsing.integers(answer, 1, n, min_count=n, max_count=n, what="car")
+        ]
         if len(set(order)) < n:
             return wrong("a car stands in two places")
         for position, car in enumerate(order):
             if abs(position - car) > REACH:
-                return wrong(f"car {car + 1} may not go to place {position + 1}, more than {REACH} places away")
+                return wrong(
+                    f"car {car + 1} may not go to place {position + 1}, more than {REACH} places "
+                    f"away"
+                )
         colours = instance.colours.tolist()
         num_changes, fewest = changes([colours[car] for car in order]), int(instance.fewest)
         if num_changes == fewest:
@@ -202,7 +219,10 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> list[int]:
         """Return for each car how far it stood behind its new place."""
-        return [car - position + REACH for position, car in enumerate(best_order(instance.colours.tolist()))]
+        return [
+            car - position + REACH
+            for position, car in enumerate(best_order(instance.colours.tolist()))
+        ]
 
     def difficulty(self, instance: Instance) -> float:
         """Count the changes of the best order."""
@@ -213,7 +233,9 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return self.written(self._placed(lambda options, last: dice.choice(options)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each place the foremost car of the last colour, or the foremost of all if there is none."""
+        """Put into each place the foremost car of the last colour,
+        or the foremost of all if there is none.
+        """
         return self.written(self._greedy(instance.colours.tolist()))
 
     def _greedy(self, colours: Sequence[int]) -> list[int]:
@@ -233,7 +255,11 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         order: list[int] = []
         for position in range(self.count):
             options = [car for car in cars_left if car <= position + REACH]
-            car = cars_left[0] if cars_left[0] == position - REACH else choose(options, order[-1] if order else -1)
+            car = (
+                cars_left[0]
+                if cars_left[0] == position - REACH
+                else choose(options, order[-1] if order else -1)
+            )
             cars_left.remove(car)
             order.append(car)
         return order
@@ -246,7 +272,9 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     @staticmethod
     def coloured_line(instance: Instance) -> str:
         """Return each car with its colour."""
-        return " ".join(f"{car}:{COLOURS[colour]}" for car, colour in enumerate(instance.colours.tolist(), 1))
+        return " ".join(
+            f"{car}:{COLOURS[colour]}" for car, colour in enumerate(instance.colours.tolist(), 1)
+        )
 
 
 class LineState(NamedTuple):
@@ -283,9 +311,13 @@ class CarPainting(PuzzleTask[LineState]):
     def initial(self, key: jax.Array, params: Params) -> LineState:
         """Begin with no car placed."""
         order = jnp.full(self.count, -1, jnp.int8)
-        return LineState(order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0))
+        return LineState(
+            order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0)
+        )
 
-    def transition(self, state: LineState, action: jax.Array, key: jax.Array, params: Params) -> LineState:
+    def transition(
+        self, state: LineState, action: jax.Array, key: jax.Array, params: Params
+    ) -> LineState:
         """Return the next car."""
         every = np.arange(self.count)
         car = state.position + action - REACH
@@ -302,29 +334,49 @@ class CarPainting(PuzzleTask[LineState]):
         """Return the cars left, as seen from the next place; the last colour; the places filled."""
         positions = np.arange(self.count + REACH, dtype=np.uint32)
         names = np.arange(len(COLOURS))
-        ahead = (self._of_colours(params) & state.cars_left) << REACH >> state.position.astype(jnp.uint32)
+        ahead = (
+            (self._of_colours(params) & state.cars_left)
+            << REACH
+            >> state.position.astype(jnp.uint32)
+        )
         cars_ahead = (ahead[:, None] >> positions) & 1
         blocks = cars_ahead.reshape(-1), state.last == names, (state.position / self.count)[None]
         return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        cars = f"[colour, place]: whether a car of the colour that is left stands there; from {REACH} before the next"
+        cars = (
+            f"[colour, place]: whether a car of the colour that is left stands there; from {REACH} "
+            f"before the next"
+        )
         return (
             Component("cars", f"{cars} place on", shape=(len(COLOURS), self.count + REACH)),
-            Component("last_colour", "the colour at the last place, one-hot; zeros at first", shape=(len(COLOURS),)),
+            Component(
+                "last_colour",
+                "the colour at the last place, one-hot; zeros at first",
+                shape=(len(COLOURS),),
+            ),
             Component("filled", "fraction of the places that are filled"),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: a car, by its place relative to the next one to fill."""
         where = {0: "at the next place itself"} | {
-            by: f"{abs(by)} {'behind' if by > 0 else 'before'} the next place" for by in range(-REACH, REACH + 1) if by
+            by: f"{abs(by)} {'behind' if by > 0 else 'before'} the next place"
+            for by in range(-REACH, REACH + 1)
+            if by
         }
-        return singles({f"car {by:+d}": f"the car {where[by]} goes there" for by in range(-REACH, REACH + 1)})
+        return singles(
+            {f"car {by:+d}": f"the car {where[by]} goes there" for by in range(-REACH, REACH + 1)}
+        )
 
     def reward(
-        self, state: LineState, action: jax.Array, next_state: LineState, key: jax.Array, params: Params
+        self,
+        state: LineState,
+        action: jax.Array,
+        next_state: LineState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return the changes saved at this place, as a share of all changes that can be saved."""
         colours = params.instance.colours
@@ -345,7 +397,9 @@ class CarPainting(PuzzleTask[LineState]):
         return {"success": success, "changes": state.changes}
 
     def action_mask(self, state: LineState, params: Params) -> jax.Array:
-        """Return the remaining cars that are near enough, bool ``(7,)``; only the foremost one if it must go now."""
+        """Return the remaining cars that are near enough,
+        bool ``(7,)``; only the foremost one if it must go now.
+        """
         window = state.cars_left << REACH >> state.position.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)
         return (window >> np.arange(_WINDOW, dtype=np.uint32)) & 1 == 1
@@ -354,9 +408,11 @@ class CarPainting(PuzzleTask[LineState]):
         """Return the cars of each colour, uint32 ``(colours,)``: bit i for car i."""
         bits = np.uint32(1) << np.arange(self.count, dtype=np.uint32)
         has_colour = params.instance.colours == np.arange(len(COLOURS), dtype=np.int8)[:, None]
-        return lax.reduce(jnp.where(has_colour, bits, np.uint32(0)), np.uint32(0), lax.bitwise_or, (1,))
+        return lax.reduce(
+            jnp.where(has_colour, bits, np.uint32(0)), np.uint32(0), lax.bitwise_or, (1,)
+        )
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: LineState, params: Params) -> str:
         """Show the rules, the line and the new order so far."""
@@ -364,8 +420,9 @@ class CarPainting(PuzzleTask[LineState]):
         paints = params.instance.colours.tolist()
         new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in new_order) or "nothing yet"
         return (
-            f"{self.puzzle.rules()} The colour should change as rarely as possible.\n\n"
-            f"The line:\n\n{self.puzzle.coloured_line(params.instance)}\n\nThe new order so far:\n\n{new}"
+            f"{self.puzzle.rules()} The colour should change as rarely as possible.\n\nThe "
+            f"line:\n\n{self.puzzle.coloured_line(params.instance)}\n\nThe new order so "
+            f"far:\n\n{new}"
         )
 
     def how_to_act(self) -> str:
@@ -405,7 +462,9 @@ class CarPainting(PuzzleTask[LineState]):
         board = Board(2, self.count, self.picture_shape)
         paints, cars_left = params.instance.colours.tolist(), int(state.cars_left)
         for position, car in enumerate(np.asarray(state.order).tolist()):
-            board.cell(0, position, paper=_PAINTS[paints[position]] if cars_left >> position & 1 else "")
+            board.cell(
+                0, position, paper=_PAINTS[paints[position]] if cars_left >> position & 1 else ""
+            )
             board.text(0, position, str(position + 1), scale=0.7)
             board.cell(1, position, paper=_PAINTS[paints[car]] if car >= 0 else "")
             if car >= 0:

@@ -1,11 +1,13 @@
-"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; find a colour, or turn the cube back.
+"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned;
+find a colour, or turn the cube back.
 
-``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after the turns.
-Interactively, the player turns the cube back by quarter turns: see :mod:`..shared.group`. The observation holds for
-each side, one-hot, the side at which its colour was at first.
+``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after
+the turns. Interactively, the player turns the cube back by quarter turns: see
+:mod:`..shared.group`. The observation holds for each side, one-hot, the side at which its colour
+was at first.
 
-The colours are different and only names, and there are 24 directions of view, so there are about 6**turns / 4 different
-puzzles.
+The colours are different and only names, and there are 24 directions of view, so there are about
+6**turns / 4 different puzzles.
 """
 
 from __future__ import annotations
@@ -68,8 +70,8 @@ CUBE: Group[Orientation] = Group(_START, TURNS, turned)
 def _views() -> list[list[bytes]]:
     """Return tables that rename turns (0 to 5) and sides (6 to 11) as seen from another direction.
 
-    There are 24 views. The tables of a turn hold the four views in which that turn has the number 0, because the least
-    form begins with 0.
+    There are 24 views. The tables of a turn hold the four views in which that turn has the number
+    0, because the least form begins with 0.
     """
     tables: list[list[bytes]] = [[] for _ in TURNS]
     for sides in CUBE.elements:
@@ -100,8 +102,8 @@ class Instance(NamedTuple):
 
 
 _RULES = (
-    "A cube has six sides: top, front, bottom, back, left and right. A quarter turn moves four of them, each to where "
-    "the next one named was:\n"
+    "A cube has six sides: top, front, bottom, back, left and right. A quarter turn moves four of "
+    "them, each to where the next one named was:\n"
 ) + "\n".join(f"- {turn}: {' to '.join((*cycle, cycle[0]))}" for turn, cycle in _CYCLES.items())
 
 
@@ -126,21 +128,28 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         if element == 0:
             return None
         side = np.int8(dice.below(6))
-        return Instance(np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), side, np.int8(element))
+        return Instance(
+            np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), side, np.int8(element)
+        )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of the turns and the side under all views; colours are only names."""
+        """Return the least form of the turns and the side under all views;
+        colours are only names.
+        """
         form = instance.turns.tobytes() + bytes((6 + int(instance.side),))
         return min([form.translate(view) for view in _VIEWS[form[0]]])
 
     def question(self, instance: Instance) -> str:
         """State the rules of turning, the cube, the turns and the side."""
         colours = instance.colours.tolist()
-        sides = ", ".join([f"{side} {COLOURS[colour]}" for side, colour in zip(SIDES, colours, strict=True)])
+        sides = ", ".join(
+            [f"{side} {COLOURS[colour]}" for side, colour in zip(SIDES, colours, strict=True)]
+        )
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
         return (
-            f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
-            f"Which colour is now on the {SIDES[instance.side]} side? Answer with the name of the colour."
+            f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: "
+            f"{turns}.\n\nWhich colour is now on the {SIDES[instance.side]} side? Answer with the "
+            f"name of the colour."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -218,7 +227,10 @@ class CubeRotation(UndoTask):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the side of each colour."""
-        meaning = f"[side, side]: at which side the colour of a side was at first, one-hot: {', '.join(SIDES)}"
+        meaning = (
+            f"[side, side]: at which side the colour of a side was at first, one-hot: "
+            f"{', '.join(SIDES)}"
+        )
         return (Component("origins", meaning, shape=(6, 6)),)
 
     def action_components(self) -> tuple[Component, ...]:
@@ -226,13 +238,15 @@ class CubeRotation(UndoTask):
         ways = {turn: " to the ".join((*cycle, cycle[0])) for turn, cycle in _CYCLES.items()}
         return singles({turn: f"a quarter turn: {path}" for turn, path in ways.items()})
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: GroupState, params: Params) -> str:
         """Show the rules of turning, the cube's orientation, and the wanted orientation."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
-        now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))
+        now = ", ".join(
+            f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True)
+        )
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
         return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides must become: {goal}."
 

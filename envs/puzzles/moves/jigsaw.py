@@ -1,29 +1,32 @@
 """rlsuite/Jigsaw-v0: put the shuffled patches of a picture back into their places.
 
-A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of pixels, and both
-patches keep the line, so that the borders of neighbours agree. Other borders agree too: the pattern of the picture
-repeats from patch to patch, and only the shapes on it tell patches apart. But the picture is the only square
-arrangement of the patches in which all borders agree. An exhaustive search proves this for every instance. ``tier`` is
-n. ``difficulty`` is the number of patches that the search tries.
+A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of
+pixels, and both patches keep the line, so that the borders of neighbours agree. Other borders agree
+too: the pattern of the picture repeats from patch to patch, and only the shapes on it tell patches
+apart. But the picture is the only square arrangement of the patches in which all borders agree. An
+exhaustive search proves this for every instance. ``tier`` is n. ``difficulty`` is the number of
+patches that the search tries.
 
-One-shot, a patch is described by the colours of its four borders, and the answer says which patch to put where.
-Interactively, two patches change places a step:
+One-shot, a patch is described by the colours of its four borders, and the answer says which patch
+to put where. Interactively, two patches change places a step:
 
-=============  =====================================================================================================
-action         two places to swap, ``Discrete(n**2 * (n**2 - 1) / 2)``: (0, 1), (0, 2), ... in reading order; none is
-               ever forbidden
-observation    by the setting ``observation``. ``"structured"``: for each place the red, green and blue light of its
-               patch, 0 or 1, at three points of the top border from the left, the right one from the top, the bottom
-               one from the left and the left one from the top; then for every two places i and j (all j for i = 0
-               first) the share of pixels at which the patches there would agree with that of i left of that of j, and
-               then the same for above. ``"pixels"``: the picture as it lies, uint8 ``(12 n, 12 n, 3)``
-reward         decrease of the number of patches out of place, divided by what it is at the start; +1 on restoring the
-               picture; in each step -1/10 divided by the fewest swaps that restore it
+=============  =====================================================================================
+action         two places to swap, ``Discrete(n**2 * (n**2 - 1) / 2)``: (0, 1), (0, 2), ... in
+               reading order; none is ever forbidden
+observation    by the setting ``observation``. ``"structured"``: for each place the red, green and
+               blue light of its patch, 0 or 1, at three points of the top border from the left, the
+               right one from the top, the bottom one from the left and the left one from the top;
+               then for every two places i and j (all j for i = 0 first) the share of pixels at
+               which the patches there would agree with that of i left of that of j, and then the
+               same for above. ``"pixels"``: the picture as it lies, uint8 ``(12 n, 12 n, 3)``
+reward         decrease of the number of patches out of place, divided by what it is at the start;
+               +1 on restoring the picture; in each step -1/10 divided by the fewest swaps that
+               restore it
 termination    the picture is restored
-=============  =====================================================================================================
+=============  =====================================================================================
 
-The first part telescopes to 1 at the goal, whatever the way. The fewest swaps are the number of patches minus the
-number of cycles of their permutation, so the best return is exactly 19/10.
+The first part telescopes to 1 at the goal, whatever the way. The fewest swaps are the number of
+patches minus the number of cycles of their permutation, so the best return is exactly 19/10.
 """
 
 from __future__ import annotations
@@ -55,17 +58,24 @@ POINTS = (1, 5, 10)
 PRICE = 0.1
 """Total price of the fewest swaps."""
 _MOST_TRIED = 5_000
-"""Limit of trials in the search. A picture whose patches take more trials to tell apart is too plain."""
+"""Limit of trials in the search.
+
+A picture whose patches take more trials to tell apart is too plain.
+"""
 
 Borders = tuple[bytes, bytes, bytes, bytes]
-"""Colours of a patch along its top and bottom from the left, and along its left and right from the top."""
+"""Colours of a patch along its top and bottom from the left,
+and along its left and right from the top.
+"""
 
 
 class Instance(NamedTuple):
     """A picture, and the places of its patches."""
 
     patches: np.ndarray
-    """int8 ``(n**2, 12, 12)``: colours of the patches by the place in which they belong, in reading order."""
+    """int8 ``(n**2, 12, 12)``: colours of the patches
+    by the place in which they belong, in reading order.
+    """
     cells: np.ndarray
     """int8 ``(n**2,)``: the patch that lies in each place."""
     shortest: np.int16
@@ -90,7 +100,12 @@ class JigsawPuzzle(Puzzle[Instance]):
         """Paint, cut and shuffle. Return None if the patches also fit together in another way."""
         step = SIDE - 1
         picture = painted(dice, self.side, step)
-        patches = np.stack([picture[r * step : r * step + SIDE, c * step : c * step + SIDE] for r, c in self._corners])
+        patches = np.stack(
+            [
+                picture[r * step : r * step + SIDE, c * step : c * step + SIDE]
+                for r, c in self._corners
+            ]
+        )
         arrangements, tried = self._arrangements([_borders(patch) for patch in patches])
         if len(arrangements) > 1 or tried > _MOST_TRIED:
             return None
@@ -102,8 +117,8 @@ class JigsawPuzzle(Puzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form of the lines along which the picture is cut, and of its frame.
 
-        The form is the least of their rotations and reflections, with colours renamed in order of first occurrence. The
-        present places of the patches do not matter.
+        The form is the least of their rotations and reflections, with colours renamed in order of
+        first occurrence. The present places of the patches do not matter.
         """
         step = SIDE - 1
         size = self.side * step + 1
@@ -113,15 +128,19 @@ class JigsawPuzzle(Puzzle[Instance]):
         on_line = np.arange(size) % step == 0
         on_cut = on_line[:, None] | on_line
         turned = [np.rot90(picture, k) for k in range(4)]
-        return smallest_form(relabelled((form[on_cut] + 1).tolist()) for turn in turned for form in (turn, turn.T))
+        return smallest_form(
+            relabelled((form[on_cut] + 1).tolist()) for turn in turned for form in (turn, turn.T)
+        )
 
     def question(self, instance: Instance) -> str:
         """State what was done, the patches and the format."""
         n = self.side
         return (
             f"{self.rules()}\n\n{self.listed(instance, instance.cells.tolist(), 'patch')}\n\n"
-            f"Answer with the numbers of the {self.cells} patches in the order of their places, the {n} of the first "
-            f"row from left to right, then those of the second row, and so on, on one line, separated by single "
+            f"Answer with the numbers of the {self.cells} patches in the order of their places, "
+            f"the {n} of the first "
+            f"row from left to right, then those of the second row, and so on, on one line, "
+            f"separated by single "
             "spaces. Every patch is used once."
         )
 
@@ -134,10 +153,14 @@ class JigsawPuzzle(Puzzle[Instance]):
         n = self.side
         colours = ", ".join(f"{code} ({name})" for code, name in zip(CODES, NAMES, strict=True))
         return (
-            f"A picture was cut into {n} x {n} square patches, which were shuffled but not turned. Put them together "
-            f"so that borders match: the right border of a patch is the same line of {SIDE} pixels as the left border "
-            "of the patch to its right, and its bottom border is the same line as the top border of the patch below "
-            "it. There is exactly one way. Top and bottom borders are given from left to right, left and right borders "
+            f"A picture was cut into {n} x {n} square patches, which were shuffled but not turned. "
+            f"Put them together "
+            f"so that borders match: the right border of a patch is the same line of {SIDE} pixels "
+            f"as the left border "
+            "of the patch to its right, and its bottom border is the same line as the top border "
+            "of the patch below "
+            "it. There is exactly one way. Top and bottom borders are given from left to right, "
+            "left and right borders "
             f"from top to bottom. Each letter is the colour of a pixel: {colours}."
         )
 
@@ -146,14 +169,17 @@ class JigsawPuzzle(Puzzle[Instance]):
         lines = []
         for number, patch in enumerate(cells, 1):
             top, bottom, left, right = (
-                "".join(CODES[colour] for colour in line) for line in _borders(instance.patches[patch])
+                "".join(CODES[colour] for colour in line)
+                for line in _borders(instance.patches[patch])
             )
             lines.append(f"{what} {number}: top {top}, bottom {bottom}, left {left}, right {right}")
         return "\n".join(lines)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every patch occurs once, then that borders agree where two patches meet."""
-        numbers = parsing.integers(answer, 1, self.cells, min_count=self.cells, max_count=self.cells, what="patch")
+        numbers = parsing.integers(
+            answer, 1, self.cells, min_count=self.cells, max_count=self.cells, what="patch"
+        )
         for number in numbers:
             if numbers.count(number) > 1:
                 return wrong(f"patch {number} is used more than once")
@@ -161,7 +187,10 @@ class JigsawPuzzle(Puzzle[Instance]):
         for position, number in enumerate(numbers):
             _, bottom, _, right = borders[number - 1]
             if (position + 1) % self.side and right != borders[numbers[position + 1] - 1][2]:
-                return wrong(f"patch {number} does not agree with patch {numbers[position + 1]} to the right of it")
+                return wrong(
+                    f"patch {number} does not agree with patch {numbers[position + 1]} to the "
+                    f"right of it"
+                )
             below = position + self.side
             if below < self.cells and bottom != borders[numbers[below] - 1][0]:
                 return wrong(f"patch {number} does not agree with patch {numbers[below]} below it")
@@ -183,7 +212,10 @@ class JigsawPuzzle(Puzzle[Instance]):
     def plan(self, instance: Instance) -> list[int]:
         """Return the fewest swaps."""
         pairs = list(combinations(range(self.cells), 2))
-        return [pairs.index(swap) for swap in restoring_swaps(np.argsort(self.solution(instance)).tolist())]
+        return [
+            pairs.index(swap)
+            for swap in restoring_swaps(np.argsort(self.solution(instance)).tolist())
+        ]
 
     def difficulty(self, instance: Instance) -> float:
         """Count the patches tried by the search for a second arrangement."""
@@ -194,7 +226,8 @@ class JigsawPuzzle(Puzzle[Instance]):
         return _written(dice.shuffled(range(self.cells)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill the places in order with the first unused patch that fits, or else with the first unused one.
+        """Fill the places in order with the first unused patch that fits,
+        or else with the first unused one.
 
         A patch fits on the outside if it agrees with no other patch there.
         """
@@ -206,7 +239,11 @@ class JigsawPuzzle(Puzzle[Instance]):
         for position, (row, column) in enumerate(self._corners):
             tops = {borders[order[position - self.side]][1]} if row else first_tops
             lefts = {borders[order[-1]][3]} if column else first_lefts
-            fitting = (patch for patch in left_over if borders[patch][0] in tops and borders[patch][2] in lefts)
+            fitting = (
+                patch
+                for patch in left_over
+                if borders[patch][0] in tops and borders[patch][2] in lefts
+            )
             order.append(next(fitting, left_over[0]))
             left_over.remove(order[-1])
         return _written(order)
@@ -222,7 +259,8 @@ class JigsawPuzzle(Puzzle[Instance]):
     def _arrangements(self, borders: Sequence[Borders]) -> tuple[list[list[int]], int]:
         """Return at most two arrangements in which borders agree, and the number of patches tried.
 
-        An arrangement is the patch of each place. The search gives up beyond ``_MOST_TRIED``. Sets of patches are bits.
+        An arrangement is the patch of each place. The search gives up beyond ``_MOST_TRIED``. Sets
+        of patches are bits.
         """
         n, cells = self.side, self.cells
         with_top: dict[bytes, int] = {}
@@ -307,7 +345,9 @@ class Jigsaw(PuzzleTask[PatchState]):
         self.action_space = spaces.Discrete(len(self.pairs))
         self.in_pixels = card.settings["observation"] == "pixels"
         if self.in_pixels:
-            self.observation_space = spaces.Box(0, 255, (self.side * SIDE, self.side * SIDE, 3), np.uint8)
+            self.observation_space = spaces.Box(
+                0, 255, (self.side * SIDE, self.side * SIDE, 3), np.uint8
+            )
         else:
             num_entries = self.cells * 4 * len(POINTS) * 3 + 2 * self.cells**2
             self.observation_space = self.box(0.0, 1.0, (num_entries,))
@@ -318,12 +358,16 @@ class Jigsaw(PuzzleTask[PatchState]):
         """Begin as the instance says."""
         return PatchState(params.instance.cells)
 
-    def transition(self, state: PatchState, action: jax.Array, key: jax.Array, params: Params) -> PatchState:
+    def transition(
+        self, state: PatchState, action: jax.Array, key: jax.Array, params: Params
+    ) -> PatchState:
         """Swap two patches."""
         first, second = jnp.asarray(self.pairs)[action]
         positions = np.arange(self.cells, dtype=np.int8)
         here, there = positions == first, positions == second
-        patch, other_patch = (jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there))
+        patch, other_patch = (
+            jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there)
+        )
         return PatchState(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
 
     def observation(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
@@ -331,10 +375,13 @@ class Jigsaw(PuzzleTask[PatchState]):
         patches = params.instance.patches
         if self.in_pixels:
             return lit(self._joined(patches[state.cells]), jnp.where)
-        borders = jnp.stack([patches[:, 0], patches[:, :, -1], patches[:, -1], patches[:, :, 0]], 1)[state.cells]
+        borders = jnp.stack(
+            [patches[:, 0], patches[:, :, -1], patches[:, -1], patches[:, :, 0]], 1
+        )[state.cells]
         top, right, bottom, left = (borders[:, side] for side in range(4))
         agree = [
-            (edge[:, None] == facing_edge[None, :]).sum(-1, dtype=jnp.int8).astype(self.dtype) / SIDE
+            (edge[:, None] == facing_edge[None, :]).sum(-1, dtype=jnp.int8).astype(self.dtype)
+            / SIDE
             for edge, facing_edge in ((right, left), (bottom, top))
         ]
         colours = borders[:, :, np.array(POINTS)]
@@ -346,15 +393,24 @@ class Jigsaw(PuzzleTask[PatchState]):
         if self.in_pixels:
             picture = "[y, x, channel]: the picture as it lies; red, green, blue"
             return (Component("picture", picture, shape=self.observation_space.shape or ()),)
-        lights = "[place, border, point, channel]: light of a patch at points of its top, right, bottom and left border"
+        lights = (
+            "[place, border, point, channel]: light of a patch at points of its top, right, bottom "
+            "and left border"
+        )
         pairs = (self.cells, self.cells)
         return (
-            Component("lights", f"{lights}; red, green, blue", shape=(self.cells, 4, len(POINTS), 3)),
             Component(
-                "beside", "[place, place]: share of pixels that agree with the first left of the second", shape=pairs
+                "lights", f"{lights}; red, green, blue", shape=(self.cells, 4, len(POINTS), 3)
             ),
             Component(
-                "above", "[place, place]: share of pixels that agree with the first above the second", shape=pairs
+                "beside",
+                "[place, place]: share of pixels that agree with the first left of the second",
+                shape=pairs,
+            ),
+            Component(
+                "above",
+                "[place, place]: share of pixels that agree with the first above the second",
+                shape=pairs,
             ),
         )
 
@@ -364,14 +420,23 @@ class Jigsaw(PuzzleTask[PatchState]):
         return (Component("swap", meaning, shape=(len(self.pairs),)),)
 
     def reward(
-        self, state: PatchState, action: jax.Array, next_state: PatchState, key: jax.Array, params: Params
+        self,
+        state: PatchState,
+        action: jax.Array,
+        next_state: PatchState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 at the goal, minus the price of a swap."""
         before, after = self._misplaced(state), self._misplaced(next_state)
         at_first = self._misplaced(PatchState(params.instance.cells)).astype(self.dtype)
         progress = (before - after).astype(self.dtype) / at_first
         arrived = (before > 0) & (after == 0)
-        return progress + arrived.astype(self.dtype) - PRICE / params.instance.shortest.astype(self.dtype)
+        return (
+            progress
+            + arrived.astype(self.dtype)
+            - PRICE / params.instance.shortest.astype(self.dtype)
+        )
 
     def terminal(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the picture is restored."""
@@ -390,7 +455,7 @@ class Jigsaw(PuzzleTask[PatchState]):
         n = self.side
         return patches.reshape(n, n, SIDE, SIDE).swapaxes(1, 2).reshape(n * SIDE, n * SIDE)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: PatchState, params: Params) -> str:
         """Show the rules, and the borders of the patches as they lie."""
@@ -399,7 +464,10 @@ class Jigsaw(PuzzleTask[PatchState]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        return f"Answer with the numbers of two places, 1 to {self.cells}, to swap the patches that lie there."
+        return (
+            f"Answer with the numbers of two places, 1 to {self.cells}, to swap the patches that "
+            f"lie there."
+        )
 
     def parse(self, text: str, state: PatchState, params: Params) -> np.ndarray:
         """Read ``2 5``: swap what lies in the second place and in the fifth.
@@ -407,7 +475,9 @@ class Jigsaw(PuzzleTask[PatchState]):
         Raises:
             ValueError: anything else.
         """
-        first, second = sorted(parsing.integers(text.strip(), 1, self.cells, min_count=2, max_count=2, what="place"))
+        first, second = sorted(
+            parsing.integers(text.strip(), 1, self.cells, min_count=2, max_count=2, what="place")
+        )
         if first == second:
             raise ValueError(f"expected two different places, got {first} twice")
         action = np.flatnonzero((self.pairs == (first - 1, second - 1)).all(axis=1))[0]

@@ -1,8 +1,8 @@
-"""Pictures drawn at random in eight colours: bands of a smooth field that repeat like the pattern of a wallpaper, with
-discs, frames and lines on it.
+"""Pictures drawn at random in eight colours: bands of a smooth field that repeat like the pattern
+of a wallpaper, with discs, frames and lines on it.
 
-All numbers are whole, so that a picture is the same on every machine. A colour is three bits, one for each of red,
-green and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
+All numbers are whole, so that a picture is the same on every machine. A colour is three bits, one
+for each of red, green and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _SHAPES = 3
 
 
 def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
-    """Return a picture with a pattern that repeats downward and to the right, except for the shapes on it.
+    """Return a picture with a pattern that repeats downward
+    and to the right, except for the shapes on it.
 
     Args:
         dice: source of the draws.
@@ -64,6 +65,9 @@ def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.nda
 
 
 def lit(picture: Any, where: Any) -> Any:
-    """Return the lights of colours as uint8, with a last axis of three added. ``where`` is NumPy's or JAX's."""
+    """Return the lights of colours as uint8, with a last axis of three added.
+
+    ``where`` is NumPy's or JAX's.
+    """
     bits = picture[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
     return where(bits > 0, np.uint8(BRIGHT), np.uint8(DARK))

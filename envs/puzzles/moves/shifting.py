@@ -1,12 +1,14 @@
-"""rlsuite/NinePuzzle-v0 and rlsuite/SixteenPuzzle-v0: shift whole rows and columns around until tiles are in order.
+"""rlsuite/NinePuzzle-v0 and rlsuite/SixteenPuzzle-v0:
+shift whole rows and columns around until tiles are in order.
 
-``difficulty`` is the number of moves of a shortest solution; a move shifts one row or column by one cell, and the tile
-that leaves at one border comes in at the other. See :mod:`.tiles` for actions, observations and rewards; every move can
-be made anywhere.
+``difficulty`` is the number of moves of a shortest solution; a move shifts one row or column by one
+cell, and the tile that leaves at one border comes in at the other. See :mod:`.tiles` for actions,
+observations and rewards; every move can be made anywhere.
 
-On 3 x 3 cells, half of the 362,880 arrangements can be solved: 736 need 3 moves, 28,674 need 5 and 54,741 need 7, none
-more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Up to 72 arrangements (128 on 4 x 4) count as one puzzle:
-rotated, reflected, or with all rows and columns shifted, because moves do not depend on where the board begins.
+On 3 x 3 cells, half of the 362,880 arrangements can be solved: 736 need 3 moves, 28,674 need 5 and
+54,741 need 7, none more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Up to 72
+arrangements (128 on 4 x 4) count as one puzzle: rotated, reflected, or with all rows and columns
+shifted, because moves do not depend on where the board begins.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class ShiftingPuzzle(PermutingPuzzle):
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """Return the moves: ``R1+`` shifts to the right, ``R1-`` to the left, ``C1+`` down, ``C1-`` up."""
+        """Return the moves: ``R1+`` shifts to the right,
+        ``R1-`` to the left, ``C1+`` down, ``C1-`` up.
+        """
         board = np.arange(cls.side**2).reshape(cls.side, cls.side)
         sources = {}
         for line in range(cls.side):
@@ -49,9 +53,12 @@ class ShiftingPuzzle(PermutingPuzzle):
     def rules(self) -> str:
         """State what a move is."""
         return (
-            f"Tiles lie on a {self.side} x {self.side} board. A move shifts one row or one column by one cell; the "
-            "tile that leaves the board at one end comes in at the other. For example, R2+ shifts row 2 to the right, "
-            "R2- to the left; C3+ shifts column 3 down, C3- up. Rows count from the top, columns from the left, both "
+            f"Tiles lie on a {self.side} x {self.side} board. A move shifts one row or one column "
+            f"by one cell; the "
+            "tile that leaves the board at one end comes in at the other. For example, R2+ shifts "
+            "row 2 to the right, "
+            "R2- to the left; C3+ shifts column 3 down, C3- up. Rows count from the top, columns "
+            "from the left, both "
             f"from 1 to {self.side}."
         )
 

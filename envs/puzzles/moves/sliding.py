@@ -1,11 +1,14 @@
-"""rlsuite/EightPuzzle-v0 and rlsuite/FifteenPuzzle-v0: slide tiles into a hole until they are in order.
+"""rlsuite/EightPuzzle-v0 and rlsuite/FifteenPuzzle-v0:
+slide tiles into a hole until they are in order.
 
-``difficulty`` is the number of moves of a shortest solution. See :mod:`.tiles` for actions, observations and rewards:
-an action is the direction in which the hole moves, and the mask forbids leaving the board.
+``difficulty`` is the number of moves of a shortest solution. See :mod:`.tiles` for actions,
+observations and rewards: an action is the direction in which the hole moves, and the mask forbids
+leaving the board.
 
-On 3 x 3 cells, 181,440 arrangements can be solved, all within 31 moves (Reinefeld 1993); 116 of them need 8 moves,
-17,110 need 20 and 3,910 need 27. On 4 x 4 cells, 446 need 8 moves, 1,637,383 need 20 and 19,826,318 need 24 (OEIS
-A089484). Two arrangements that are reflections in the falling diagonal are one puzzle.
+On 3 x 3 cells, 181,440 arrangements can be solved, all within 31 moves (Reinefeld 1993); 116 of
+them need 8 moves, 17,110 need 20 and 3,910 need 27. On 4 x 4 cells, 446 need 8 moves, 1,637,383
+need 20 and 19,826,318 need 24 (OEIS A089484). Two arrangements that are reflections in the falling
+diagonal are one puzzle.
 """
 
 from __future__ import annotations
@@ -36,10 +39,15 @@ class SlidingPuzzle(RearrangementPuzzle):
         super().__init__(tier)
         side = self.side
         self._target = [
-            [(r + down) * side + c + right if 0 <= r + down < side and 0 <= c + right < side else None
-             for down, right in _WAYS]
-            for r in range(side) for c in range(side)
-        ]  # fmt: skip
+            [
+                (r + down) * side + c + right
+                if 0 <= r + down < side and 0 <= c + right < side
+                else None
+                for down, right in _WAYS
+            ]
+            for r in range(side)
+            for c in range(side)
+        ]
         """New cell of a hole after each move, by the hole's cell; None if it is off the board."""
 
     def after_of(self, position: bytes, move: int) -> bytes | None:
@@ -57,7 +65,9 @@ class SlidingPuzzle(RearrangementPuzzle):
         holes = np.argmax(boards == self.blank, axis=1)
         moved_boards = []
         for move in range(4):
-            targets = np.array([-1 if row[move] is None else row[move] for row in self._target])[holes]
+            targets = np.array([-1 if row[move] is None else row[move] for row in self._target])[
+                holes
+            ]
             new, hole, target = (array[targets >= 0] for array in (boards, holes, targets))
             rows = np.arange(len(new))
             new[rows, hole] = new[rows, target]
@@ -66,7 +76,9 @@ class SlidingPuzzle(RearrangementPuzzle):
         return np.concatenate(moved_boards)
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the two symmetries that keep the hole's corner: identity, and reflection in the falling diagonal."""
+        """Return the two symmetries that keep the hole's corner:
+        identity, and reflection in the falling diagonal.
+        """
         board = np.arange(self.cells).reshape(self.side, self.side)
         return board.ravel().tolist(), board.T.ravel().tolist()
 
@@ -74,8 +86,9 @@ class SlidingPuzzle(RearrangementPuzzle):
         """State what a move is."""
         ways = ", ".join(f"{letter} ({word})" for letter, word in zip(MOVES, _WORDS, strict=True))
         return (
-            f"A sliding puzzle on a {self.side} x {self.side} board: _ is the hole. A move swaps the hole with a tile "
-            f"next to it, and is written as the direction in which the hole moves: {ways}."
+            f"A sliding puzzle on a {self.side} x {self.side} board: _ is the hole. A move swaps "
+            f"the hole with a tile next to it, and is written as the direction in which the hole "
+            f"moves: {ways}."
         )
 
     def meaning(self, move: str) -> str:

@@ -1,21 +1,24 @@
-"""rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
+"""rlsuite/StackPermutation-v0: let 1, 2, 3,
+... pass through a stack so that they come out in a given order.
 
-``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
-if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
-2.2.1, exercise 5). Possible and impossible orders are made in the same way: two numbers of a random possible order
-trade places, again and again, until the result is of the seed's kind. From 10 numbers on, an impossible order has no
-three adjacent numbers that go high, low, middle. The interactive form has possible orders only.
+``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order
+is possible exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth,
+The Art of Computer Programming 1, section 2.2.1, exercise 5). Possible and impossible orders are
+made in the same way: two numbers of a random possible order trade places, again and again, until
+the result is of the seed's kind. From 10 numbers on, an impossible order has no three adjacent
+numbers that go high, low, middle. The interactive form has possible orders only.
 
-There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
-numbers, 2,674,440 are possible.
+There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by
+two numbers. With 14 numbers, 2,674,440 are possible.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 push the next number, 1 pop the top; legal while there is one
-observation    for each number: how many come out before it from now on (divided by n; negative once it is out); whether
-               it is in the stack; whether it is its top; whether it is the one wanted next. Then the fraction pushed
+observation    for each number: how many come out before it from now on (divided by n; negative once
+               it is out); whether it is in the stack; whether it is its top; whether it is the one
+               wanted next. Then the fraction pushed
 reward         1/n for each number that comes out in its turn, +1 for the last
 termination    everything is out, or a number came out that is not the one wanted
-=============  =====================================================================================================
+=============  =====================================================================================
 
 The best return is 2.
 """
@@ -44,7 +47,9 @@ MAX_COUNT = 24
 OPERATIONS = ("push", "pop")
 IMPOSSIBLE = "impossible"
 HIDDEN = 10
-"""Least number of numbers from which adjacent numbers alone do not show that an order is impossible."""
+"""Least number of numbers from which adjacent numbers alone do
+not show that an order is impossible.
+"""
 PUSH, POP = 0, 1
 
 
@@ -58,10 +63,12 @@ class Instance(NamedTuple):
 def operations(order: Sequence[int]) -> tuple[list[int], bool]:
     """Pop the wanted number as soon as it is on top, and push otherwise.
 
-    There is no other way, because another push would bury a wanted number on top until after its turn.
+    There is no other way, because another push would bury a wanted number on top until after its
+    turn.
 
     Returns:
-        The operations until everything is out or nothing more can be pushed, and whether everything is out.
+        The operations until everything is out or nothing more can be pushed, and whether everything
+        is out.
     """
     stack: list[int] = []
     steps: list[int] = []
@@ -80,7 +87,9 @@ def operations(order: Sequence[int]) -> tuple[list[int], bool]:
 
 def plainly_impossible(order: Sequence[int]) -> bool:
     """Return whether three adjacent numbers go high, low, middle."""
-    return any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False))
+    return any(
+        low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False)
+    )
 
 
 class StackPermutationPuzzle(Puzzle[Instance]):
@@ -107,7 +116,9 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             order = self._possible(dice)
             first, second = dice.sample(range(self.count), 2)
             order[first], order[second] = order[second], order[first]
-            if operations(order)[1] == possible and not (self.count >= HIDDEN and plainly_impossible(order)):
+            if operations(order)[1] == possible and not (
+                self.count >= HIDDEN and plainly_impossible(order)
+            ):
                 return Instance(np.array(order, np.int8))
 
     def _possible(self, dice: Dice) -> list[int]:
@@ -125,8 +136,9 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """Number of different orders. Beyond 6 numbers it is at least twice the number of possible ones, a Catalan
-        number.
+        """Number of different orders.
+
+        Beyond 6 numbers it is at least twice the number of possible ones, a Catalan number.
         """
         catalan = 1
         for k in range(self.count):
@@ -140,21 +152,26 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the order and the format."""
         n = self.count
-        none = "" if self.all_possible else f"; or with the single word {IMPOSSIBLE} if no operations do this"
+        none = (
+            ""
+            if self.all_possible
+            else f"; or with the single word {IMPOSSIBLE} if no operations do this"
+        )
         return (
-            f"The numbers 1 to {n} arrive in this order. 'push' puts the next number on top of a stack; 'pop' removes "
-            "the top of the stack and writes it down. In the end, all numbers must be written down in this order:\n\n"
+            f"The numbers 1 to {n} arrive in this order. 'push' puts the next number on top of a "
+            f"stack; 'pop' removes "
+            "the top of the stack and writes it down. In the end, all numbers must be written down "
+            "in this order:\n\n"
             f"{self.order_text(instance)}\n\n"
-            f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces{none}."
+            f"Answer with the {2 * n} operations in order, each push or pop, separated by single "
+            f"spaces{none}."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show the operations for two numbers, and the word."""
         lead = "For example, if there were two numbers, to be written in the order 2 1:"
-        operations_example, word_example = (
-            Example(lead, "push push pop pop"),
-            Example("If no operations do this:", IMPOSSIBLE),
-        )
+        operations_example = Example(lead, "push push pop pop")
+        word_example = Example("If no operations do this:", IMPOSSIBLE)
         return [operations_example] if self.all_possible else [operations_example, word_example]
 
     @property
@@ -169,7 +186,9 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             return wrong("it is possible") if operations(order)[1] else RIGHT
         words = answer.split(" ")
         if len(words) != 2 * self.count:
-            raise Malformed(f"expected {2 * self.count} operations or {IMPOSSIBLE}, got {len(words)} words")
+            raise Malformed(
+                f"expected {2 * self.count} operations or {IMPOSSIBLE}, got {len(words)} words"
+            )
         steps = [parsing.word(word, OPERATIONS) for word in words]
         stack: list[int] = []
         pushed = popped = 0
@@ -183,7 +202,9 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             if not stack:
                 return wrong(f"operation {number}: the stack is empty")
             if (top := stack.pop()) != order[popped]:
-                return wrong(f"operation {number} writes {top} down where {order[popped]} is wanted")
+                return wrong(
+                    f"operation {number} writes {top} down where {order[popped]} is wanted"
+                )
             popped += 1
         return RIGHT
 
@@ -201,7 +222,9 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return float(len(operations(instance.order.tolist())[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Answer ``impossible`` half of the time, otherwise operations at random that can be made."""
+        """Answer ``impossible`` half of the time,
+        otherwise operations at random that can be made.
+        """
         if dice.below(2):
             return IMPOSSIBLE
         steps: list[int] = []
@@ -226,7 +249,11 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     def constants(self) -> Sequence[str]:
         """Return ``impossible``, all pushes before all pops, and the two in turn."""
         push, pop = OPERATIONS
-        return [IMPOSSIBLE, " ".join([push] * self.count + [pop] * self.count), " ".join([push, pop] * self.count)]
+        return [
+            IMPOSSIBLE,
+            " ".join([push] * self.count + [pop] * self.count),
+            " ".join([push, pop] * self.count),
+        ]
 
     @staticmethod
     def written(steps: Sequence[int]) -> str:
@@ -251,7 +278,10 @@ class PossiblePermutationPuzzle(StackPermutationPuzzle):
 
 
 class StackState(NamedTuple):
-    """Places of the numbers. The stack is a set, because numbers arrive in order: the greatest is on top."""
+    """Places of the numbers.
+
+    The stack is a set, because numbers arrive in order: the greatest is on top.
+    """
 
     stack: jax.Array
     """uint32: bit v is set if number v + 1 is in the stack."""
@@ -268,7 +298,9 @@ class StackPermutation(PuzzleTask[StackState]):
 
     puzzle: StackPermutationPuzzle
     puzzle_class = PossiblePermutationPuzzle
-    measures: ClassVar[dict[str, str]] = {"out": "fraction of the numbers that came out in their turn"}
+    measures: ClassVar[dict[str, str]] = {
+        "out": "fraction of the numbers that came out in their turn"
+    }
     picture_shape: ClassVar[tuple[int, int, int]] = (120, 520, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -283,7 +315,9 @@ class StackPermutation(PuzzleTask[StackState]):
         """Begin with an empty stack."""
         return StackState(jnp.uint32(0), jnp.int32(0), jnp.int32(0), jnp.bool_(False))
 
-    def transition(self, state: StackState, action: jax.Array, key: jax.Array, params: Params) -> StackState:
+    def transition(
+        self, state: StackState, action: jax.Array, key: jax.Array, params: Params
+    ) -> StackState:
         """Push or pop."""
         push = action == PUSH
         bit = np.uint32(1)
@@ -305,13 +339,21 @@ class StackPermutation(PuzzleTask[StackState]):
         inside = (state.stack >> every.astype(np.uint32)) & 1
         top = (state.stack != 0) & (every == self._top(state))
         is_next = every == self._next_number(state, params)
-        blocks = (turn - state.popped) / self.count, inside, top, is_next, (state.pushed / self.count)[None]
+        blocks = (
+            (turn - state.popped) / self.count,
+            inside,
+            top,
+            is_next,
+            (state.pushed / self.count)[None],
+        )
         return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
         each = (self.count,)
-        turn_meaning = "how many numbers come out before each number from now on; negative once it is out"
+        turn_meaning = (
+            "how many numbers come out before each number from now on; negative once it is out"
+        )
         return (
             Component("due", turn_meaning, f"{self.count}", each),
             Component("inside", "whether each number is in the stack", shape=each),
@@ -326,11 +368,18 @@ class StackPermutation(PuzzleTask[StackState]):
         return singles(dict(zip(OPERATIONS, meanings, strict=True)))
 
     def reward(
-        self, state: StackState, action: jax.Array, next_state: StackState, key: jax.Array, params: Params
+        self,
+        state: StackState,
+        action: jax.Array,
+        next_state: StackState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return a share for each number, plus 1 for the last one."""
         out = next_state.popped - state.popped
-        return out.astype(self.dtype) / self.count + ((out > 0) & self._complete(next_state)).astype(self.dtype)
+        return out.astype(self.dtype) / self.count + (
+            (out > 0) & self._complete(next_state)
+        ).astype(self.dtype)
 
     def terminal(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether all numbers are out, or a number came out that was not wanted."""
@@ -338,7 +387,10 @@ class StackPermutation(PuzzleTask[StackState]):
 
     def info(self, state: StackState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: everything came out in its turn."""
-        return {"success": self._complete(state), "out": state.popped.astype(self.dtype) / self.count}
+        return {
+            "success": self._complete(state),
+            "out": state.popped.astype(self.dtype) / self.count,
+        }
 
     def action_mask(self, state: StackState, params: Params) -> jax.Array:
         """Push while numbers are left, pop while the stack is not empty."""
@@ -357,7 +409,7 @@ class StackPermutation(PuzzleTask[StackState]):
         here = np.arange(self.count) == state.popped
         return jnp.where(here, params.instance.order, 0).sum(dtype=jnp.int32) - 1
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: StackState, params: Params) -> str:
         """Show the order, the numbers that came out, the stack and the next number."""
@@ -393,10 +445,16 @@ class StackPermutation(PuzzleTask[StackState]):
 
     def why_over(self, state: StackState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the order is complete or a wrong number came out."""
-        return "a number came out that was not wanted next" if bool(state.failed) else "everything is out, in order"
+        return (
+            "a number came out that was not wanted next"
+            if bool(state.failed)
+            else "everything is out, in order"
+        )
 
     def draw(self, state: StackState, params: Params) -> np.ndarray:
-        """Draw the order above, with the part that came out in blue, and the stack below, with its top on the right."""
+        """Draw the order above, with the part that came out in blue,
+        and the stack below, with its top on the right.
+        """
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)
         for position, number in enumerate(params.instance.order.tolist()):

@@ -1,20 +1,23 @@
 """Puzzles in which tiles on a square board are brought into order by moves that can be undone.
 
-Tiles are numbered by the cell in which they belong, so that ``0, 1, 2, ...`` in reading order is the goal. Instances
-are arrangements whose shortest solution has exactly ``tier`` moves. Breadth-first search from the goal finds the
-distances, as deep as the board allows. Beyond, iterative deepening from the arrangement (Korf 1985,
-doi:10.1016/0004-3702(85)90084-0) goes on until it meets an arrangement that the first search has seen.
+Tiles are numbered by the cell in which they belong, so that ``0, 1, 2, ...`` in reading order is
+the goal. Instances are arrangements whose shortest solution has exactly ``tier`` moves.
+Breadth-first search from the goal finds the distances, as deep as the board allows. Beyond,
+iterative deepening from the arrangement (Korf 1985, doi:10.1016/0004-3702(85)90084-0) goes on until
+it meets an arrangement that the first search has seen.
 
-If the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance; otherwise
-they are ends of random walks outward from its last level that turn out to be shortest ways.
+If the breadth-first search reaches the tier, instances are uniform among the arrangements at that
+distance; otherwise they are ends of random walks outward from its last level that turn out to be
+shortest ways.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         one of the moves; the mask leaves out those that cannot be made, where there are such
 observation    each cell's tile one-hot, cells in reading order
-reward         decrease of the summed distances of the tiles from their cells, divided by what it is at the start; +1
-               on reaching the goal; in each step -1/10 divided by the moves of a shortest solution
+reward         decrease of the summed distances of the tiles from their cells, divided by what it is
+               at the start; +1 on reaching the goal; in each step -1/10 divided by the moves of a
+               shortest solution
 termination    every tile is in its cell
-=============  =====================================================================================================
+=============  =====================================================================================
 
 The first part telescopes to 1 at the goal, whatever the way. The best return is exactly 19/10.
 """
@@ -57,7 +60,10 @@ class Instance(NamedTuple):
 
 
 class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
-    """``tier`` is the number of moves of a shortest solution. A position is the tile of each cell, a byte each."""
+    """``tier`` is the number of moves of a shortest solution.
+
+    A position is the tile of each cell, a byte each.
+    """
 
     side: ClassVar[int]
     tier_is = "the number of moves of a shortest solution"
@@ -75,45 +81,56 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         self.cells = self.side**2
         self.goal = bytes(range(self.cells))
         self.distance = self._distances()
-        """int32 ``(cells, cells)``: distance of a tile (row) from its own cell when it lies in another cell (column).
+        """int32 ``(cells, cells)``: distance of a tile (row)
+        from its own cell when it lies in another cell (column).
         """
         self._apart = self.distance.tolist()
 
-    # -- what a puzzle defines ------------------------------------------------------------------------------------
+    # -- what a puzzle defines ---------------------------------------------------------------------
 
     @abc.abstractmethod
     def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """Return all results of one move on some arrangements, uint8 ``(count, cells)``, in any order."""
+        """Return all results of one move on some arrangements,
+        uint8 ``(count, cells)``, in any order.
+        """
 
     @abc.abstractmethod
     def rules(self) -> str:
         """State what a move is, and how it is written."""
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the renumberings of the cells that keep moves and goal: for each cell, the cell that goes there."""
+        """Return the renumberings of the cells that keep moves and goal:
+        for each cell, the cell that goes there.
+        """
         return square_symmetries(self.side)
 
     @abc.abstractmethod
     def meaning(self, move: str) -> str:
         """Describe a move by its name."""
 
-    # -- the puzzle -----------------------------------------------------------------------------------------------
+    # -- the puzzle --------------------------------------------------------------------------------
 
     @property
     def space(self) -> float:
-        """Number of puzzles at this tier, disguises counted once: the mean, over the symmetries, of the number of
-        arrangements that each leaves as they are (Burnside's lemma). Beyond the levels of the breadth-first search, the
-        tests have counted it.
+        """Number of puzzles at this tier, disguises counted once: the mean, over the symmetries, of
+        the number of arrangements that each leaves as they are (Burnside's lemma). Beyond the
+        levels of the breadth-first search, the tests have counted it.
         """
         levels, symmetries = _levels(type(self)), _renumberings(type(self))
         if self.tier >= len(levels):
             return super().space
         level = levels[int(self.tier)]
-        num_unchanged = [(np.array(number)[level[:, order]] == level).all(axis=1).sum() for order, number in symmetries]
+        num_unchanged = [
+            (np.array(number)[level[:, order]] == level).all(axis=1).sum()
+            for order, number in symmetries
+        ]
         return float(np.mean(num_unchanged))
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw an arrangement at distance ``tier``. Return None if a walk was not a shortest way."""
+        """Draw an arrangement at distance ``tier``.
+
+        Return None if a walk was not a shortest way.
+        """
         length = int(self.tier)
         levels = _levels(type(self))
         inside = min(length, len(levels) - 1)
@@ -121,23 +138,33 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         position = level[dice.below(len(level))].tobytes()
         last = None
         for _ in range(length - inside):
-            options = [new_position for _, new_position in self.options_of(position) if new_position != last]
+            options = [
+                new_position
+                for _, new_position in self.options_of(position)
+                if new_position != last
+            ]
             last, position = position, dice.choice(options)
         if length > inside and self._search(position, length - 1) is not None:
             return None
         return Instance(np.frombuffer(position, np.int8), np.int16(length))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form under the symmetries of the board; tiles are renumbered with their cells."""
+        """Return the least form under the symmetries of the board;
+        tiles are renumbered with their cells.
+        """
         tiles = instance.cells.tolist()
-        return smallest_form([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
+        return smallest_form(
+            [number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self))
+        )
 
     def question(self, instance: Instance) -> str:
         """State the rules, the goal, the board and the format."""
         board = self.board_text(self.start(instance))
         return (
-            f"{self.rules()}\n\nThe goal:\n\n{self.board_text(self.goal)}\n\nThe board:\n\n{board}\n\n"
-            "Reach the goal with as few moves as possible. Answer with the moves in order, separated by single spaces."
+            f"{self.rules()}\n\nThe goal:\n\n{self.board_text(self.goal)}\n\nThe "
+            f"board:\n\n{board}\n\n"
+            "Reach the goal with as few moves as possible. Answer with the moves in order, "
+            "separated by single spaces."
         )
 
     def start(self, instance: Instance) -> bytes:
@@ -196,7 +223,10 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
             if moves_left <= reach or self.apart_of(position) > moves_left * self.stride:
                 return None  # what is not known is farther than the reach
             for move, new_position in self.options_of(position):
-                if new_position != last and (later_moves := search(new_position, position, moves_left - 1)) is not None:
+                if (
+                    new_position != last
+                    and (later_moves := search(new_position, position, moves_left - 1)) is not None
+                ):
                     return [move, *later_moves]
             return None
 
@@ -207,7 +237,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         depth_of = _depths(type(self))
         moves = []
         for moves_left in range(depth - 1, -1, -1):
-            move, position = next(o for o in self.options_of(position) if depth_of.get(o[1]) == moves_left)
+            move, position = next(
+                o for o in self.options_of(position) if depth_of.get(o[1]) == moves_left
+            )
             moves.append(move)
         return moves
 
@@ -224,7 +256,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
 @cache
 def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
-    """Return arrangements by their distance from the goal: uint8 ``(count, cells)`` each, in a fixed order."""
+    """Return arrangements by their distance from the goal:
+    uint8 ``(count, cells)`` each, in a fixed order.
+    """
     puzzle = puzzle_class(2)
     weights = np.uint64(16) ** np.arange(puzzle.cells, dtype=np.uint64)
     level = np.frombuffer(puzzle.goal, np.uint8)[None]
@@ -233,9 +267,8 @@ def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
     while len(levels) <= puzzle.reach:
         boards = puzzle.expanded(level)
         new_codes, first = np.unique(boards @ weights, return_index=True)
-        new = ~np.isin(new_codes, codes) & ~np.isin(
-            new_codes, before
-        )  # a move can be undone, so no other level is next to this one
+        # A move can be undone, so no other level is next to this one.
+        new = ~np.isin(new_codes, codes) & ~np.isin(new_codes, before)
         if not new.any():
             break
         before, codes, level = codes, new_codes[new], boards[first[new]]
@@ -273,7 +306,10 @@ class BoardState(NamedTuple):
 
 
 class RearrangementTask(PuzzleTask[BoardState]):
-    """The interactive form. Subclasses define :meth:`moved`, and :meth:`action_mask` if some moves may be illegal."""
+    """The interactive form.
+
+    Subclasses define :meth:`moved`, and :meth:`action_mask` if some moves may be illegal.
+    """
 
     puzzle: RearrangementPuzzle
     numbering: ClassVar[str] = "tile k belongs into cell k"
@@ -296,7 +332,9 @@ class RearrangementTask(PuzzleTask[BoardState]):
         apart = self._apart(params.instance.cells)
         return BoardState(params.instance.cells, apart, apart)
 
-    def transition(self, state: BoardState, action: jax.Array, key: jax.Array, params: Params) -> BoardState:
+    def transition(
+        self, state: BoardState, action: jax.Array, key: jax.Array, params: Params
+    ) -> BoardState:
         """Make a move."""
         cells = computed_once(self._moved)(state.cells, action)
         return BoardState(cells, self._apart(cells), state.at_first)
@@ -319,10 +357,17 @@ class RearrangementTask(PuzzleTask[BoardState]):
         return singles({move: self.puzzle.meaning(move) for move in self.puzzle.moves})
 
     def reward(
-        self, state: BoardState, action: jax.Array, next_state: BoardState, key: jax.Array, params: Params
+        self,
+        state: BoardState,
+        action: jax.Array,
+        next_state: BoardState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 at the goal, minus the price of a move."""
-        progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(self.dtype)
+        progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(
+            self.dtype
+        )
         price = PRICE / params.instance.shortest.astype(self.dtype)
         arrived = (state.apart > 0) & (next_state.apart == 0)
         return progress + arrived.astype(self.dtype) - price
@@ -344,13 +389,16 @@ class RearrangementTask(PuzzleTask[BoardState]):
             apart = jnp.where(cells == tile, self.puzzle.distance[tile], apart)
         return summed(apart)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: BoardState, params: Params) -> str:
         """Show the rules, the goal and the board as it is."""
         puzzle = self.puzzle
         board = puzzle.board_text(np.asarray(state.cells).tobytes())
-        return f"{puzzle.rules()}\n\nThe goal:\n\n{puzzle.board_text(puzzle.goal)}\n\nThe board:\n\n{board}"
+        return (
+            f"{puzzle.rules()}\n\nThe goal:\n\n{puzzle.board_text(puzzle.goal)}\n\nThe "
+            f"board:\n\n{board}"
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -392,13 +440,17 @@ class PermutingPuzzle(RearrangementPuzzle):
     @classmethod
     @abc.abstractmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """Return for each move, by its name, the cell from which each cell's tile comes, ``(side, side)``."""
+        """Return for each move, by its name,
+        the cell from which each cell's tile comes, ``(side, side)``.
+        """
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
         sources = self.sources()
         self.moves = tuple(sources)
-        self.source = np.stack(list(sources.values())).reshape(len(self.moves), self.cells).astype(np.uint8)
+        self.source = (
+            np.stack(list(sources.values())).reshape(len(self.moves), self.cells).astype(np.uint8)
+        )
         """uint8 ``(moves, cells)``."""
         self._source = [row.tobytes() for row in self.source]
 
@@ -412,7 +464,10 @@ class PermutingPuzzle(RearrangementPuzzle):
 
 
 class PermutingTask(RearrangementTask):
-    """The interactive form. Tiles go from a cell to one beside it (around the border, where it wraps)."""
+    """The interactive form.
+
+    Tiles go from a cell to one beside it (around the border, where it wraps).
+    """
 
     puzzle: PermutingPuzzle
 
@@ -421,7 +476,8 @@ class PermutingTask(RearrangementTask):
         side = self.puzzle.side
         beside = np.stack(_beside(np.arange(self.cells).reshape(side, side), np)).reshape(5, 1, -1)
         self._from = np.argmax(beside == self.puzzle.source, axis=0).astype(np.int8)
-        """int8 ``(moves, cells)``: from which side the tile comes, in the order of :func:`_beside`."""
+        """int8 ``(moves, cells)``: from which side the tile comes, in the order of :func:`_beside`.
+        """
 
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Take every tile from the side that the move names."""
@@ -431,5 +487,13 @@ class PermutingTask(RearrangementTask):
 
 
 def _beside(grid: Any, of: Any) -> list[Any]:
-    """Return the grid, and the tiles left of, right of, above and below each cell; ``of`` is NumPy or JAX's."""
-    return [grid, of.roll(grid, 1, 1), of.roll(grid, -1, 1), of.roll(grid, 1, 0), of.roll(grid, -1, 0)]
+    """Return the grid, and the tiles left of, right of,
+    above and below each cell; ``of`` is NumPy or JAX's.
+    """
+    return [
+        grid,
+        of.roll(grid, 1, 1),
+        of.roll(grid, -1, 1),
+        of.roll(grid, 1, 0),
+        of.roll(grid, -1, 0),
+    ]

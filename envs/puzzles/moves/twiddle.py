@@ -1,10 +1,11 @@
 """rlsuite/Twiddle-v0: rotate blocks of 2 x 2 tiles on a 3 x 3 board until all are in order.
 
-``difficulty`` is the number of moves of a shortest solution; a move turns one block by a quarter. See :mod:`.tiles` for
-actions, observations and rewards; every move can be made anywhere. The puzzle is known from Simon Tatham's collection.
+``difficulty`` is the number of moves of a shortest solution; a move turns one block by a quarter.
+See :mod:`.tiles` for actions, observations and rewards; every move can be made anywhere. The puzzle
+is known from Simon Tatham's collection.
 
-All 362,880 arrangements can be solved within 11 moves: 1,996 need 4, 130,042 need 7 and 39,706 need 9. Up to eight of
-them are one puzzle, rotated and reflected.
+All 362,880 arrangements can be solved within 11 moves: 1,996 need 4, 130,042 need 7 and 39,706 need
+9. Up to eight of them are one puzzle, rotated and reflected.
 """
 
 from __future__ import annotations
@@ -38,15 +39,20 @@ class TwiddlePuzzle(PermutingPuzzle):
     def rules(self) -> str:
         """State what a move is."""
         return (
-            "Tiles lie on a 3 x 3 board. A move turns one block of 2 x 2 tiles by a quarter turn, + clockwise or - "
-            "counterclockwise: A+ or A- the upper left block, B+ or B- the upper right, C+ or C- the lower left, "
-            "D+ or D- the lower right."
+            "Tiles lie on a 3 x 3 board. A move turns one block of 2 x 2 tiles by a quarter turn, "
+            "+ clockwise or - counterclockwise: A+ or A- the upper left block, B+ or B- the upper "
+            "right, C+ or C- the lower left, D+ or D- the lower right."
         )
 
     def meaning(self, move: str) -> str:
         """Describe the turn of a block."""
-        block = {"A": "upper left", "B": "upper right", "C": "lower left", "D": "lower right"}[move[0]]
-        return f"turn the {block} block by a quarter {'clockwise' if move[1] == '+' else 'counterclockwise'}"
+        block = {"A": "upper left", "B": "upper right", "C": "lower left", "D": "lower right"}[
+            move[0]
+        ]
+        return (
+            f"turn the {block} block by a quarter "
+            f"{'clockwise' if move[1] == '+' else 'counterclockwise'}"
+        )
 
 
 class Twiddle(PermutingTask):

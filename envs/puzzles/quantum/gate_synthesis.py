@@ -1,21 +1,25 @@
-"""Puzzles of quantum-gate compilation: come near enough to a given unitary by few gates of a universal set.
+"""Puzzles of quantum-gate compilation:
+come near enough to a given unitary by few gates of a universal set.
 
-The distance of two unitaries on n qubits is sqrt(1 - |tr(U^+ V)| / 2**n), which a global phase does not change (Fowler
-2011, arXiv:quant-ph/0411206). Breadth-first search in exact arithmetic enumerates all unitaries that circuits of so
-many gates make, so it is known which distances can be reached.
+The distance of two unitaries on n qubits is sqrt(1 - |tr(U^+ V)| / 2**n), which a global phase does
+not change (Fowler 2011, arXiv:quant-ph/0411206). Breadth-first search in exact arithmetic
+enumerates all unitaries that circuits of so many gates make, so it is known which distances can be
+reached.
 
-``difficulty`` is the number of gates allowed, and all of them are needed. Seven of eight targets are in general no
-product of so few gates; their wanted distance lies between the best of ``difficulty`` gates and the best of fewer. The
-eighth target is a product of ``difficulty`` gates and of no fewer, and has to be hit. No circuit of at most so many
-gates has a distance within :data:`MARGIN` of the wanted one, so rounding decides nothing.
+``difficulty`` is the number of gates allowed, and all of them are needed. Seven of eight targets
+are in general no product of so few gates; their wanted distance lies between the best of
+``difficulty`` gates and the best of fewer. The eighth target is a product of ``difficulty`` gates
+and of no fewer, and has to be hit. No circuit of at most so many gates has a distance within
+:data:`MARGIN` of the wanted one, so rounding decides nothing.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         the gate to apply, ``Discrete(gates)``, in the order of the puzzle's ``names``
-observation    the puzzle's view of what is left to do; the wanted distance; the fraction of the gates left
-reward         decrease of what the distance exceeds the wanted one by, divided by what it is at first; +1 on being near
-               enough
+observation    the puzzle's view of what is left to do; the wanted distance; the fraction of the
+               gates left
+reward         decrease of what the distance exceeds the wanted one by, divided by what it is at
+               first; +1 on being near enough
 termination    near enough, or no gate left
-=============  =====================================================================================================
+=============  =====================================================================================
 
 Rewards telescope, and the best return is 2.
 """
@@ -59,7 +63,8 @@ class Circuits(NamedTuple):
     words: list[tuple[int, ...]]
     """Gates of each circuit, in the order in which they are applied."""
     begins: list[int]
-    """Index of the first circuit with each number of gates, from 0 on; at the end the number of circuits.
+    """Index of the first circuit with each number of gates,
+    from 0 on; at the end the number of circuits.
     """
 
 
@@ -75,7 +80,9 @@ class Instance(NamedTuple):
 class SynthesisPuzzle(Puzzle[Instance]):
     """``tier`` is the number of gates allowed, all of which are needed."""
 
-    difficulty_is = "log2 of the unitaries that so many gates can make, over those of them that are near enough"
+    difficulty_is = (
+        "log2 of the unitaries that so many gates can make, over those of them that are near enough"
+    )
     tier_is = "the number of gates"
     #: Names of the gates.
     names: ClassVar[tuple[str, ...]]
@@ -103,14 +110,19 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Return the distance of each circuit from a target, float64; the same to the bit on every machine."""
+        """Return the distance of each circuit from a target,
+        float64; the same to the bit on every machine.
+        """
 
     @abc.abstractmethod
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
         """Return the distance of a circuit from the target."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random target, or a product of gates. Return None if the product is not a valid question."""
+        """Draw a random target, or a product of gates.
+
+        Return None if the product is not a valid question.
+        """
         longest, count = self.circuits.begins[-2:]
         hit = dice.share(8) == 0
         target = self.reached(dice.between(longest, count - 1)) if hit else self.random_target(dice)
@@ -127,11 +139,15 @@ class SynthesisPuzzle(Puzzle[Instance]):
     def task_text(self, instance: Instance) -> str:
         """Return the end of the question: the task and the format of the answer."""
         return (
-            "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
-            f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the conjugate transpose of U; "
-            f"a global phase does not matter. Find a circuit of at most {self.gates} gates with a distance of at most "
+            "The circuit's unitary V is the product of its gates, the one that is applied first on "
+            "the right. Its "
+            f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the "
+            f"conjugate transpose of U; "
+            f"a global phase does not matter. Find a circuit of at most {self.gates} gates with a "
+            f"distance of at most "
             f"{float(instance.tolerance / FINE):.4f}.\n"
-            f"Answer with gates in the order in which they are applied, among {' '.join(self.names)}, separated by "
+            f"Answer with gates in the order in which they are applied, among "
+            f"{' '.join(self.names)}, separated by "
             "single spaces."
         )
 
@@ -149,7 +165,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
         gap, tolerance = self.distance(instance, gates), instance.tolerance / FINE
-        return RIGHT if gap <= tolerance else wrong(f"the distance is {gap:.6f}, more than {tolerance:.4f}")
+        return (
+            RIGHT
+            if gap <= tolerance
+            else wrong(f"the distance is {gap:.6f}, more than {tolerance:.4f}")
+        )
 
     def _near(self, instance: Instance) -> np.ndarray:
         """Return the circuits that are near enough."""
@@ -164,7 +184,9 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(self.plan(instance))
 
     def difficulty(self, instance: Instance) -> float:
-        """Return log2 of the number of known unitaries divided by the number of those near enough."""
+        """Return log2 of the number of known unitaries divided
+        by the number of those near enough.
+        """
         return math.log2(len(self.circuits.words) / len(self._near(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -177,7 +199,9 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose the gate that leads nearest, until the target is near enough or no gate is left."""
+        """Choose the gate that leads nearest,
+        until the target is near enough or no gate is left.
+        """
         gates: list[int] = []
         while len(gates) < self.gates:
             gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
@@ -188,7 +212,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     def example_answers(self, instance: Any) -> Sequence[Example]:
         """Show two gates."""
-        return [Example("For example, an answer of length 2 could be:", f"{self.names[0]} {self.names[-1]}")]
+        return [
+            Example(
+                "For example, an answer of length 2 could be:", f"{self.names[0]} {self.names[-1]}"
+            )
+        ]
 
     def constants(self) -> Sequence[str]:
         """Return circuits in which the first gate, an H, alternates with one other gate."""
@@ -209,7 +237,9 @@ def entries_as_text(unitary: np.ndarray) -> str:
 
 
 class SynthesisState(Protocol):
-    """The state of a task: the unitary that is left to make, in the puzzle's own coordinates, and ``used``."""
+    """The state of a task: the unitary that is left to make,
+    in the puzzle's own coordinates, and ``used``.
+    """
 
     @property
     def used(self) -> jax.Array:
@@ -220,8 +250,9 @@ State = TypeVar("State", bound=SynthesisState)
 
 
 class SynthesisTask(PuzzleTask[State]):
-    """The interactive form: apply a gate. The unitary that is left to make is the target times the inverse of the
-    circuit.
+    """The interactive form: apply a gate.
+
+    The unitary that is left to make is the target times the inverse of the circuit.
 
     Subclasses define state, first state, transition, view and distance.
     """
@@ -257,7 +288,9 @@ class SynthesisTask(PuzzleTask[State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the unitary that is left, the wanted distance and the gates left."""
         gates_left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
-        return jnp.concatenate([self.view(state).clip(-1, 1), self.stack(self._tolerance(params), gates_left)])
+        return jnp.concatenate(
+            [self.view(state).clip(-1, 1), self.stack(self._tolerance(params), gates_left)]
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -271,7 +304,9 @@ class SynthesisTask(PuzzleTask[State]):
         """Describe the gates."""
         return gates_named(self.puzzle.names)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return progress, plus 1 for being near enough."""
         at_first = self._excess(self.initial(key, params), params)
         before, after = self._excess(state, params), self._excess(next_state, params)
@@ -293,15 +328,15 @@ class SynthesisTask(PuzzleTask[State]):
         """Return the excess of the distance over the required one; 0 if there is none."""
         return jnp.maximum(self.gap(state) - self._tolerance(params), 0)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Show the unitary that is left to make."""
         return (
-            f"The gates {', '.join(self.puzzle.names)} must still make this unitary U, up to a global phase:\n"
-            f"{self.unitary_text(state)}\n"
-            f"Its distance from the identity is {float(self.gap(state)):.6f}; at most "
-            f"{float(self._tolerance(params)):.4f} is wanted. A gate G turns U into U G^-1. Gates left: "
+            f"The gates {', '.join(self.puzzle.names)} must still make this unitary U, up to a "
+            f"global phase:\n{self.unitary_text(state)}\nIts distance from the identity is "
+            f"{float(self.gap(state)):.6f}; at most {float(self._tolerance(params)):.4f} is "
+            f"wanted. A gate G turns U into U G^-1. Gates left: "
             f"{self.puzzle.gates - int(state.used)}"
         )
 
@@ -324,4 +359,8 @@ class SynthesisTask(PuzzleTask[State]):
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""
         near = info["success"]
-        return "the circuit is near enough" if near else "no gate is left, and the circuit is not near enough"
+        return (
+            "the circuit is near enough"
+            if near
+            else "no gate is left, and the circuit is not near enough"
+        )

@@ -1,13 +1,15 @@
 """rlsuite/QuantumGates-v0: undo what a circuit did to two qubits, by as few gates as possible.
 
-The gates are those of the Clifford group: H, S, its inverse, and CNOT. Up to a phase that nothing can measure, their
-effect on the Pauli operators X and Z of each qubit determines them: a tableau of four Pauli products with signs
-(Aaronson & Gottesman 2004, doi:10.1103/PhysRevA.70.052328). So everything is exact, in bits.
+The gates are those of the Clifford group: H, S, its inverse, and CNOT. Up to a phase that nothing
+can measure, their effect on the Pauli operators X and Z of each qubit determines them: a tableau of
+four Pauli products with signs (Aaronson & Gottesman 2004, doi:10.1103/PhysRevA.70.052328). So
+everything is exact, in bits.
 
-``difficulty`` is the number of gates of a shortest circuit. The group has 11,520 elements, none more than 10 gates
-away; 173, 2,278 and 2,688 of them are 3, 6 and 8 away. Circuits that differ by the numbers of the qubits or by complex
-conjugation (S and its inverse change places) are one puzzle, which leaves 55, 639 and 752. See :mod:`..shared.group`
-for the interactive form; the observation holds the 20 bits of the tableau.
+``difficulty`` is the number of gates of a shortest circuit. The group has 11,520 elements, none
+more than 10 gates away; 173, 2,278 and 2,688 of them are 3, 6 and 8 away. Circuits that differ by
+the numbers of the qubits or by complex conjugation (S and its inverse change places) are one
+puzzle, which leaves 55, 639 and 752. See :mod:`..shared.group` for the interactive form; the
+observation holds the 20 bits of the tableau.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ _CONJUGATED = (0, 1, 4, 5, 2, 3, 6, 7)
 """Index of the complex conjugate of each gate."""
 
 Tableau = tuple[int, int, int, int, int]
-"""Four Pauli products with signs. Bit k of each entry belongs to the image of the k-th of X1, Z1, X2, Z2: it has an X
-on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a minus.
+"""Four Pauli products with signs. Bit k of each entry belongs to the image of the k-th of X1, Z1,
+X2, Z2: it has an X on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a
+minus.
 """
 
 UNIT: Tableau = (1, 2, 4, 8, 0)
@@ -106,38 +109,42 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form over both numberings of the qubits and both signs of the imaginary unit."""
+        """Return the least form over both numberings
+        of the qubits and both signs of the imaginary unit.
+        """
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         conjugated = minus ^ (x1 & z1) ^ (x2 & z2)
         return smallest_form(
             form
             for sign in (minus, conjugated)
-            for form in ((x1, z1, x2, z2, sign), [_renumbered(column) for column in (x2, z2, x1, z1, sign)])
+            for form in (
+                (x1, z1, x2, z2, sign),
+                [_renumbered(column) for column in (x2, z2, x1, z1, sign)],
+            )
         )
 
     def question(self, instance: Instance) -> str:
         """State the effects of the gates, the effect of the circuit, and the format."""
         return (
             f"{self.rules()}\n\nA circuit has turned\n{tableau_text(self.start(instance))}\n\n"
-            "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 must be X1, Z1, X2 and Z2 "
-            f"again, without minus signs. Answer with gates in the order in which they are applied, among "
+            "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 must be "
+            "X1, Z1, X2 and Z2 "
+            f"again, without minus signs. Answer with gates in the order in which they are "
+            f"applied, among "
             f"{' '.join(GATES)}, separated by single spaces."
         )
 
     def rules(self) -> str:
         """State what gates do."""
         return (
-            "Clifford gates on two qubits are given, up to a global phase, by what they turn the Pauli operators X, Y "
-            "and Z of each qubit into:\n"
-            "- H1: X1 becomes Z1, Z1 becomes X1, Y1 becomes -Y1.\n"
-            "- S1: X1 becomes Y1, Y1 becomes -X1, Z1 stays.\n"
-            "- Sdg1, the inverse of S1: X1 becomes -Y1, Y1 becomes X1, Z1 stays.\n"
-            "- H2, S2 and Sdg2: the same on qubit 2.\n"
-            "- CNOT12, controlled by qubit 1: X1 becomes X1 X2, Y1 becomes Y1 X2, Z2 becomes Z1 Z2, Y2 becomes Z1 Y2; "
-            "Z1 and X2 stay.\n"
-            "- CNOT21: the same with the qubits exchanged.\n"
-            "A product becomes the product of what its factors become. Operators on different qubits commute, and "
-            "X Y = i Z, Y Z = i X, Z X = i Y on one qubit."
+            "Clifford gates on two qubits are given, up to a global phase, by what they turn the "
+            "Pauli operators X, Y and Z of each qubit into:\n- H1: X1 becomes Z1, Z1 becomes X1, "
+            "Y1 becomes -Y1.\n- S1: X1 becomes Y1, Y1 becomes -X1, Z1 stays.\n- Sdg1, the inverse "
+            "of S1: X1 becomes -Y1, Y1 becomes X1, Z1 stays.\n- H2, S2 and Sdg2: the same on qubit "
+            "2.\n- CNOT12, controlled by qubit 1: X1 becomes X1 X2, Y1 becomes Y1 X2, Z2 becomes "
+            "Z1 Z2, Y2 becomes Z1 Y2; Z1 and X2 stay.\n- CNOT21: the same with the qubits "
+            "exchanged.\nA product becomes the product of what its factors become. Operators on "
+            "different qubits commute, and X Y = i Z, Y Z = i X, Z X = i Y on one qubit."
         )
 
     def start(self, instance: Instance) -> Tableau:
@@ -195,8 +202,8 @@ class QuantumGates(UndoTask):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the tableau."""
         meaning = (
-            "[bit, operator]: whether what was made of X1, Z1, X2, Z2 has an X on qubit 1, a Z on qubit 1, an X on "
-            "qubit 2, a Z on qubit 2, a minus"
+            "[bit, operator]: whether what was made of X1, Z1, X2, Z2 has an X on qubit 1, a Z on "
+            "qubit 1, an X on qubit 2, a Z on qubit 2, a minus"
         )
         return (Component("tableau", meaning, shape=(5, 4)),)
 
@@ -204,19 +211,24 @@ class QuantumGates(UndoTask):
         """Describe the gates."""
         return gates_named(GATES)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: GroupState, params: Params) -> str:
         """Show the effects of the gates, and the state of the tableau."""
         now = tableau_text(self.group.elements[int(state.element)])
-        return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
+        return (
+            f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, "
+            f"without a minus."
+        )
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "everything is undone"
 
     def draw(self, state: GroupState, params: Params) -> np.ndarray:
-        """Draw a row for each of X1, Z1, X2, Z2: its sign and its letter on each qubit; grey marks unchanged ones."""
+        """Draw a row for each of X1, Z1, X2, Z2:
+        its sign and its letter on each qubit; grey marks unchanged ones.
+        """
         board = Board(4, 4, self.picture_shape)
         lines = tableau_text(self.group.elements[int(state.element)]).split("\n")
         for row, (line, name) in enumerate(zip(lines, _NAMES, strict=True)):

@@ -1,9 +1,11 @@
-"""rlsuite/QuantumSynthesis-v0: come near enough to a given one-qubit gate by few gates of the Clifford+T set.
+"""rlsuite/QuantumSynthesis-v0: come near enough
+to a given one-qubit gate by few gates of the Clifford+T set.
 
-See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a rotation of the Bloch
-sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k; equal integers mean equal rotations (Giles
-& Selinger 2013, arXiv:1312.6584). Targets that are not products are random by Haar's measure. There are few products:
-24, 89 and 336 of 3, 6 and 10 gates. The player sees the rotation that is left to make, 3 x 3.
+See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a
+rotation of the Bloch sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k;
+equal integers mean equal rotations (Giles & Selinger 2013, arXiv:1312.6584). Targets that are not
+products are random by Haar's measure. There are few products: 24, 89 and 336 of 3, 6 and 10 gates.
+The player sees the rotation that is left to make, 3 x 3.
 """
 
 from __future__ import annotations
@@ -58,11 +60,15 @@ def product(
 
 
 Rotation = tuple[int, ...]
-"""Numbers of a rotation: k, then for each entry of a 3 x 3 matrix, row by row, a and b. The entry is (a + b sqrt(2)) /
-sqrt(2)**k, and k is as small as can be.
+"""Numbers of a rotation: k, then for each entry of a 3 x 3 matrix, row by row, a and b.
+
+The entry is (a + b sqrt(2)) / sqrt(2)**k, and k is as small as can be.
 """
 
-_IDENTITY: Rotation = (0, *(value for row in range(3) for column in range(3) for value in (int(row == column), 0)))
+_IDENTITY: Rotation = (
+    0,
+    *(value for row in range(3) for column in range(3) for value in (int(row == column), 0)),
+)
 
 
 def rotate(rotation: Rotation, gate: int) -> Rotation:
@@ -94,9 +100,13 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
 
 @cache
 def circuits(max_gates: int) -> Circuits:
-    """Return all circuits of up to so many gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
+    """Return all circuits of up to so many gates,
+    by breadth-first search; float64 quaternions ``(circuits, 4)``.
+    """
     rotations = {_IDENTITY}
-    level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [(_IDENTITY, (1.0, 0.0, 0.0, 0.0), ())]
+    level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [
+        (_IDENTITY, (1.0, 0.0, 0.0, 0.0), ())
+    ]
     every, begins = list(level), [0, 1]
     for _ in range(max_gates):
         longer = []
@@ -109,11 +119,15 @@ def circuits(max_gates: int) -> Circuits:
         level = longer
         every += level
         begins.append(len(every))
-    return Circuits(np.array([quaternion for _, quaternion, _ in every]), [word for *_, word in every], begins)
+    return Circuits(
+        np.array([quaternion for _, quaternion, _ in every]), [word for *_, word in every], begins
+    )
 
 
 class QuantumSynthesisPuzzle(SynthesisPuzzle):
-    """Puzzle whose targets are quaternions in units of 10**-6, int32 ``(4,)``, of length 1 up to rounding."""
+    """Puzzle whose targets are quaternions in units of 10**-6,
+    int32 ``(4,)``, of length 1 up to rounding.
+    """
 
     name = "QuantumSynthesis"
     names = GATES
@@ -137,11 +151,13 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         return _rounded(_haar(dice))
 
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Compute the distances term by term, because products of matrices are rounded in an order that depends on the
-        machine.
+        """Compute the distances term by term,
+        because products of matrices are rounded in an order that depends on the machine.
         """
         terms = self.circuits.unitaries * target
-        overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(*target.tolist())
+        overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(
+            *target.tolist()
+        )
         gaps: np.ndarray = np.sqrt(np.maximum(1 - overlaps, 0))
         return gaps
 
@@ -151,13 +167,17 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         overlap = abs(
             sum(
                 target_value * circuit_value
-                for target_value, circuit_value in zip(target, circuit_quaternion(gates), strict=True)
+                for target_value, circuit_value in zip(
+                    target, circuit_quaternion(gates), strict=True
+                )
             )
         ) / math.hypot(*target)
         return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form up to sign, complex conjugation and inversion, which turn circuits into circuits."""
+        """Return the least form up to sign, complex conjugation and inversion,
+        which turn circuits into circuits.
+        """
         w, x, y, z = instance.target.tolist()
         forms = ((w, x, y, z), (w, -x, y, -z), (w, -x, -y, -z), (w, x, -y, z))
         signed = (tuple(sign * value for value in form) for form in forms for sign in (1, -1))
@@ -167,14 +187,17 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         """State the gates, the target, the distance and the format."""
         return (
             "Approximate a unitary U on one qubit by a circuit of the gates H, T, Tdg, S and Sdg:\n"
-            "H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), S = diag(1, i) = T T, and Tdg and Sdg are the "
+            "H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), S = diag(1, i) = T T, and "
+            "Tdg and Sdg are the "
             f"inverses of T and S.\n\n{quaternion_text(np.asarray(instance.target) / UNIT)}\n\n"
             f"{self.task_text(instance)}"
         )
 
 
 def _haar(dice: Dice) -> np.ndarray:
-    """Return a point of the 3-sphere: uniform in the ball without a small inner ball, then scaled."""
+    """Return a point of the 3-sphere: uniform in the ball
+    without a small inner ball, then scaled.
+    """
     while True:
         point = [dice.between(-UNIT, UNIT) for _ in range(4)]
         if UNIT**2 // 100 < sum(value * value for value in point) <= UNIT**2:
@@ -201,7 +224,9 @@ def quaternion_text(quaternion: Sequence[float] | np.ndarray) -> str:
 
 
 class QuaternionLeft(NamedTuple):
-    """The unitary that is left to make: the target times the inverse of the circuit, as a quaternion."""
+    """The unitary that is left to make:
+    the target times the inverse of the circuit, as a quaternion.
+    """
 
     w: jax.Array
     x: jax.Array
@@ -220,13 +245,18 @@ class QuantumSynthesis(SynthesisTask[QuaternionLeft]):
     def initial(self, key: jax.Array, params: Params) -> QuaternionLeft:
         """Begin with the whole target, scaled to length 1."""
         target = params.instance.target.astype(self.dtype) / UNIT
-        # The inverse root of a number that is 1 up to 4e-6, by its tangent: XLA would use an approximate instruction.
+        # The inverse root of a number that is 1 up to 4e-6, by its tangent: XLA would use an
+        # approximate instruction.
         w, x, y, z = target * (1.5 - 0.5 * (target * target).sum())
         return QuaternionLeft(w, x, y, z, jnp.int32(0))
 
-    def transition(self, state: QuaternionLeft, action: jax.Array, key: jax.Array, params: Params) -> QuaternionLeft:
+    def transition(
+        self, state: QuaternionLeft, action: jax.Array, key: jax.Array, params: Params
+    ) -> QuaternionLeft:
         """Multiply with the gate's inverse from the right."""
-        turns = jnp.where((np.arange(len(GATES)) == action)[:, None], np.array(_QUATERNIONS, self.dtype), 0)
+        turns = jnp.where(
+            (np.arange(len(GATES)) == action)[:, None], np.array(_QUATERNIONS, self.dtype), 0
+        )
         w, x, y, z = turns.sum(axis=0)
         return QuaternionLeft(*product(state[:4], (w, -x, -y, -z)), state.used + 1)
 
@@ -242,13 +272,19 @@ class QuantumSynthesis(SynthesisTask[QuaternionLeft]):
     @property
     def view_components(self) -> tuple[Component, ...]:
         """The rotation of the Bloch sphere."""
-        return (Component("rotation", "[row, column]: rotation of the Bloch sphere that is left to do", shape=(3, 3)),)
+        return (
+            Component(
+                "rotation",
+                "[row, column]: rotation of the Bloch sphere that is left to do",
+                shape=(3, 3),
+            ),
+        )
 
     def gap(self, state: QuaternionLeft) -> jax.Array:
         """Return the distance by the real part of the quaternion."""
         return jnp.sqrt(jnp.maximum(1 - jnp.abs(state.w), 0))
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def unitary_text(self, state: QuaternionLeft) -> str:
         """Show it as the target of the question."""

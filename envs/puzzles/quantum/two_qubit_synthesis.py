@@ -1,17 +1,21 @@
-"""rlsuite/TwoQubitSynthesis-v0: come near enough to a given two-qubit gate by few gates of the Clifford+T set.
+"""rlsuite/TwoQubitSynthesis-v0: come near enough
+to a given two-qubit gate by few gates of the Clifford+T set.
 
-See :mod:`.gate_synthesis` for the rules and the interactive form. The entries of a circuit's unitary are integer
-combinations of 1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i pi/4) (Giles & Selinger 2013,
-arXiv:1212.0506). The integers alone determine the unitary, because the length of a row gives the power of sqrt(2).
-Equal integers mean equal unitaries, up to one of eight phases. A target's entries are whole millionths, so that the
-integers of a trace are exact too.
+See :mod:`.gate_synthesis` for the rules and the interactive form. The entries of a circuit's
+unitary are integer combinations of 1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i
+pi/4) (Giles & Selinger 2013, arXiv:1212.0506). The integers alone determine the unitary, because
+the length of a row gives the power of sqrt(2). Equal integers mean equal unitaries, up to one of
+eight phases. A target's entries are whole millionths, so that the integers of a trace are exact
+too.
 
-A target that is no product of few gates is a product of ``difficulty`` gates and of no fewer, with two rotations about
-z put between them, by angles up to that of T; two such targets are hardly ever equal. There are 197, 3,059 and 35,347
-products of 3, 5 and 7 gates, and 249, 4,114 and 50,164 of at most so many. Circuits that differ by the numbers of the
-qubits, complex conjugation or inversion are one puzzle, which leaves 38, 436 and 4,608 products of 3, 5 and 7 gates.
+A target that is no product of few gates is a product of ``difficulty`` gates and of no fewer, with
+two rotations about z put between them, by angles up to that of T; two such targets are hardly ever
+equal. There are 197, 3,059 and 35,347 products of 3, 5 and 7 gates, and 249, 4,114 and 50,164 of at
+most so many. Circuits that differ by the numbers of the qubits, complex conjugation or inversion
+are one puzzle, which leaves 38, 436 and 4,608 products of 3, 5 and 7 gates.
 
-The player sees the unitary that is left to make: the real parts, row by row, then the imaginary parts.
+The player sees the unitary that is left to make: the real parts, row by row, then the imaginary
+parts.
 """
 
 from __future__ import annotations
@@ -38,14 +42,23 @@ UNIT = 10**6
 _STREWN = 2
 """Number of rotations in a target that is no product of few gates."""
 _STEPS, _MOST_STEPS = 1000, 198
-"""A rotation's angle is 4 atan(n / steps) with a whole number n up to this limit; tan(pi/16) is about 0.1989."""
+"""A rotation's angle is 4 atan(n / steps) with a whole number n up
+to this limit; tan(pi/16) is about 0.1989.
+"""
 
 _OMEGAS = np.stack(
-    [np.linalg.matrix_power(np.eye(4, k=1, dtype=int) - np.eye(4, k=-3, dtype=int), power) for power in range(8)]
+    [
+        np.linalg.matrix_power(np.eye(4, k=1, dtype=int) - np.eye(4, k=-3, dtype=int), power)
+        for power in range(8)
+    ]
 )
-"""Matrices that multiply by w**n: each acts from the right on a row of coefficients of 1, w, w**2 and w**3."""
+"""Matrices that multiply by w**n: each acts from the right
+on a row of coefficients of 1, w, w**2 and w**3.
+"""
 _HALVES = np.array([[1, 0], [0, 1 + 1j], [1j, 0], [0, 1j - 1]])
-"""Matrix that turns an entry's coefficients into two Gaussian integers p and q: the entry is p + q sqrt(1/2)."""
+"""Matrix that turns an entry's coefficients into two Gaussian integers p and q:
+the entry is p + q sqrt(1/2).
+"""
 _HALF = math.sqrt(0.5)
 
 
@@ -58,17 +71,21 @@ def _diagonal(first: np.ndarray, second: np.ndarray, qubit: int) -> np.ndarray:
 
 
 def _turn(name: str) -> np.ndarray:
-    """Return the matrix by which a gate, multiplied from the right, changes a row's columns and coefficients, int64
-    ``(16, 16)``.
+    """Return the matrix by which a gate, multiplied from the right,
+    changes a row's columns and coefficients, int64 ``(16, 16)``.
     """
     identity_2 = _OMEGAS[0]
     if name.startswith("CNOT"):
-        return np.kron(np.eye(4, dtype=int)[[0, 1, 3, 2] if name == "CNOT12" else [0, 3, 2, 1]], identity_2)
+        return np.kron(
+            np.eye(4, dtype=int)[[0, 1, 3, 2] if name == "CNOT12" else [0, 3, 2, 1]], identity_2
+        )
     qubit = int(name[-1]) - 1
     if name.startswith("T"):
         return _diagonal(identity_2, _OMEGAS[7 if "dg" in name else 1], qubit)
     hadamard, identity = np.array([[1, 1], [1, -1]]), np.eye(2, dtype=int)
-    return np.kron(np.kron(identity, hadamard) if qubit else np.kron(hadamard, identity), identity_2)
+    return np.kron(
+        np.kron(identity, hadamard) if qubit else np.kron(hadamard, identity), identity_2
+    )
 
 
 _TURNS = np.stack([_turn(name) for name in GATES])
@@ -78,7 +95,8 @@ _NOTHING = np.kron(np.eye(4, dtype=int), [1, 0, 0, 0])
 _QUARTERS = (0, 0, 1, 1, -1, -1, 2, 2)
 """Exponent of each gate: its determinant is i to this power."""
 _INVERSES = [
-    np.conj(turn.reshape(4, 4, 4, 4)[:, 0] @ _HALVES @ [1, _HALF]).T * (_HALF if name.startswith("H") else 1)
+    np.conj(turn.reshape(4, 4, 4, 4)[:, 0] @ _HALVES @ [1, _HALF]).T
+    * (_HALF if name.startswith("H") else 1)
     for name, turn in zip(GATES, _TURNS, strict=True)
 ]
 _BACK = np.stack([(inverse.real, inverse.imag) for inverse in _INVERSES])
@@ -86,7 +104,8 @@ _BACK = np.stack([(inverse.real, inverse.imag) for inverse in _INVERSES])
 
 
 def product(turns: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the integers of a product, int64 ``(4, 16)``: the coefficients of each column of a row.
+    """Return the integers of a product, int64 ``(4, 16)``:
+    the coefficients of each column of a row.
 
     The gate that is applied first comes last.
     """
@@ -97,9 +116,11 @@ def product(turns: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def normal(unitaries: np.ndarray) -> np.ndarray:
-    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible, and choose one of the eight phases.
+    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible,
+    and choose one of the eight phases.
 
-    In the chosen phase the first entry other than 0 has the greatest coefficients, compared one by one.
+    In the chosen phase the first entry other than 0 has the greatest coefficients, compared one by
+    one.
     """
     result = unitaries.reshape(-1, 16, 4).copy()
     while (even := ~((result[..., :2] ^ result[..., 2:]) & 1).any(axis=(1, 2))).any():
@@ -114,8 +135,8 @@ def normal(unitaries: np.ndarray) -> np.ndarray:
 def circuits(max_gates: int) -> Circuits:
     """Return all circuits of at most this many gates, by breadth-first search.
 
-    Their unitaries are normal integers after ``_HALVES``, complex128 ``(circuits, 2, 16)``. Entries of targets are
-    integers too, so sums of their products are exact.
+    Their unitaries are normal integers after ``_HALVES``, complex128 ``(circuits, 2, 16)``. Entries
+    of targets are integers too, so sums of their products are exact.
     """
     level = _NOTHING[None].astype(np.int8)
     levels = [level]
@@ -128,7 +149,11 @@ def circuits(max_gates: int) -> Circuits:
         for gate, turn in enumerate(_TURNS.astype(np.int8)):
             products, new = normal(level @ turn), []
             for number, unitary in enumerate(products):
-                if (key := unitary.tobytes()) not in before and key not in now and key not in longer:
+                if (
+                    (key := unitary.tobytes()) not in before
+                    and key not in now
+                    and key not in longer
+                ):
                     longer[key] = (gate, *words[begins[-2] + number])
                     new.append(number)
             new_levels.append(products[new])
@@ -147,7 +172,9 @@ def _halves(unitaries: np.ndarray) -> np.ndarray:
 
 @cache
 def _sizes(max_gates: int) -> np.ndarray:
-    """Return the number by which the integers of each circuit are divided, float64 ``(circuits,)``."""
+    """Return the number by which the integers of each circuit are divided,
+    float64 ``(circuits,)``.
+    """
     return _size(circuits(max_gates).unitaries)
 
 
@@ -169,8 +196,8 @@ def _gaps(halves: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarr
 
 
 class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
-    """Puzzle whose targets have determinant 1, in units of 10**-6: int32 ``(2, 4, 4)``, the real and the imaginary
-    parts.
+    """Puzzle whose targets have determinant 1, in units of 10**-6:
+    int32 ``(2, 4, 4)``, the real and the imaginary parts.
     """
 
     name = "TwoQubitSynthesis"
@@ -195,13 +222,17 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         longest, count = self.circuits.begins[-2:]
         word = self.circuits.words[dice.between(longest, count - 1)]
         rotations = [
-            (dice.below(len(word) + 1), dice.below(2), dice.between(-_MOST_STEPS, _MOST_STEPS)) for _ in range(_STREWN)
+            (dice.below(len(word) + 1), dice.below(2), dice.between(-_MOST_STEPS, _MOST_STEPS))
+            for _ in range(_STREWN)
         ]
         return self._target(word, rotations)
 
     @staticmethod
     def _target(word: Sequence[int], rotations: Iterable[tuple[int, int, int]] = ()) -> np.ndarray:
-        """Return the unitary of a circuit with rotations. Each has the gate that it precedes, a qubit and its steps."""
+        """Return the unitary of a circuit with rotations.
+
+        Each has the gate that it precedes, a qubit and its steps.
+        """
         turns = [_TURNS[gate] for gate in word]
         size = math.sqrt(2 ** sum(GATES[gate].startswith("H") for gate in word))
         for gate_number, qubit, steps in rotations:
@@ -213,7 +244,9 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         entries = (p + _HALF * q) / size
         angle = -math.pi / 8 * (sum(_QUARTERS[gate] for gate in word) % 4)
         c, s = math.cos(angle), math.sin(angle)
-        turned = np.stack([c * entries.real - s * entries.imag, s * entries.real + c * entries.imag])
+        turned = np.stack(
+            [c * entries.real - s * entries.imag, s * entries.real + c * entries.imag]
+        )
         return np.rint(UNIT * turned).astype(np.int32)
 
     def distances(self, target: np.ndarray) -> np.ndarray:
@@ -226,11 +259,15 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         return float(_gaps(halves, _size(halves), instance.target)[0])
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form up to the four phases that leave the determinant 1; renumbered qubits, complex
-        conjugation and transposition make circuits of circuits.
+        """Return the least form up to the four phases that leave the determinant 1; renumbered
+        qubits, complex conjugation and transposition make circuits of circuits.
         """
         target, swap = instance.target.astype("<i4"), np.array([0, 2, 1, 3])
-        forms = [(real, sign * imaginary) for real, imaginary in (target, target.swapaxes(1, 2)) for sign in (1, -1)]
+        forms = [
+            (real, sign * imaginary)
+            for real, imaginary in (target, target.swapaxes(1, 2))
+            for sign in (1, -1)
+        ]
         forms += [(real[swap][:, swap], imaginary[swap][:, swap]) for real, imaginary in forms]
         forms += [(-imaginary, real) for real, imaginary in forms]
         smallest = min((sign * np.stack(form)).tobytes() for form in forms for sign in (1, -1))
@@ -239,9 +276,12 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
     def question(self, instance: Instance) -> str:
         """State the gates, the target, the distance and the format."""
         return (
-            "Approximate a unitary U on two qubits by a circuit of the gates H1, T1 and Tdg1 on qubit 1, H2, T2 and "
-            "Tdg2 on qubit 2, CNOT12, which is controlled by qubit 1 and acts on qubit 2, and CNOT21, the other way "
-            "round: H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), and Tdg is the inverse of T. Rows and "
+            "Approximate a unitary U on two qubits by a circuit of the gates H1, T1 and Tdg1 on "
+            "qubit 1, H2, T2 and "
+            "Tdg2 on qubit 2, CNOT12, which is controlled by qubit 1 and acts on qubit 2, and "
+            "CNOT21, the other way "
+            "round: H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), and Tdg is the "
+            "inverse of T. Rows and "
             "columns of U belong to the states 00, 01, 10, 11, in which qubit 1 comes first.\n\n"
             f"{entries_as_text(np.asarray(instance.target) / UNIT)}\n\n{self.task_text(instance)}"
         )
@@ -269,7 +309,9 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
         real, imaginary = params.instance.target.astype(self.dtype) / UNIT
         return UnitaryLeft(real, imaginary, jnp.int32(0))
 
-    def transition(self, state: UnitaryLeft, action: jax.Array, key: jax.Array, params: Params) -> UnitaryLeft:
+    def transition(
+        self, state: UnitaryLeft, action: jax.Array, key: jax.Array, params: Params
+    ) -> UnitaryLeft:
         """Multiply with the gate's inverse from the right."""
         across, down = jnp.asarray(_BACK, self.dtype)[action]
         real, imaginary = state.real[:, :, None], state.imaginary[:, :, None]
@@ -284,16 +326,19 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
     def view_components(self) -> tuple[Component, ...]:
         """The unitary."""
         meaning = "[row, column]: {} parts of the unitary that is left to do"
-        return tuple(Component(kind, meaning.format(kind), shape=(4, 4)) for kind in ("real", "imaginary"))
+        return tuple(
+            Component(kind, meaning.format(kind), shape=(4, 4)) for kind in ("real", "imaginary")
+        )
 
     def gap(self, state: UnitaryLeft) -> jax.Array:
         """Return the distance by the trace."""
         real, imaginary = (
-            matrix[0, 0] + matrix[1, 1] + matrix[2, 2] + matrix[3, 3] for matrix in (state.real, state.imaginary)
+            matrix[0, 0] + matrix[1, 1] + matrix[2, 2] + matrix[3, 3]
+            for matrix in (state.real, state.imaginary)
         )
         return jnp.sqrt(jnp.maximum(1 - jnp.sqrt(real * real + imaginary * imaginary) / 4, 0))
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def unitary_text(self, state: UnitaryLeft) -> str:
         """Show it as the target of the question."""

@@ -21,11 +21,14 @@ def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
 
 
 def swap_edges(graph: Graph, dice: Dice) -> list[int]:
-    """Return the graph after two of its edges, a-b and c-d, have become a-d and c-b; every degree stays.
+    """Return the graph after two of its edges, a-b and c-d,
+    have become a-d and c-b; every degree stays.
 
     The pair is drawn at random. If the new edges are loops or not new, the graph stays as it is.
     """
-    edges = [(vertex, neighbour) for vertex, bits in enumerate(graph) for neighbour in members(bits)]
+    edges = [
+        (vertex, neighbour) for vertex, bits in enumerate(graph) for neighbour in members(bits)
+    ]
     (a, b), (c, d) = dice.choice(edges), dice.choice(edges)
     new = list(graph)
     if a not in (c, d) and b not in (c, d) and not graph[a] >> d & 1 and not graph[c] >> b & 1:
@@ -44,7 +47,9 @@ def members(bits: int) -> Iterator[int]:
 
 
 def reachable(graph: Graph, start: int, within: int) -> int:
-    """Return the vertices that can be reached from those of ``start`` through those of ``within``; both are sets."""
+    """Return the vertices that can be reached from those
+    of ``start`` through those of ``within``; both are sets.
+    """
     visited = rim = start & within
     while rim:
         around = 0
@@ -56,14 +61,16 @@ def reachable(graph: Graph, start: int, within: int) -> int:
 
 
 def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
-    """Return a cycle through every vertex, from vertex 0, by depth-first search; vertices with fewest ways on come
-    first.
+    """Return a cycle through every vertex, from vertex 0,
+    by depth-first search; vertices with fewest ways on come first.
 
-    A branch is left as soon as an unvisited vertex has too few ways in and out (two, or one and back to the start; the
-    latter for one vertex only, the last), or unvisited vertices cannot all be reached.
+    A branch is left as soon as an unvisited vertex has too few ways in and out (two, or one and
+    back to the start; the latter for one vertex only, the last), or unvisited vertices cannot all
+    be reached.
 
     Returns:
-        The cycle, or None where there is none; and how many vertices the search entered until it knew.
+        The cycle, or None where there is none; and how many vertices the search entered until it
+        knew.
     """
     entered = 0
 
@@ -91,19 +98,24 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
 
 
 def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
-    """Return a path through every vertex: a cycle of the graph with one more vertex that is next to all others.
+    """Return a path through every vertex:
+    a cycle of the graph with one more vertex that is next to all others.
 
     The result has the form of that of :func:`hamiltonian_cycle`.
     """
-    cycle, entered = hamiltonian_cycle([2 ** (len(graph) + 1) - 2, *(row << 1 | 1 for row in graph)])
+    cycle, entered = hamiltonian_cycle(
+        [2 ** (len(graph) + 1) - 2, *(row << 1 | 1 for row in graph)]
+    )
     return cycle and [vertex - 1 for vertex in cycle[1:]], entered
 
 
 def canonical_graph(graph: Graph) -> bytes:
-    """Return the same bytes for graphs that differ only by the names of their vertices, and for no others.
+    """Return the same bytes for graphs that differ only
+    by the names of their vertices, and for no others.
 
-    Vertices are distinguished by their neighbours' kinds until that ends; among those that are still alike, each is
-    tried as the first (McKay 1981, without its shortcuts for symmetric graphs).
+    Vertices are distinguished by their neighbours' kinds until that ends; among those that are
+    still alike, each is tried as the first (McKay 1981, without its shortcuts for symmetric
+    graphs).
     """
     count = len(graph)
     around = [list(members(bits)) for bits in graph]
@@ -121,12 +133,17 @@ def canonical_graph(graph: Graph) -> bytes:
         kinds = refined(kinds)
         alike = next((kind for kind in sorted(set(kinds)) if kinds.count(kind) > 1), None)
         if alike is None:
-            rank_of = {vertex: rank for rank, vertex in enumerate(sorted(range(count), key=kinds.__getitem__))}
+            rank_of = {
+                vertex: rank
+                for rank, vertex in enumerate(sorted(range(count), key=kinds.__getitem__))
+            }
             rows = [0] * count
             for vertex, bits in enumerate(graph):
                 rows[rank_of[vertex]] = sum(1 << rank_of[neighbour] for neighbour in members(bits))
             return rows
         trials = (v for v in range(count) if kinds[v] == alike)
-        return min(smallest_rows([2 * kind + (w != v) for w, kind in enumerate(kinds)]) for v in trials)
+        return min(
+            smallest_rows([2 * kind + (w != v) for w, kind in enumerate(kinds)]) for v in trials
+        )
 
     return b"".join(row.to_bytes(2, "big") for row in smallest_rows([0] * count))

@@ -1,21 +1,25 @@
 """rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v0: visit every vertex of a graph once.
 
-``difficulty`` is the number of vertices. Graphs are connected and have a fixed number of edges. No degree rules a
-solution out: for a cycle every vertex has at least two neighbours, for a path at most two vertices have only one. Of
-every two one-shot instances one has no solution, proven by exhaustive search; the number of edges does not tell them
-apart. The interactive form has graphs with a solution only.
+``difficulty`` is the number of vertices. Graphs are connected and have a fixed number of edges. No
+degree rules a solution out: for a cycle every vertex has at least two neighbours, for a path at
+most two vertices have only one. Of every two one-shot instances one has no solution, proven by
+exhaustive search; the number of edges does not tell them apart. The interactive form has graphs
+with a solution only.
 
-For a cycle, degrees do not tell the two kinds apart either. No vertex has three neighbours of degree two, and degrees
-are those of a random graph from which a graph of each kind is reached by swapping ends of edges.
+For a cycle, degrees do not tell the two kinds apart either. No vertex has three neighbours of
+degree two, and degrees are those of a random graph from which a graph of each kind is reached by
+swapping ends of edges.
 
-=============  =====================================================================================================
-action         the vertex to visit next, ``Discrete(n)``; at first any, then an unvisited neighbour of the last one
-observation    the adjacency matrix, row by row; then for each vertex: whether it is unvisited, whether it is the last,
-               whether it is the first, how many unvisited neighbours it has (divided by n)
-reward         1/n for each vertex visited, +1 for the last if the path (the cycle, closed by an edge to the first) is
-               complete
+=============  =====================================================================================
+action         the vertex to visit next, ``Discrete(n)``; at first any, then an unvisited neighbour
+               of the last one
+observation    the adjacency matrix, row by row; then for each vertex: whether it is unvisited,
+               whether it is the last, whether it is the first, how many unvisited neighbours it has
+               (divided by n)
+reward         1/n for each vertex visited, +1 for the last if the path (the cycle, closed by an
+               edge to the first) is complete
 termination    no vertex can be visited next
-=============  =====================================================================================================
+=============  =====================================================================================
 
 The best return is 2.
 """
@@ -41,7 +45,15 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 from ..shared import parsing
 from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER
 from ..shared.puzzle_task import Params, PuzzleTask
-from .graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, members, random_graph, reachable, swap_edges
+from .graph import (
+    canonical_graph,
+    hamiltonian_cycle,
+    hamiltonian_path,
+    members,
+    random_graph,
+    reachable,
+    swap_edges,
+)
 
 NONE = "none"
 MAX_VERTICES = 16
@@ -61,7 +73,10 @@ class Instance(NamedTuple):
 class HamiltonianPuzzle(Puzzle[Instance]):
     """``tier`` is the number of vertices."""
 
-    difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
+    difficulty_is = (
+        "vertices that a depth-first search enters until it has a solution or has proven that "
+        "there is none"
+    )
     tier_is = "the number of vertices"
     tiers = range(5, MAX_VERTICES + 1)
     #: True if an edge has to lead from the last vertex back to the first.
@@ -95,7 +110,9 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return reachable(graph, 1, everything) == everything
 
     def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
-        """Return a solution, if there is one, and the number of vertices that the search entered."""
+        """Return a solution, if there is one,
+        and the number of vertices that the search entered.
+        """
         return (hamiltonian_cycle if self.closed else hamiltonian_path)(graph)
 
     def canonical(self, instance: Instance) -> bytes:
@@ -106,22 +123,27 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         """State the task."""
         if self.closed:
             return (
-                "A Hamiltonian cycle of a graph visits every vertex exactly once, following an edge from each vertex "
-                "to the next, and from the last back to the first."
+                "A Hamiltonian cycle of a graph visits every vertex exactly once, following an "
+                "edge from each vertex to the next, and from the last back to the first."
             )
         return (
-            "A Hamiltonian path of a graph visits every vertex exactly once, following an edge from each vertex to the "
-            "next."
+            "A Hamiltonian path of a graph visits every vertex exactly once, following an edge "
+            "from each vertex to the next."
         )
 
     def question(self, instance: Instance) -> str:
         """State the rules, the graph and the format."""
         kind = "cycle" if self.closed else "path"
         again = " (the first is not repeated at the end)" if self.closed else ""
-        none = "" if self.all_solvable else f"; or with the single word {NONE} if there is no Hamiltonian {kind}"
+        none = (
+            ""
+            if self.all_solvable
+            else f"; or with the single word {NONE} if there is no Hamiltonian {kind}"
+        )
         return (
-            f"{self.rules()}\n\n{self.describe_graph(instance)}\n\nFind a Hamiltonian {kind}. Answer with the "
-            f"{self.count} vertices in order, separated by single spaces{again}{none}."
+            f"{self.rules()}\n\n{self.describe_graph(instance)}\n\nFind a Hamiltonian {kind}. "
+            f"Answer with the {self.count} vertices in order, separated by single "
+            f"spaces{again}{none}."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -142,11 +164,16 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return (NONE,)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Check that every vertex is visited once and every step is an edge; for ``none``, ask the search."""
+        """Check that every vertex is visited once and every step is an edge;
+        for ``none``, ask the search.
+        """
         graph, n = instance.neighbours.tolist(), self.count
         if answer == NONE:
             return wrong("there is one") if instance.solvable else RIGHT
-        path = [vertex - 1 for vertex in parsing.integers(answer, 1, n, min_count=n, max_count=n, what="vertice")]
+        path = [
+            vertex - 1
+            for vertex in parsing.integers(answer, 1, n, min_count=n, max_count=n, what="vertice")
+        ]
         if len(set(path)) < n:
             return wrong("a vertex is visited twice")
         steps = list(zip(path, path[1:] + path[:1], strict=True))
@@ -175,7 +202,8 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return NONE if dice.below(2) else self.written(dice.shuffled(range(self.count)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Start at a vertex of least degree and go to the neighbour with the fewest unvisited ones (Warnsdorff 1823).
+        """Start at a vertex of least degree and go to the neighbour
+        with the fewest unvisited ones (Warnsdorff 1823).
 
         Answer ``none`` if the route ends early or cannot be closed.
         """
@@ -214,7 +242,8 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
     closed, density = True, 13
 
     def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
-        """Draw degrees for which both kinds of graphs are found, and return a graph of this kind with them.
+        """Draw degrees for which both kinds of graphs are found,
+        and return a graph of this kind with them.
 
         So the degrees of both kinds have the same distribution.
         """
@@ -231,7 +260,9 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
                 graph = swap_edges(graph, dice)
 
     def _plausible(self, graph: Sequence[int]) -> bool:
-        """Return whether degrees allow a cycle, no vertex has three neighbours of degree two, and it is connected."""
+        """Return whether degrees allow a cycle,
+        no vertex has three neighbours of degree two, and it is connected.
+        """
         narrow = sum(1 << vertex for vertex, bits in enumerate(graph) if bits.bit_count() == 2)
         return super()._plausible(graph) and all((bits & narrow).bit_count() < 3 for bits in graph)
 
@@ -292,9 +323,13 @@ class HamiltonianPath(PuzzleTask[PathState]):
     def initial(self, key: jax.Array, params: Params) -> PathState:
         """Begin before the first vertex."""
         every = jnp.int32(2**self.count - 1)
-        return PathState(jnp.full(self.count, -1, jnp.int8), every, jnp.int32(0), jnp.int32(-1), every)
+        return PathState(
+            jnp.full(self.count, -1, jnp.int8), every, jnp.int32(0), jnp.int32(-1), every
+        )
 
-    def transition(self, state: PathState, action: jax.Array, key: jax.Array, params: Params) -> PathState:
+    def transition(
+        self, state: PathState, action: jax.Array, key: jax.Array, params: Params
+    ) -> PathState:
         """Visit a vertex."""
         here = self._vertices == action
         unvisited = state.unvisited & ~(np.int32(1) << action.astype(np.int32))
@@ -312,7 +347,13 @@ class HamiltonianPath(PuzzleTask[PathState]):
         matrix = (rows[:, None] >> self._vertices) & 1
         free = lax.population_count(rows & state.unvisited) / self.count
         first = self._vertices == state.path[0]
-        blocks = matrix.reshape(-1), (state.unvisited >> self._vertices) & 1, self._vertices == state.last, first, free
+        blocks = (
+            matrix.reshape(-1),
+            (state.unvisited >> self._vertices) & 1,
+            self._vertices == state.last,
+            first,
+            free,
+        )
         return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -323,7 +364,9 @@ class HamiltonianPath(PuzzleTask[PathState]):
             Component("unvisited", "whether each vertex is unvisited", shape=(n,)),
             Component("last", "which vertex was visited last, one-hot", shape=(n,)),
             Component("first", "which vertex was visited first, one-hot", shape=(n,)),
-            Component("free_neighbours", "how many unvisited neighbours each vertex has", f"{n}", (n,)),
+            Component(
+                "free_neighbours", "how many unvisited neighbours each vertex has", f"{n}", (n,)
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -331,7 +374,12 @@ class HamiltonianPath(PuzzleTask[PathState]):
         return (Component("visit", "visit the vertex of this number next", shape=(self.count,)),)
 
     def reward(
-        self, state: PathState, action: jax.Array, next_state: PathState, key: jax.Array, params: Params
+        self,
+        state: PathState,
+        action: jax.Array,
+        next_state: PathState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return a share for each vertex, plus 1 for a solution."""
         more = next_state.visited - state.visited
@@ -348,28 +396,36 @@ class HamiltonianPath(PuzzleTask[PathState]):
         return {"success": self._solved(state, params), "visited": visited}
 
     def action_mask(self, state: PathState, params: Params) -> jax.Array:
-        """Return the unvisited neighbours of the last vertex; at first all vertices, bool ``(n,)``."""
+        """Return the unvisited neighbours of the last vertex;
+        at first all vertices, bool ``(n,)``.
+        """
         return (state.ahead >> self._vertices) & 1 == 1
 
     def _solved(self, state: PathState, params: Params) -> jax.Array:
         complete = state.unvisited == 0
         if not self.puzzle.closed:
             return complete
-        closing = jnp.where(self._vertices == state.last, params.instance.neighbours, 0).sum(dtype=jnp.int32)
+        closing = jnp.where(self._vertices == state.last, params.instance.neighbours, 0).sum(
+            dtype=jnp.int32
+        )
         return complete & ((closing >> jnp.maximum(state.path[0], 0).astype(jnp.int32)) & 1 == 1)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: PathState, params: Params) -> str:
         """Show the rules, the graph and the path."""
         path = self.puzzle.written(self._path(state)) or "none"
         return (
-            f"{self.puzzle.rules()}\n\n{self.puzzle.describe_graph(params.instance)}\nVisited so far, in order: {path}"
+            f"{self.puzzle.rules()}\n\n{self.puzzle.describe_graph(params.instance)}\nVisited so "
+            f"far, in order: {path}"
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        return f"Answer with the vertex to visit next, 1 to {self.count}: an unvisited neighbour of the last one."
+        return (
+            f"Answer with the vertex to visit next, 1 to {self.count}: an unvisited neighbour of "
+            f"the last one."
+        )
 
     def parse(self, text: str, state: PathState, params: Params) -> np.ndarray:
         """Read the number of a vertex, counted from 1.
@@ -377,7 +433,9 @@ class HamiltonianPath(PuzzleTask[PathState]):
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
+        return np.asarray(
+            parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype
+        )
 
     def spell(self, action: np.ndarray, state: PathState, params: Params) -> str:
         """Return the number of the vertex."""
@@ -416,7 +474,11 @@ class HamiltonianPath(PuzzleTask[PathState]):
             pen.line((*points[vertex], *points[neighbour]), FILLED, 4)
         font = ImageFont.load_default(14)
         for vertex, (x, y) in enumerate(points):
-            pen.ellipse((x - 13, y - 13, x + 13, y + 13), fill=FILLED if vertex in path else CLUE_PAPER, outline=INK)
+            pen.ellipse(
+                (x - 13, y - 13, x + 13, y + 13),
+                fill=FILLED if vertex in path else CLUE_PAPER,
+                outline=INK,
+            )
             pen.text((x, y), str(vertex + 1), PAPER if vertex in path else INK, font, anchor="mm")
         return np.asarray(image)
 

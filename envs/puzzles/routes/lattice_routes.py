@@ -1,14 +1,16 @@
 """Routes on a square lattice in which some neighbours are joined by roads: mazes and road maps.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         0 up, 1 down, 2 left, 3 right (north, south, west, east); legal where there is a road
-observation    the length of every road to the right, then of every road down, places in reading order, 0 where there is
-               none, divided by the longest there can be; where one is and where the goal is, each one-hot; the four
-               roads from here; rows and columns to the goal, divided by the side
-reward         decrease of what is left to the goal (rows plus columns, or what the task says), divided by what it is at
-               the start; +1 on arrival; for each road -1/10 of its length, divided by the length of a shortest route
+observation    the length of every road to the right, then of every road down, places in reading
+               order, 0 where there is none, divided by the longest there can be; where one is and
+               where the goal is, each one-hot; the four roads from here; rows and columns to the
+               goal, divided by the side
+reward         decrease of what is left to the goal (rows plus columns, or what the task says),
+               divided by what it is at the start; +1 on arrival; for each road -1/10 of its length,
+               divided by the length of a shortest route
 termination    the goal
-=============  =====================================================================================================
+=============  =====================================================================================
 
 The first part telescopes to 1 at the goal, whatever the way. The best return is exactly 19/10.
 """
@@ -43,7 +45,8 @@ class Roads(NamedTuple):
     """A lattice of places, its roads, a start and a goal. Puzzles may append fields."""
 
     right: np.ndarray
-    """int8 ``(side**2,)``: length of the road from each place to the one on its right; 0 for none."""
+    """int8 ``(side**2,)``: length of the road from each place to the one on its right; 0 for none.
+    """
     down: np.ndarray
     """int8 ``(side**2,)``: length of the road from each place to the one below; 0 for none."""
     start: np.int16
@@ -66,9 +69,9 @@ class Exit(NamedTuple):
 class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     """``tier`` is the side of the lattice. A position is the number of a place.
 
-    A random tree joins the places: a walk continues from its end while possible, and otherwise from the last place
-    where it can. Further neighbours are joined by chance. Start and goal are at least two thirds as far apart as the
-    goal is from the farthest place.
+    A random tree joins the places: a walk continues from its end while possible, and otherwise from
+    the last place where it can. Further neighbours are joined by chance. Start and goal are at
+    least two thirds as far apart as the goal is from the farthest place.
     """
 
     tier_is = "the side of the map"
@@ -83,12 +86,21 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         self.places = self.side**2
         self._beside = [self._neighbours(place) for place in range(self.places)]
         self._exits = [self._exits_of(place) for place in range(self.places)]
-        right_and_down = [road for exits in self._exits for direction, _, road in exits if direction in (DOWN, RIGHT)]
+        right_and_down = [
+            road
+            for exits in self._exits
+            for direction, _, road in exits
+            if direction in (DOWN, RIGHT)
+        ]
         self._roads = sorted(right_and_down, key=lambda road: (road % self.places, road))
         """Indices of all roads that the lattice has room for, by the place where they begin."""
         symmetries = [np.array(order) for order in square_symmetries(self.side)]
-        self._symmetries = [(np.argsort(order).tolist(), self._turned_roads(order)) for order in symmetries]
-        """New number of each place, and the indices from which the turned map takes its roads, for each symmetry."""
+        self._symmetries = [
+            (np.argsort(order).tolist(), self._turned_roads(order)) for order in symmetries
+        ]
+        """New number of each place, and the indices from
+        which the turned map takes its roads, for each symmetry.
+        """
 
     def _neighbours(self, place: int) -> list[int | None]:
         """Return the place that each direction leads to on the lattice; None beyond the border."""
@@ -110,7 +122,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return exits
 
     def _road(self, place: int, neighbour: int) -> int:
-        """Return the index of the road between neighbours: first all roads to the right, then all roads down."""
+        """Return the index of the road between neighbours:
+        first all roads to the right, then all roads down.
+        """
         first = min(place, neighbour)
         is_vertical = abs(place - neighbour) != 1
         return first + self.places if is_vertical else first
@@ -132,7 +146,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return np.array(roads)
 
     def random_maps(self, dice: Dice) -> Iterator[tuple[Roads, list[int]]]:
-        """Yield a random map and goal with one start after another, in random order, and all distances to the goal."""
+        """Yield a random map and goal with one start after another,
+        in random order, and all distances to the goal.
+        """
         lengths = self._spanning_tree(dice)
         for road in self._roads:
             if not lengths[road] and dice.below(8) < self.eighths:
@@ -144,7 +160,10 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         right, down = np.array(lengths, np.int8).reshape(2, -1)
         while starts:
             start = starts.pop(dice.below(len(starts)))
-            yield Roads(right, down, np.int16(start), np.int16(goal), np.int16(distances[start])), distances
+            yield (
+                Roads(right, down, np.int16(start), np.int16(goal), np.int16(distances[start])),
+                distances,
+            )
 
     def _spanning_tree(self, dice: Dice) -> list[int]:
         """Return the length of every road of a random tree that joins all places, 0 for none."""
@@ -163,7 +182,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             unvisited.remove(place)
         return lengths
 
-    def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
+    def exits(
+        self, right: Sequence[int], down: Sequence[int], place: int
+    ) -> Iterator[tuple[int, int, int]]:
         """Yield the roads from a place: direction, neighbour, length."""
         lengths = [*right, *down]
         for direction, neighbour, road in self._exits[place]:
@@ -190,12 +211,15 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return distances
 
     def canonical(self, instance: AnyInstance) -> bytes:
-        """Return the least of the eight rotations and reflections of the map, start and goal with it."""
+        """Return the least of the eight rotations and reflections
+        of the map, start and goal with it.
+        """
         roads: Any = instance
         start, goal = self.start(instance), self.goal(instance)
         lengths = np.concatenate([roads.right, roads.down, np.zeros(1, np.int8)])
         return min(
-            bytes([number[start], number[goal]]) + lengths[order].tobytes() for number, order in self._symmetries
+            bytes([number[start], number[goal]]) + lengths[order].tobytes()
+            for number, order in self._symmetries
         )
 
     def start(self, instance: AnyInstance) -> int:
@@ -209,14 +233,22 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     def after(self, instance: AnyInstance, position: int, move: int) -> int | None:
         """Follow a road; return None if there is none."""
         neighbour = self._beside[position][move]
-        return neighbour if neighbour is not None and self.length(instance, position, neighbour) else None
+        return (
+            neighbour
+            if neighbour is not None and self.length(instance, position, neighbour)
+            else None
+        )
 
     def length(self, instance: AnyInstance, place: int, neighbour: int) -> int:
         """Return the length of the road between two places; 0 if there is none."""
         roads: Any = instance
         for direction, beside in enumerate(self._beside[place]):
             if beside == neighbour:
-                return int((roads.right if direction in (LEFT, RIGHT) else roads.down)[min(place, neighbour)])
+                return int(
+                    (roads.right if direction in (LEFT, RIGHT) else roads.down)[
+                        min(place, neighbour)
+                    ]
+                )
         return 0
 
     def apart(self, instance: AnyInstance, position: int) -> int:
@@ -273,7 +305,9 @@ class RouteTask(PuzzleTask[State], Generic[State]):
     def beyond(self, place: jax.Array, action: jax.Array) -> jax.Array:
         """Return the place that the road in a direction leads to."""
         side = self.puzzle.side
-        return place + jnp.select([action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1)
+        return place + jnp.select(
+            [action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1
+        )
 
     def distance_left(self, place: jax.Array, params: Params) -> jax.Array:
         """Return the remaining distance to the goal, int32. Its decrease is rewarded."""
@@ -287,31 +321,68 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         target = roads.goal.astype(jnp.int32)
         lengths = jnp.concatenate([roads.right, roads.down]) / self.puzzle.longest
         exits = self._exits(state, params) / self.puzzle.longest
-        offset = jnp.stack([target // side - state.place // side, target % side - state.place % side]) / side
+        offset = (
+            jnp.stack([target // side - state.place // side, target % side - state.place % side])
+            / side
+        )
         return jnp.concatenate(
-            [lengths, here.astype(self.dtype), goal.astype(self.dtype), exits, offset.astype(self.dtype)]
+            [
+                lengths,
+                here.astype(self.dtype),
+                goal.astype(self.dtype),
+                exits,
+                offset.astype(self.dtype),
+            ]
         )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
         side, unit = (self.puzzle.side,) * 2, self.road_unit
         return (
-            Component("right", "[row, column]: length of the road to the right of the place, 0 for none", unit, side),
-            Component("down", "[row, column]: length of the road down from the place, 0 for none", unit, side),
+            Component(
+                "right",
+                "[row, column]: length of the road to the right of the place, 0 for none",
+                unit,
+                side,
+            ),
+            Component(
+                "down",
+                "[row, column]: length of the road down from the place, 0 for none",
+                unit,
+                side,
+            ),
             Component("here", "[row, column]: where one is, one-hot", shape=side),
             Component("goal", "[row, column]: where the goal is, one-hot", shape=side),
-            Component("exits", f"length of the road from here {', '.join(self.ways)}, 0 for none", unit, (4,)),
-            Component("rows_to_goal", "row of the goal minus that of one's place", f"{self.puzzle.side} rows"),
-            Component("columns_to_goal", "column of the goal minus that of one's place", f"{self.puzzle.side} columns"),
+            Component(
+                "exits",
+                f"length of the road from here {', '.join(self.ways)}, 0 for none",
+                unit,
+                (4,),
+            ),
+            Component(
+                "rows_to_goal",
+                "row of the goal minus that of one's place",
+                f"{self.puzzle.side} rows",
+            ),
+            Component(
+                "columns_to_goal",
+                "column of the goal minus that of one's place",
+                f"{self.puzzle.side} columns",
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the four directions."""
         return singles({direction: f"take the road {direction}" for direction in self.ways})
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return progress, plus 1 on arrival, minus the price of the road (of a shortest one if none is taken)."""
-        before, after = self.distance_left(state.place, params), self.distance_left(next_state.place, params)
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return progress, plus 1 on arrival,
+        minus the price of the road (of a shortest one if none is taken).
+        """
+        before = self.distance_left(state.place, params)
+        after = self.distance_left(next_state.place, params)
         first = self.distance_left(params.instance.start.astype(jnp.int32), params)
         roads = self._exits(state, params)
         road = jnp.maximum(jnp.where(np.arange(4) == action, roads, 0).sum(), 1)
@@ -325,7 +396,10 @@ class RouteTask(PuzzleTask[State], Generic[State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the player is at the goal."""
-        return {"success": state.place == params.instance.goal, "apart": self._apart(state.place, params)}
+        return {
+            "success": state.place == params.instance.goal,
+            "apart": self._apart(state.place, params),
+        }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Return the directions in which there is a road, bool ``(4,)``."""
@@ -336,8 +410,11 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return self.around(params.instance.right, params.instance.down, state.place)
 
     def around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
-        """Return the numbers of the four roads at one place, int32, given those of all roads to the right and down."""
-        # Indices below 0 count from the end: from the last row no road leads down, and none to the right from its end.
+        """Return the numbers of the four roads at one place,
+        int32, given those of all roads to the right and down.
+        """
+        # Indices below 0 count from the end: from the last row no road leads down, and none to the
+        # right from its end.
         roads = down[place - self.puzzle.side], down[place], right[place - 1], right[place]
         return jnp.stack(roads).astype(jnp.int32)
 
@@ -345,7 +422,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         side, goal = self.puzzle.side, params.instance.goal.astype(jnp.int32)
         return jnp.abs(place // side - goal // side) + jnp.abs(place % side - goal % side)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""

@@ -1,14 +1,15 @@
 """rlsuite/Maze-v0: the shortest way through a maze.
 
-``difficulty`` is the side of the maze in rooms. The passages are a random spanning tree, and one in eight of the walls
-left is taken down, so that there may be several ways. See :mod:`.lattice_routes` for actions, observations and rewards;
-the mask forbids walking into walls. Two things differ:
+``difficulty`` is the side of the maze in rooms. The passages are a random spanning tree, and one in
+eight of the walls left is taken down, so that there may be several ways. See :mod:`.lattice_routes`
+for actions, observations and rewards; the mask forbids walking into walls. Two things differ:
 
-* Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas 1882, Recreations
-  mathematiques 1): without marks, a player who does not see the whole way at once walks to and fro. The observation
-  ends with the marks of the passages to the right, then down, rooms in reading order, and those of the four from here;
-  halved.
-* The distance left to the goal is counted in moves of a shortest way, so that necessary detours are rewarded.
+* Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas
+  1882, Recreations mathematiques 1): without marks, a player who does not see the whole way at once
+  walks to and fro. The observation ends with the marks of the passages to the right, then down,
+  rooms in reading order, and those of the four from here; halved.
+* The distance left to the goal is counted in moves of a shortest way, so that necessary detours are
+  rewarded.
 """
 
 from __future__ import annotations
@@ -73,10 +74,14 @@ class MazePuzzle(RoutePuzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the map and the format."""
         return (
-            f"A maze of {self.side} x {self.side} rooms: S marks the start, G the goal. A move goes to the room above "
-            "(U), below (D), to the left (L) or to the right (R), if there is no wall between: --- is a wall between a "
-            f"room and the one below, | a wall between two rooms side by side.\n\n{self.map_of(instance)}"
-            "\n\nGo from S to G with as few moves as possible. Answer with the moves in order, separated by single "
+            f"A maze of {self.side} x {self.side} rooms: S marks the start, G the goal. A move "
+            f"goes to the room above "
+            "(U), below (D), to the left (L) or to the right (R), if there is no wall between: --- "
+            "is a wall between a "
+            f"room and the one below, | a wall between two rooms side by "
+            f"side.\n\n{self.map_of(instance)}"
+            "\n\nGo from S to G with as few moves as possible. Answer with the moves in order, "
+            "separated by single "
             "spaces."
         )
 
@@ -86,7 +91,9 @@ class MazePuzzle(RoutePuzzle[Instance]):
         return self.write_map(walls, {self.start(instance): "S", self.goal(instance): "G"})
 
     def write_map(self, passages: bytes, names: dict[int, str]) -> str:
-        """Return a map with names of rooms, then the passages right and down: 0 for a wall, 1 for none, then marks."""
+        """Return a map with names of rooms, then the passages right and down:
+        0 for a wall, 1 for none, then marks.
+        """
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = passages[: self.places], passages[self.places :]
         for first in range(0, side * side, side):
@@ -134,15 +141,23 @@ class Maze(RouteTask[MazeState]):
 
     def initial(self, key: jax.Array, params: Params) -> MazeState:
         """Begin at the start, with no passage marked."""
-        return MazeState(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
+        return MazeState(
+            params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8)
+        )
 
-    def transition(self, state: MazeState, action: jax.Array, key: jax.Array, params: Params) -> MazeState:
+    def transition(
+        self, state: MazeState, action: jax.Array, key: jax.Array, params: Params
+    ) -> MazeState:
         """Go through the passage and mark it."""
         place, below = state.place, state.place + self.places
         passage = jnp.select(
-            [action == UP, action == DOWN, action == LEFT], [below - self.puzzle.side, below, place - 1], place
+            [action == UP, action == DOWN, action == LEFT],
+            [below - self.puzzle.side, below, place - 1],
+            place,
         )
-        marks = jnp.where(np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks)
+        marks = jnp.where(
+            np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks
+        )
         return MazeState(self.beyond(place, action), marks)
 
     def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
@@ -157,9 +172,18 @@ class Maze(RouteTask[MazeState]):
         side, unit = (self.puzzle.side,) * 2, f"{MARKS} marks"
         return (
             *super().observation_components(),
-            Component("marks_right", "[row, column]: marks of the passage to the right of the room", unit, side),
-            Component("marks_down", "[row, column]: marks of the passage down from the room", unit, side),
-            Component("marks_here", f"marks of the passages {', '.join(self.ways)} from here", unit, (4,)),
+            Component(
+                "marks_right",
+                "[row, column]: marks of the passage to the right of the room",
+                unit,
+                side,
+            ),
+            Component(
+                "marks_down", "[row, column]: marks of the passage down from the room", unit, side
+            ),
+            Component(
+                "marks_here", f"marks of the passages {', '.join(self.ways)} from here", unit, (4,)
+            ),
         )
 
     def distance_left(self, place: jax.Array, params: Params) -> jax.Array:
@@ -172,12 +196,15 @@ class Maze(RouteTask[MazeState]):
         passages = np.concatenate([maze.right, maze.down]) + np.asarray(state.marks)
         names = {int(maze.start): "S", int(maze.goal): "G", int(state.place): "@"}
         return (
-            "A maze: you are at @, the goal is G. --- and | are walls; you went once where a . is, more often where a "
+            "A maze: you are at @, the goal is G. --- and | are walls; you went once where a . is, "
+            "more often where a "
             f": is.\n\n{self.puzzle.write_map(passages.astype(np.uint8).tobytes(), names)}"
         )
 
     def draw(self, state: MazeState, params: Params) -> np.ndarray:
-        """Draw the map: goal green, player's room a blue dot, marked passages grey, dark from the second time on."""
+        """Draw the map: goal green, player's room a blue dot,
+        marked passages grey, dark from the second time on.
+        """
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)
         for place in range(self.places):

@@ -1,9 +1,10 @@
 """rlsuite/Navigation-v0: the shortest route between two places, on roads described in words.
 
-``difficulty`` is the side of the map. Its places lie on a square lattice. A random tree of roads joins neighbours, and
-so does half of the other possible roads. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
-:mod:`.lattice_routes` for actions, observations and rewards; the mask forbids directions without a road. ``success``
-means arriving by a shortest route, because even a random walk arrives in more than half of its episodes.
+``difficulty`` is the side of the map. Its places lie on a square lattice. A random tree of roads
+joins neighbours, and so does half of the other possible roads. Roads wind: their lengths, 1 to 9
+km, are drawn independently. See :mod:`.lattice_routes` for actions, observations and rewards; the
+mask forbids directions without a road. ``success`` means arriving by a shortest route, because even
+a random walk arrives in more than half of its episodes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,20 @@ from .lattice_routes import DOWN, RIGHT, RoutePuzzle, RouteTask
 WAYS = ("north", "south", "west", "east")
 NAMES = tuple(
     first + last
-    for first in ("Ash", "Birch", "Clay", "Deer", "Elm", "Fox", "Glen", "Hazel", "Iron", "Kirk", "Lark", "Mill")
+    for first in (
+        "Ash",
+        "Birch",
+        "Clay",
+        "Deer",
+        "Elm",
+        "Fox",
+        "Glen",
+        "Hazel",
+        "Iron",
+        "Kirk",
+        "Lark",
+        "Mill",
+    )
     for last in ("bury", "dale", "field", "ford", "ham", "mouth", "stead", "ton", "well", "wick")
 )
 """Names of places, in alphabetical order."""
@@ -68,15 +82,20 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         names = self.place_names(instance)
         start, goal = names[self.start(instance)], names[self.goal(instance)]
         return (
-            f"{self.road_sentences(instance)}\n\nAll roads can be travelled in both directions. Find a shortest route "
-            f"from {start} to {goal}. Answer with the names of the places on it in order, from {start} to {goal}, "
+            f"{self.road_sentences(instance)}\n\nAll roads can be travelled in both directions. "
+            f"Find a shortest route "
+            f"from {start} to {goal}. Answer with the names of the places on it in order, from "
+            f"{start} to {goal}, "
             "separated by single spaces."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a route of two roads."""
         return [
-            Example("For example, the answer for a route from Aston over Bray to Clun would be:", "Aston Bray Clun")
+            Example(
+                "For example, the answer for a route from Aston over Bray to Clun would be:",
+                "Aston Bray Clun",
+            )
         ]
 
     def road_sentences(self, instance: Instance) -> str:
@@ -93,7 +112,10 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
             if roads:
                 *all_but_last, last = roads
                 listed = f"{', '.join(all_but_last)} and {last}" if all_but_last else last
-                sentences.append(f"From {names[place]} {'roads lead' if all_but_last else 'a road leads'} {listed}.")
+                sentences.append(
+                    f"From {names[place]} {'roads lead' if all_but_last else 'a road leads'} "
+                    f"{listed}."
+                )
         return "\n".join(sentences)
 
     def place_names(self, instance: Instance) -> list[str]:
@@ -163,7 +185,9 @@ class Navigation(RouteTask[TravelState]):
         """Begin at the start."""
         return TravelState(params.instance.start.astype(jnp.int32), jnp.int32(0))
 
-    def transition(self, state: TravelState, action: jax.Array, key: jax.Array, params: Params) -> TravelState:
+    def transition(
+        self, state: TravelState, action: jax.Array, key: jax.Array, params: Params
+    ) -> TravelState:
         """Go along the road."""
         road = self._exits(state, params)[action]
         return TravelState(self.beyond(state.place, action), state.travelled + road)
@@ -178,10 +202,15 @@ class Navigation(RouteTask[TravelState]):
         """Show the roads, the goal and the player's place."""
         names = self.puzzle.place_names(params.instance)
         here, goal = names[int(state.place)], names[int(params.instance.goal)]
-        return f"{self.puzzle.road_sentences(params.instance)}\n\nYou are in {here} and want to get to {goal}."
+        return (
+            f"{self.puzzle.road_sentences(params.instance)}\n\nYou are in {here} and want to get "
+            f"to {goal}."
+        )
 
     def draw(self, state: TravelState, params: Params) -> np.ndarray:
-        """Draw places as dots and roads as lines with their lengths; the goal is green, the player's place blue."""
+        """Draw places as dots and roads as lines with their lengths;
+        the goal is green, the player's place blue.
+        """
         side, roads = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)
         right, down = roads.right.tolist(), roads.down.tolist()
@@ -192,10 +221,22 @@ class Navigation(RouteTask[TravelState]):
                     to_row, to_column = divmod(neighbour, side)
                     board.line(row + 0.5, column + 0.5, to_row + 0.5, to_column + 0.5, "#b8bec7")
                     above, beside = (0.2, 0.0) if direction == RIGHT else (0.0, 0.2)
-                    board.text((row + to_row) / 2 - above, (column + to_column) / 2 + beside, str(length), INK, 0.5)
+                    board.text(
+                        (row + to_row) / 2 - above,
+                        (column + to_column) / 2 + beside,
+                        str(length),
+                        INK,
+                        0.5,
+                    )
         for place in range(self.places):
             x0, y0, x1, y1 = board.box(*divmod(place, side))
             inset = 2 * board.side // 5
-            colour = FILLED if place == int(state.place) else "#009e73" if place == int(roads.goal) else INK
+            colour = (
+                FILLED
+                if place == int(state.place)
+                else "#009e73"
+                if place == int(roads.goal)
+                else INK
+            )
             board.pen.ellipse((x0 + inset, y0 + inset, x1 - inset, y1 - inset), fill=colour)
         return board.picture()

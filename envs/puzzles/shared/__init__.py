@@ -1,1 +1,3 @@
-"""Parts that puzzles of several kinds share: contracts, readers of answers, boards, canonical forms."""
+"""Parts that puzzles of several kinds share: contracts,
+readers of answers, boards, canonical forms.
+"""

@@ -31,24 +31,38 @@ class Board:
         self._font = ImageFont.load_default(self.side * 0.6)
 
     def box(self, row: int, column: int) -> tuple[int, int, int, int]:
-        """Return the corners of a cell in pixels; rows and columns outside the board lie in the margin."""
+        """Return the corners of a cell in pixels;
+        rows and columns outside the board lie in the margin.
+        """
         x, y = self.left + column * self.side, self.top + row * self.side
         return x, y, x + self.side, y + self.side
 
-    def cell(self, row: int, column: int, symbol: str = "_", *, is_clue: bool = False, paper: str = "") -> None:
+    def cell(
+        self, row: int, column: int, symbol: str = "_", *, is_clue: bool = False, paper: str = ""
+    ) -> None:
         """Draw a cell and its symbol; ``_`` and the empty string leave it empty."""
-        self.pen.rectangle(self.box(row, column), fill=paper or (CLUE_PAPER if is_clue else PAPER), outline=LINE)
+        self.pen.rectangle(
+            self.box(row, column), fill=paper or (CLUE_PAPER if is_clue else PAPER), outline=LINE
+        )
         if symbol not in ("_", ""):
             self.text(row, column, symbol, INK if is_clue else FILLED)
 
-    def text(self, row: float, column: float, text: str, colour: str = INK, scale: float = 1.0) -> None:
+    def text(
+        self, row: float, column: float, text: str, colour: str = INK, scale: float = 1.0
+    ) -> None:
         """Write text in the middle of a cell, or in the margin."""
         x, y = self.left + (column + 0.5) * self.side, self.top + (row + 0.5) * self.side
         font = self._font if scale == 1.0 else ImageFont.load_default(self.side * 0.6 * scale)
         self.pen.text((x, y), text, colour, font, anchor="mm")
 
     def line(
-        self, row: float, column: float, to_row: float, to_column: float, colour: str = INK, width: int = 3
+        self,
+        row: float,
+        column: float,
+        to_row: float,
+        to_column: float,
+        colour: str = INK,
+        width: int = 3,
     ) -> None:
         """Draw a line between corners of cells."""
         start = self.left + column * self.side, self.top + row * self.side

@@ -14,7 +14,8 @@ _LARGEST, _SMALLEST = 16, 8
 
 
 def with_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) -> np.ndarray:
-    """Return a picture with text at its right, in letters as large as have room, uint8 of ``shape``.
+    """Return a picture with text at its right,
+    in letters as large as have room, uint8 of ``shape``.
 
     Args:
         picture: uint8 ``(height, width, 3)``, no larger than ``shape``.
@@ -26,7 +27,9 @@ def with_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) ->
     image.paste(Image.fromarray(picture), (0, (height - picture.shape[0]) // 2))
     size, wrapped = _fitted(text, height - 16, width - picture.shape[1] - 16)
     font = ImageFont.load_default(size)
-    ImageDraw.Draw(image).multiline_text((picture.shape[1] + 8, 8), wrapped, INK, font, spacing=size * 0.3)
+    ImageDraw.Draw(image).multiline_text(
+        (picture.shape[1] + 8, 8), wrapped, INK, font, spacing=size * 0.3
+    )
     return np.asarray(image)
 
 
@@ -35,7 +38,11 @@ def _fitted(text: str, height: int, width: int) -> tuple[float, str]:
     """Return the size of the letters, and the text in lines of that width."""
     for size in range(_LARGEST, _SMALLEST - 1, -1):
         across = int(width / (size * 0.53))  # a letter is about half as wide as high
-        lines = [wrapped_line for line in text.splitlines() for wrapped_line in textwrap.wrap(line, across) or [""]]
+        lines = [
+            wrapped_line
+            for line in text.splitlines()
+            for wrapped_line in textwrap.wrap(line, across) or [""]
+        ]
         if len(lines) * size * 1.5 <= height:
             break
     return float(size), "\n".join(lines)

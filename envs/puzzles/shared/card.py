@@ -4,7 +4,10 @@ from typing import Any
 
 from rlbench_suite.core.task_card import TaskCard
 
-SMALL = "instances are small and the mask forbids what breaks a rule, so that few values are left to chance"
+SMALL = (
+    "instances are small and the mask forbids what breaks a rule, so that few values are left to "
+    "chance"
+)
 EASY_IS_SMALL = f"easy {SMALL}"
 """Why random play solves some puzzles at every difficulty, or at the easy one."""
 
@@ -24,9 +27,9 @@ def puzzle_card(
     Args:
         cards: name of the module ``cards`` beside the task.
         name: the id without its namespace and version.
-        task, puzzle, player, solvable: ``module:Class`` of the task, its one-shot form, its reference player, and the
-            one-shot form of solvable instances, all in the package of ``cards``. Without a player, the exact solver's
-            plan is played.
+        task, puzzle, player, solvable: ``module:Class`` of the task, its one-shot form, its
+            reference player, and the one-shot form of solvable instances, all in the package of
+            ``cards``. Without a player, the exact solver's plan is played.
         tags: words for filtering, beside ``discrete``.
         facts: further attributes of the card.
     """

@@ -1,18 +1,20 @@
-"""Puzzles in which a grid with some given cells is filled in, one symbol into each of the other cells.
+"""Puzzles in which a grid with some given cells is filled in,
+one symbol into each of the other cells.
 
 One-shot, the answer is the whole grid. Interactively, one cell is filled a step:
 
-=============  =====================================================================================================
-action         ``cell * k + symbol``, ``Discrete(cells * k)``, cells in reading order, ``k`` symbols that may be filled
-               in; legal is an empty cell with a symbol that breaks no rule *visible in the grid as it is*
-observation    each cell's symbol (or that it is empty) one-hot, cells in reading order; then the clues that are not in
-               the grid, each scaled to [0, 1]
+=============  =====================================================================================
+action         ``cell * k + symbol``, ``Discrete(cells * k)``, cells in reading order, ``k`` symbols
+               that may be filled in; legal is an empty cell with a symbol that breaks no rule
+               *visible in the grid as it is*
+observation    each cell's symbol (or that it is empty) one-hot, cells in reading order; then the
+               clues that are not in the grid, each scaled to [0, 1]
 reward         1 / (cells to fill) for each cell filled, and +1 on completing the grid by the rules
 termination    the grid is full, or no legal action is left
-=============  =====================================================================================================
+=============  =====================================================================================
 
-The mask forbids visible errors and does not look ahead: every solution stays within reach, and most fillings run into a
-dead end. Symbols are never taken back. The best return is 2.
+The mask forbids visible errors and does not look ahead: every solution stays within reach, and most
+fillings run into a dead end. Symbols are never taken back. The best return is 2.
 """
 
 from __future__ import annotations
@@ -49,12 +51,16 @@ _CLUE_MASK = b"\0" + b"\xff" * 255
 
 def _agree(givens: bytes, cells: bytes) -> bool:
     """Return whether all given symbols stand in their cells."""
-    at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_CLUE_MASK), "little")
+    at_givens = int.from_bytes(cells, "little") & int.from_bytes(
+        givens.translate(_CLUE_MASK), "little"
+    )
     return at_givens == int.from_bytes(givens, "little")
 
 
 class GridPuzzle(Puzzle[Instance]):
-    """The one-shot form. An instance has the field ``givens``, int8 ``(rows * columns,)``: 0 where a cell is to fill.
+    """The one-shot form.
+
+    An instance has the field ``givens``, int8 ``(rows * columns,)``: 0 where a cell is to fill.
 
     Subclasses set the four attributes in ``__init__``.
     """
@@ -62,7 +68,10 @@ class GridPuzzle(Puzzle[Instance]):
     rows: int
     columns: int
     symbols: Sequence[str]
-    """Symbols; the fillable ones come first. Each has one character unless a puzzle has its own :meth:`read`."""
+    """Symbols; the fillable ones come first.
+
+    Each has one character unless a puzzle has its own :meth:`read`.
+    """
     fillable: int
     """Number of fillable symbols. The other symbols occur only as givens."""
     meanings: ClassVar[Mapping[str, str]] = {}
@@ -86,7 +95,10 @@ class GridPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the rule that a full grid breaks, in words; empty if none. Givens were checked before."""
+        """Name the rule that a full grid breaks, in words; empty if none.
+
+        Givens were checked before.
+        """
 
     @abc.abstractmethod
     def solution(self, instance: Instance) -> Grid:
@@ -114,8 +126,8 @@ class GridPuzzle(Puzzle[Instance]):
     def _task(self) -> str:
         """Request for an answer, without the full stop."""
         return (
-            f"Replace every {EMPTY} with {self.choices} and answer with the whole grid: {self.rows} lines of "
-            f"{self.columns} symbols separated by single spaces"
+            f"Replace every {EMPTY} with {self.choices} and answer with the whole grid: "
+            f"{self.rows} lines of {self.columns} symbols separated by single spaces"
         )
 
     @property
@@ -149,8 +161,8 @@ class GridPuzzle(Puzzle[Instance]):
         return wrong(reason) if reason else RIGHT
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
-        """Return whether a quick check shows that a full grid, cells in reading order, breaks no rule. If not,
-        :meth:`broken` decides.
+        """Return whether a quick check shows that a full grid,
+        cells in reading order, breaks no rule. If not, :meth:`broken` decides.
         """
         return False
 
@@ -177,7 +189,9 @@ class GridPuzzle(Puzzle[Instance]):
         return "".join(self.symbols)
 
     def _keeps_clues(self, givens: bytes, cells: bytes) -> bool:
-        """Return whether a quick check shows that givens are kept and other cells hold fillable symbols."""
+        """Return whether a quick check shows that givens are kept
+        and other cells hold fillable symbols.
+        """
         return self.fillable == len(self.symbols) and _agree(givens, cells)
 
     def _changed(self, givens: bytes, cells: bytes) -> str:
@@ -207,7 +221,9 @@ class GridPuzzle(Puzzle[Instance]):
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Keep the givens and fill everything else at random."""
         fixed = self.clue_rows(instance)
-        return self.written([[value or 1 + dice.below(self.fillable) for value in row] for row in fixed])
+        return self.written(
+            [[value or 1 + dice.below(self.fillable) for value in row] for row in fixed]
+        )
 
     def constants(self) -> Sequence[str]:
         """Return a grid full of one symbol, for each symbol."""
@@ -215,7 +231,9 @@ class GridPuzzle(Puzzle[Instance]):
         return ["\n".join([line.rstrip()] * self.rows) for line in lines]
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
-        """Return the share of the cells to fill that agree with the solution, or 0 if a given was changed."""
+        """Return the share of the cells to fill that agree
+        with the solution, or 0 if a given was changed.
+        """
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         cells, solution = self.read(answer), self.read(best)
         if not _agree(givens, cells):
@@ -225,7 +243,9 @@ class GridPuzzle(Puzzle[Instance]):
 
     def effortless(self, instance: Instance, best: str) -> float:
         """Return the share of the commonest symbol in the cells to fill."""
-        filled = [b for clue, b in zip(self._givens(instance), self.read(best), strict=True) if not clue]
+        filled = [
+            b for clue, b in zip(self._givens(instance), self.read(best), strict=True) if not clue
+        ]
         return max(map(filled.count, set(filled))) / len(filled)
 
     def clue_rows(self, instance: Instance) -> Grid:
@@ -234,7 +254,10 @@ class GridPuzzle(Puzzle[Instance]):
 
     def as_rows(self, cells: Sequence[int]) -> Grid:
         """Return cells in reading order as rows."""
-        return [list(cells[at : at + self.columns]) for at in range(0, self.rows * self.columns, self.columns)]
+        return [
+            list(cells[at : at + self.columns])
+            for at in range(0, self.rows * self.columns, self.columns)
+        ]
 
     def written(self, grid: Grid) -> str:
         """Return a grid in the format of an answer, with ``_`` for empty cells."""
@@ -259,10 +282,13 @@ class GridState(NamedTuple):
 
 
 def either(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return which of two symbols each cell allows, bool ``(cells, 2)``, given one array for each symbol."""
+    """Return which of two symbols each cell allows,
+    bool ``(cells, 2)``, given one array for each symbol.
+    """
 
     def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
-        # This does not use ``stack``, for which XLA would check for every entry which of the two it comes from.
+        # This does not use ``stack``, for which XLA would check for every entry which of the two it
+        # comes from.
         return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
 
     # This is a call, so that each of the two is computed only once and only for its own entries.
@@ -280,7 +306,9 @@ def rows_as_bits(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
 
     def words(values: jax.Array) -> list[jax.Array]:
         placed = [values[i] << bits * (i % columns) for i in range(values.shape[0])]
-        return [reduce(operator.or_, placed[i : i + columns]) for i in range(0, len(placed), columns)]
+        return [
+            reduce(operator.or_, placed[i : i + columns]) for i in range(0, len(placed), columns)
+        ]
 
     return computed_once(words)(values)
 
@@ -317,12 +345,12 @@ class FillTask(PuzzleTask[GridState]):
         self.observation_space = self.box(0.0, 1.0, (self.cells * self.contents + self.fact_count,))
         self.reward_space = self.box(0.0, 2.0)
 
-    # -- what a puzzle defines ------------------------------------------------------------------------------------
+    # -- what a puzzle defines ---------------------------------------------------------------------
 
     @abc.abstractmethod
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the symbols allowed in each empty cell, as far as the other cells show: bool ``(cells *
-        fillable,)``.
+        """Return the symbols allowed in each empty cell,
+        as far as the other cells show: bool ``(cells * fillable,)``.
         """
 
     @abc.abstractmethod
@@ -346,14 +374,16 @@ class FillTask(PuzzleTask[GridState]):
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw everything besides the symbols: clues at the margins, thick lines."""
 
-    # -- the task -------------------------------------------------------------------------------------------------
+    # -- the task ----------------------------------------------------------------------------------
 
     def initial(self, key: jax.Array, params: Params) -> GridState:
         """Begin with the givens."""
         empty = summed((params.instance.givens == 0).astype(jnp.int32))
         return GridState(params.instance.givens, empty, empty)
 
-    def transition(self, state: GridState, action: jax.Array, key: jax.Array, params: Params) -> GridState:
+    def transition(
+        self, state: GridState, action: jax.Array, key: jax.Array, params: Params
+    ) -> GridState:
         """Fill one cell."""
         cell, value = action // self.puzzle.fillable, action % self.puzzle.fillable + 1
         cells = jnp.where(np.arange(self.cells) == cell, value.astype(jnp.int8), state.cells)
@@ -362,27 +392,42 @@ class FillTask(PuzzleTask[GridState]):
     def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then the facts."""
         one_hot = state.cells[:, None] == np.arange(self.contents, dtype=np.int8)
-        return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)])
+        return jnp.concatenate(
+            [one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)]
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the cells, then the facts."""
         puzzle = self.puzzle
         meaning = (
-            f"[row, column, content]: what the cell holds, one-hot: nothing, {puzzle.symbol_list(len(puzzle.symbols))}"
+            f"[row, column, content]: what the cell holds, one-hot: nothing, "
+            f"{puzzle.symbol_list(len(puzzle.symbols))}"
         )
-        return Component("cells", meaning, shape=(puzzle.rows, puzzle.columns, self.contents)), *self.fact_components
+        return Component(
+            "cells", meaning, shape=(puzzle.rows, puzzle.columns, self.contents)
+        ), *self.fact_components
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: a cell and a symbol."""
         puzzle = self.puzzle
-        meaning = f"[row, column, symbol]: put the symbol into the cell, of {puzzle.symbol_list(puzzle.fillable)}"
+        meaning = (
+            f"[row, column, symbol]: put the symbol into the cell, of "
+            f"{puzzle.symbol_list(puzzle.fillable)}"
+        )
         return (Component("fill", meaning, shape=(puzzle.rows, puzzle.columns, puzzle.fillable)),)
 
     def reward(
-        self, state: GridState, action: jax.Array, next_state: GridState, key: jax.Array, params: Params
+        self,
+        state: GridState,
+        action: jax.Array,
+        next_state: GridState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 for a solution."""
-        share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
+        share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(
+            self.dtype
+        )
         return share + ((state.empty > 0) & self._success(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
@@ -391,17 +436,21 @@ class FillTask(PuzzleTask[GridState]):
 
     def info(self, state: GridState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the grid is full and keeps every rule."""
-        filled = (state.at_first - state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
+        filled = (state.at_first - state.empty).astype(self.dtype) / state.at_first.astype(
+            self.dtype
+        )
         return {"success": self._success(state, params), "filled": filled}
 
     def action_mask(self, state: GridState, params: Params) -> jax.Array:
-        """Return the symbols that break no visible rule in each empty cell, bool ``(cells * fillable,)``."""
+        """Return the symbols that break no visible rule in each empty cell,
+        bool ``(cells * fillable,)``.
+        """
         return computed_once(self.mask)(state.cells, params.instance)
 
     def _success(self, state: GridState, params: Params) -> jax.Array:
         return (state.empty == 0) & self.solved(state.cells, params.instance)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: GridState, params: Params) -> str:
         """Show the rules, the clues and the grid as it is."""
@@ -412,8 +461,8 @@ class FillTask(PuzzleTask[GridState]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
         return (
-            f"Answer 'ROW COLUMN SYMBOL', such as '1 2 {self.puzzle.symbols[0]}', to fill an empty cell ({EMPTY}). "
-            f"Rows and columns count from 1. The symbol is {self.puzzle.choices}."
+            f"Answer 'ROW COLUMN SYMBOL', such as '1 2 {self.puzzle.symbols[0]}', to fill an empty "
+            f"cell ({EMPTY}). Rows and columns count from 1. The symbol is {self.puzzle.choices}."
         )
 
     def parse(self, text: str, state: GridState, params: Params) -> np.ndarray:
@@ -445,7 +494,10 @@ class FillTask(PuzzleTask[GridState]):
         where = f"row {row + 1}, column {column + 1}"
         if int(state.cells[cell]):
             return f"{where} is filled already"
-        return f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid shows"
+        return (
+            f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid "
+            f"shows"
+        )
 
     def why_over(self, state: GridState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the grid is solved, full but wrong, or stuck."""
@@ -457,11 +509,15 @@ class FillTask(PuzzleTask[GridState]):
         """Draw the grid: givens on grey, the player's symbols in blue."""
         return self.draw_shape(state, params, self.picture_shape)
 
-    def draw_shape(self, state: GridState, params: Params, shape: tuple[int, int, int]) -> np.ndarray:
+    def draw_shape(
+        self, state: GridState, params: Params, shape: tuple[int, int, int]
+    ) -> np.ndarray:
         """Draw the grid in a picture of any shape."""
         puzzle = self.puzzle
         board = Board(puzzle.rows, puzzle.columns, shape)
-        givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
+        givens, cells = (
+            puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells)
+        )
         for r in range(puzzle.rows):
             for c in range(puzzle.columns):
                 board.cell(r, c, (EMPTY, *puzzle.symbols)[cells[r][c]], is_clue=givens[r][c] != 0)
@@ -474,8 +530,9 @@ class CellFillTask(FillTask):
 
     @abc.abstractmethod
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the symbols that the other cells allow in each cell: bool ``(cells, fillable)``. Filled cells
-        may have any values.
+        """Return the symbols that the other cells allow in each cell: bool ``(cells, fillable)``.
+
+        Filled cells may have any values.
         """
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:

@@ -1,15 +1,15 @@
 """Puzzles of undoing: generators bring an element of a finite group back to its unit in few steps.
 
-The group is small enough to be listed: breadth-first search numbers its elements from the unit, which is 0, so every
-distance is exact.
+The group is small enough to be listed: breadth-first search numbers its elements from the unit,
+which is 0, so every distance is exact.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         a generator, ``Discrete(generators)``; all can always be applied
 observation    the puzzle's flags of the element
-reward         decrease of the steps that are needed, divided by those needed at first; +1 at the unit; in each step
-               -1/2 divided by the steps needed at first
+reward         decrease of the steps that are needed, divided by those needed at first; +1 at the
+               unit; in each step -1/2 divided by the steps needed at first
 termination    the unit is reached
-=============  =====================================================================================================
+=============  =====================================================================================
 
 The first part telescopes to 1, so the best return is 3/2.
 """
@@ -43,13 +43,16 @@ class Group(Generic[Element]):
         after: function of an element and the number of a generator; it returns their product.
     """
 
-    def __init__(self, unit: Element, generators: Sequence[str], after: Callable[[Element, int], Element]) -> None:
+    def __init__(
+        self, unit: Element, generators: Sequence[str], after: Callable[[Element, int], Element]
+    ) -> None:
         self.generators = tuple(generators)
         self.number = {unit: 0}
         """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
-        """Number of steps from each element to the unit, or back, because generators come with their inverses.
+        """Number of steps from each element to the unit,
+        or back, because generators come with their inverses.
         """
         self.following: list[list[int]] = []
         """Product of each element with each generator."""
@@ -68,7 +71,11 @@ class Group(Generic[Element]):
         """Return the fewest generators that bring an element to the unit."""
         moves = []
         while steps_left := self.away[number]:
-            generator = next(g for g, product in enumerate(self.following[number]) if self.away[product] < steps_left)
+            generator = next(
+                g
+                for g, product in enumerate(self.following[number])
+                if self.away[product] < steps_left
+            )
             number = self.following[number][generator]
             moves.append(generator)
         return moves
@@ -82,7 +89,9 @@ class GroupState(NamedTuple):
 
 
 class UndoTask(PuzzleTask[GroupState]):
-    """The interactive form. An instance has the field ``element``: the number of the element to begin with, not 0.
+    """The interactive form.
+
+    An instance has the field ``element``: the number of the element to begin with, not 0.
 
     Subclasses name the group, and define :meth:`flags`.
     """
@@ -112,16 +121,25 @@ class UndoTask(PuzzleTask[GroupState]):
         """Begin with the element of the instance."""
         return GroupState(params.instance.element.astype(jnp.int32))
 
-    def transition(self, state: GroupState, action: jax.Array, key: jax.Array, params: Params) -> GroupState:
+    def transition(
+        self, state: GroupState, action: jax.Array, key: jax.Array, params: Params
+    ) -> GroupState:
         """Apply a generator."""
-        return GroupState(jnp.asarray(self._following)[state.element * len(self.group.generators) + action])
+        return GroupState(
+            jnp.asarray(self._following)[state.element * len(self.group.generators) + action]
+        )
 
     def observation(self, state: GroupState, key: jax.Array, params: Params) -> jax.Array:
         """Return the flags of the element."""
         return jnp.asarray(self._flags)[state.element].astype(self.dtype)
 
     def reward(
-        self, state: GroupState, action: jax.Array, next_state: GroupState, key: jax.Array, params: Params
+        self,
+        state: GroupState,
+        action: jax.Array,
+        next_state: GroupState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 at the unit, minus the price of a step."""
         before, after = self._needed(state), self._needed(next_state)
@@ -150,7 +168,9 @@ class UndoTask(PuzzleTask[GroupState]):
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(parsing.word(text.strip(), self.group.generators), self.action_space.dtype)
+        return np.asarray(
+            parsing.word(text.strip(), self.group.generators), self.action_space.dtype
+        )
 
     def spell(self, action: np.ndarray, state: GroupState, params: Params) -> str:
         """Return the name of the generator."""

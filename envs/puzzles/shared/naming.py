@@ -1,4 +1,6 @@
-"""Canonical names for the things of a puzzle whose names do not matter, such as people or predicates."""
+"""Canonical names for the things of a puzzle whose names do not matter,
+such as people or predicates.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +9,29 @@ from typing import Any
 
 
 def least_naming(
-    count: int, look: Callable[[Sequence[int]], Sequence[Any]], form: Callable[[Sequence[int]], bytes]
+    count: int,
+    look: Callable[[Sequence[int]], Sequence[Any]],
+    form: Callable[[Sequence[int]], bytes],
 ) -> bytes:
     """Return the least form over all ways to number ``count`` things that their looks leave open.
 
-    Things that look different are distinguished, again and again until no more can be (colour refinement, Weisfeiler &
-    Leman 1968). Where some still look alike, each of them in turn is set apart, and so on.
+    Things that look different are distinguished, again and again until no more can be (colour
+    refinement, Weisfeiler & Leman 1968). Where some still look alike, each of them in turn is set
+    apart, and so on.
 
     Args:
         count: number of things.
-        look: what each thing looks like, given how the things are told apart so far: sortable, and free of names.
+        look: what each thing looks like, given how the things are told apart so far: sortable, and
+            free of names.
         form: the puzzle as bytes, given a number for each thing; different for different puzzles.
     """
     return _search([0] * count, look, form)
 
 
 def _search(
-    colours: list[int], look: Callable[[Sequence[int]], Sequence[Any]], form: Callable[[Sequence[int]], bytes]
+    colours: list[int],
+    look: Callable[[Sequence[int]], Sequence[Any]],
+    form: Callable[[Sequence[int]], bytes],
 ) -> bytes:
     kinds = 0
     while kinds != (kinds := len(set(colours))):

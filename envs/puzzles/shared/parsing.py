@@ -33,7 +33,13 @@ def integer(text: str, low: int, high: int, what: str = "number") -> int:
 
 
 def integers(
-    text: str, low: int, high: int, *, min_count: int = 0, max_count: int = 1000, what: str = "number"
+    text: str,
+    low: int,
+    high: int,
+    *,
+    min_count: int = 0,
+    max_count: int = 1000,
+    what: str = "number",
 ) -> list[int]:
     """Read whole numbers separated by single spaces.
 
@@ -66,7 +72,8 @@ def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
 
 
 def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> bytes:
-    """Read rows on lines of their own, symbols separated by single spaces; return the number of each, row by row.
+    """Read rows on lines of their own, symbols separated by single spaces;
+    return the number of each, row by row.
 
     Args:
         text: as written; lines may end with spaces.
@@ -80,7 +87,8 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
     gaps, numbers = _layout(rows, columns, symbols, first)
     symbol_text = text[::2]
     if text[1::2] != gaps or len(symbol_text) != rows * columns or symbol_text.strip(symbols):
-        symbol_text = "".join(_symbols(text, rows, columns, symbols))  # some lines end with spaces, or it is malformed
+        # Some lines end with spaces, or it is malformed.
+        symbol_text = "".join(_symbols(text, rows, columns, symbols))
     return symbol_text.encode().translate(numbers)
 
 
@@ -91,13 +99,16 @@ _RULE = re.compile(r"\|(?:\s*:?-{3,}:?\s*\|)+")
 def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[list[str]]:
     """Split a malformed grid into rows of items, as a reader would who knows its shape.
 
-    Blank lines, separators and a final period do not matter. A row also ends at a closing bracket or a semicolon.
-    Symbols of one character may stand without spaces, a whole row at a time. All of the grid may stand on one line,
-    with commas between all items, between rows, or nowhere. A Markdown table is read without its bars and rules. The
-    rows may still have other lengths or symbols.
+    Blank lines, separators and a final period do not matter. A row also ends at a closing bracket
+    or a semicolon. Symbols of one character may stand without spaces, a whole row at a time. All of
+    the grid may stand on one line, with commas between all items, between rows, or nowhere. A
+    Markdown table is read without its bars and rules. The rows may still have other lengths or
+    symbols.
     """
     if text.startswith("|") and "|" not in symbols:
-        text = "\n".join(line.replace("|", " ") for line in text.split("\n") if not _RULE.fullmatch(line.strip()))
+        text = "\n".join(
+            line.replace("|", " ") for line in text.split("\n") if not _RULE.fullmatch(line.strip())
+        )
     if text.endswith((").", "].", "}.", "'.", '".')):
         text = text[:-1]
     if rows == 1:
@@ -107,7 +118,9 @@ def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[
     on_one_line = len(lines) == 1
     if on_one_line:
         lines = lines[0].split(",")
-    if len(lines) > 2 * rows * columns:  # no grid; thousands of lists would set off the collection of garbage
+    if (
+        len(lines) > 2 * rows * columns
+    ):  # no grid; thousands of lists would set off the collection of garbage
         return [[text]]
     table = [items for line in lines if (items := items_of(line))]
     last = table[-1][-1] if table else ""
@@ -115,7 +128,9 @@ def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[
     if last.endswith(".") and ("." not in symbols or len(last) > widest):
         table[-1][-1:] = [last[:-1]] if last[:-1] else []
     if all(len(symbol) == 1 for symbol in symbols):
-        table = [list(line[0]) if len(line) == 1 and len(line[0]) == columns else line for line in table]
+        table = [
+            list(line[0]) if len(line) == 1 and len(line[0]) == columns else line for line in table
+        ]
     if rows == 1 or (on_one_line and (len(table) == 1 or all(len(line) == 1 for line in table))):
         items = [item for line in table for item in line]
         if len(items) == rows * columns:
@@ -131,15 +146,22 @@ def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
     for number, line in enumerate((line.rstrip(" ") for line in lines), 1):
         symbol_text = line[::2]
         if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
-            raise Malformed(f"line {number}: expected {columns} symbols separated by single spaces, got {_short(line)}")
+            raise Malformed(
+                f"line {number}: expected {columns} symbols separated by single spaces, got "
+                f"{_short(line)}"
+            )
         if symbol_text.strip(symbols):  # the rest begins and ends with another symbol
-            raise Malformed(f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}")
+            raise Malformed(
+                f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}"
+            )
         yield symbol_text
 
 
 @cache
 def _layout(rows: int, columns: int, symbols: str, first: int) -> tuple[str, bytes]:
-    """Return the separators between the symbols of a grid, and the table that translates symbols to their numbers."""
+    """Return the separators between the symbols of a grid,
+    and the table that translates symbols to their numbers.
+    """
     numbers = bytes(max(symbols.find(chr(code)), 0) + first for code in range(256))
     return ((" " * (columns - 1) + "\n") * rows)[:-1], numbers
 

@@ -1,4 +1,6 @@
-"""The base of every interactive puzzle: contexts from a bank of instances, and the exact solver as its reference."""
+"""The base of every interactive puzzle: contexts from a bank of instances,
+and the exact solver as its reference.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ class Params(NamedTuple):
     instance: Any
     """The puzzle's own ``NamedTuple``."""
     plan: jax.Array
-    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. Only the reference player may read it."""
+    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``.
+
+    Only the reference player may read it.
+    """
 
 
 class PuzzleTask(Task[Params, State], Generic[State]):
@@ -53,7 +58,11 @@ class PuzzleTask(Task[Params, State], Generic[State]):
         """Return a uniformly random instance of the split's bank."""
         bits = jax.random.key_data(key)[0]  # a key is random enough
         number = split * self.bank_size + (bits % np.uint32(self.bank_size)).astype(jnp.int32)
-        return Params(*jax.tree.map(lambda column: jnp.asarray(column)[number], (self.bank.instances, self.bank.plans)))
+        return Params(
+            *jax.tree.map(
+                lambda column: jnp.asarray(column)[number], (self.bank.instances, self.bank.plans)
+            )
+        )
 
 
 @privileged_player
@@ -71,6 +80,12 @@ class SolverPlayer(NamedTuple):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the next action; after the end of the plan, the first legal one."""
-        action = view.params.plan[jnp.minimum(memory, view.params.plan.shape[0] - 1)].astype(jnp.int32)
-        legal_action = jnp.int32(0) if view.action_mask is None else jnp.argmax(view.action_mask).astype(jnp.int32)
+        action = view.params.plan[jnp.minimum(memory, view.params.plan.shape[0] - 1)].astype(
+            jnp.int32
+        )
+        legal_action = (
+            jnp.int32(0)
+            if view.action_mask is None
+            else jnp.argmax(view.action_mask).astype(jnp.int32)
+        )
         return jnp.where(action == STOP, legal_action, action), memory + 1

@@ -1,7 +1,7 @@
 """Puzzles whose answer is a shortest sequence of moves from a start to a goal.
 
-Any sequence that reaches the goal is right. A shortest one scores 1; a longer one scores the shortest length divided by
-its own.
+Any sequence that reaches the goal is right. A shortest one scores 1; a longer one scores the
+shortest length divided by its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _GREEDY_MOVES = 100
 
 
 def rated(length: float, shortest: float, unit: str) -> Verdict:
-    """Return the verdict on a right answer of this ``length``, if the shortest one has length ``shortest``."""
+    """Return the verdict on a right answer of this ``length``,
+    if the shortest one has length ``shortest``.
+    """
     if length <= shortest:
         return RIGHT
     reason = f"it takes {length:g} {unit}, {shortest:g} are enough"
@@ -29,7 +31,10 @@ def rated(length: float, shortest: float, unit: str) -> Verdict:
 
 
 class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
-    """The one-shot form. An instance has the field ``shortest``: int16, the length of a shortest solution."""
+    """The one-shot form.
+
+    An instance has the field ``shortest``: int16, the length of a shortest solution.
+    """
 
     difficulty_is: ClassVar[str] = "moves of a shortest solution"
     moves: tuple[str, ...]
@@ -53,7 +58,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show two moves."""
-        return [Example("For example, an answer of length 2 could be:", f"{self.moves[0]} {self.moves[-1]}")]
+        return [
+            Example(
+                "For example, an answer of length 2 could be:", f"{self.moves[0]} {self.moves[-1]}"
+            )
+        ]
 
     @property
     def caseless(self) -> Sequence[str]:
@@ -71,7 +80,9 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
             raise Malformed(f"expected at most {MAX_MOVES} moves, got {len(words)}")
         for number, word in enumerate(words, 1):
             if word not in self._numbers:
-                raise Malformed(f"move {number}: expected one of {', '.join(self.moves)}, got {word[:20]!r}")
+                raise Malformed(
+                    f"move {number}: expected one of {', '.join(self.moves)}, got {word[:20]!r}"
+                )
         return [self._numbers[word] for word in words]
 
     @cached_property
@@ -107,13 +118,18 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return float(self._length(instance))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Walk at random to the goal or the length of a shortest solution. Turn back only if no other move is left."""
+        """Walk at random to the goal or the length of a shortest solution.
+
+        Turn back only if no other move is left.
+        """
         position, last = self.start(instance), None
         walk: list[int] = []
         max_length = len(self.shortest(instance))
         while len(walk) < max_length and self.apart(instance, position):
             options = [
-                (move, new_position) for move, new_position in self.options(instance, position) if new_position != last
+                (move, new_position)
+                for move, new_position in self.options(instance, position)
+                if new_position != last
             ]
             move, new_position = dice.choice(options or list(self.options(instance, position)))
             last, position = position, new_position
@@ -127,7 +143,9 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         walk: list[int] = []
         while len(walk) < _GREEDY_MOVES and self.apart(instance, position):
             options = [
-                (self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in visited
+                (self.apart(instance, p), move, p)
+                for move, p in self.options(instance, position)
+                if p not in visited
             ]
             if not options:
                 break  # never at the start, where some move is possible

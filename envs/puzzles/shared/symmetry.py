@@ -10,7 +10,9 @@ import numpy as np
 
 @cache
 def square_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return the eight rotations and reflections of a square board: for each cell, the cell that goes there."""
+    """Return the eight rotations and reflections of a square board:
+    for each cell, the cell that goes there.
+    """
     board = np.arange(side * side).reshape(side, side)
     turned = [np.rot90(board, k) for k in range(4)]
     return tuple(tuple(order.ravel().tolist()) for turn in turned for order in (turn, turn.T))

@@ -1,13 +1,14 @@
 """Puzzles whose solution is written down from left to right, a token a step.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         the token that comes next, ``Discrete(tokens)``
 observation    the puzzle's flags: what tells the next token
 reward         1 / (tokens to write) for each right token, +1 for the last
 termination    everything is written, or a token was wrong
-=============  =====================================================================================================
+=============  =====================================================================================
 
-There is one right token at a time; a wrong one ends the episode with what was earned. The best return is 2.
+There is one right token at a time; a wrong one ends the episode with what was earned. The best
+return is 2.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class WritingTask(PuzzleTask[WritingState]):
         self.observation_space = self.box(0.0, 1.0, (self.flag_count,))
         self.reward_space = self.box(0.0, 2.0)
 
-    # -- what a puzzle defines ------------------------------------------------------------------------------------
+    # -- what a puzzle defines ---------------------------------------------------------------------
 
     @property
     @abc.abstractmethod
@@ -66,23 +67,30 @@ class WritingTask(PuzzleTask[WritingState]):
 
     @abc.abstractmethod
     def next_token(self, written: jax.Array, instance: Any) -> jax.Array:
-        """Return the token that follows this many tokens, int32. After the last one it may be anything."""
+        """Return the token that follows this many tokens, int32.
+
+        After the last one it may be anything.
+        """
 
     @abc.abstractmethod
     def flags(self, written: jax.Array, instance: Any) -> Sequence[jax.Array]:
-        """Return the flags observed after this many tokens: arrays of any shapes with entries 0 and 1."""
+        """Return the flags observed after this many tokens:
+        arrays of any shapes with entries 0 and 1.
+        """
 
     @abc.abstractmethod
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the flags."""
 
-    # -- the task -------------------------------------------------------------------------------------------------
+    # -- the task ----------------------------------------------------------------------------------
 
     def initial(self, key: jax.Array, params: Params) -> WritingState:
         """Begin with nothing written."""
         return WritingState(jnp.int32(0), jnp.bool_(False))
 
-    def transition(self, state: WritingState, action: jax.Array, key: jax.Array, params: Params) -> WritingState:
+    def transition(
+        self, state: WritingState, action: jax.Array, key: jax.Array, params: Params
+    ) -> WritingState:
         """Write a token, or fail."""
         correct = action == self.next_token(state.written, params.instance)
         return WritingState(state.written + correct, ~correct)
@@ -93,7 +101,12 @@ class WritingTask(PuzzleTask[WritingState]):
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def reward(
-        self, state: WritingState, action: jax.Array, next_state: WritingState, key: jax.Array, params: Params
+        self,
+        state: WritingState,
+        action: jax.Array,
+        next_state: WritingState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return a share for a right token, plus 1 for the last one."""
         correct, length = next_state.written - state.written, self.length(params.instance)
@@ -107,9 +120,12 @@ class WritingTask(PuzzleTask[WritingState]):
     def info(self, state: WritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: everything is written."""
         length = self.length(params.instance)
-        return {"success": state.written == length, "written": state.written.astype(self.dtype) / length}
+        return {
+            "success": state.written == length,
+            "written": state.written.astype(self.dtype) / length,
+        }
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def parse(self, text: str, state: WritingState, params: Params) -> np.ndarray:
         """Read the name of a token.

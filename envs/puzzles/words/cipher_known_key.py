@@ -1,10 +1,12 @@
-"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher, given the method and the key.
+"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher,
+given the method and the key.
 
-``difficulty`` is the number of letters, which also determines the ciphers (``TIERS``). Texts are pseudo-words. Every
-cipher is a bijection on the texts that it takes, so there is one answer. Half of the instances ask for the plaintext,
-half for the ciphertext. Plaintexts for the Playfair cipher have no pair with one letter twice, so that no rule about
-padding is needed. See :mod:`.spelling` for actions, observations and rewards. The observed facts are the cipher, the
-direction, the numbers of the key (in one place to encrypt, in another to decrypt) and the text.
+``difficulty`` is the number of letters, which also determines the ciphers (``TIERS``). Texts are
+pseudo-words. Every cipher is a bijection on the texts that it takes, so there is one answer. Half
+of the instances ask for the plaintext, half for the ciphertext. Plaintexts for the Playfair cipher
+have no pair with one letter twice, so that no rule about padding is needed. See :mod:`.spelling`
+for actions, observations and rewards. The observed facts are the cipher, the direction, the numbers
+of the key (in one place to encrypt, in another to decrypt) and the text.
 
 With 8 letters there are some 280,000 instances.
 """
@@ -52,8 +54,12 @@ class Tier(NamedTuple):
 
 TIERS = {
     8: Tier("ABCDE", 2, 1, (Caesar, Atbash)),
-    12: Tier("ABCDEFGHIJKLMNOP", 3, 16, (Caesar, Affine, Substitution, Vigenere, RailFence, Columnar)),
-    24: Tier("ABCDEFGHIKLMNOPQRSTUVWXYZ", 5, 25, (Vigenere, Autokey, Hill, Playfair, RailFence, Columnar)),
+    12: Tier(
+        "ABCDEFGHIJKLMNOP", 3, 16, (Caesar, Affine, Substitution, Vigenere, RailFence, Columnar)
+    ),
+    24: Tier(
+        "ABCDEFGHIKLMNOPQRSTUVWXYZ", 5, 25, (Vigenere, Autokey, Hill, Playfair, RailFence, Columnar)
+    ),
 }
 """Tier by the number of letters of the text."""
 
@@ -101,8 +107,9 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return Instance(*(np.array(field, np.int8) for field in fields))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of the cipher and both texts. It leaves out which text is shown, and unused parts of
-        the key.
+        """Return the least form of the cipher and both texts.
+
+        It leaves out which text is shown, and unused parts of the key.
         """
         texts = sorted((instance.plaintext.tobytes(), instance.ciphertext.tobytes()))
         return instance.cipher.tobytes() + b"".join(texts)
@@ -110,7 +117,11 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
     @property
     def space(self) -> float:
         """Number of texts times number of keys; both directions of an instance count once."""
-        return pseudo_words(self.length, self.alphabet) * sum(cipher.keys for cipher in self.ciphers) / 2
+        return (
+            pseudo_words(self.length, self.alphabet)
+            * sum(cipher.keys for cipher in self.ciphers)
+            / 2
+        )
 
     def statement(self, instance: Instance) -> str:
         """State the alphabet, the cipher, the key and the text."""
@@ -127,7 +138,11 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         plaintext, ciphertext = self.read(answer), self.text(instance)
         if not instance.decrypt:
             plaintext, ciphertext = ciphertext, plaintext
-        return RIGHT if cipher.encrypt(plaintext, key) == ciphertext else wrong("the plaintext becomes another text")
+        return (
+            RIGHT
+            if cipher.encrypt(plaintext, key) == ciphertext
+            else wrong("the plaintext becomes another text")
+        )
 
     def text(self, instance: Instance) -> list[int]:
         """Return the text that is shown, plaintext or ciphertext."""
@@ -147,11 +162,15 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         """Treat every cipher as Caesar's, with the first number of the key."""
         key = self._cipher(instance)[1][:1] or [0]
         caesar = Caesar(self.alphabet, 0)
-        return self.written((caesar.decrypt if instance.decrypt else caesar.encrypt)(self.text(instance), key))
+        return self.written(
+            (caesar.decrypt if instance.decrypt else caesar.encrypt)(self.text(instance), key)
+        )
 
     def _cipher(self, instance: Instance) -> tuple[Cipher, Numbers]:
         """Return the cipher and its key."""
-        return self.ciphers[int(instance.cipher)], [number for number in instance.key.tolist() if number != NOTHING]
+        return self.ciphers[int(instance.cipher)], [
+            number for number in instance.key.tolist() if number != NOTHING
+        ]
 
 
 class CipherKnownKey(SpellingTask):
@@ -163,11 +182,15 @@ class CipherKnownKey(SpellingTask):
     @property
     def fact_count(self) -> int:
         """Ciphers, key for either direction, and text."""
-        return len(self.puzzle.ciphers) + (2 * self.puzzle.longest_key + self.length) * self.count + 2
+        return (
+            len(self.puzzle.ciphers) + (2 * self.puzzle.longest_key + self.length) * self.count + 2
+        )
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """Return the facts one-hot, in that order. The direction decides where the key stands, so that a letter's fate
-        depends on two things and not on three.
+        """Return the facts one-hot, in that order.
+
+        The direction decides where the key stands, so that a letter's fate depends on two things
+        and not on three.
         """
         direction = instance.decrypt == np.arange(2)
         return [
@@ -181,12 +204,23 @@ class CipherKnownKey(SpellingTask):
     def fact_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`facts`."""
         ciphers, count = self.puzzle.ciphers, self.count
-        key = "[direction, place, number]: the key where the direction has its place, one-hot; a number, or a letter's"
+        key = (
+            "[direction, place, number]: the key where the direction has its place, one-hot; a "
+            "number, or a letter's"
+        )
         return (
-            Component("cipher", f"one-hot: {', '.join(kind.name for kind in ciphers)}", shape=(len(ciphers),)),
+            Component(
+                "cipher",
+                f"one-hot: {', '.join(kind.name for kind in ciphers)}",
+                shape=(len(ciphers),),
+            ),
             Component("direction", "one-hot: to encrypt, to decrypt", shape=(2,)),
             Component("key", key, shape=(2, self.puzzle.longest_key, count)),
-            Component("text", "[place, letter]: the text to encrypt or decrypt, one-hot", shape=(self.length, count)),
+            Component(
+                "text",
+                "[place, letter]: the text to encrypt or decrypt, one-hot",
+                shape=(self.length, count),
+            ),
         )
 
     def shown_text(self, instance: Any) -> jax.Array:

@@ -1,13 +1,15 @@
-"""rlsuite/CipherKnownPlaintext-v0: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
+"""rlsuite/CipherKnownPlaintext-v0: decrypt a text
+from plaintexts and ciphertexts of a cipher whose key is unknown.
 
-The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if all keys
-that fit decrypt the text to the same plaintext, which trying them all proves (:func:`fitting`). So there is one answer,
-even if several keys fit.
+The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept
+only if all keys that fit decrypt the text to the same plaintext, which trying them all proves
+(:func:`fitting`). So there is one answer, even if several keys fit.
 
-``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``); it grows with the
-size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards. The observed facts
-are the cipher, the plaintexts, their ciphertexts, the text, and the letters that stood in the plaintexts for the
-ciphertext's letter at the place to write.
+``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``);
+it grows with the size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions,
+observations and rewards. The observed facts are the cipher, the plaintexts, their ciphertexts, the
+text, and the letters that stood in the plaintexts for the ciphertext's letter at the place to
+write.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ TIERS = {
 
 
 class Instance(NamedTuple):
-    """A cipher, some texts with their ciphertexts, and a text to decrypt; letters are numbers from 0."""
+    """A cipher, some texts with their ciphertexts,
+    and a text to decrypt; letters are numbers from 0.
+    """
 
     cipher: np.ndarray
     """int8: index of the cipher in the tier."""
@@ -76,14 +80,16 @@ class Instance(NamedTuple):
     text: np.ndarray
     """int8 ``(length,)``: the ciphertext to decrypt."""
     answer: np.ndarray
-    """int8 ``(length,)``: plaintext of the text, for the interactive task; neither solver nor verifier reads it."""
+    """int8 ``(length,)``: plaintext of the text,
+    for the interactive task; neither solver nor verifier reads it.
+    """
 
 
 def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
     """Return the keys that fit all pairs.
 
-    For a substitution, return two of them (or the only one). These two differ in every letter in which any two fitting
-    keys differ.
+    For a substitution, return two of them (or the only one). These two differ in every letter in
+    which any two fitting keys differ.
     """
     return [
         key
@@ -107,7 +113,9 @@ def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
             keys = permutations(range(cipher.width))
         case Vigenere():  # the autokey cipher too begins with the key word
             (plain, text), *_ = pairs
-            keys = [[(y - x) % cipher.count for x, y in zip(plain, text, strict=True)][: cipher.width]]
+            keys = [
+                [(y - x) % cipher.count for x, y in zip(plain, text, strict=True)][: cipher.width]
+            ]
         case Hill():
             first, second = (_rows(cipher.count, pairs, position) for position in range(2))
             keys = (key for a, b in product(first, second) if cipher.invertible(key := (*a, *b)))
@@ -128,13 +136,17 @@ def _rows(count: int, pairs: Pairs, position: int) -> list[tuple[int, ...]]:
 
 
 def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
-    """Return the tables that send letters not seen in the plaintexts to letters not seen in the ciphertexts, in order
-    and in the order shifted by one.
+    """Return the tables that send letters not seen in the plaintexts to letters not seen in the
+    ciphertexts, in order and in the order shifted by one.
     """
     table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
     open_letters = [x for x in range(count) if x not in table]
     unused_letters = [y for y in range(count) if y not in table.values()]
-    orders = [unused_letters, unused_letters[1:] + unused_letters[:1]] if len(unused_letters) > 1 else [unused_letters]
+    orders = (
+        [unused_letters, unused_letters[1:] + unused_letters[:1]]
+        if len(unused_letters) > 1
+        else [unused_letters]
+    )
     tables = (table | dict(zip(open_letters, order, strict=True)) for order in orders)
     return [[table_of_key[x] for x in range(count)] for table_of_key in tables]
 
@@ -154,17 +166,25 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         self.ciphers = [kind(self.alphabet, width) for kind in ciphers]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw everything at random until the pairs tell enough. The cipher stays, so that all are equally frequent."""
+        """Draw everything at random until the pairs tell enough.
+
+        The cipher stays, so that all are equally frequent.
+        """
         number = dice.below(len(self.ciphers))
         cipher = self.ciphers[number]
         for _ in range(_TRIES):
             key = cipher.key(dice)
-            *plaintexts, answer = (pseudo_word(dice, self.length, self.alphabet) for _ in range(self.pairs + 1))
+            *plaintexts, answer = (
+                pseudo_word(dice, self.length, self.alphabet) for _ in range(self.pairs + 1)
+            )
             if answer in plaintexts:
                 continue
             ciphertexts = [cipher.encrypt(plain, key) for plain in plaintexts]
             text = cipher.encrypt(answer, key)
-            if len(self._answers(cipher, list(zip(plaintexts, ciphertexts, strict=True)), text)) == 1:
+            if (
+                len(self._answers(cipher, list(zip(plaintexts, ciphertexts, strict=True)), text))
+                == 1
+            ):
                 fields = number, plaintexts, ciphertexts, text, answer
                 return Instance(*(np.array(field, np.int8) for field in fields))
         return None
@@ -175,8 +195,9 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         return list({tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)})
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form. The order of the pairs does not matter. Nor do the names of letters: for a
-        transposition those of all texts at once, for a substitution those of plaintexts and those of ciphertexts.
+        """Return the least form. The order of the pairs does not matter. Nor do the names of
+        letters: for a transposition those of all texts at once, for a substitution those of
+        plaintexts and those of ciphertexts.
         """
         cipher, pairs, text = self._cipher_and_texts(instance)
         forms = []
@@ -186,13 +207,19 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
             if isinstance(cipher, Substitution):
                 forms.append(relabelled(plain) + relabelled(secret))
             else:
-                forms.append(relabelled(plain + secret) if isinstance(cipher, Transposition) else plain + secret)
+                forms.append(
+                    relabelled(plain + secret)
+                    if isinstance(cipher, Transposition)
+                    else plain + secret
+                )
         return instance.cipher.tobytes() + smallest_form(forms)
 
     def statement(self, instance: Instance) -> str:
         """State the alphabet, the cipher, the pairs and the text."""
         cipher, pairs, text = self._cipher_and_texts(instance)
-        lines = "\n".join(f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs)
+        lines = "\n".join(
+            f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs
+        )
         return (
             f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is unknown. With it,\n{lines}\n\n"
             f"Decrypt this ciphertext, which was encrypted with the same key:\n{self.written(text)}"
@@ -218,9 +245,13 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         return math.log2(self._cipher_and_texts(instance)[0].keys)
 
     def heuristic(self, instance: Instance) -> str:
-        """Replace each letter by the plaintext letter that last stood against it; keep it if there is none."""
+        """Replace each letter by the plaintext letter
+        that last stood against it; keep it if there is none.
+        """
         _, pairs, text = self._cipher_and_texts(instance)
-        faced = dict(chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs))
+        faced = dict(
+            chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs)
+        )
         return self.written([faced.get(y, y) for y in text])
 
     def _cipher_and_texts(self, instance: Instance) -> tuple[Cipher, Pairs, list[int]]:
@@ -238,11 +269,17 @@ class CipherKnownPlaintext(SpellingTask):
     @property
     def fact_count(self) -> int:
         """Ciphers, both texts of each pair, the text, and letters faced."""
-        return len(self.puzzle.ciphers) + ((2 * self.puzzle.pairs + 1) * self.length + 1) * self.count
+        return (
+            len(self.puzzle.ciphers) + ((2 * self.puzzle.pairs + 1) * self.length + 1) * self.count
+        )
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """Return the facts one-hot, in that order; then the plaintext letters that stood against the current letter."""
-        plain, secret, text = map(self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text))
+        """Return the facts one-hot, in that order;
+        then the plaintext letters that stood against the current letter.
+        """
+        plain, secret, text = map(
+            self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text)
+        )
         faced = (plain & (secret & letter).any(axis=2, keepdims=True)).any(axis=(0, 1))
         return [instance.cipher == np.arange(len(self.puzzle.ciphers)), plain, secret, text, faced]
 
@@ -252,9 +289,21 @@ class CipherKnownPlaintext(SpellingTask):
         ciphers, text = self.puzzle.ciphers, (self.length, self.count)
         pairs = (self.puzzle.pairs, *text)
         return (
-            Component("cipher", f"one-hot: {', '.join(kind.name for kind in ciphers)}", shape=(len(ciphers),)),
-            Component("plaintexts", "[pair, place, letter]: the plaintexts that are told, one-hot", shape=pairs),
-            Component("ciphertexts", "[pair, place, letter]: what became of them under the key, one-hot", shape=pairs),
+            Component(
+                "cipher",
+                f"one-hot: {', '.join(kind.name for kind in ciphers)}",
+                shape=(len(ciphers),),
+            ),
+            Component(
+                "plaintexts",
+                "[pair, place, letter]: the plaintexts that are told, one-hot",
+                shape=pairs,
+            ),
+            Component(
+                "ciphertexts",
+                "[pair, place, letter]: what became of them under the key, one-hot",
+                shape=pairs,
+            ),
             Component("text", "[place, letter]: the text to decrypt, one-hot", shape=text),
             Component(
                 "faced",

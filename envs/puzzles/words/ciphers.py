@@ -1,8 +1,11 @@
-"""Classical ciphers over any alphabet. Texts and keys are sequences of indices into the alphabet, from 0.
+"""Classical ciphers over any alphabet.
 
-Each is a bijection: for every key, :meth:`Cipher.decrypt` undoes :meth:`Cipher.encrypt` and the other way round, on all
-texts that the cipher takes. Conventions are those of Menezes, van Oorschot & Vanstone 1996, Handbook of Applied
-Cryptography, section 7.3, and of the published examples that the tests cite.
+Texts and keys are sequences of indices into the alphabet, from 0.
+
+Each is a bijection: for every key, :meth:`Cipher.decrypt` undoes :meth:`Cipher.encrypt` and the
+other way round, on all texts that the cipher takes. Conventions are those of Menezes, van Oorschot
+& Vanstone 1996, Handbook of Applied Cryptography, section 7.3, and of the published examples that
+the tests cite.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ class Cipher(abc.ABC):
 
     Args:
         alphabet: letters of the texts.
-        width: length of a key word, number of columns, or largest number of rails, where a cipher has them.
+        width: length of a key word, number of columns, or largest number of rails, where a cipher
+            has them.
     """
 
     name: ClassVar[str]
-    #: Number of operations by hand for each letter of a text: numbers added or multiplied, letters looked up or moved.
+    #: Number of operations by hand for each letter of a text: numbers added or multiplied, letters
+    # looked up or moved.
     steps: ClassVar[int]
 
     def __init__(self, alphabet: str, width: int) -> None:
@@ -108,8 +113,8 @@ class Caesar(LetterCipher):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is a number k from 0 to {self.count - 1}. To encrypt, replace each letter by the "
-            f"one whose number is greater by k, modulo {self.count}."
+            f"{self.name}. The key is a number k from 0 to {self.count - 1}. To encrypt, replace "
+            f"each letter by the one whose number is greater by k, modulo {self.count}."
         )
 
     def key_text(self, key: Numbers) -> str:
@@ -138,7 +143,10 @@ class Atbash(LetterCipher):
 
     def method(self) -> str:
         """Explain the method in words."""
-        return f"{self.name}. To encrypt, replace the letter of number x by that of number {self.count - 1} - x."
+        return (
+            f"{self.name}. To encrypt, replace the letter of number x by that of number "
+            f"{self.count - 1} - x."
+        )
 
     def key_text(self, key: Numbers) -> str:
         """Say that there is none."""
@@ -171,9 +179,9 @@ class Affine(LetterCipher):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is two numbers a and b from 0 to {self.count - 1}, where a has no factor in common "
-            f"with {self.count}. To encrypt, replace the letter of number x by that of number a * x + b, modulo "
-            f"{self.count}."
+            f"{self.name}. The key is two numbers a and b from 0 to {self.count - 1}, where a has "
+            f"no factor in common with {self.count}. To encrypt, replace the letter of number x by "
+            f"that of number a * x + b, modulo {self.count}."
         )
 
     def key_text(self, key: Numbers) -> str:
@@ -203,7 +211,8 @@ class Substitution(LetterCipher):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is the alphabet in another order. To encrypt, replace each letter of the alphabet "
+            f"{self.name}. The key is the alphabet in another order. To encrypt, replace each "
+            f"letter of the alphabet "
             "by the letter at the same place of the key."
         )
 
@@ -239,8 +248,10 @@ class Vigenere(Cipher):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is a word of {self.width} letters. To encrypt, write the key below the plaintext "
-            "again and again, and add to the number of each letter that of the letter below it, modulo "
+            f"{self.name}. The key is a word of {self.width} letters. To encrypt, write the key "
+            f"below the plaintext "
+            "again and again, and add to the number of each letter that of the letter below it, "
+            "modulo "
             f"{self.count}."
         )
 
@@ -269,21 +280,28 @@ class Autokey(Vigenere):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is a word of {self.width} letters. To encrypt, write below the plaintext the key "
-            "once and then the plaintext itself from its beginning, and add to the number of each letter that of the "
+            f"{self.name}. The key is a word of {self.width} letters. To encrypt, write below the "
+            f"plaintext the key "
+            "once and then the plaintext itself from its beginning, and add to the number of each "
+            "letter that of the "
             f"letter below it, modulo {self.count}."
         )
 
 
 class Hill(Cipher):
-    """The Hill cipher. A key is a matrix of two rows and columns; texts have an even number of letters."""
+    """The Hill cipher.
+
+    A key is a matrix of two rows and columns; texts have an even number of letters.
+    """
 
     name = "Hill cipher"
     steps = 3
 
     @property
     def keys(self) -> float:
-        """Number of matrices that can be inverted modulo every prime factor of the number of letters."""
+        """Number of matrices that can be inverted modulo every prime factor
+        of the number of letters.
+        """
         keys = float(self.count**4)
         for p in range(2, self.count + 1):
             if self.count % p == 0 and all(p % q for q in range(2, p)):
@@ -316,9 +334,12 @@ class Hill(Cipher):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is four numbers a, b, c and d from 0 to {self.count - 1}, where a * d - b * c has "
-            f"no factor in common with {self.count}. To encrypt, cut the plaintext into pairs of letters and replace "
-            "the letters of numbers x and y of each pair by those of numbers a * x + b * y and c * x + d * y, modulo "
+            f"{self.name}. The key is four numbers a, b, c and d from 0 to {self.count - 1}, where "
+            f"a * d - b * c has "
+            f"no factor in common with {self.count}. To encrypt, cut the plaintext into pairs of "
+            f"letters and replace "
+            "the letters of numbers x and y of each pair by those of numbers a * x + b * y and c * "
+            "x + d * y, modulo "
             f"{self.count}."
         )
 
@@ -328,7 +349,10 @@ class Hill(Cipher):
 
 
 class Playfair(Cipher):
-    """The Playfair cipher. A key is a square of all letters; texts are pairs of different letters."""
+    """The Playfair cipher.
+
+    A key is a square of all letters; texts are pairs of different letters.
+    """
 
     name = "Playfair cipher"
     steps = 2
@@ -337,11 +361,16 @@ class Playfair(Cipher):
         super().__init__(alphabet, width)
         self.side = isqrt(self.count)
         if self.side**2 != self.count:
-            raise ValueError(f"{self.name}: the letters of the alphabet fill a square, got {self.count} of them.")
+            raise ValueError(
+                f"{self.name}: the letters of the alphabet fill a square, got {self.count} of them."
+            )
 
     @property
     def keys(self) -> float:
-        """Number of orders of the alphabet. Orders that differ by a rotation of rows or columns encrypt alike."""
+        """Number of orders of the alphabet.
+
+        Orders that differ by a rotation of rows or columns encrypt alike.
+        """
         return float(factorial(self.count))
 
     def key(self, dice: Dice) -> list[int]:
@@ -377,16 +406,23 @@ class Playfair(Cipher):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is a square with all letters of the alphabet. To encrypt, cut the plaintext into "
-            "pairs of letters; no pair holds one letter twice. If both letters of a pair stand in one row of the "
-            "square, replace each by the letter to its right (at the end of the row by the first one of the row). "
-            "If they stand in one column, replace each by the letter below it (at the bottom by the first one of the "
-            "column). Otherwise replace each by the letter in its own row and in the column of the other."
+            f"{self.name}. The key is a square with all letters of the alphabet. To encrypt, cut "
+            f"the plaintext into "
+            "pairs of letters; no pair holds one letter twice. If both letters of a pair stand in "
+            "one row of the "
+            "square, replace each by the letter to its right (at the end of the row by the first "
+            "one of the row). "
+            "If they stand in one column, replace each by the letter below it (at the bottom by "
+            "the first one of the "
+            "column). Otherwise replace each by the letter in its own row and in the column of the "
+            "other."
         )
 
     def key_text(self, key: Numbers) -> str:
         """Return the rows of the square."""
-        return "".join(f"\n{self.letters(key[r : r + self.side])}" for r in range(0, self.count, self.side))
+        return "".join(
+            f"\n{self.letters(key[r : r + self.side])}" for r in range(0, self.count, self.side)
+        )
 
 
 class Transposition(Cipher):
@@ -394,7 +430,9 @@ class Transposition(Cipher):
 
     @abc.abstractmethod
     def order(self, length: int, key: Numbers) -> list[int]:
-        """Return for each place of the ciphertext the place of the plaintext from which its letter comes."""
+        """Return for each place of the ciphertext the place
+        of the plaintext from which its letter comes.
+        """
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
         """Return each letter to its new place."""
@@ -428,8 +466,10 @@ class RailFence(Transposition):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is a number r of rails, from 2 to {self.width}. To encrypt, write the plaintext in "
-            "a zigzag, each letter one rail further: from rail 1 down to rail r, up again to rail 1, and so on. Then "
+            f"{self.name}. The key is a number r of rails, from 2 to {self.width}. To encrypt, "
+            f"write the plaintext in "
+            "a zigzag, each letter one rail further: from rail 1 down to rail r, up again to rail "
+            "1, and so on. Then "
             "read rail 1 from left to right, then rail 2, and so on."
         )
 
@@ -460,8 +500,10 @@ class Columnar(Transposition):
     def method(self) -> str:
         """Explain the method in words."""
         return (
-            f"{self.name}. The key is an order of the columns 1 to {self.width}. To encrypt, write the plaintext in "
-            f"rows of {self.width} letters; the last row may be shorter. Then read the columns from top to bottom, one "
+            f"{self.name}. The key is an order of the columns 1 to {self.width}. To encrypt, write "
+            f"the plaintext in "
+            f"rows of {self.width} letters; the last row may be shorter. Then read the columns "
+            f"from top to bottom, one "
             "after the other in the order of the key."
         )
 

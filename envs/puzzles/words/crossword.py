@@ -1,23 +1,25 @@
-"""rlsuite/Crossword-v0: fill a crossword with the words of a list, each in one place (a fill-in, or kriss-kross).
+"""rlsuite/Crossword-v0: fill a crossword with the words of a list,
+each in one place (a fill-in, or kriss-kross).
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where two solutions
-differ, until one solution is left. Every instance has its own words without meaning. Vowels and consonants alternate in
-the grid, so that the words can be spoken. Patterns of blocked cells are the same after half a turn and have no runs of
-two cells.
+``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where
+two solutions differ, until one solution is left. Every instance has its own words without meaning.
+Vowels and consonants alternate in the grid, so that the words can be spoken. Patterns of blocked
+cells are the same after half a turn and have no runs of two cells.
 
 One-shot, the answer is the whole grid. Interactively, a word is placed a step:
 
-=============  =====================================================================================================
-action         ``slot * slots + word``, ``Discrete(slots**2)``, slots across in reading order, then those down, words
-               in the order of the list; legal is an unused word of the length of an open slot that agrees with the
-               letters which stand there
-observation    all one-hot or flags: the letters that stand in each slot; the words; which cells are blocked; which
-               slots are filled; which words are used; which placements are legal
+=============  =====================================================================================
+action         ``slot * slots + word``, ``Discrete(slots**2)``, slots across in reading order, then
+               those down, words in the order of the list; legal is an unused word of the length of
+               an open slot that agrees with the letters which stand there
+observation    all one-hot or flags: the letters that stand in each slot; the words; which cells are
+               blocked; which slots are filled; which words are used; which placements are legal
 reward         1 / slots for each word, and +1 on placing the last
 termination    every word is placed, or no placement is legal
-=============  =====================================================================================================
+=============  =====================================================================================
 
-The mask forbids visible errors and does not look ahead. Words are never taken back. The best return is 2.
+The mask forbids visible errors and does not look ahead. Words are never taken back. The best return
+is 2.
 """
 
 from __future__ import annotations
@@ -63,18 +65,21 @@ TIERS = {4: Tier(4, 6, 3, 5), 5: Tier(4, 10, 0, 4), 6: Tier(12, 12, 0, 4)}
 
 
 class Instance(NamedTuple):
-    """Words and a grid with one solution; letters are numbers from 1. The grid alone determines the slots and the
-    letters given in them.
+    """Words and a grid with one solution; letters are numbers from 1.
+
+    The grid alone determines the slots and the letters given in them.
     """
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: 0 for a cell to fill, the number of a given letter, or one more than the last letter's for a
-    blocked cell.
+    """int8 ``(side**2,)``: 0 for a cell to fill, the number of a given letter,
+    or one more than the last letter's for a blocked cell.
     """
     words: np.ndarray
     """int8 ``(slots, side)``: the letters of each word, then ``END``; in alphabetical order."""
     slots: np.ndarray
-    """int8 ``(slots, side)``: the cells of each slot, then ``END``; slots across in reading order, then those down."""
+    """int8 ``(slots, side)``: the cells of each slot,
+    then ``END``; slots across in reading order, then those down.
+    """
     starts: np.ndarray
     """int8 ``(slots, side)``: the letters given in each slot, 0 for those to find, then ``END``."""
 
@@ -92,14 +97,17 @@ def slots_of(open_cells: list[bool], side: int) -> list[list[int]]:
 def patterns(side: int) -> list[tuple[bool, ...]]:
     """Return the open cells of every pattern that a tier allows.
 
-    A pattern is the same after half a turn and connected. It has no run of two cells and no cell outside all runs.
+    A pattern is the same after half a turn and connected. It has no run of two cells and no cell
+    outside all runs.
     """
     tier = TIERS[side]
     rows = [row for row in product((False, True), repeat=side) if _runs_are_long(row)]
     allowed_patterns = []
     for half in product(rows, repeat=(side + 1) // 2):
         grid = [*half, *(row[::-1] for row in half[: side // 2][::-1])]
-        if sum(row.count(False) for row in grid) != tier.blocks or (side % 2 and half[-1] != half[-1][::-1]):
+        if sum(row.count(False) for row in grid) != tier.blocks or (
+            side % 2 and half[-1] != half[-1][::-1]
+        ):
             continue
         if all(map(_runs_are_long, zip(*grid, strict=True))):
             cells = [cell for row in grid for cell in row]
@@ -126,7 +134,10 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
     """``tier`` is the side of the grid."""
 
     name = "Crossword"
-    difficulty_is = "words that a depth-first search (slot of fewest words first) tries until it has proven uniqueness"
+    difficulty_is = (
+        "words that a depth-first search (slot of fewest words first) tries until it has proven "
+        "uniqueness"
+    )
     tier_is = "the side"
     tiers = range(min(TIERS), max(TIERS) + 1)
     symbols = LETTERS + BLOCK
@@ -138,16 +149,23 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         self.count = TIERS[self.side].slots
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a pattern and letters at random. Give random letters, then letters where a second solution differs.
+        """Draw a pattern and letters at random.
+
+        Give random letters, then letters where a second solution differs.
 
         Return None if a word occurs twice or too many letters would be given.
         """
         side, tier = self.side, TIERS[self.side]
         pattern = dice.choice(patterns(side))
-        kinds = [[v for v, letter in enumerate(LETTERS, 1) if (letter in VOWELS) == vowel] for vowel in (False, True)]
+        kinds = [
+            [v for v, letter in enumerate(LETTERS, 1) if (letter in VOWELS) == vowel]
+            for vowel in (False, True)
+        ]
         first = dice.below(2)
         cells = [
-            dice.choice(kinds[(first + cell // side + cell % side) % 2]) if is_open else len(self.symbols)
+            dice.choice(kinds[(first + cell // side + cell % side) % 2])
+            if is_open
+            else len(self.symbols)
             for cell, is_open in enumerate(pattern)
         ]
         slots = slots_of(list(pattern), side)
@@ -157,40 +175,59 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         open_cells = [cell for cell, is_open in enumerate(pattern) if is_open]
         given_cells = dice.sample(open_cells, tier.num_givens)
         while True:
-            hidden = [0 if pattern[cell] and cell not in given_cells else value for cell, value in enumerate(cells)]
+            hidden = [
+                0 if pattern[cell] and cell not in given_cells else value
+                for cell, value in enumerate(cells)
+            ]
             solutions = _Search(hidden, words, slots).solutions(2)
             if len(solutions) == 1:
                 return self._instance(hidden, words, slots)
             if len(given_cells) == tier.most_given:
                 return None
-            given_cells.append(dice.choice([i for i in open_cells if solutions[0][i] != solutions[1][i]]))
+            given_cells.append(
+                dice.choice([i for i in open_cells if solutions[0][i] != solutions[1][i]])
+            )
 
-    def _instance(self, givens: list[int], words: list[list[int]], slots: list[list[int]]) -> Instance:
+    def _instance(
+        self, givens: list[int], words: list[list[int]], slots: list[list[int]]
+    ) -> Instance:
         starts = [[givens[cell] for cell in slot] for slot in slots]
-        tables = ([line + [END] * (self.side - len(line)) for line in table] for table in (words, slots, starts))
+        tables = (
+            [line + [END] * (self.side - len(line)) for line in table]
+            for table in (words, slots, starts)
+        )
         return Instance(np.array(givens, np.int8), *(np.array(table, np.int8) for table in tables))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the solution and its given letters, with letters renamed in order of first occurrence.
+        """Return the solution and its given letters,
+        with letters renamed in order of first occurrence.
 
-        The result is the least of the four forms under transposition and half a turn, which reverses all words. The
-        order of the words does not matter.
+        The result is the least of the four forms under transposition and half a turn, which
+        reverses all words. The order of the words does not matter.
         """
         board = np.arange(self.side**2).reshape(self.side, self.side)
-        orders = [order.ravel().tolist() for turn in (board, board[::-1, ::-1]) for order in (turn, turn.T)]
+        orders = [
+            order.ravel().tolist()
+            for turn in (board, board[::-1, ::-1])
+            for order in (turn, turn.T)
+        ]
         cells = [value for row in self.solution(instance) for value in row]
         open_cells = [value % len(self.symbols) for value in cells]
         is_given = [int(value > 0) for value in self._givens(instance)]
         return smallest_form(
-            relabelled(open_cells[i] for i in order) + [is_given[i] for i in order] for order in orders
+            relabelled(open_cells[i] for i in order) + [is_given[i] for i in order]
+            for order in orders
         )
 
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a maximal run of two or more open cells "
-            "in a row (read from left to right) or in a column (read from top to bottom). Every word of the list goes "
-            "into exactly one slot, and every slot gets a word of the list. Where two slots cross, their words share "
+            f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a maximal run of two "
+            f"or more open cells "
+            "in a row (read from left to right) or in a column (read from top to bottom). Every "
+            "word of the list goes "
+            "into exactly one slot, and every slot gets a word of the list. Where two slots cross, "
+            "their words share "
             "the letter."
         )
 
@@ -200,7 +237,9 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
     def listed(self, instance: Instance) -> list[str]:
         """Return the words as text."""
-        return ["".join(LETTERS[v - 1] for v in word if v != END) for word in instance.words.tolist()]
+        return [
+            "".join(LETTERS[v - 1] for v in word if v != END) for word in instance.words.tolist()
+        ]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first slot with a word that is not in the list, or is also in another slot."""
@@ -210,7 +249,9 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
             word = "".join(self.symbols[cells[cell] - 1] for cell in slot)
             if word not in unused_words:
                 is_listed = word in self.listed(instance)
-                return f"{word} stands in two slots" if is_listed else f"{word} is no word of the list"
+                return (
+                    f"{word} stands in two slots" if is_listed else f"{word} is no word of the list"
+                )
             unused_words.remove(word)
         return ""
 
@@ -235,12 +276,17 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each slot in turn the first unused word of the list that fits. Other cells get the first letter."""
+        """Put into each slot in turn the first unused word of the list that fits.
+
+        Other cells get the first letter.
+        """
         cells = self._givens(instance)
         unused_words = self._listed(instance.words)
         for slot in self._listed(instance.slots):
             for word in unused_words:
-                if len(word) == len(slot) and all(cells[i] in (0, v) for i, v in zip(slot, word, strict=True)):
+                if len(word) == len(slot) and all(
+                    cells[i] in (0, v) for i, v in zip(slot, word, strict=True)
+                ):
                     unused_words.remove(word)
                     for cell, value in zip(slot, word, strict=True):
                         cells[cell] = value
@@ -248,7 +294,9 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return self.written(self.as_rows([value or 1 for value in cells]))
 
     def _search(self, instance: Instance) -> _Search:
-        return _Search(self._givens(instance), self._listed(instance.words), self._listed(instance.slots))
+        return _Search(
+            self._givens(instance), self._listed(instance.words), self._listed(instance.slots)
+        )
 
     @staticmethod
     def _listed(table: np.ndarray) -> list[list[int]]:
@@ -268,7 +316,9 @@ class _Search:
             for position, letter in enumerate(word):
                 self._with[position][letter] = self._with[position].get(letter, 0) | 1 << w
         self._crossings: list[list[tuple[int, int, int]]] = []
-        """For each slot: a position in it, the number of a slot that crosses it there, and the position in that one."""
+        """For each slot: a position in it, the number of a slot that crosses it there,
+        and the position in that one.
+        """
         for s, slot in enumerate(slots):
             crossings = []
             for position, cell in enumerate(slot):
@@ -344,7 +394,9 @@ class Crossword(PuzzleTask[CrosswordState]):
         self.side, self.count = self.puzzle.side, self.puzzle.count
         self.action_space = spaces.Discrete(self.count**2)
         letters = self.count * self.side * len(LETTERS)
-        self.observation_space = self.box(0.0, 1.0, (2 * letters + self.side**2 + 2 * self.count + self.count**2,))
+        self.observation_space = self.box(
+            0.0, 1.0, (2 * letters + self.side**2 + 2 * self.count + self.count**2,)
+        )
         self.reward_space = self.box(0.0, 1.0 + 1.0 / self.count)
         self._bits = np.arange(self.count, dtype=np.uint32)
 
@@ -352,11 +404,15 @@ class Crossword(PuzzleTask[CrosswordState]):
         """Begin with the letters that are given."""
         return CrosswordState(params.instance.starts, jnp.uint32(0), jnp.uint32(0))
 
-    def transition(self, state: CrosswordState, action: jax.Array, key: jax.Array, params: Params) -> CrosswordState:
+    def transition(
+        self, state: CrosswordState, action: jax.Array, key: jax.Array, params: Params
+    ) -> CrosswordState:
         """Place a word: its letters stand in every slot that shares a cell with it."""
         slot, number = action // self.count, action % self.count
         word, cells = (
-            jnp.where(self._bits[:, None] == which.astype(jnp.uint32), lines, 0).sum(axis=0, dtype=jnp.int8)
+            jnp.where(self._bits[:, None] == which.astype(jnp.uint32), lines, 0).sum(
+                axis=0, dtype=jnp.int8
+            )
             for which, lines in ((number, params.instance.words), (slot, params.instance.slots))
         )
         shared = (params.instance.slots[:, :, None] == cells) & (cells != END)
@@ -369,7 +425,9 @@ class Crossword(PuzzleTask[CrosswordState]):
         )
 
     def observation(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the letters, the words, the pattern, the slots filled and words used, and the legal actions."""
+        """Return the letters, the words, the pattern,
+        the slots filled and words used, and the legal actions.
+        """
         letters = np.arange(1, len(LETTERS) + 1, dtype=np.int8)
         flags = (
             state.letters[..., None] == letters,
@@ -385,25 +443,48 @@ class Crossword(PuzzleTask[CrosswordState]):
         """Describe the entries in the order of :meth:`observation`."""
         letters, each = (self.count, self.side, len(LETTERS)), (self.count,)
         return (
-            Component("letters", "[slot, place, letter]: which letter stands there, one-hot", shape=letters),
-            Component("words", "[word, place, letter]: the words of the list, one-hot", shape=letters),
-            Component("blocked", "[row, column]: whether the cell is blocked", shape=(self.side, self.side)),
+            Component(
+                "letters",
+                "[slot, place, letter]: which letter stands there, one-hot",
+                shape=letters,
+            ),
+            Component(
+                "words", "[word, place, letter]: the words of the list, one-hot", shape=letters
+            ),
+            Component(
+                "blocked",
+                "[row, column]: whether the cell is blocked",
+                shape=(self.side, self.side),
+            ),
             Component("filled", "whether each slot is filled", shape=each),
             Component("used", "whether each word is used", shape=each),
-            Component("legal", "[slot, word]: whether the word may be placed there", shape=(self.count, self.count)),
+            Component(
+                "legal",
+                "[slot, word]: whether the word may be placed there",
+                shape=(self.count, self.count),
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: a word in a slot."""
-        meaning = "[slot, word]: place the word there; slots across in reading order, then those down"
+        meaning = (
+            "[slot, word]: place the word there; slots across in reading order, then those down"
+        )
         return (Component("place", meaning, shape=(self.count, self.count)),)
 
     def reward(
-        self, state: CrosswordState, action: jax.Array, next_state: CrosswordState, key: jax.Array, params: Params
+        self,
+        state: CrosswordState,
+        action: jax.Array,
+        next_state: CrosswordState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return a share for each word, plus 1 for the last one."""
         placed = next_state.used != state.used
-        return placed.astype(self.dtype) / self.count + (placed & self._complete(next_state)).astype(self.dtype)
+        return placed.astype(self.dtype) / self.count + (
+            placed & self._complete(next_state)
+        ).astype(self.dtype)
 
     def terminal(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether every word is placed, or no word can be placed."""
@@ -415,7 +496,9 @@ class Crossword(PuzzleTask[CrosswordState]):
         return {"success": self._complete(state), "placed": placed}
 
     def action_mask(self, state: CrosswordState, params: Params) -> jax.Array:
-        """Return the unused words for each open slot of their length whose letters agree, bool ``(slots**2,)``."""
+        """Return the unused words for each open slot
+        of their length whose letters agree, bool ``(slots**2,)``.
+        """
         letters, words = state.letters[:, None], params.instance.words
         agree = ((letters == words) | ((letters == 0) & (words != END))).all(axis=2)
         free = (state.filled >> self._bits & 1 == 0)[:, None] & (state.used >> self._bits & 1 == 0)
@@ -424,24 +507,30 @@ class Crossword(PuzzleTask[CrosswordState]):
     def _complete(self, state: CrosswordState) -> jax.Array:
         return state.used == np.uint32(2**self.count - 1)
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: CrosswordState, params: Params) -> str:
         """Show the rules, the grid and the words that are left."""
         unused_words = [
-            word for w, word in enumerate(self.puzzle.listed(params.instance)) if not int(state.used) >> w & 1
+            word
+            for w, word in enumerate(self.puzzle.listed(params.instance))
+            if not int(state.used) >> w & 1
         ]
         filled = [str(s + 1) for s in range(self.count) if int(state.filled) >> s & 1]
         return (
             f"{self.puzzle.rules()}\n\nWords left: {' '.join(unused_words) or 'none'}\n\n"
             f"{self.puzzle.written(self.puzzle.as_rows(self._cells(state, params)))}\n\n"
-            "Slots are numbered from 1: those across from top to bottom and left to right, then those down from top to "
+            "Slots are numbered from 1: those across from top to bottom and left to right, then "
+            "those down from top to "
             f"bottom and left to right.\nSlots that have got a word: {', '.join(filled) or 'none'}"
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        return f"Answer 'SLOT WORD', such as '3 LIBED': a slot, 1 to {self.count}, and a word that is left."
+        return (
+            f"Answer 'SLOT WORD', such as '3 LIBED': a slot, 1 to {self.count}, and a word that is "
+            f"left."
+        )
 
     def parse(self, text: str, state: CrosswordState, params: Params) -> np.ndarray:
         """Read ``3 LIBED``: that word into slot 3.
@@ -473,7 +562,9 @@ class Crossword(PuzzleTask[CrosswordState]):
 
     def why_over(self, state: CrosswordState, params: Params, info: dict[str, Any]) -> str:
         """Say whether it is done or stuck."""
-        return "every word is placed" if info["success"] else "no word that is left fits an open slot"
+        return (
+            "every word is placed" if info["success"] else "no word that is left fits an open slot"
+        )
 
     def draw(self, state: CrosswordState, params: Params) -> np.ndarray:
         """Draw the grid, letters given on grey; beside it the words, those left in black."""
@@ -495,7 +586,8 @@ class Crossword(PuzzleTask[CrosswordState]):
     def _cells(self, state: CrosswordState, params: Params) -> list[int]:
         """Return the grid in reading order: the given letters, and those in the slots."""
         cells: list[int] = np.asarray(params.instance.givens).tolist()
-        slots, letters = np.asarray(params.instance.slots).tolist(), np.asarray(state.letters).tolist()
+        slots = np.asarray(params.instance.slots).tolist()
+        letters = np.asarray(state.letters).tolist()
         for slot, line in zip(slots, letters, strict=True):
             for cell, letter in zip(slot, line, strict=True):
                 if cell != END:

@@ -10,9 +10,13 @@ VOWELS = "AEIOU"
 def pseudo_word(dice: Dice, length: int, alphabet: str) -> list[int]:
     """Return a word of ``length`` letters, as indices into the alphabet.
 
-    Vowels and consonants alternate after each letter with probability 3/4, and always after two of a kind.
+    Vowels and consonants alternate after each letter with probability 3/4, and always after two of
+    a kind.
     """
-    kinds = [[i for i, letter in enumerate(alphabet) if (letter in VOWELS) == vowel] for vowel in (False, True)]
+    kinds = [
+        [i for i, letter in enumerate(alphabet) if (letter in VOWELS) == vowel]
+        for vowel in (False, True)
+    ]
     word: list[int] = []
     vowel, run = dice.below(2), 0
     while len(word) < length:

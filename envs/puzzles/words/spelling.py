@@ -1,16 +1,17 @@
 """Puzzles whose answer is a text of known length, written letter by letter from left to right.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 action         the letter to write next, ``Discrete(letters of the alphabet)``
-observation    all one-hot: what the puzzle tells (:meth:`SpellingTask.facts`); the place to write at; the letter of the
-               text that stands there; the letters written so far
+observation    all one-hot: what the puzzle tells (:meth:`SpellingTask.facts`); the place to write
+               at; the letter of the text that stands there; the letters written so far
 reward         1 / length for a right letter
 termination    the text is written
-=============  =====================================================================================================
+=============  =====================================================================================
 
-Written letters stay: the reward shows that a letter was wrong, but it cannot be taken back. To write always the same
-letter, or a random one, earns about 1 / letters of the alphabet. The best return is 1. There is no bonus for a whole
-text, because a sum paid with the last letter would drown the reward of each letter.
+Written letters stay: the reward shows that a letter was wrong, but it cannot be taken back. To
+write always the same letter, or a random one, earns about 1 / letters of the alphabet. The best
+return is 1. There is no bonus for a whole text, because a sum paid with the last letter would drown
+the reward of each letter.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ _LINES = 10
 
 
 class TextPuzzle(Puzzle[Instance]):
-    """The one-shot form. Subclasses set the attributes in ``__init__``. Texts are sequences of indices of letters."""
+    """The one-shot form.
+
+    Subclasses set the attributes in ``__init__``. Texts are sequences of indices of letters.
+    """
 
     alphabet: str
     length: int
@@ -65,17 +69,24 @@ class TextPuzzle(Puzzle[Instance]):
         """Return the alphabet in words."""
         last = len(self.alphabet) - 1
         return (
-            f"The alphabet is {self.alphabet}. Its {last + 1} letters are numbered from 0 ({self.alphabet[0]}) to "
-            f"{last} ({self.alphabet[-1]})."
+            f"The alphabet is {self.alphabet}. Its {last + 1} letters are numbered from 0 "
+            f"({self.alphabet[0]}) to {last} ({self.alphabet[-1]})."
         )
 
     def question(self, instance: Instance) -> str:
         """State the rules, the instance and the format."""
-        return f"{self.statement(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
+        return (
+            f"{self.statement(instance)}\n\nAnswer with the {self.length} letters, in capitals, "
+            f"without spaces."
+        )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a short text."""
-        return [Example("For example, the answer for a text of 3 letters could be:", self.written([1, 0, 2]))]
+        return [
+            Example(
+                "For example, the answer for a text of 3 letters could be:", self.written([1, 0, 2])
+            )
+        ]
 
     @property
     def caseless(self) -> Sequence[str]:
@@ -96,7 +107,9 @@ class TextPuzzle(Puzzle[Instance]):
             raise Malformed(f"expected {self.length} letters, got {len(answer)} characters")
         for position, letter in enumerate(answer, 1):
             if letter not in self.alphabet:
-                raise Malformed(f"character {position}: expected a letter of {self.alphabet}, got {letter!r}")
+                raise Malformed(
+                    f"character {position}: expected a letter of {self.alphabet}, got {letter!r}"
+                )
         return [self.alphabet.index(letter) for letter in answer]
 
     def written(self, text: Sequence[int]) -> str:
@@ -139,7 +152,9 @@ class SpellingTask(PuzzleTask[SpellingState]):
     """The interactive form."""
 
     puzzle: TextPuzzle[Any]
-    measures: ClassVar[dict[str, str]] = {"right": "fraction of the letters that are written and right"}
+    measures: ClassVar[dict[str, str]] = {
+        "right": "fraction of the letters that are written and right"
+    }
     picture_shape: ClassVar[tuple[int, int, int]] = (420, 640, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -150,7 +165,7 @@ class SpellingTask(PuzzleTask[SpellingState]):
         self.observation_space = self.box(0.0, 1.0, (num_entries,))
         self.reward_space = self.box(0.0, 1.0 / self.length)
 
-    # -- what a puzzle defines ------------------------------------------------------------------------------------
+    # -- what a puzzle defines ---------------------------------------------------------------------
 
     @abc.abstractmethod
     def answer(self, instance: Any) -> jax.Array:
@@ -169,7 +184,8 @@ class SpellingTask(PuzzleTask[SpellingState]):
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
         """Return all given facts as arrays of flags, and the facts about the letter to write next.
 
-        The latter can be read off for the letter of the text (one-hot) that stands at the next place.
+        The latter can be read off for the letter of the text (one-hot) that stands at the next
+        place.
         """
 
     @property
@@ -177,17 +193,21 @@ class SpellingTask(PuzzleTask[SpellingState]):
     def fact_components(self) -> tuple[Component, ...]:
         """Components of the flags of :meth:`facts`."""
 
-    # -- the task -------------------------------------------------------------------------------------------------
+    # -- the task ----------------------------------------------------------------------------------
 
     def initial(self, key: jax.Array, params: Params) -> SpellingState:
         """Begin with nothing written."""
         return SpellingState(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
 
-    def transition(self, state: SpellingState, action: jax.Array, key: jax.Array, params: Params) -> SpellingState:
+    def transition(
+        self, state: SpellingState, action: jax.Array, key: jax.Array, params: Params
+    ) -> SpellingState:
         """Write a letter."""
         here, letter = self._here(state), action.astype(jnp.int8)
         correct = (here & (self.answer(params.instance) == letter)).any()
-        return SpellingState(jnp.where(here, letter, state.letters), state.position + 1, state.num_correct + correct)
+        return SpellingState(
+            jnp.where(here, letter, state.letters), state.position + 1, state.num_correct + correct
+        )
 
     def observation(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the facts, the place, the letter at that place and the text so far."""
@@ -201,9 +221,13 @@ class SpellingTask(PuzzleTask[SpellingState]):
         return (
             *self.fact_components,
             Component("place", "the place to write at, one-hot", shape=(self.length,)),
-            Component("letter", "the letter of the text at that place, one-hot", shape=(self.count,)),
             Component(
-                "written", "[place, letter]: the letters written so far, one-hot", shape=(self.length, self.count)
+                "letter", "the letter of the text at that place, one-hot", shape=(self.count,)
+            ),
+            Component(
+                "written",
+                "[place, letter]: the letters written so far, one-hot",
+                shape=(self.length, self.count),
             ),
         )
 
@@ -217,7 +241,12 @@ class SpellingTask(PuzzleTask[SpellingState]):
         return text[..., None] == np.arange(self.count, dtype=np.int8)
 
     def reward(
-        self, state: SpellingState, action: jax.Array, next_state: SpellingState, key: jax.Array, params: Params
+        self,
+        state: SpellingState,
+        action: jax.Array,
+        next_state: SpellingState,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return a share for each right letter."""
         return (next_state.num_correct - state.num_correct).astype(self.dtype) / self.length
@@ -236,7 +265,7 @@ class SpellingTask(PuzzleTask[SpellingState]):
     def _here(self, state: SpellingState) -> jax.Array:
         return np.arange(self.length) == state.position
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: SpellingState, params: Params) -> str:
         """Show the rules, the instance and the text so far."""
@@ -253,7 +282,9 @@ class SpellingTask(PuzzleTask[SpellingState]):
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(parsing.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
+        return np.asarray(
+            parsing.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype
+        )
 
     def spell(self, action: np.ndarray, state: SpellingState, params: Params) -> str:
         """Return the letter."""

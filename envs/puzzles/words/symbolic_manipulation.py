@@ -1,15 +1,18 @@
-"""rlsuite/SymbolicManipulation-v0: carry out a program of operations on a sequence of symbols, and write the result.
+"""rlsuite/SymbolicManipulation-v0: carry out a program
+of operations on a sequence of symbols, and write the result.
 
-``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, and the prompt describes it in full, so
-that there is one result. One of them is a rewriting system of two rules that shorten the sequence, applied until
-neither can be. Every operation of an instance changes its sequence. Of 4,000 instances with 2 operations 3,689 differ
-by more than the names of their letters; with 4 operations all do.
+``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, and the prompt
+describes it in full, so that there is one result. One of them is a rewriting system of two rules
+that shorten the sequence, applied until neither can be. Every operation of an instance changes its
+sequence. Of 4,000 instances with 2 operations 3,689 differ by more than the names of their letters;
+with 4 operations all do.
 
-Interactively, the sequence that each operation makes is written symbol by symbol and ended by a full stop: see
-:mod:`..shared.writing` for actions and rewards. The observation is one-hot: the sequence that the current operation is
-applied to, the written part of its result and its length, the operation and its arguments, and the number of the
-operation. A uniformly random token is right with probability 1 / (letters + 1), and some 12 in a row are needed with 2
-operations, 30 with 4 and 50 with 6.
+Interactively, the sequence that each operation makes is written symbol by symbol and ended by a
+full stop: see :mod:`..shared.writing` for actions and rewards. The observation is one-hot: the
+sequence that the current operation is applied to, the written part of its result and its length,
+the operation and its arguments, and the number of the operation. A uniformly random token is right
+with probability 1 / (letters + 1), and some 12 in a row are needed with 2 operations, 30 with 4 and
+50 with 6.
 """
 
 from __future__ import annotations
@@ -46,15 +49,18 @@ class Operation(NamedTuple):
     """An operation on a sequence."""
 
     words: str
-    """Effect in words; ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` the alphabet, ``{last}`` its last
-    letter.
+    """Effect in words; ``{0}``, ``{1}``, ... are its arguments,
+    ``{letters}`` the alphabet, ``{last}`` its last letter.
     """
     takes: str
-    """Kinds of the arguments, a character each: ``n`` a number, ``p`` a position (in ascending order, counted from 1),
-    ``i`` a letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing.
+    """Kinds of the arguments, a character each: ``n`` a number, ``p`` a position (in ascending
+    order, counted from 1), ``i`` a letter that is in the sequence, ``l`` another letter, ``r`` a
+    letter or nothing.
     """
     apply: Callable[[Row, Row, int], Row]
-    """Function that returns the new sequence, given the sequence, the arguments and the number of letters."""
+    """Function that returns the new sequence, given the sequence,
+    the arguments and the number of letters.
+    """
     ordered: bool = False
     """True if it matters which letter comes after which in the alphabet."""
 
@@ -92,30 +98,59 @@ def _rewritten(row: Row, at: Row, letters: int) -> Row:
 
 OPERATIONS = (
     Operation("Reverse the sequence.", "", lambda s, a, m: s[::-1]),
-    Operation("Move the first symbol to the end; do this {0} times.", "n", lambda s, a, m: s[a[0] :] + s[: a[0]]),
-    Operation("Move the last symbol to the front; do this {0} times.", "n", lambda s, a, m: s[-a[0] :] + s[: -a[0]]),
-    Operation("Swap the symbols at positions {0} and {1}, counted from 1 on the left.", "pp", _swapped),
-    Operation("Remove the symbols at positions 2, 4, 6 and so on, counted from 1.", "", lambda s, a, m: s[::2]),
-    Operation("Write every symbol twice in a row.", "", lambda s, a, m: [x for x in s for _ in range(2)]),
-    Operation("Append the reverse of the sequence to the sequence.", "", lambda s, a, m: s + s[::-1]),
     Operation(
-        "Cut the sequence into two halves, the first one symbol longer if there is an odd number of symbols; then take "
-        "symbols from the two halves in turn, from the left, beginning with the first half.",
+        "Move the first symbol to the end; do this {0} times.",
+        "n",
+        lambda s, a, m: s[a[0] :] + s[: a[0]],
+    ),
+    Operation(
+        "Move the last symbol to the front; do this {0} times.",
+        "n",
+        lambda s, a, m: s[-a[0] :] + s[: -a[0]],
+    ),
+    Operation(
+        "Swap the symbols at positions {0} and {1}, counted from 1 on the left.", "pp", _swapped
+    ),
+    Operation(
+        "Remove the symbols at positions 2, 4, 6 and so on, counted from 1.",
+        "",
+        lambda s, a, m: s[::2],
+    ),
+    Operation(
+        "Write every symbol twice in a row.", "", lambda s, a, m: [x for x in s for _ in range(2)]
+    ),
+    Operation(
+        "Append the reverse of the sequence to the sequence.", "", lambda s, a, m: s + s[::-1]
+    ),
+    Operation(
+        "Cut the sequence into two halves, the first one symbol longer if there is an odd number "
+        "of symbols; then take symbols from the two halves in turn, from the left, beginning with "
+        "the first half.",
         "",
         _interleaved,
     ),
     Operation("Sort the symbols alphabetically.", "", lambda s, a, m: sorted(s), ordered=True),
-    Operation("Remove every symbol that already occurs further left.", "", lambda s, a, m: list(dict.fromkeys(s))),
+    Operation(
+        "Remove every symbol that already occurs further left.",
+        "",
+        lambda s, a, m: list(dict.fromkeys(s)),
+    ),
     Operation(
         "Shorten every run of equal neighbours to one symbol.",
         "",
         lambda s, a, m: [x for k, x in enumerate(s) if k == 0 or x != s[k - 1]],
     ),
     Operation("Remove every {0}.", "i", lambda s, a, m: [x for x in s if x != a[0]]),
-    Operation("Replace every {0} by {1}.", "il", lambda s, a, m: [a[1] if x == a[0] else x for x in s]),
-    Operation("Exchange {0} and {1}: every {0} becomes {1} and every {1} becomes {0}.", "il", _exchanged),
     Operation(
-        "Put {1} after every {0}.", "il", lambda s, a, m: [y for x in s for y in ((x, a[1]) if x == a[0] else (x,))]
+        "Replace every {0} by {1}.", "il", lambda s, a, m: [a[1] if x == a[0] else x for x in s]
+    ),
+    Operation(
+        "Exchange {0} and {1}: every {0} becomes {1} and every {1} becomes {0}.", "il", _exchanged
+    ),
+    Operation(
+        "Put {1} after every {0}.",
+        "il",
+        lambda s, a, m: [y for x in s for y in ((x, a[1]) if x == a[0] else (x,))],
     ),
     Operation(
         "Move every {0} to the front; all others keep their order.",
@@ -130,8 +165,8 @@ OPERATIONS = (
     ),
     Operation(
         "Rewrite with the rules '{0} {1} -> {2}' and '{3} {4} -> {5}' (a left side stands for two "
-        "neighbours{removed}): as long as a left side occurs, take the first rule whose left side occurs, and replace "
-        "its leftmost occurrence by the right side.",
+        "neighbours{removed}): as long as a left side occurs, take the first rule whose left side "
+        "occurs, and replace its leftmost occurrence by the right side.",
         "llrllr",
         _rewritten,
     ),
@@ -143,12 +178,13 @@ class Instance(NamedTuple):
     """A sequence, a program, and the results of the program."""
 
     program: np.ndarray
-    """int8 ``(operations, 7)``: an index of :data:`OPERATIONS`, then its arguments, padded with 0. Arguments are
-    numbers, positions, or letters; the number of letters stands for no letter.
+    """int8 ``(operations, 7)``: an index of :data:`OPERATIONS`, then its arguments, padded with 0.
+
+    Arguments are numbers, positions, or letters; the number of letters stands for no letter.
     """
     rows: np.ndarray
-    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation on the one before, padded with
-    the number of letters. Verifier and solver read the first row only.
+    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation on the one
+    before, padded with the number of letters. Verifier and solver read the first row only.
     """
 
 
@@ -169,8 +205,13 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Symbols of a sequence, at most."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random sequence, and one random operation after another that changes it and fits."""
-        row = [dice.below(self.letters) for _ in range(dice.between(self.operations + 2, self.operations + 3))]
+        """Draw a random sequence, and one random operation
+        after another that changes it and fits.
+        """
+        row = [
+            dice.below(self.letters)
+            for _ in range(dice.between(self.operations + 2, self.operations + 3))
+        ]
         rows: list[Row] = [row]
         program: list[Row] = []
         while len(program) < self.operations:
@@ -184,10 +225,14 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return Instance(np.array(program, np.int8), np.array(filled, np.int8))
 
     def _operation(self, row: Row, dice: Dice) -> Row | None:
-        """Return an operation that changes the sequence and keeps its length within bounds; None if none was found."""
+        """Return an operation that changes the sequence
+        and keeps its length within bounds; None if none was found.
+        """
         for _ in range(_TRIES):
             kind = dice.below(len(OPERATIONS))
-            arguments = self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
+            arguments = (
+                self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
+            )
             operation = [kind, *arguments] + [0] * (ARGUMENTS - len(arguments))
             result = self.applied(row, operation)
             if result != row and SHORTEST <= len(result) <= self.width:
@@ -204,7 +249,9 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         arguments: Row = []
         for take in takes:
             there = (
-                dice.choice(row) if take == "i" else (arguments[0] + dice.between(1, self.letters - 1)) % self.letters
+                dice.choice(row)
+                if take == "i"
+                else (arguments[0] + dice.between(1, self.letters - 1)) % self.letters
             )
             arguments.append(there)
         return arguments
@@ -246,17 +293,25 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         for kind, *arguments in program:
             takes = OPERATIONS[kind].takes
             form.append(kind)
-            form += [new_name(x) if take in "ilr" else x for take, x in zip(takes, arguments, strict=False)]
+            form += [
+                new_name(x) if take in "ilr" else x
+                for take, x in zip(takes, arguments, strict=False)
+            ]
         return bytes(form)
 
     def question(self, instance: Instance) -> str:
         """State the sequence, the program and the format."""
-        program = "\n".join(f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1))
-        letters, sequence = " ".join(ALPHABET[: self.letters]), self.written(self.symbols_of(instance.rows[0]))
+        program = "\n".join(
+            f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1)
+        )
+        letters = " ".join(ALPHABET[: self.letters])
+        sequence = self.written(self.symbols_of(instance.rows[0]))
         return (
             f"A sequence of symbols, each of them one of {letters}:\n{sequence}\n\n"
-            f"Carry out these operations in order, each on the result of the one before:\n{program}\n\n"
-            f"What is the final sequence? It has at most {self.width} symbols. Answer with them, separated by single "
+            f"Carry out these operations in order, each on the result of the one "
+            f"before:\n{program}\n\n"
+            f"What is the final sequence? It has at most {self.width} symbols. Answer with them, "
+            f"separated by single "
             "spaces."
         )
 
@@ -270,7 +325,8 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         letters = ALPHABET[: self.letters]
         names = [*letters, "nothing"]
         argument_names = [
-            names[x] if take in "ilr" else x for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)
+            names[x] if take in "ilr" else x
+            for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)
         ]
         removed = "; nothing means that they are removed" if "nothing" in argument_names else ""
         return OPERATIONS[kind].words.format(
@@ -286,9 +342,16 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Carry the program out."""
         words = answer.split(" ")
         if len(words) > self.width:
-            raise Malformed(f"expected at most {self.width} symbols separated by single spaces, got {len(words)}")
+            raise Malformed(
+                f"expected at most {self.width} symbols separated by single spaces, got "
+                f"{len(words)}"
+            )
         symbols = [parsing.word(word, ALPHABET[: self.letters]) for word in words]
-        return RIGHT if symbols == self.result(instance) else wrong("the program makes another sequence")
+        return (
+            RIGHT
+            if symbols == self.result(instance)
+            else wrong("the program makes another sequence")
+        )
 
     def solve(self, instance: Instance) -> str:
         """Carry the program out."""
@@ -316,11 +379,15 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw symbols at random, as many as may be."""
-        return self.written([dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))])
+        return self.written(
+            [dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))]
+        )
 
     def heuristic(self, instance: Instance) -> str:
         """Return the first operation only."""
-        return self.written(self.applied(self.symbols_of(instance.rows[0]), instance.program[0].tolist()))
+        return self.written(
+            self.applied(self.symbols_of(instance.rows[0]), instance.program[0].tolist())
+        )
 
     def constants(self) -> Sequence[str]:
         """Return the alphabet, and its first letters."""
@@ -349,7 +416,9 @@ class SymbolicManipulation(WritingTask):
 
     def length(self, instance: Instance) -> jax.Array:
         """Return all symbols that operations make, and as many full stops."""
-        return (instance.rows[1:] < self.puzzle.letters).sum(dtype=jnp.int32) + self.puzzle.operations
+        return (instance.rows[1:] < self.puzzle.letters).sum(
+            dtype=jnp.int32
+        ) + self.puzzle.operations
 
     def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the next symbol of the row, or a full stop."""
@@ -358,7 +427,9 @@ class SymbolicManipulation(WritingTask):
         return end + jnp.where(here, result - np.int8(end), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Return the sequence, the symbols written, their number, the operation, its arguments and its number."""
+        """Return the sequence, the symbols written, their number,
+        the operation, its arguments and its number.
+        """
         now, position, row, result = self._at(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
         before = np.arange(width) < position
@@ -377,36 +448,59 @@ class SymbolicManipulation(WritingTask):
         puzzle = self.puzzle
         shape = (puzzle.width, puzzle.letters)
         return (
-            Component("sequence", "[place, letter]: what the operation is applied to, one-hot", shape=shape),
-            Component("written", "[place, letter]: what is written of its result, one-hot", shape=shape),
-            Component("place", "how many symbols of the result are written, one-hot", shape=(puzzle.width + 1,)),
+            Component(
+                "sequence",
+                "[place, letter]: what the operation is applied to, one-hot",
+                shape=shape,
+            ),
+            Component(
+                "written", "[place, letter]: what is written of its result, one-hot", shape=shape
+            ),
+            Component(
+                "place",
+                "how many symbols of the result are written, one-hot",
+                shape=(puzzle.width + 1,),
+            ),
             *(
                 Component(f"operation_{number}", f"whether the operation is: {operation.words}")
                 for number, operation in enumerate(OPERATIONS)
             ),
             Component(
                 "arguments",
-                "[argument, value]: its arguments {0}, {1}, ..., letters or numbers, one-hot; zeros for none",
+                (
+                    "[argument, value]: its arguments {0}, {1}, ..., letters or numbers, one-hot; "
+                    "zeros for none"
+                ),
                 shape=(ARGUMENTS, puzzle.width + 1),
             ),
-            Component("line", "which operation of the program it is, one-hot", shape=(puzzle.operations,)),
+            Component(
+                "line", "which operation of the program it is, one-hot", shape=(puzzle.operations,)
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the letters and the full stop."""
         return singles(
-            {token: "end the result" if token == END else f"write the letter {token}" for token in self.tokens}
+            {
+                token: "end the result" if token == END else f"write the letter {token}"
+                for token in self.tokens
+            }
         )
 
-    def _at(self, written: jax.Array, instance: Instance) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    def _at(
+        self, written: jax.Array, instance: Instance
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Return the place of the writing.
 
         Returns:
-            Which operation is being carried out, one-hot ``(operations,)``, the last one in the end; how many symbols
-            of its result are written; the sequence it is applied to, and the one it makes, ``(width,)`` each.
+            Which operation is being carried out, one-hot ``(operations,)``, the last one in the
+            end; how many symbols of its result are written; the sequence it is applied to, and the
+            one it makes, ``(width,)`` each.
         """
         operations = np.arange(self.puzzle.operations)
-        ends = jnp.cumsum((instance.rows[1:] < self.puzzle.letters).sum(axis=1, dtype=jnp.int32) + 1)
+        ends = jnp.cumsum(
+            (instance.rows[1:] < self.puzzle.letters).sum(axis=1, dtype=jnp.int32) + 1
+        )
         number = jnp.minimum((ends <= written).sum(dtype=jnp.int32), operations[-1])
         now = operations == number
         num_before = jnp.where(operations == number - 1, ends, 0).sum(dtype=jnp.int32)
@@ -416,15 +510,18 @@ class SymbolicManipulation(WritingTask):
         )
         return now, written - num_before, row, result
 
-    # -- host side ------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def _progress(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
-        """Return the number of the current operation, the sequence that it is applied to, and the written part of its
-        result.
+        """Return the number of the current operation,
+        the sequence that it is applied to, and the written part of its result.
         """
         now, position, row, result = self._at(state.written, params.instance)
         puzzle = self.puzzle
-        sequences = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(result))[: int(position)]
+        sequences = (
+            puzzle.symbols_of(np.asarray(row)),
+            puzzle.symbols_of(np.asarray(result))[: int(position)],
+        )
         return int(np.argmax(now)), *sequences
 
     def describe(self, state: WritingState, params: Params) -> str:
@@ -432,24 +529,37 @@ class SymbolicManipulation(WritingTask):
         number, row, result = self._progress(state, params)
         puzzle = self.puzzle
         return (
-            f"Operation {number + 1} of {puzzle.operations}: {puzzle.words(params.instance.program[number].tolist())}\n"
-            f"The sequence: {puzzle.written(row)}\nWritten of the result: {puzzle.written(result) or 'nothing'}"
+            f"Operation {number + 1} of {puzzle.operations}: "
+            f"{puzzle.words(params.instance.program[number].tolist())}\nThe sequence: "
+            f"{puzzle.written(row)}\nWritten of the result: {puzzle.written(result) or 'nothing'}"
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
         letters = ", ".join(ALPHABET[: self.puzzle.letters])
-        return f"Answer with the next symbol of the result, one of {letters}, or with {END} after its last symbol."
+        return (
+            f"Answer with the next symbol of the result, one of {letters}, or with {END} after its "
+            f"last symbol."
+        )
 
     def draw(self, state: WritingState, params: Params) -> np.ndarray:
-        """Draw the sequence above, what is written of the result below, the operation between them."""
+        """Draw the sequence above, what is written of the result below,
+        the operation between them.
+        """
         number, row, result = self._progress(state, params)
         width = self.puzzle.width
         board = Board(4, width, self.picture_shape)
         for column in range(width):
-            board.cell(0, column, ALPHABET[row[column]] if column < len(row) else "", is_clue=column < len(row))
+            board.cell(
+                0,
+                column,
+                ALPHABET[row[column]] if column < len(row) else "",
+                is_clue=column < len(row),
+            )
             board.cell(3, column, ALPHABET[result[column]] if column < len(result) else "")
         words = self.puzzle.words(params.instance.program[number].tolist())
         for line, text in enumerate(wrap(words, 85)):
-            board.text(0.6 + (line + 0.5) * 14 / board.side, (width - 1) / 2, text, scale=18 / board.side)
+            board.text(
+                0.6 + (line + 0.5) * 14 / board.side, (width - 1) / 2, text, scale=18 / board.side
+            )
         return board.picture()

@@ -1,12 +1,15 @@
-"""The cascaded PID controller that most users of gym-pybullet-drones fly with, for Crazyflie 2.x vehicles.
+"""The cascaded PID controller that most users of gym-pybullet-drones fly with,
+for Crazyflie 2.x vehicles.
 
-A PID law on position gives a force. Its part along the body's z axis is the thrust; its direction is the desired
-attitude. A PID law on attitude gives torques in units of the firmware's pulse width, which are mixed onto four motors.
-The units are the firmware's: pulse width from 20,000 to 65,535, motor speed 0.2685 times that plus 4,070.3 RPM.
+A PID law on position gives a force. Its part along the body's z axis is the thrust; its direction
+is the desired attitude. A PID law on attitude gives torques in units of the firmware's pulse width,
+which are mixed onto four motors. The units are the firmware's: pulse width from 20,000 to 65,535,
+motor speed 0.2685 times that plus 4,070.3 RPM.
 
-Source: ``DSLPIDControl`` of gym-pybullet-drones@90b178a (gains; Panerati et al. 2021, arXiv:2103.02142), after
-Luis & Le Ny 2016, Design of a trajectory tracking controller for a nanoquadcopter, arXiv:1608.05786. This version is
-written in scalars. The peer converts the desired attitude to Euler angles and back; here the matrix is used directly.
+Source: ``DSLPIDControl`` of gym-pybullet-drones@90b178a (gains; Panerati et al. 2021,
+arXiv:2103.02142), after Luis & Le Ny 2016, Design of a trajectory tracking controller for a
+nanoquadcopter, arXiv:1608.05786. This version is written in scalars. The peer converts the desired
+attitude to Euler angles and back; here the matrix is used directly.
 """
 
 from __future__ import annotations
@@ -60,8 +63,8 @@ def command(
     period: float,
     gravity: float,
 ) -> tuple[Four, Memory]:
-    """Return rotor speeds (rad/s) that bring the body to ``goal`` (m) at rest, nose along x; called every ``period``
-    s.
+    """Return rotor speeds (rad/s) that bring the body to ``goal`` (m) at rest,
+    nose along x; called every ``period`` s.
     """
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 
@@ -88,13 +91,22 @@ def command(
     ax = c13 * r12 + c23 * r22 + c33 * r32 - (c22 * r23 + c32 * r33)
     ay = c11 * r13 + c21 * r23 + c31 * r33 - (c13 * r11 + c23 * r21 + c33 * r31)
     az = c22 * r21 + c32 * r31 - (c11 * r12 + c21 * r22 + c31 * r32)
-    roll, pitch, yaw = jnp.arctan2(r32, r33), jnp.arcsin(jnp.clip(-r31, -1, 1)), jnp.arctan2(r21, r11)
-    rates = [(previous - angle) / period for previous, angle in zip(memory[6:], (roll, pitch, yaw), strict=True)]
+    roll = jnp.arctan2(r32, r33)
+    pitch = jnp.arcsin(jnp.clip(-r31, -1, 1))
+    yaw = jnp.arctan2(r21, r11)
+    rates = [
+        (previous - angle) / period
+        for previous, angle in zip(memory[6:], (roll, pitch, yaw), strict=True)
+    ]
     jx = jnp.clip(memory.jx - period * ax, -1, 1)
     jy = jnp.clip(memory.jy - period * ay, -1, 1)
     jz = jnp.clip(memory.jz - period * az, -1500, 1500)
     torques = [
-        jnp.clip(-TORQUE_P[i] * error + TORQUE_D[i] * rates[i] + TORQUE_I[i] * total, -TORQUE_LIMIT, TORQUE_LIMIT)
+        jnp.clip(
+            -TORQUE_P[i] * error + TORQUE_D[i] * rates[i] + TORQUE_I[i] * total,
+            -TORQUE_LIMIT,
+            TORQUE_LIMIT,
+        )
         for i, (error, total) in enumerate(((ax, jx), (ay, jy), (az, jz)))
     ]
 

@@ -1,18 +1,21 @@
-"""A flight controller inside the vehicle: it turns commanded places, velocities or body rates into rotor commands.
+"""A flight controller inside the vehicle: it turns commanded places,
+velocities or body rates into rotor commands.
 
 The controller is a cascade of proportional laws, each of which sets the next one's goal::
 
     place  ->  velocity, yaw rate  ->  collective thrust, body rates (CTBR)  ->  rotors
 
-All laws run once a step of the episode, at 100 Hz. They know what a flight controller measures: the vehicle's motion,
-its rotor speeds, and the rotor speed at which it hovers (PX4, for one, estimates that in flight). For all other
-constants (moments of inertia, torque coefficient, motor lag) they take those of the nominal vehicle. So a hover is
-exact in every vehicle, and the vehicle decides how fast set points are reached.
+All laws run once a step of the episode, at 100 Hz. They know what a flight controller measures: the
+vehicle's motion, its rotor speeds, and the rotor speed at which it hovers (PX4, for one, estimates
+that in flight). For all other constants (moments of inertia, torque coefficient, motor lag) they
+take those of the nominal vehicle. So a hover is exact in every vehicle, and the vehicle decides how
+fast set points are reached.
 
-The levels are those that Kaufmann, Bauersfeld & Scaramuzza 2022 compare (A Benchmark Comparison of Learned Control
-Policies for Agile Quadrotor Flight, arXiv:2202.10796): single-rotor thrusts, collective thrust and body rates, linear
-velocities. Attitude control by tilt alone, and the order in which demands yield when rotors saturate, follow
-Brescianini & D'Andrea 2018, Tilt-prioritized quadrocopter attitude control, doi:10.1109/TCST.2018.2873224.
+The levels are those that Kaufmann, Bauersfeld & Scaramuzza 2022 compare (A Benchmark Comparison of
+Learned Control Policies for Agile Quadrotor Flight, arXiv:2202.10796): single-rotor thrusts,
+collective thrust and body rates, linear velocities. Attitude control by tilt alone, and the order
+in which demands yield when rotors saturate, follow Brescianini & D'Andrea 2018, Tilt-prioritized
+quadrocopter attitude control, doi:10.1109/TCST.2018.2873224.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ YAW_GAIN = 4.0
 LEAN = 1.0
 """Tangent of the largest tilt that the velocity controller asks for."""
 LIFT = (0.3 * GRAVITY, 1.8 * GRAVITY)
-"""m/s^2: least and greatest vertical acceleration by thrust that the velocity controller asks for."""
+"""m/s^2: least and greatest vertical acceleration by thrust that the velocity controller asks for.
+"""
 
 
 class BodyRates(NamedTuple):
@@ -66,14 +70,19 @@ class Velocity(NamedTuple):
 
 
 def towards_place(body: RigidBody, x: Scalar, y: Scalar, z: Scalar) -> Velocity:
-    """Return the velocity to a place ``(x, y, z)`` m away (world frame); the nose turns to the world's x axis."""
+    """Return the velocity to a place ``(x, y, z)`` m away (world frame);
+    the nose turns to the world's x axis.
+    """
     rotation = rotation_matrix(body)
     yaw = jnp.arctan2(rotation[3], rotation[0])
     return Velocity(PLACE_GAIN * x, PLACE_GAIN * y, PLACE_GAIN * z, -YAW_GAIN * yaw)
 
 
 def towards_velocity(
-    body: RigidBody, goal: Velocity, velocity_gain: Scalar = VELOCITY_GAIN, tilt_gain: Scalar = TILT_GAIN
+    body: RigidBody,
+    goal: Velocity,
+    velocity_gain: Scalar = VELOCITY_GAIN,
+    tilt_gain: Scalar = TILT_GAIN,
 ) -> BodyRates:
     """Return the thrust and the body rates that lead to a velocity; gains in 1/s."""
     az = jnp.clip(velocity_gain * (goal.vz - body.vz) + GRAVITY, *LIFT)
@@ -83,19 +92,25 @@ def towards_velocity(
 
     # The acceleration along body axes. A rotation about z x a turns body z there.
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
-    bx, by, bz = r11 * ax + r21 * ay + r31 * az, r12 * ax + r22 * ay + r32 * az, r13 * ax + r23 * ay + r33 * az
+    bx = r11 * ax + r21 * ay + r31 * az
+    by = r12 * ax + r22 * ay + r32 * az
+    bz = r13 * ax + r23 * ay + r33 * az
     across = jnp.sqrt(bx * bx + by * by)
     rate = tilt_gain * jnp.arctan2(across, bz) / (across + 1e-9)
     return BodyRates(bz, -rate * by, rate * bx, goal.yaw_rate)
 
 
 def assumed_airframe(hover: Scalar) -> Airframe:
-    """Return the vehicle that the controller assumes: the nominal one, hovering at this rotor speed (rad/s)."""
+    """Return the vehicle that the controller assumes:
+    the nominal one, hovering at this rotor speed (rad/s).
+    """
     return NOMINAL._replace(thrust_coefficient=0.25 * dynamics.MASS * GRAVITY / (hover * hover))
 
 
 def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe) -> jax.Array:
-    """Return rotor commands ``(4,)`` in [-1, 1] that lead to body rates, for a vehicle with these constants."""
+    """Return rotor commands ``(4,)`` in [-1, 1] that lead to body rates,
+    for a vehicle with these constants.
+    """
     body, (mass, jx, jy, jz) = vehicle.body, airframe.inertia
     wx, wy, wz = body.wx, body.wy, body.wz
     kx, ky, kz = RATE_GAIN
@@ -106,11 +121,14 @@ def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe)
     return compensate_lag(vehicle, airframe, forces)
 
 
-def prioritise_tilt(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar) -> Rotors:
-    """Return rotor thrusts (N) that come as near to a thrust (N) and torques (N m) as motors can in one step.
+def prioritise_tilt(
+    rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
+) -> Rotors:
+    """Return rotor thrusts (N) that come as near to a thrust (N)
+    and torques (N m) as motors can in one step.
 
-    If rotors cannot give everything, thrust yields to roll and pitch, and yaw yields to all. ``rotors`` are their
-    speeds now (rad/s).
+    If rotors cannot give everything, thrust yields to roll and pitch, and yaw yields to all.
+    ``rotors`` are their speeds now (rad/s).
     """
     decay = jnp.exp(-STEP / airframe.motor_time_constant)
     rise = (1 - decay) * dynamics.ROTOR_SPEED_LIMIT
@@ -121,16 +139,23 @@ def prioritise_tilt(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scal
     tilting = dynamics.allocate(0.0, tx, ty, 0.0, airframe)
     low = _largest([bound - force for bound, force in zip(lowest, tilting, strict=True)])
     high = _smallest([bound - force for bound, force in zip(highest, tilting, strict=True)])
-    # If low exceeds high, rotors cannot even give roll and pitch; both ends then miss by the same amount.
+    # If low exceeds high, rotors cannot even give roll and pitch; both ends then miss by the same
+    # amount.
     mean_force = jnp.where(low > high, 0.5 * (low + high), jnp.clip(0.25 * thrust, low, high))
     pushing = [mean_force + force for force in tilting]
 
     signs = (-1.0, 1.0, -1.0, 1.0)
     down = [bound - force for bound, force in zip(lowest, pushing, strict=True)]
     up = [bound - force for bound, force in zip(highest, pushing, strict=True)]
-    low = _largest([low if sign > 0 else -high for sign, low, high in zip(signs, down, up, strict=True)])
-    high = _smallest([high if sign > 0 else -low for sign, low, high in zip(signs, down, up, strict=True)])
-    turning = jnp.clip(0.25 * tz / airframe.torque_coefficient, jnp.minimum(low, 0), jnp.maximum(high, 0))
+    low = _largest(
+        [low if sign > 0 else -high for sign, low, high in zip(signs, down, up, strict=True)]
+    )
+    high = _smallest(
+        [high if sign > 0 else -low for sign, low, high in zip(signs, down, up, strict=True)]
+    )
+    turning = jnp.clip(
+        0.25 * tz / airframe.torque_coefficient, jnp.minimum(low, 0), jnp.maximum(high, 0)
+    )
     return Rotors(*(force + sign * turning for force, sign in zip(pushing, signs, strict=True)))
 
 

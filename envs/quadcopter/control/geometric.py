@@ -1,11 +1,14 @@
-"""Geometric tracking control on SE(3), the reference player of the quadcopter tasks; it compensates the motors' lag.
+"""Geometric tracking control on SE(3),
+the reference player of the quadcopter tasks; it compensates the motors' lag.
 
-Position and velocity errors give a force, and the force gives the thrust and the direction of the body's z axis. The
-attitude error on SO(3) gives a torque that turns the axis there. Thrust and torques give rotor speeds. The controller
-knows the motors' lag: its commands overshoot, so that rotors reach these speeds within one step as far as they can.
+Position and velocity errors give a force, and the force gives the thrust and the direction of the
+body's z axis. The attitude error on SO(3) gives a torque that turns the axis there. Thrust and
+torques give rotor speeds. The controller knows the motors' lag: its commands overshoot, so that
+rotors reach these speeds within one step as far as they can.
 
 Source: Lee, Leok & McClamroch 2010, Geometric tracking control of a quadrotor UAV on SE(3),
-doi:10.1109/CDC.2010.5717652 (z points up here; the set point's acceleration is fed forward, its angular velocity not).
+doi:10.1109/CDC.2010.5717652 (z points up here; the set point's acceleration is fed forward, its
+angular velocity not).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
@@ -29,15 +32,17 @@ SLOWER = 3.0
 
 
 def make_pilot(task: Any, make: Callable[[Any], Any]) -> Any:
-    """Return the pilot that ``make`` makes for a task, with what it needs under the task's conditions, if anything."""
+    """Return the pilot that ``make`` makes for a task,
+    with what it needs under the task's conditions, if anything.
+    """
     return task.make_pilot(make) if hasattr(task, "make_pilot") else make(task)
 
 
 def attitude_gains(sheet: DataSheet) -> tuple[float, float]:
     """Return the highest gains (rad/s) of attitude about x and y, and about z.
 
-    Those of the shipped vehicle, lower for one whose rotors turn it more weakly (by the root of the angular
-    acceleration) or follow more slowly (by their lag).
+    Those of the shipped vehicle, lower for one whose rotors turn it more weakly (by the root of the
+    angular acceleration) or follow more slowly (by their lag).
     """
     lag = lag_ratio(sheet)
     return (
@@ -52,7 +57,9 @@ def lag_ratio(sheet: DataSheet) -> float:
 
 
 class SetPoint(NamedTuple):
-    """Desired position, velocity and acceleration, in the world frame and SI units; by default rest at the origin."""
+    """Desired position, velocity and acceleration,
+    in the world frame and SI units; by default rest at the origin.
+    """
 
     x: Scalar = 0.0
     y: Scalar = 0.0
@@ -67,10 +74,12 @@ class SetPoint(NamedTuple):
 
 @privileged_player
 class GeometricControl(eqx.Module):
-    """Hover at the origin with the body's x axis along the world's. Knows the vehicle's constants and state.
+    """Hover at the origin with the body's x axis along the world's.
 
-    Gains are natural frequencies (rad/s) of critically damped error dynamics: two for translation, two for attitude.
-    Other players fly to other set points with :meth:`command`.
+    Knows the vehicle's constants and state.
+
+    Gains are natural frequencies (rad/s) of critically damped error dynamics: two for translation,
+    two for attitude. Other players fly to other set points with :meth:`command`.
     """
 
     position: Any = 5.0
@@ -84,7 +93,9 @@ class GeometricControl(eqx.Module):
     least_thrust: Any = 0.8
     """Least thrust, relative to the weight: rotors that turn slowly cannot turn the vehicle."""
     height: Any = None
-    """rad/s: gain of the height, which does not wait for the attitude; None for that of the position"""
+    """rad/s: gain of the height, which does not wait for the attitude;
+    None for that of the position
+    """
     sheet: DataSheet = eqx.field(static=True, default=SHIPPED)
 
     @classmethod
@@ -94,9 +105,11 @@ class GeometricControl(eqx.Module):
 
     @classmethod
     def of(cls, task: Any, **gains: Any) -> Self:
-        """Make control of the task's vehicle; ``gains``: those of the shipped one, where they are not the defaults.
+        """Make control of the task's vehicle; ``gains``:
+        those of the shipped one, where they are not the defaults.
 
-        Attitude follows no faster than rotors turn the vehicle, and position at most ``SLOWER`` times more slowly.
+        Attitude follows no faster than rotors turn the vehicle, and position at most ``SLOWER``
+        times more slowly.
         """
         sheet: DataSheet = getattr(task, "sheet", SHIPPED)
         usual = cls(**gains)
@@ -106,9 +119,7 @@ class GeometricControl(eqx.Module):
         position, yaw = min(usual.position, tilt / SLOWER), min(usual.yaw, yaw)
         return cls(position, tilt, yaw, usual.lean, usual.least_thrust, height, sheet)
 
-    def initial(self, params: Airframe) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
@@ -128,25 +139,39 @@ class GeometricControl(eqx.Module):
         return self.rotors(state, airframe, *self.thrust_and_torques(state, airframe, goal))
 
     def rotors(
-        self, state: Quadcopter, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
+        self,
+        state: Quadcopter,
+        airframe: Airframe,
+        thrust: Scalar,
+        tx: Scalar,
+        ty: Scalar,
+        tz: Scalar,
     ) -> jax.Array:
         """Return rotor commands ``(4,)`` that give this thrust (N) and torque (N m)."""
-        return rotor_commands(state, airframe, thrust, tx, ty, tz, self.sheet.speed_limit, self.sheet.arm)
+        return rotor_commands(
+            state, airframe, thrust, tx, ty, tz, self.sheet.speed_limit, self.sheet.arm
+        )
 
     def thrust_and_torques(
         self, state: Quadcopter, airframe: Airframe, goal: SetPoint
     ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """Return the thrust along body z (N) and the torques about body x, y, z (N m) that lead to a set point."""
+        """Return the thrust along body z (N) and the torques about body x,
+        y, z (N m) that lead to a set point.
+        """
         body = state.body
         mass, jx, jy, jz = airframe.inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 
-        # The force towards the set point, height first, within the limits of rotors and tilt; then the thrust along the
-        # z axis as it points now.
+        # The force towards the set point, height first, within the limits of rotors and tilt; then
+        # the thrust along the z axis as it points now.
         stiffness, damping = self.position**2, 2 * self.position
         full = 4 * airframe.thrust_coefficient * self.sheet.speed_limit**2
         height = self.position if self.height is None else self.height
-        fz = mass * (-(height**2) * (body.z - goal.z) - 2 * height * (body.vz - goal.vz) + (goal.az + GRAVITY))
+        fz = mass * (
+            -(height**2) * (body.z - goal.z)
+            - 2 * height * (body.vz - goal.vz)
+            + (goal.az + GRAVITY)
+        )
         fz = jnp.clip(fz, 0.3 * mass * GRAVITY, 0.9 * full)
         fx = mass * (-stiffness * (body.x - goal.x) - damping * (body.vx - goal.vx) + goal.ax)
         fy = mass * (-stiffness * (body.y - goal.y) - damping * (body.vy - goal.vy) + goal.ay)
@@ -160,7 +185,8 @@ class GeometricControl(eqx.Module):
         c13, c23, c33 = fx / norm, fy / norm, fz / norm
         across = jnp.sqrt(c33 * c33 + c23 * c23)
         c12, c22, c32 = 0.0, c33 / across, -c23 / across  # y = z x e_x
-        c11, c21, c31 = c22 * c33 - c32 * c23, c32 * c13 - c12 * c33, c12 * c23 - c22 * c13  # x = y x z
+        # X = y x z.
+        c11, c21, c31 = (c22 * c33 - c32 * c23, c32 * c13 - c12 * c33, c12 * c23 - c22 * c13)
 
         # Attitude error, the vee of (C'R - R'C) / 2 and the torque.
         ex = 0.5 * (c13 * r12 + c23 * r22 + c33 * r32 - (c12 * r13 + c22 * r23 + c32 * r33))
@@ -183,17 +209,25 @@ def rotor_commands(
     limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
     arm: float = dynamics.ROTOR_ARM,
 ) -> jax.Array:
-    """Return commands ``(4,)`` in [-1, 1] by which rotors give this thrust (N) and torque (N m) after one step.
+    """Return commands ``(4,)`` in [-1,
+    1] by which rotors give this thrust (N) and torque (N m) after one step.
 
-    ``limit`` (rad/s) is the rotor speed that the highest command gives, ``arm`` (m) that of ``dynamics.allocate``.
+    ``limit`` (rad/s) is the rotor speed that the highest command gives, ``arm`` (m) that of
+    ``dynamics.allocate``.
     """
-    return compensate_lag(state, airframe, dynamics.allocate(thrust, tx, ty, tz, airframe, arm), limit)
+    return compensate_lag(
+        state, airframe, dynamics.allocate(thrust, tx, ty, tz, airframe, arm), limit
+    )
 
 
 def compensate_lag(
-    state: Quadcopter, airframe: Airframe, forces: Rotors, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT
+    state: Quadcopter,
+    airframe: Airframe,
+    forces: Rotors,
+    limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
 ) -> jax.Array:
-    """Return commands ``(4,)`` in [-1, 1] by which rotors reach these thrusts (N) after one step, against their lag.
+    """Return commands ``(4,)`` in [-1,
+    1] by which rotors reach these thrusts (N) after one step, against their lag.
 
     ``limit`` (rad/s) is the rotor speed that the highest command gives.
     """
@@ -203,5 +237,7 @@ def compensate_lag(
         goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)
         return rotor_action((goal - speed * decay) / (1 - decay), limit)
 
-    commands = jnp.stack([command(force, speed) for force, speed in zip(forces, state.rotors, strict=True)])
+    commands = jnp.stack(
+        [command(force, speed) for force, speed in zip(forces, state.rotors, strict=True)]
+    )
     return jnp.clip(commands, -1, 1)

@@ -1,9 +1,10 @@
-"""Hover by linear-quadratic control: the optimal linear feedback of the vehicle linearised about hover.
+"""Hover by linear-quadratic control:
+the optimal linear feedback of the vehicle linearised about hover.
 
-There are sixteen states (position, small angles, velocity, angular velocity, rotor speeds minus those of hover) and
-four commands. The gain solves the discrete-time Riccati equation at the task's step. Source: Anderson & Moore 1990,
-Optimal Control: Linear Quadratic Methods, ch. 2; weights by Bryson's rule (Bryson & Ho 1975, sec. 5.2): one over the
-square of the largest acceptable deviation.
+There are sixteen states (position, small angles, velocity, angular velocity, rotor speeds minus
+those of hover) and four commands. The gain solves the discrete-time Riccati equation at the task's
+step. Source: Anderson & Moore 1990, Optimal Control: Linear Quadratic Methods, ch. 2; weights by
+Bryson's rule (Bryson & Ho 1975, sec. 5.2): one over the square of the largest acceptable deviation.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ ACCEPTABLE_COMMAND = 500.0
 
 
 def linearised() -> tuple[np.ndarray, np.ndarray]:
-    """Return ``A`` ``(16, 16)`` and ``B`` ``(16, 4)`` of ``s[k + 1] = A s[k] + B u[k]``, exact for commands held a
-    step.
+    """Return ``A`` ``(16, 16)`` and ``B`` ``(16, 4)`` of ``s[k + 1] = A s[k] + B u[k]``,
+    exact for commands held a step.
     """
     hover = np.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
     slope = 2 * dynamics.THRUST_COEFFICIENT * hover  # N per rad/s
@@ -58,7 +59,9 @@ def linearised() -> tuple[np.ndarray, np.ndarray]:
 
 
 def riccati_gain(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return the gain ``K`` of the optimal ``u = -K s``, by iterating the Riccati recursion to its fixed point."""
+    """Return the gain ``K`` of the optimal ``u = -K s``,
+    by iterating the Riccati recursion to its fixed point.
+    """
     cost = q
     while True:
         gain = np.linalg.solve(r + b.T @ cost @ b, b.T @ cost @ a)
@@ -86,13 +89,26 @@ class LinearQuadraticControl(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return four rotor commands, shape ``(4,)``, in [-1, 1]; the player knows its own vehicle's hover speed."""
+        """Return four rotor commands, shape ``(4,)``, in [-1,
+        1]; the player knows its own vehicle's hover speed.
+        """
         state: Quadcopter = view.state
         body, hover = state.body, dynamics.hover_speed(view.params)
         angles = (2 * body.qx, 2 * body.qy, 2 * body.qz)
         deviation = jnp.stack(
             [
-                *(body.x, body.y, body.z, *angles, body.vx, body.vy, body.vz, body.wx, body.wy, body.wz),
+                *(
+                    body.x,
+                    body.y,
+                    body.z,
+                    *angles,
+                    body.vx,
+                    body.vy,
+                    body.vz,
+                    body.wx,
+                    body.wy,
+                    body.wz,
+                ),
                 *(speed - hover for speed in state.rotors),
             ]
         )

@@ -1,11 +1,14 @@
-"""Flight by commands that arrive late: a Smith predictor, and the vehicle's constants learned in flight.
+"""Flight by commands that arrive late: a Smith predictor,
+and the vehicle's constants learned in flight.
 
-The pilot of the flight without latency acts on the state that the model predicts for the moment at which its command
-arrives: the commands under way are known. Where sensors are noisy, vehicle and constants come from observations alone:
-two least-squares estimates say how much acceleration the vehicle gets for the thrust, and how much angular
-acceleration for the torques, that its data sheet predicts.
+The pilot of the flight without latency acts on the state that the model predicts for the moment at
+which its command arrives: the commands under way are known. Where sensors are noisy, vehicle and
+constants come from observations alone: two least-squares estimates say how much acceleration the
+vehicle gets for the thrust, and how much angular acceleration for the torques, that its data sheet
+predicts.
 
-Sources: Smith 1957, Closer control of loops with dead time; Astrom & Wittenmark 1995, Adaptive Control, ch. 2.
+Sources: Smith 1957, Closer control of loops with dead time; Astrom & Wittenmark 1995, Adaptive
+Control, ch. 2.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from ..physics.dynamics import STEP, Airframe, Quadcopter
 from ..physics.rigid_body import GRAVITY, Inertia, Scalar, body_z
 
 CONFIDENCE = (50 * GRAVITY**2, 1e5, 1e3)
-"""Weight of the data sheet, as a sum of squares: of acceleration ((m/s^2)^2), and of angular acceleration about x and y
-together and about z ((rad/s^2)^2).
+"""Weight of the data sheet, as a sum of squares: of acceleration ((m/s^2)^2), and of angular
+acceleration about x and y together and about z ((rad/s^2)^2).
 """
 
 
@@ -39,7 +42,8 @@ class Sums(NamedTuple):
         """Add one measurement."""
         products, squares = self
         for predicted, observed in zip(model, measured, strict=True):
-            products, squares = products + weight * predicted * observed, squares + weight * predicted * predicted
+            products = products + weight * predicted * observed
+            squares = squares + weight * predicted * predicted
         return Sums(products, squares)
 
     @property
@@ -79,7 +83,9 @@ class Learned(NamedTuple):
     def update(self, vehicle: Quadcopter, sheet: DataSheet) -> Learned:
         """Return the estimates after a step that ends with this vehicle."""
         current, previous = predicted_motion(vehicle, sheet), self.previous
-        accelerated = tuple((a - b) / STEP for a, b in zip(current.velocity, previous.velocity, strict=True))
+        accelerated = tuple(
+            (a - b) / STEP for a, b in zip(current.velocity, previous.velocity, strict=True)
+        )
         spun = tuple((a - b) / STEP for a, b in zip(current.rates, previous.rates, strict=True))
         pushed = tuple(0.5 * (a + b) for a, b in zip(current.pushed, previous.pushed, strict=True))
         turned = tuple(0.5 * (a + b) for a, b in zip(current.turned, previous.turned, strict=True))
@@ -97,12 +103,16 @@ class Learned(NamedTuple):
         mass, jx, jy, jz = sheet.nominal.inertia
         tilting = self.tilting.share
         return sheet.nominal._replace(
-            inertia=Inertia(mass / self.thrust.share, jx / tilting, jy / tilting, jz / self.yawing.share)
+            inertia=Inertia(
+                mass / self.thrust.share, jx / tilting, jy / tilting, jz / self.yawing.share
+            )
         )
 
 
 def predicted_motion(vehicle: Quadcopter, sheet: DataSheet) -> Motion:
-    """Return a vehicle's velocities, and the accelerations that its data sheet predicts at these rotor speeds."""
+    """Return a vehicle's velocities, and the accelerations
+    that its data sheet predicts at these rotor speeds.
+    """
     body, airframe = vehicle.body, sheet.nominal
     mass, jx, jy, jz = airframe.inertia
     thrust, tx, ty, tz = dynamics.thrust_and_torques(
@@ -120,7 +130,9 @@ def predicted_motion(vehicle: Quadcopter, sheet: DataSheet) -> Motion:
 
 @privileged_player
 class Predictor(eqx.Module):
-    """The reference player of flights with latency: the pilot without it, on the predicted state."""
+    """The reference player of flights with latency:
+    the pilot without it, on the predicted state.
+    """
 
     task: Any = eqx.field(static=True)
     pilot: Any
@@ -129,7 +141,9 @@ class Predictor(eqx.Module):
         """Return the data sheet's constants, and the pilot's memory."""
         return Learned.nothing(), self.pilot.initial(params)
 
-    def act(self, memory: tuple[Learned, Any], view: View, key: jax.Array) -> tuple[jax.Array, tuple[Learned, Any]]:
+    def act(
+        self, memory: tuple[Learned, Any], view: View, key: jax.Array
+    ) -> tuple[jax.Array, tuple[Learned, Any]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         learned, pilot_memory = memory
         state, params, flight = view.state.inner, view.params, self.task.inner
@@ -140,5 +154,7 @@ class Predictor(eqx.Module):
             params = flight.with_airframe(params, learned.airframe(flight.sheet))
         for command in view.state.commands:
             state = flight.transition(state, jnp.stack(command), key, params)
-        action, pilot_memory = self.pilot.act(pilot_memory, view._replace(state=state, params=params), key)
+        action, pilot_memory = self.pilot.act(
+            pilot_memory, view._replace(state=state, params=params), key
+        )
         return action, (learned, pilot_memory)

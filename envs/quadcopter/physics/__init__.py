@@ -1,1 +1,3 @@
-"""Physics of a quadcopter: rigid body, rotors, air, wind, battery, payload; it knows nothing of tasks."""
+"""Physics of a quadcopter: rigid body, rotors, air,
+wind, battery, payload; it knows nothing of tasks.
+"""

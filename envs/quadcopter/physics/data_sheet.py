@@ -1,9 +1,11 @@
-"""The data sheet of a vehicle: constants that a context may set, what follows from them, and what cannot fly.
+"""The data sheet of a vehicle: constants that a context may set,
+what follows from them, and what cannot fly.
 
-A vehicle is an X of four equal rotors under a rigid body. Each constant has a middle and a relative spread, within
-which an episode draws its value; geometry, full rotor speed and air are fixed. Bounds of observations, the command that
-hovers, and the gains of reference players follow. Lengths of the tasks (arenas, gates, waypoints) stay as they are,
-except that the arena of the hover grows by the height that a vehicle falls while it turns upright.
+A vehicle is an X of four equal rotors under a rigid body. Each constant has a middle and a relative
+spread, within which an episode draws its value; geometry, full rotor speed and air are fixed.
+Bounds of observations, the command that hovers, and the gains of reference players follow. Lengths
+of the tasks (arenas, gates, waypoints) stay as they are, except that the arena of the hover grows
+by the height that a vehicle falls while it turns upright.
 """
 
 from __future__ import annotations
@@ -21,9 +23,13 @@ from .vehicles import CRAZYFLIE_AIR, Air
 BANDS = 40
 """Bands of the mass, train and test in turn"""
 LEAST_THRUST_TO_WEIGHT = 1.2
-"""Least thrust by weight of the heaviest, weakest vehicle of a data sheet; below, no margin is left to turn."""
+"""Least thrust by weight of the heaviest,
+weakest vehicle of a data sheet; below, no margin is left to turn.
+"""
 QUICKEST = 60.0
-"""rad/s: largest change of angular velocity by full rotors in a step; the gyroscope measures 35 rad/s."""
+"""rad/s: largest change of angular velocity by full rotors in a step;
+the gyroscope measures 35 rad/s.
+"""
 SLOWEST = 0.4
 """s: longest time in which full rotors may turn the vehicle by 90 degrees, lag included."""
 
@@ -45,38 +51,53 @@ class DataSheet(NamedTuple):
 
     @property
     def strongest(self) -> float:
-        """Largest acceleration by thrust and gravity (m/s^2), of the lightest and strongest vehicle."""
+        """Largest acceleration by thrust and gravity (m/s^2),
+        of the lightest and strongest vehicle.
+        """
         mass = self.nominal.inertia.mass * (1 - self.spread.inertia.mass)
         return self._full_thrust(1) / mass + GRAVITY
 
     @property
     def thrust_to_weight(self) -> float:
         """Full thrust by weight of the heaviest and weakest vehicle."""
-        return self._full_thrust(-1) / (self.nominal.inertia.mass * (1 + self.spread.inertia.mass) * GRAVITY)
+        return self._full_thrust(-1) / (
+            self.nominal.inertia.mass * (1 + self.spread.inertia.mass) * GRAVITY
+        )
 
     @property
     def sideways(self) -> float:
-        """Acceleration (m/s^2) along the ground, at constant height, of the heaviest and weakest vehicle."""
+        """Acceleration (m/s^2) along the ground, at constant height,
+        of the heaviest and weakest vehicle.
+        """
         return GRAVITY * math.sqrt(max(self.thrust_to_weight**2 - 1, 0.0))
 
     def turning(self, side: int = 0) -> float:
-        """Return the angular acceleration (rad/s^2) about x or y, the lesser, by two rotors at full speed.
+        """Return the angular acceleration (rad/s^2) about x or y,
+        the lesser, by two rotors at full speed.
 
         Of the nominal vehicle; with ``side`` 1 or -1 of the quickest or the slowest one.
         """
         moments = [
             moment * (1 - side * spread)
-            for moment, spread in zip(self.nominal.inertia[1:3], self.spread.inertia[1:3], strict=True)
+            for moment, spread in zip(
+                self.nominal.inertia[1:3], self.spread.inertia[1:3], strict=True
+            )
         ]
         return 0.5 * self._full_thrust(side) * self.arm / max(moments)
 
     def yawing(self) -> float:
-        """Return the angular acceleration (rad/s^2) of the nominal vehicle about z, by two rotors at full speed."""
-        return 0.5 * self._full_thrust(0) * self.nominal.torque_coefficient / self.nominal.inertia.jz
+        """Return the angular acceleration (rad/s^2) of the nominal vehicle about z,
+        by two rotors at full speed.
+        """
+        return (
+            0.5 * self._full_thrust(0) * self.nominal.torque_coefficient / self.nominal.inertia.jz
+        )
 
     @property
     def righting(self) -> float:
-        """Time (s) in which the slowest vehicle turns by 90 degrees and stops: speed up, brake, and the rotors' lag."""
+        """Time (s) in which the slowest vehicle turns by 90 degrees and stops:
+        speed up, brake, and the rotors' lag.
+        """
         lag = self.nominal.motor_time_constant * (1 + self.spread.motor_time_constant)
         return lag + 2 * math.sqrt(0.5 * math.pi / self.turning(-1))
 
@@ -99,7 +120,9 @@ SHIPPED = DataSheet(
 def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     """Return the constants that a context may set, with the values of a data sheet."""
 
-    def sampled(name: str, unit: str, middle: float, spread: float, meaning: str, bands: int = 0) -> Constant:
+    def sampled(
+        name: str, unit: str, middle: float, spread: float, meaning: str, bands: int = 0
+    ) -> Constant:
         low, high = (float(f"{middle * (1 + sign * spread):.6g}") for sign in (-1, 1))
         return Constant(name, unit, low, high, meaning, bands=bands)
 
@@ -113,17 +136,48 @@ def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     return (
         sampled("mass", "kg", mass, mass_spread, "of everything that flies", BANDS),
         *(
-            sampled(f"inertia_{axis}", "kg m^2", moment, side, f"about the body's {axis} axis ({where})")
+            sampled(
+                f"inertia_{axis}", "kg m^2", moment, side, f"about the body's {axis} axis ({where})"
+            )
             for axis, where, moment, side in axes
         ),
-        sampled("thrust_coefficient", "N s^2", thrust, thrust_spread, "thrust of a rotor by its squared speed (rad/s)"),
-        sampled("torque_coefficient", "m", torque, torque_spread, "reaction torque of a rotor by its thrust"),
-        sampled("motor_time_constant", "s", lag, lag_spread, "lag of a rotor's speed behind its command"),
-        fixed("arm_length", "m", math.sqrt(2) * sheet.arm, "from the centre to a rotor; the rotors form an X"),
+        sampled(
+            "thrust_coefficient",
+            "N s^2",
+            thrust,
+            thrust_spread,
+            "thrust of a rotor by its squared speed (rad/s)",
+        ),
+        sampled(
+            "torque_coefficient",
+            "m",
+            torque,
+            torque_spread,
+            "reaction torque of a rotor by its thrust",
+        ),
+        sampled(
+            "motor_time_constant", "s", lag, lag_spread, "lag of a rotor's speed behind its command"
+        ),
+        fixed(
+            "arm_length",
+            "m",
+            math.sqrt(2) * sheet.arm,
+            "from the centre to a rotor; the rotors form an X",
+        ),
         fixed("rotor_speed_limit", "rad/s", sheet.speed_limit, "a rotor's full speed, command 1"),
-        fixed("drag_xy", "kg", sheet.air.drag_xy, "drag by airspeed and sum of rotor speeds, across the rotor axes"),
+        fixed(
+            "drag_xy",
+            "kg",
+            sheet.air.drag_xy,
+            "drag by airspeed and sum of rotor speeds, across the rotor axes",
+        ),
         fixed("drag_z", "kg", sheet.air.drag_z, "the same along the rotor axes"),
-        fixed("propeller_radius", "m", sheet.air.propeller_radius, "by which the ground's influence reaches up"),
+        fixed(
+            "propeller_radius",
+            "m",
+            sheet.air.propeller_radius,
+            "by which the ground's influence reaches up",
+        ),
     )
 
 
@@ -141,7 +195,8 @@ def own_sheet(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
         if (low, high) == (constant.low, constant.high):
             continue  # keeps the bits of the shipped vehicle
         if constant.may_vary:
-            middles[constant.name], spreads[constant.name] = (low + high) / 2, (high - low) / (low + high)
+            middles[constant.name] = (low + high) / 2
+            spreads[constant.name] = (high - low) / (low + high)
         else:
             single[constant.name] = low
     sheet = shipped._replace(
@@ -156,29 +211,41 @@ def own_sheet(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
     hover = math.sqrt(sheet.nominal.inertia.mass * GRAVITY / (4 * sheet.nominal.thrust_coefficient))
     only_air_differs = sheet._replace(air=shipped.air) == shipped
     return sheet._replace(
-        hover_action=shipped.hover_action if only_air_differs else dynamics.rotor_action(hover, sheet.speed_limit)
+        hover_action=shipped.hover_action
+        if only_air_differs
+        else dynamics.rotor_action(hover, sheet.speed_limit)
     )
 
 
 def _with(airframe: Airframe, values: dict[str, float]) -> Airframe:
     """Return an airframe with other values by the names of the constants."""
     names = {"mass": "mass", "inertia_x": "jx", "inertia_y": "jy", "inertia_z": "jz"}
-    inertia = airframe.inertia._replace(**{names[name]: value for name, value in values.items() if name in names})
-    return airframe._replace(inertia=inertia, **{name: value for name, value in values.items() if name not in names})
+    inertia = airframe.inertia._replace(
+        **{names[name]: value for name, value in values.items() if name in names}
+    )
+    return airframe._replace(
+        inertia=inertia, **{name: value for name, value in values.items() if name not in names}
+    )
 
 
 def _fault(sheet: DataSheet) -> str:
     """Return why a vehicle cannot fly; empty if it can."""
     _, jx, jy, jz = sheet.nominal.inertia
     if 2 * max(jx, jy, jz) > 1.001 * (jx + jy + jz):
-        return f"no body has the moments of inertia {jx:g}, {jy:g}, {jz:g} kg m^2: one is above the sum of the others"
+        return (
+            f"no body has the moments of inertia {jx:g}, {jy:g}, {jz:g} kg m^2: one is above the "
+            f"sum of the others"
+        )
     if sheet.thrust_to_weight < LEAST_THRUST_TO_WEIGHT:
         return (
-            f"its rotors carry {sheet.thrust_to_weight:.2f} times the weight (heaviest mass, least thrust), "
-            f"and {LEAST_THRUST_TO_WEIGHT:g} times is the least"
+            f"its rotors carry {sheet.thrust_to_weight:.2f} times the weight (heaviest mass, least "
+            f"thrust), and {LEAST_THRUST_TO_WEIGHT:g} times is the least"
         )
     if (change := sheet.turning(1) * STEP) > QUICKEST:
-        return f"full rotors change its angular velocity by {change:.0f} rad/s in a step, above {QUICKEST:g} rad/s"
+        return (
+            f"full rotors change its angular velocity by {change:.0f} rad/s in a step, above "
+            f"{QUICKEST:g} rad/s"
+        )
     if sheet.righting > SLOWEST:
         return f"it needs {sheet.righting:.2f} s to turn by 90 degrees, above {SLOWEST:g} s"
     return ""

@@ -8,16 +8,19 @@ Rotors seen from above, x forward, y left (Crazyflie 2.x, X configuration)::
           / \\             3    (-l, +l)      -z
         3       2            4    (+l, +l)      +z
 
-Each rotor gives the thrust ``k n^2`` along body z and the reaction torque ``c k n^2``, with ``n`` in rad/s. Its speed
-follows ``T dn/dt = n_command - n``. Commands are constant over a step, so rotor speeds are known in closed form, and
-Runge-Kutta integrates the body under them: order four, whatever the lag.
+Each rotor gives the thrust ``k n^2`` along body z and the reaction torque ``c k n^2``, with ``n``
+in rad/s. Its speed follows ``T dn/dt = n_command - n``. Commands are constant over a step, so rotor
+speeds are known in closed form, and Runge-Kutta integrates the body under them: order four,
+whatever the lag.
 
-Rotors may slow down more slowly than they speed up. Where the air matters (fast flight, near the ground), its forces
-come from ``aerodynamics.py`` at every stage, in still air or in a wind. ``payload.py`` has the equations for a payload.
+Rotors may slow down more slowly than they speed up. Where the air matters (fast flight, near the
+ground), its forces come from ``aerodynamics.py`` at every stage, in still air or in a wind.
+``payload.py`` has the equations for a payload.
 
 Source of equations and constants: Eschmann, Albani & Loianno 2024, arXiv:2311.13081, code
-arplaboratory/learning-to-fly@d07592d (mass, inertia, rotors); thrust coefficient and rotor positions also in
-gym-pybullet-drones, arXiv:2103.02142. The lag: rl-tools' newer identification of the same vehicle (rising speed).
+arplaboratory/learning-to-fly@d07592d (mass, inertia, rotors); thrust coefficient and rotor
+positions also in gym-pybullet-drones, arXiv:2103.02142. The lag: rl-tools' newer identification of
+the same vehicle (rising speed).
 """
 
 from __future__ import annotations
@@ -29,7 +32,17 @@ import jax.numpy as jnp
 
 from .aerodynamics import in_ground_effect, rotor_drag
 from .payload import Payload, loaded, loaded_derivative
-from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, integrated, normalised
+from .rigid_body import (
+    GRAVITY,
+    Inertia,
+    RigidBody,
+    Scalar,
+    Wrench,
+    body_z,
+    derivative,
+    integrated,
+    normalised,
+)
 from .vehicles import RPM, Air, Four
 
 STEP = 0.01
@@ -53,7 +66,9 @@ ROTOR_NAMES = ("front right", "rear right", "rear left", "front left")
 
 
 def rotor_places(arm: float) -> tuple[Four, Four]:
-    """Return x and y of the four rotors (m), ``arm`` (m) away from the body's x axis and from its y axis."""
+    """Return x and y of the four rotors (m),
+    ``arm`` (m) away from the body's x axis and from its y axis.
+    """
     return (arm, -arm, -arm, arm), (-arm, -arm, arm, arm)
 
 
@@ -116,10 +131,11 @@ def step(
 ) -> Quadcopter:
     """Return the vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
 
-    With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a further force along
-    world z (N), ``wind`` the velocity of the air (m/s, world frame), both constant over the step. With a ``payload``
-    the state is that of the common centre of mass. A ``disturbance`` (force in the world frame, torque in the body
-    frame) adds to what rotors do, constant over the step. Rotors are ``arm`` (m) away from the body's x and y axes.
+    With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a
+    further force along world z (N), ``wind`` the velocity of the air (m/s, world frame), both
+    constant over the step. With a ``payload`` the state is that of the common centre of mass. A
+    ``disturbance`` (force in the world frame, torque in the body frame) adds to what rotors do,
+    constant over the step. Rotors are ``arm`` (m) away from the body's x and y axes.
     """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     falling = airframe.motor_falling_time_constant
@@ -128,14 +144,18 @@ def step(
     end = lag(middle, command, decay, falling_decay)
     speeds = {0.0: vehicle.rotors, 0.5: middle, 1.0: end}
     forces = {passed: rotor_forces(rotors, airframe) for passed, rotors in speeds.items()}
-    loads = {passed: thrust_and_torques(pushing, airframe, arm) for passed, pushing in forces.items()}
+    loads = {
+        passed: thrust_and_torques(pushing, airframe, arm) for passed, pushing in forces.items()
+    }
     combined = None if payload is None else loaded(airframe.inertia, payload)
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
         if air is not None and ground:
             thrust, tx, ty, tz = thrust_and_torques(
-                Rotors(*in_ground_effect(forces[passed], body, *rotor_places(arm), air)), airframe, arm
+                Rotors(*in_ground_effect(forces[passed], body, *rotor_places(arm), air)),
+                airframe,
+                arm,
             )
         zx, zy, zz = body_z(body)
         fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
@@ -156,8 +176,8 @@ def step(
 
 
 def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -> Rotors:
-    """Return rotor speeds (rad/s) after a time in which the distance of a rising rotor from its command shrinks by
-    ``decay``.
+    """Return rotor speeds (rad/s) after a time in which the distance
+    of a rising rotor from its command shrinks by ``decay``.
     """
 
     def approach(speed: Scalar, goal: Scalar) -> Scalar:
@@ -175,7 +195,8 @@ def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:
 def thrust_and_torques(
     forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM
 ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the thrust along body z (N) and the torques about body x, y, z (N m) of rotors with these forces (N).
+    """Return the thrust along body z (N) and the torques about body x,
+    y, z (N m) of rotors with these forces (N).
 
     Rotors are ``arm`` (m) away from the body's x axis and from its y axis.
     """
@@ -188,7 +209,9 @@ def thrust_and_torques(
     )
 
 
-def allocate(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe, arm: float = ROTOR_ARM) -> Rotors:
+def allocate(
+    thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe, arm: float = ROTOR_ARM
+) -> Rotors:
     """Return rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m).
 
     The function is the inverse of :func:`thrust_and_torques`: control allocation.
@@ -214,7 +237,9 @@ def hovering_rotors(airframe: Airframe) -> Rotors:
 
 
 def rotor_speed(action: Scalar, limit: Scalar = ROTOR_SPEED_LIMIT) -> Scalar:
-    """Return the rotor speed (rad/s) that an action in [-1, 1] commands; ``limit`` (rad/s) is full speed."""
+    """Return the rotor speed (rad/s) that an action in [-1,
+    1] commands; ``limit`` (rad/s) is full speed.
+    """
     return 0.5 * limit * (action + 1)
 
 

@@ -1,8 +1,10 @@
-"""A rigid payload under or beside a vehicle: its effect on mass, centre of mass and moments of inertia.
+"""A rigid payload under or beside a vehicle: its effect on mass,
+centre of mass and moments of inertia.
 
-Vehicle and payload are one rigid body. Its state is that of the common centre of mass, along the vehicle's axes. These
-are no longer principal axes: the tensor of inertia has products, and Euler's equations need its inverse. Forces act at
-the vehicle's own centre, so they turn the body about the common one.
+Vehicle and payload are one rigid body. Its state is that of the common centre of mass, along the
+vehicle's axes. These are no longer principal axes: the tensor of inertia has products, and Euler's
+equations need its inverse. Forces act at the vehicle's own centre, so they turn the body about the
+common one.
 
 Source: Goldstein, Classical Mechanics, secs. 5.3 (parallel axes) and 5.5 (Euler's equations).
 """
@@ -15,7 +17,9 @@ from .rigid_body import Inertia, RigidBody, Scalar, Wrench, derivative, rotation
 
 
 class Payload(NamedTuple):
-    """A small body fixed to the vehicle; its moments of inertia about its own centre are neglected."""
+    """A small body fixed to the vehicle;
+    its moments of inertia about its own centre are neglected.
+    """
 
     mass: Scalar
     """kg"""

@@ -1,10 +1,11 @@
 """A rigid body in three dimensions: Newton-Euler equations with a unit quaternion.
 
-World frame: x, y horizontal, z up. Body frame: fixed to the body, at its centre of mass, along its principal axes.
-Every quantity is a scalar field, so that a batch of bodies is one contiguous array a field.
+World frame: x, y horizontal, z up. Body frame: fixed to the body, at its centre of mass, along its
+principal axes. Every quantity is a scalar field, so that a batch of bodies is one contiguous array
+a field.
 
-Source: Goldstein, Classical Mechanics, ch. 5 (Euler's equations); Diebel 2006, Representing Attitude, sec. 6
-(quaternion kinematics).
+Source: Goldstein, Classical Mechanics, ch. 5 (Euler's equations); Diebel 2006, Representing
+Attitude, sec. 6 (quaternion kinematics).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ GRAVITY = 9.81
 
 
 class RigidBody(NamedTuple):
-    """Position and velocity in the world frame, attitude body-to-world, angular velocity in the body frame."""
+    """Position and velocity in the world frame,
+    attitude body-to-world, angular velocity in the body frame.
+    """
 
     x: Scalar
     """m"""
@@ -69,13 +72,17 @@ class Inertia(NamedTuple):
     jz: Scalar
 
 
-def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scalar = GRAVITY) -> RigidBody:
-    """Return the state's time derivative: m dv/dt = f - m g e_z, J dw/dt = t - w x J w, dq/dt = q w / 2."""
+def derivative(
+    body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scalar = GRAVITY
+) -> RigidBody:
+    """Return the state's time derivative: m dv/dt = f - m g e_z,
+    J dw/dt = t - w x J w, dq/dt = q w / 2.
+    """
     _, _, _, qw, qx, qy, qz, vx, vy, vz, wx, wy, wz = body
     fx, fy, fz, tx, ty, tz = wrench
     mass, jx, jy, jz = inertia
-    # Divisions are expensive. These four are the same at every stage of an integrator, so the compiler computes them
-    # once.
+    # Divisions are expensive. These four are the same at every stage of an integrator, so the
+    # compiler computes them once.
     per_mass, per_jx, per_jy, per_jz = 1 / mass, 1 / jx, 1 / jy, 1 / jz
     return RigidBody(
         x=vx,
@@ -94,19 +101,25 @@ def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scala
     )
 
 
-def integrated(motion: Callable[[float, RigidBody], RigidBody], body: RigidBody, duration: float) -> RigidBody:
-    """Return the body ``duration`` seconds later, by the classical Runge-Kutta method; the quaternion may drift a
-    little.
+def integrated(
+    motion: Callable[[float, RigidBody], RigidBody], body: RigidBody, duration: float
+) -> RigidBody:
+    """Return the body ``duration`` seconds later,
+    by the classical Runge-Kutta method; the quaternion may drift a little.
 
-    ``motion`` is the time derivative as a function of the fraction of the step that has passed (0, 0.5 or 1) and of
-    the body. The result is that of :func:`~..runge_kutta.rk4` to rounding. Velocities and attitudes of the stages are
-    stored; otherwise each of the thirteen results would compute all stages anew. Slopes are differences of stored
-    values: in stage one, ``h k = 2 (y1 - y)``. Positions are the integral of velocities.
+    ``motion`` is the time derivative as a function of the fraction of the step that has passed (0,
+    0.5 or 1) and of the body. The result is that of :func:`~..runge_kutta.rk4` to rounding.
+    Velocities and attitudes of the stages are stored; otherwise each of the thirteen results would
+    compute all stages anew. Slopes are differences of stored values: in stage one, ``h k = 2 (y1 -
+    y)``. Positions are the integral of velocities.
     """
 
     def stage(passed: float, state: RigidBody, time: float) -> RigidBody:
         def next_values() -> tuple[Scalar, ...]:
-            return tuple(value + time * rate for value, rate in zip(body[3:], motion(passed, state)[3:], strict=True))
+            return tuple(
+                value + time * rate
+                for value, rate in zip(body[3:], motion(passed, state)[3:], strict=True)
+            )
 
         position = body.x + time * state.vx, body.y + time * state.vy, body.z + time * state.vz
         return RigidBody(*position, *computed_once(next_values)())
@@ -118,24 +131,34 @@ def integrated(motion: Callable[[float, RigidBody], RigidBody], body: RigidBody,
     def end() -> RigidBody:
         velocities = zip(body[7:10], first[7:10], second[7:10], third[7:10], strict=True)
         travelled = (duration / 6 * (a + 2 * (b + c) + d) for a, b, c, d in velocities)
-        stages = zip(body[3:], first[3:], second[3:], third[3:], motion(1.0, third)[3:], strict=True)
+        stages = zip(
+            body[3:], first[3:], second[3:], third[3:], motion(1.0, third)[3:], strict=True
+        )
         return RigidBody(
             *(value + change for value, change in zip(body[:3], travelled, strict=True)),
-            *(a + ((b - a) + 2 * (c - a) + (d - a)) / 3 + duration / 6 * rate for a, b, c, d, rate in stages),
+            *(
+                a + ((b - a) + 2 * (c - a) + (d - a)) / 3 + duration / 6 * rate
+                for a, b, c, d, rate in stages
+            ),
         )
 
     return computed_once(end)()
 
 
 def normalised(body: RigidBody) -> RigidBody:
-    """Return the same body with its quaternion at length one again; a step of integration lets it drift a little.
+    """Return the same body with its quaternion at length one again;
+    a step of integration lets it drift a little.
 
-    The function takes one Newton step for ``1 / sqrt``: a squared length of 1 + d becomes 1 - 3/4 d^2, and d is 1e-6
-    even in a fast spin. XLA computes the reciprocal root itself with an x86 instruction whose last bits differ between
-    makers of processors.
+    The function takes one Newton step for ``1 / sqrt``: a squared length of 1 + d becomes 1 - 3/4
+    d^2, and d is 1e-6 even in a fast spin. XLA computes the reciprocal root itself with an x86
+    instruction whose last bits differ between makers of processors.
     """
-    scale = 1.5 - 0.5 * (body.qw * body.qw + body.qx * body.qx + body.qy * body.qy + body.qz * body.qz)
-    return body._replace(qw=body.qw * scale, qx=body.qx * scale, qy=body.qy * scale, qz=body.qz * scale)
+    scale = 1.5 - 0.5 * (
+        body.qw * body.qw + body.qx * body.qx + body.qy * body.qy + body.qz * body.qz
+    )
+    return body._replace(
+        qw=body.qw * scale, qx=body.qx * scale, qy=body.qy * scale, qz=body.qz * scale
+    )
 
 
 def rotation_matrix(body: RigidBody) -> tuple[Scalar, ...]:
@@ -178,7 +201,8 @@ def leaves_cube(x: Scalar, y: Scalar, z: Scalar, half_edge: float) -> Scalar:
 def quaternion_of(matrix: list[Scalar]) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return the unit quaternion of a rotation matrix, given row by row.
 
-    Of the four formulas the one with the largest divisor is used (Diebel 2006, Representing Attitude, eq. 145).
+    Of the four formulas the one with the largest divisor is used (Diebel 2006, Representing
+    Attitude, eq. 145).
     """
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = matrix
     candidates = (
@@ -191,7 +215,9 @@ def quaternion_of(matrix: list[Scalar]) -> tuple[Scalar, Scalar, Scalar, Scalar]
     divisor = quaternion[0]
     for number, candidate in enumerate(candidates[1:], 1):
         larger = candidate[number] > divisor
-        quaternion = tuple(jnp.where(larger, new, old) for new, old in zip(candidate, quaternion, strict=True))
+        quaternion = tuple(
+            jnp.where(larger, new, old) for new, old in zip(candidate, quaternion, strict=True)
+        )
         divisor = jnp.where(larger, candidate[number], divisor)
     qw, qx, qy, qz = quaternion
     length = jnp.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)

@@ -14,12 +14,12 @@ from .rigid_body import Inertia, RigidBody, Scalar
 
 
 def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPPED) -> Airframe:
-    """Return a vehicle of a data sheet, drawn by five numbers in [0, 1): constants uniform in their ranges, the mass in
-    the split's bands.
+    """Return a vehicle of a data sheet, drawn by five numbers in [0,
+    1): constants uniform in their ranges, the mass in the split's bands.
 
-    Shipped: mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant
-    +-25 %. Train and test masses lie in alternating bands of 1 % of the nominal mass. One number scales all moments of
-    inertia.
+    Shipped: mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %,
+    motor time constant +-25 %. Train and test masses lie in alternating bands of 1 % of the nominal
+    mass. One number scales all moments of inertia.
     """
     nominal, spread = sheet.nominal, sheet.spread
     mass, inertia, thrust, torque, lag = units
@@ -32,16 +32,27 @@ def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPP
     return Airframe(
         inertia=Inertia(
             alternating_bands(mass, split, (1 - side) * middle, (1 + side) * middle, bands=BANDS),
-            *(moment * sample_around(1.0, relative, inertia) for moment, relative in zip(moments, sides, strict=True)),
+            *(
+                moment * sample_around(1.0, relative, inertia)
+                for moment, relative in zip(moments, sides, strict=True)
+            ),
         ),
-        thrust_coefficient=sample_around(nominal.thrust_coefficient, spread.thrust_coefficient, thrust),
-        torque_coefficient=sample_around(nominal.torque_coefficient, spread.torque_coefficient, torque),
-        motor_time_constant=sample_around(nominal.motor_time_constant, spread.motor_time_constant, lag),
+        thrust_coefficient=sample_around(
+            nominal.thrust_coefficient, spread.thrust_coefficient, thrust
+        ),
+        torque_coefficient=sample_around(
+            nominal.torque_coefficient, spread.torque_coefficient, torque
+        ),
+        motor_time_constant=sample_around(
+            nominal.motor_time_constant, spread.motor_time_constant, lag
+        ),
     )
 
 
 def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return a unit quaternion drawn by three numbers in [0, 1): any axis, an angle up to ``most`` (rad)."""
+    """Return a unit quaternion drawn by three numbers in [0,
+    1): any axis, an angle up to ``most`` (rad).
+    """
     # An axis uniform on the sphere (Archimedes: its height is uniform), and an angle.
     height, longitude, angle = 2 * units[0] - 1, 2 * math.pi * units[1], max_angle * units[2]
     across, sine = jnp.sqrt(1 - height * height), jnp.sin(0.5 * angle)
@@ -56,7 +67,10 @@ def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar,
 def nearly_at_rest(units: jax.Array, spread: float) -> RigidBody:
     """Return a body near the origin drawn by twelve numbers in [0, 1), tilted by up to 10 degrees.
 
-    Place (m), velocity (m/s) and angular velocity (rad/s) are uniform within ``spread`` along and about each axis.
+    Place (m), velocity (m/s) and angular velocity (rad/s) are uniform within ``spread`` along and
+    about each axis.
     """
     x, y, z, vx, vy, vz, wx, wy, wz = (spread * (2 * unit - 1) for unit in units[:9])
-    return RigidBody(x, y, z, *random_attitude(units[9:12], math.radians(10)), vx, vy, vz, wx, wy, wz)
+    return RigidBody(
+        x, y, z, *random_attitude(units[9:12], math.radians(10)), vx, vy, vz, wx, wy, wz
+    )

@@ -1,11 +1,13 @@
-"""Explicit physics of gym-pybullet-drones: semi-implicit Euler at 240 Hz with an exact attitude step, order one.
+"""Explicit physics of gym-pybullet-drones:
+semi-implicit Euler at 240 Hz with an exact attitude step, order one.
 
-Accelerations at the start of a step change velocities; the new velocities move the body. The quaternion turns by the
-exact rotation of the new angular velocity held over the step, so it stays at length one without being normalised.
-That is the peer's ``Physics.DYN``. Its ``Physics.PYB`` is Bullet, which also damps every body a little, undocumented:
-see :func:`bullet_damping`.
+Accelerations at the start of a step change velocities; the new velocities move the body. The
+quaternion turns by the exact rotation of the new angular velocity held over the step, so it stays
+at length one without being normalised. That is the peer's ``Physics.DYN``. Its ``Physics.PYB`` is
+Bullet, which also damps every body a little, undocumented: see :func:`bullet_damping`.
 
-Source: Panerati et al. 2021, arXiv:2103.02142; code gym-pybullet-drones@90b178a. The peer's gravity is 9.8 m/s^2.
+Source: Panerati et al. 2021, arXiv:2103.02142; code gym-pybullet-drones@90b178a. The peer's gravity
+is 9.8 m/s^2.
 """
 
 from __future__ import annotations
@@ -39,11 +41,17 @@ PYB = Effects(bullet_damping=True)
 """The peer's ``Physics.PYB``, without contacts."""
 
 
-def step(body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effects: Effects = DYN) -> RigidBody:
-    """Return the body one 240th of a second later, with its rotors turning at ``speeds`` (rad/s)."""
+def step(
+    body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effects: Effects = DYN
+) -> RigidBody:
+    """Return the body one 240th of a second later,
+    with its rotors turning at ``speeds`` (rad/s).
+    """
     forces = vehicles.thrusts(speeds, vehicle)
     if effects.ground:
-        forces = aerodynamics.in_ground_effect(forces, body, vehicle.rotor_x, vehicle.rotor_y, vehicle.air)
+        forces = aerodynamics.in_ground_effect(
+            forces, body, vehicle.rotor_x, vehicle.rotor_y, vehicle.air
+        )
     thrust, tx, ty, tz = vehicles.thrust_and_torques(forces, vehicle)
     zx, zy, zz = body_z(body)
     fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
@@ -57,10 +65,11 @@ def step(body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effect
 
 
 def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
-    """Add Bullet's damping of multibodies to accelerations: -0.04 v (1 + |v|), and the same for angular velocity.
+    """Add Bullet's damping of multibodies to accelerations:
+    -0.04 v (1 + |v|), and the same for angular velocity.
 
-    The formula was found by experiment on the peer (and in Bullet's ``btMultiBody``). It is exact for motion along a
-    line.
+    The formula was found by experiment on the peer (and in Bullet's ``btMultiBody``). It is exact
+    for motion along a line.
     """
     linear = BULLET_DAMPING * (1 + _length(body.vx, body.vy, body.vz))
     angular = BULLET_DAMPING * (1 + _length(body.wx, body.wy, body.wz))
@@ -76,13 +85,22 @@ def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
 
 def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
     """Return the body after a step of semi-implicit Euler, given its accelerations."""
-    vx, vy, vz = body.vx + duration * rate.vx, body.vy + duration * rate.vy, body.vz + duration * rate.vz
-    wx, wy, wz = body.wx + duration * rate.wx, body.wy + duration * rate.wy, body.wz + duration * rate.wz
-    # cos and sin(a) / a of half the angle turned, by their series. Without a root, gradients exist at rest. The
-    # terms fall below double precision for any rate a gyroscope measures (35 rad/s an axis, half an angle of 0.13).
+    vx = body.vx + duration * rate.vx
+    vy = body.vy + duration * rate.vy
+    vz = body.vz + duration * rate.vz
+    wx = body.wx + duration * rate.wx
+    wy = body.wy + duration * rate.wy
+    wz = body.wz + duration * rate.wz
+    # cos and sin(a) / a of half the angle turned, by their series. Without a root, gradients exist
+    # at rest. The terms fall below double precision for any rate a gyroscope measures (35 rad/s an
+    # axis, half an angle of 0.13).
     half = (0.5 * duration) ** 2 * (wx * wx + wy * wy + wz * wz)
     cosine = 1 - half / 2 * (1 - half / 12 * (1 - half / 30 * (1 - half / 56 * (1 - half / 90))))
-    sine = 0.5 * duration * (1 - half / 6 * (1 - half / 20 * (1 - half / 42 * (1 - half / 72 * (1 - half / 110)))))
+    sine = (
+        0.5
+        * duration
+        * (1 - half / 6 * (1 - half / 20 * (1 - half / 42 * (1 - half / 72 * (1 - half / 110)))))
+    )
     sx, sy, sz = sine * wx, sine * wy, sine * wz
     qw, qx, qy, qz = body.qw, body.qx, body.qy, body.qz
     return RigidBody(
@@ -103,10 +121,17 @@ def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
 
 
 def step_period(
-    body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, steps: int, effects: Effects = DYN
+    body: RigidBody,
+    speeds: Four,
+    vehicle: Vehicle,
+    gravity: float,
+    steps: int,
+    effects: Effects = DYN,
 ) -> RigidBody:
     """Return the body after ``steps`` steps with the same rotor speeds: one control period."""
-    return jax.lax.fori_loop(0, steps, lambda _, state: step(state, speeds, vehicle, gravity, effects), body)
+    return jax.lax.fori_loop(
+        0, steps, lambda _, state: step(state, speeds, vehicle, gravity, effects), body
+    )
 
 
 def _length(x: Scalar, y: Scalar, z: Scalar) -> Scalar:

@@ -1,18 +1,22 @@
-"""Vehicles of the literature as data: mass, inertia, rotors, air. Tasks and players take one as an argument.
+"""Vehicles of the literature as data: mass, inertia, rotors, air.
 
-=============  ======================================================================================================
+Tasks and players take one as an argument.
+
+=============  =====================================================================================
 vehicle        source
-=============  ======================================================================================================
-``CF2X``       Bitcraze Crazyflie 2.x, rotors at the corners of an X: gym-pybullet-drones (Panerati et al. 2021,
-               arXiv:2103.02142) @90b178a, ``cf2x.urdf``; its thrust and inertia after Forster 2015, System
-               Identification of the Crazyflie 2.0, doi:10.3929/ethz-b-000214143; ground effect after Shi et al. 2019,
-               arXiv:1811.08027
+=============  =====================================================================================
+``CF2X``       Bitcraze Crazyflie 2.x, rotors at the corners of an X: gym-pybullet-drones (Panerati
+               et al. 2021, arXiv:2103.02142) @90b178a, ``cf2x.urdf``; its thrust and inertia after
+               Forster 2015, System Identification of the Crazyflie 2.0,
+               doi:10.3929/ethz-b-000214143; ground effect after Shi et al. 2019, arXiv:1811.08027
 ``CF2P``       the same, rotors on the axes: ``cf2p.urdf``
-``RACE``       a racing quadcopter of 0.83 kg: ``racer.urdf``. Its air is that of the Crazyflie, as there
-``CRAZYFLIE``  a newer identification of the Crazyflie 2.1: rl-tools, ``rl/environments/l2f/parameters/dynamics/
-               crazyflie.h`` (Eschmann, Albani & Loianno 2024, arXiv:2311.13081). Rotor speeds are a fraction of the
-               highest, rotors slow down four times more slowly than they speed up; its air was not identified
-=============  ======================================================================================================
+``RACE``       a racing quadcopter of 0.83 kg: ``racer.urdf``. Its air is that of the Crazyflie, as
+               there
+``CRAZYFLIE``  a newer identification of the Crazyflie 2.1: rl-tools,
+               ``rl/environments/l2f/parameters/dynamics/ crazyflie.h`` (Eschmann, Albani & Loianno
+               2024, arXiv:2311.13081). Rotor speeds are a fraction of the highest, rotors slow down
+               four times more slowly than they speed up; its air was not identified
+=============  =====================================================================================
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ class Air(NamedTuple):
     propeller_radius: Scalar
     """m"""
     drag_xy: Scalar
-    """kg: rotor drag (N) by airspeed (m/s) and the sum of rotor speeds (rad/s), along body x and y."""
+    """kg: rotor drag (N) by airspeed (m/s) and the sum of rotor speeds (rad/s), along body x and y.
+    """
     drag_z: Scalar
     """kg: the same along body z."""
     downwash: tuple[Scalar, Scalar, Scalar]
@@ -56,7 +61,9 @@ class Vehicle(NamedTuple):
     rotor_y: Four
     """m: places of the rotors, to the left of the centre of mass."""
     spin: Four
-    """+1 for a rotor whose reaction torque on the body is about +z, so that it turns clockwise; else -1."""
+    """+1 for a rotor whose reaction torque on the body is about +z,
+    so that it turns clockwise; else -1.
+    """
     thrust: tuple[Scalar, Scalar, Scalar]
     """N: thrust of a rotor, as coefficients of 1, speed and speed^2."""
     torque: Scalar
@@ -72,29 +79,47 @@ class Vehicle(NamedTuple):
 CRAZYFLIE_AIR = Air(11.36859, 2.31348e-2, 9.1785e-7, 10.311e-7, (2267.18, 0.16, -0.11))
 
 
-def _speed_limit(mass: float, thrust_coefficient: float, thrust_to_weight: float, gravity: float = 9.8) -> float:
-    """Return the rotor speed of a thrust-to-weight ratio, by which gym-pybullet-drones defines it."""
+def _speed_limit(
+    mass: float, thrust_coefficient: float, thrust_to_weight: float, gravity: float = 9.8
+) -> float:
+    """Return the rotor speed of a thrust-to-weight ratio,
+    by which gym-pybullet-drones defines it.
+    """
     return math.sqrt(thrust_to_weight * mass * gravity / (4 * thrust_coefficient))
 
 
 def _peer(
-    inertia: Inertia, rotor_x: Four, rotor_y: Four, spin: Four, kf: float, km: float, thrust_to_weight: float
+    inertia: Inertia,
+    rotor_x: Four,
+    rotor_y: Four,
+    spin: Four,
+    kf: float,
+    km: float,
+    thrust_to_weight: float,
 ) -> Vehicle:
-    """Return a vehicle of gym-pybullet-drones, whose thrust and torque coefficients are by RPM^2."""
+    """Return a vehicle of gym-pybullet-drones,
+    whose thrust and torque coefficients are by RPM^2.
+    """
     kf, km = kf / RPM**2, km / RPM**2
     limit = _speed_limit(inertia.mass, kf, thrust_to_weight)
-    return Vehicle(inertia, rotor_x, rotor_y, spin, (0.0, 0.0, kf), km / kf, limit, 0.0, 0.0, CRAZYFLIE_AIR)
+    return Vehicle(
+        inertia, rotor_x, rotor_y, spin, (0.0, 0.0, kf), km / kf, limit, 0.0, 0.0, CRAZYFLIE_AIR
+    )
 
 
 def _x(arm: float) -> tuple[Four, Four]:
-    """Place rotors 1 to 4 at front right, rear right, rear left, front left, ``arm`` (m) from the centre."""
+    """Place rotors 1 to 4 at front right, rear right,
+    rear left, front left, ``arm`` (m) from the centre.
+    """
     side = arm / math.sqrt(2)
     return (side, -side, -side, side), (-side, -side, side, side)
 
 
 ALTERNATING: Four = (-1.0, 1.0, -1.0, 1.0)
 
-CF2X = _peer(Inertia(0.027, 1.4e-5, 1.4e-5, 2.17e-5), *_x(0.0397), ALTERNATING, 3.16e-10, 7.94e-12, 2.25)
+CF2X = _peer(
+    Inertia(0.027, 1.4e-5, 1.4e-5, 2.17e-5), *_x(0.0397), ALTERNATING, 3.16e-10, 7.94e-12, 2.25
+)
 
 CF2P = _peer(
     Inertia(0.027, 2.3951e-5, 2.3951e-5, 3.2347e-5),
@@ -110,7 +135,12 @@ _RACE_X, _RACE_Y = _x(0.109)
 RACE = _peer(
     Inertia(0.83, 0.003113, 0.003113, 0.003113),
     _RACE_X,
-    (-_RACE_Y[0], -_RACE_Y[1], -_RACE_Y[2], -_RACE_Y[3]),  # counted the other way round, and turning so
+    (
+        -_RACE_Y[0],
+        -_RACE_Y[1],
+        -_RACE_Y[2],
+        -_RACE_Y[3],
+    ),  # counted the other way round, and turning so
     (1.0, -1.0, 1.0, -1.0),
     8.47e-9,
     2.13e-11,
@@ -138,9 +168,15 @@ def thrusts(speeds: Four, vehicle: Vehicle) -> Four:
 
 
 def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the thrust along body z (N) and the torques about body x, y, z (N m) of rotors with ``forces`` (N)."""
+    """Return the thrust along body z (N) and the torques about body x,
+    y, z (N m) of rotors with ``forces`` (N).
+    """
     f1, f2, f3, f4 = forces
-    (x1, x2, x3, x4), (y1, y2, y3, y4), (s1, s2, s3, s4) = vehicle.rotor_x, vehicle.rotor_y, vehicle.spin
+    (x1, x2, x3, x4), (y1, y2, y3, y4), (s1, s2, s3, s4) = (
+        vehicle.rotor_x,
+        vehicle.rotor_y,
+        vehicle.spin,
+    )
     return (
         (f1 + f2) + (f3 + f4),
         (y1 * f1 + y2 * f2) + (y3 * f3 + y4 * f4),
@@ -150,7 +186,9 @@ def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, 
 
 
 def lag(speeds: Four, command: Four, vehicle: Vehicle, duration: float) -> Four:
-    """Return rotor speeds ``duration`` seconds later under constant commands: a first-order lag, slower downwards."""
+    """Return rotor speeds ``duration`` seconds later under constant commands:
+    a first-order lag, slower downwards.
+    """
 
     def approach(speed: Scalar, goal: Scalar) -> Scalar:
         constant = jnp.where(goal > speed, vehicle.rising, vehicle.falling)

@@ -1,19 +1,20 @@
 """Wind with gusts: a mean wind and Dryden turbulence at low altitude.
 
-Turbulence has three independent parts: along the mean wind, across it, and vertical. White noise drives a shaping
-filter for each. The mean wind carries turbulence past a vehicle (Taylor's frozen field), so a scale length ``L``
-becomes the time constant ``L / speed``:
+Turbulence has three independent parts: along the mean wind, across it, and vertical. White noise
+drives a shaping filter for each. The mean wind carries turbulence past a vehicle (Taylor's frozen
+field), so a scale length ``L`` becomes the time constant ``L / speed``:
 
 * along: first order, autocorrelation ``s^2 exp(-|t| / T)``;
-* across, vertical: second order, ``s sqrt(T) (1 + sqrt(3) T s') / (1 + T s')^2`` in the Laplace variable ``s'``,
-  autocorrelation ``s^2 exp(-|t| / T) (1 - |t| / (2 T))``.
+* across, vertical: second order, ``s sqrt(T) (1 + sqrt(3) T s') / (1 + T s')^2`` in the Laplace
+  variable ``s'``, autocorrelation ``s^2 exp(-|t| / T) (1 - |t| / (2 T))``.
 
-Steps are exact in distribution for every length, because a filter's decay and the covariance of its noise have closed
-forms. Standard deviations ``s`` and scale lengths follow from the wind and the height above ground.
+Steps are exact in distribution for every length, because a filter's decay and the covariance of its
+noise have closed forms. Standard deviations ``s`` and scale lengths follow from the wind and the
+height above ground.
 
-Source: MIL-F-8785C (1980), Flying Qualities of Piloted Airplanes, secs. 3.7.1 (Dryden's spectra) and 3.7.3 (low
-altitude: mean wind by height, scale lengths, intensities); also in MIL-HDBK-1797 (1997). For quadcopters: Waslander &
-Wang 2009, doi:10.2514/6.2009-1983.
+Source: MIL-F-8785C (1980), Flying Qualities of Piloted Airplanes, secs. 3.7.1 (Dryden's spectra)
+and 3.7.3 (low altitude: mean wind by height, scale lengths, intensities); also in MIL-HDBK-1797
+(1997). For quadcopters: Waslander & Wang 2009, doi:10.2514/6.2009-1983.
 """
 
 from __future__ import annotations
@@ -38,13 +39,17 @@ LENGTH = HEIGHT / _GROUND**1.2 * FOOT
 VERTICAL_LENGTH = HEIGHT * FOOT
 """m: scale length of vertical turbulence."""
 VERTICAL_INTENSITY = 0.1 * math.log(20 / ROUGHNESS) / math.log(HEIGHT / ROUGHNESS)
-"""Standard deviation of vertical turbulence, relative to the mean wind's speed: a tenth of the wind at 20 feet."""
+"""Standard deviation of vertical turbulence,
+relative to the mean wind's speed: a tenth of the wind at 20 feet.
+"""
 INTENSITY = VERTICAL_INTENSITY / _GROUND**0.4
 """Standard deviation of turbulence along and across the mean wind, relative to its speed."""
 NORMALS = 5
 """Normal random numbers that a step needs."""
 _TERMS = 12
-"""Terms of the power series in :func:`_moment`: exact to rounding for steps up to a fifth of a time constant."""
+"""Terms of the power series in :func:`_moment`:
+exact to rounding for steps up to a fifth of a time constant.
+"""
 
 
 class Wind(NamedTuple):
@@ -57,7 +62,10 @@ class Wind(NamedTuple):
 
 
 class Gusts(NamedTuple):
-    """States of the shaping filters, m/s. A second-order filter is two first-order lags in series."""
+    """States of the shaping filters, m/s.
+
+    A second-order filter is two first-order lags in series.
+    """
 
     along: Scalar
     across: Scalar
@@ -72,7 +80,9 @@ def calm(zero: Scalar = 0.0) -> Gusts:
 
 
 def stationary(wind: Wind, normals: jax.Array) -> Gusts:
-    """Draw turbulence of a wind that has blown for long, from five independent normal numbers ``(5,)``."""
+    """Draw turbulence of a wind that has blown for long,
+    from five independent normal numbers ``(5,)``.
+    """
     n1, n2, n3, n4, n5 = normals
     strong, weak = INTENSITY * wind.speed, VERTICAL_INTENSITY * wind.speed
     # The variances of a filter's two lags are s^2 / 2 and s^2 / 4, the covariance s^2 / 4.
@@ -88,14 +98,16 @@ def stationary(wind: Wind, normals: jax.Array) -> Gusts:
 
 
 def blow(gusts: Gusts, wind: Wind, normals: jax.Array, duration: float) -> Gusts:
-    """Return the turbulence ``duration`` seconds later, from five independent normal numbers ``(5,)``; none without
-    wind.
+    """Return the turbulence ``duration`` seconds later,
+    from five independent normal numbers ``(5,)``; none without wind.
     """
     n1, n2, n3, n4, n5 = normals
     strong, weak = INTENSITY * wind.speed, VERTICAL_INTENSITY * wind.speed
     slow, quick = duration / LENGTH * wind.speed, duration / VERTICAL_LENGTH * wind.speed
     across, across_lagged = _second_order(gusts.across, gusts.across_lagged, slow, strong, n2, n3)
-    vertical, vertical_lagged = _second_order(gusts.vertical, gusts.vertical_lagged, quick, weak, n4, n5)
+    vertical, vertical_lagged = _second_order(
+        gusts.vertical, gusts.vertical_lagged, quick, weak, n4, n5
+    )
     return Gusts(
         along=jnp.exp(-slow) * gusts.along + strong * jnp.sqrt(2 * _moment(0, slow)) * n1,
         across=across,
@@ -110,8 +122,8 @@ def _second_order(
 ) -> tuple[Scalar, Scalar]:
     """Return both lags of a filter after ``passed`` time constants, from two normal numbers.
 
-    Their noise has the covariances ``s^2`` times the integrals of ``exp(-2 x)``, ``x exp(-2 x)`` and ``x^2 exp(-2
-    x)``. The Cholesky factor is written out.
+    Their noise has the covariances ``s^2`` times the integrals of ``exp(-2 x)``, ``x exp(-2 x)``
+    and ``x^2 exp(-2 x)``. The Cholesky factor is written out.
     """
     decay = jnp.exp(-passed)
     m0, m1, m2 = (_moment(power, passed) for power in range(3))
@@ -127,8 +139,9 @@ def _second_order(
 def _moment(power: int, end: Scalar) -> Scalar:
     """Return the integral of ``x^power exp(-2 x)`` from 0 to ``end``.
 
-    The function sums the series of the incomplete gamma function, whose terms are all positive. For a short step the
-    closed form would subtract numbers that agree to the last digits of single precision.
+    The function sums the series of the incomplete gamma function, whose terms are all positive. For
+    a short step the closed form would subtract numbers that agree to the last digits of single
+    precision.
     """
     total = 1.0
     for term in range(_TERMS, 0, -1):

@@ -1,5 +1,5 @@
-"""Pictures of quadcopters in flight: in perspective, and small from above (x right, y up) and from the side (x right,
-z up).
+"""Pictures of quadcopters in flight: in perspective,
+and small from above (x right, y up) and from the side (x right, z up).
 """
 
 from __future__ import annotations
@@ -24,13 +24,25 @@ HEIGHT, WIDTH, INSET = 300, 420, 180
 SHAPE = (HEIGHT, WIDTH + INSET, 3)
 LENS = math.radians(34)
 AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
-"""Distance of the small views by reach, and their field of view: so far away that perspective hardly shows."""
-COLOURS = ("royalblue", "darkorange", "seagreen", "mediumorchid", "goldenrod", "teal", "indianred", "slategray")
+"""Distance of the small views by reach, and their field of view:
+so far away that perspective hardly shows.
+"""
+COLOURS = (
+    "royalblue",
+    "darkorange",
+    "seagreen",
+    "mediumorchid",
+    "goldenrod",
+    "teal",
+    "indianred",
+    "slategray",
+)
 GOAL, LATER, PATH, SHADOW, THRUST = "limegreen", "darkgray", "cornflowerblue", "#b4bac1", "red"
 
 TRAIL, PIECE = 120, 8
-"""Pictures that a trail reaches back, and pictures that one line of it joins. A trail has several lines, because each
-may be in front of or behind something else.
+"""Pictures that a trail reaches back, and pictures that one line of it joins.
+
+A trail has several lines, because each may be in front of or behind something else.
 """
 
 ROTOR_PLACES = np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
@@ -68,7 +80,9 @@ class Shot(NamedTuple):
     """Image of a camera on the vehicle, shown instead of the side view; uint8"""
 
     def with_trails(self, positions: Sequence[np.ndarray]) -> Shot:
-        """Add trails of the vehicles through the last ``TRAIL`` of these places, ``(n, 3)`` m each."""
+        """Add trails of the vehicles through the last ``TRAIL``
+        of these places, ``(n, 3)`` m each.
+        """
         paths = np.swapaxes(positions[-TRAIL:], 0, 1)
         trails = [
             Line(path[start : start + PIECE + 1], self.colours[i % len(self.colours)])
@@ -97,10 +111,18 @@ class Pictured(abc.ABC):
 
 
 def draw(shot: Shot) -> np.ndarray:
-    """Draw vehicles with their rotors' thrusts and shadows, and things, over a floor; uint8 of ``SHAPE``."""
+    """Draw vehicles with their rotors' thrusts and shadows,
+    and things, over a floor; uint8 of ``SHAPE``.
+    """
     vehicles, reach, things, lying, centre, colours, full, larger, below, on_board = shot
     larger = 1.6 + 1.3 * reach if larger is None else larger
-    floor = Floor(centre[0], centre[1], centre[2] - (reach if below is None else below), tile(reach), 2 * reach)
+    floor = Floor(
+        centre[0],
+        centre[1],
+        centre[2] - (reach if below is None else below),
+        tile(reach),
+        2 * reach,
+    )
     body = np.array([np.atleast_1d(value) for value in vehicles.body], float)
     arm = larger * dynamics.ROTOR_ARM
     positions, turns = body[:3].T, np.array(rotation_matrix(RigidBody(*body))).reshape(3, 3, -1)
@@ -117,9 +139,14 @@ def draw(shot: Shot) -> np.ndarray:
         shadows += [Face(shadow_of(disc, floor), SHADOW) for disc in discs[i]]
         shadows += [Line(shadow_of(hubs[i, [k, k + 2]], floor), SHADOW, 0.3 * arm) for k in (0, 1)]
         standing += [Line(hubs[i, [k, k + 2]], "#333333", 0.3 * arm) for k in (0, 1)]
-        standing += [Face(disc, "white" if k in (1, 2) else colour, colour) for k, disc in enumerate(discs[i])]
+        standing += [
+            Face(disc, "white" if k in (1, 2) else colour, colour)
+            for k, disc in enumerate(discs[i])
+        ]
         standing += [Face(noses[i], colour, "#333333")]
-        standing += [Line(np.stack(pair), THRUST, 0.12 * arm) for pair in zip(hubs[i], heads[i], strict=True)]
+        standing += [
+            Line(np.stack(pair), THRUST, 0.12 * arm) for pair in zip(hubs[i], heads[i], strict=True)
+        ]
     if len(positions) == 1:  # many plumb lines would only hide what they explain
         standing.append(Line(np.stack([positions[0], shadow_of(positions, floor)[0]]), SHADOW))
     x, y, z = centre
@@ -130,7 +157,14 @@ def draw(shot: Shot) -> np.ndarray:
         ("top", Camera((x, y, z + AFAR * reach), centre, TELESCOPE), (WIDTH, 0), (INSET, half)),
     ]
     if on_board is None:
-        views.append(("side", Camera((x, y - AFAR * reach, z), centre, TELESCOPE), (WIDTH, half), (INSET, half)))
+        views.append(
+            (
+                "side",
+                Camera((x, y - AFAR * reach, z), centre, TELESCOPE),
+                (WIDTH, half),
+                (INSET, half),
+            )
+        )
     image = Image.new("RGB", (WIDTH + INSET, HEIGHT), SKY)
     canvas = ImageDraw.Draw(image)
     for title, camera, (x_offset, y_offset), size in views:
@@ -157,5 +191,7 @@ def goal(position: Sequence[float] | np.ndarray, radius: float, now: bool = True
 
 
 def path(points: np.ndarray) -> list[Line]:
-    """Return lines through points ``(n, 3)`` (m), in pieces, because each may be before or behind something else."""
+    """Return lines through points ``(n, 3)`` (m), in pieces,
+    because each may be before or behind something else.
+    """
     return [Line(np.stack(ends), PATH) for ends in itertools.pairwise(points)]

@@ -1,7 +1,8 @@
 """Faces, lines and balls over a chequered floor, drawn from far to near (the painter's algorithm).
 
-Things on the floor are drawn before things above it; the camera is never below the floor. Pictures are drawn at twice
-their size and halved, which smooths edges. Source: Foley, van Dam, Feiner & Hughes, Computer Graphics, sec. 15.5.1.
+Things on the floor are drawn before things above it; the camera is never below the floor. Pictures
+are drawn at twice their size and halved, which smooths edges. Source: Foley, van Dam, Feiner &
+Hughes, Computer Graphics, sec. 15.5.1.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def prism(x: float, y: float, radius: float, height: float, tones: tuple[str, st
     angles = np.linspace(0, 2 * math.pi, 9)
     low = np.stack([x + radius * np.cos(angles), y + radius * np.sin(angles), 0 * angles], 1)
     high = low + np.array([0, 0, height])
-    sides = [Face(np.array([low[i], low[i + 1], high[i + 1], high[i]]), tones[i % 2]) for i in range(8)]
+    sides = [
+        Face(np.array([low[i], low[i + 1], high[i + 1], high[i]]), tones[i % 2]) for i in range(8)
+    ]
     return [*sides, Face(high[:-1], tones[1])]
 
 
@@ -89,7 +92,12 @@ class Projection(NamedTuple):
 
 
 def render(
-    lying: Sequence[Shape], standing: Sequence[Shape], floor: Floor, camera: Camera, width: int, height: int
+    lying: Sequence[Shape],
+    standing: Sequence[Shape],
+    floor: Floor,
+    camera: Camera,
+    width: int,
+    height: int,
 ) -> Image.Image:
     """Draw a picture of ``width`` by ``height`` pixels of the things on the floor and above it."""
     image = backdrop(floor, camera, width, height).copy()
@@ -111,7 +119,11 @@ def project(things: Sequence[Shape], camera: Camera, width: int, height: int) ->
     depths = (np.add.reduceat(points[:, 2], starts) / lengths).tolist()
     in_front = (np.minimum.reduceat(points[:, 2], starts) >= NEAREST).tolist()
     # All points at once: projecting them one by one would take longer than drawing.
-    pixels = camera.pixels(np.maximum(points, [-np.inf, -np.inf, NEAREST]), width, height).ravel().tolist()
+    pixels = (
+        camera.pixels(np.maximum(points, [-np.inf, -np.inf, NEAREST]), width, height)
+        .ravel()
+        .tolist()
+    )
     projections = []
     for shape, start, length, depth, is_in_front in zip(
         things, starts.tolist(), lengths.tolist(), depths, in_front, strict=True
@@ -122,7 +134,11 @@ def project(things: Sequence[Shape], camera: Camera, width: int, height: int) ->
         clipped = ahead(points[start : start + length], closed=isinstance(shape, Face))
         if len(clipped):
             projections.append(
-                Projection(shape, camera.pixels(clipped, width, height).ravel().tolist(), float(clipped[:, 2].mean()))
+                Projection(
+                    shape,
+                    camera.pixels(clipped, width, height).ravel().tolist(),
+                    float(clipped[:, 2].mean()),
+                )
             )
     return projections
 
@@ -142,7 +158,9 @@ def paint(canvas: ImageDraw.ImageDraw, shape: Shape, pixels: list[float], scale:
 
 
 def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
-    """Clip a polygon or line ``(n, 3)`` to the part ahead of the camera (Sutherland & Hodgman 1974, one plane)."""
+    """Clip a polygon or line ``(n, 3)`` to the part ahead
+    of the camera (Sutherland & Hodgman 1974, one plane).
+    """
     clipped: list[np.ndarray] = []
     for i, (previous, point) in enumerate(zip(np.roll(points, 1, 0), points, strict=True)):
         if (previous[2] < NEAREST) != (point[2] < NEAREST) and (closed or i > 0):
@@ -155,11 +173,16 @@ def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Image:
-    """Draw the floor and the sky by a ray a pixel, ``FINER`` times as large; the same for every state of a task."""
+    """Draw the floor and the sky by a ray a pixel,
+    ``FINER`` times as large; the same for every state of a task.
+    """
     rays = camera.rays(FINER * width, FINER * height)
     x, y, z = camera.position
     down = np.minimum(rays[..., 2], -1e-9)
-    x, y = (start + (floor.z - z) / down * along for start, along in ((x, rays[..., 0]), (y, rays[..., 1])))
+    x, y = (
+        start + (floor.z - z) / down * along
+        for start, along in ((x, rays[..., 0]), (y, rays[..., 1]))
+    )
     dark = (np.floor((x - floor.x) / floor.tile) + np.floor((y - floor.y) / floor.tile)) % 2
     tiles = np.where(dark[..., None] == 1, DARK, LIGHT)
     away = np.hypot(x - floor.x, y - floor.y) / floor.reach
@@ -168,6 +191,8 @@ def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Ima
 
 
 def tile(reach: float) -> float:
-    """Return the round length (1, 2 or 5 times a power of ten, m) next below a third of ``reach``."""
+    """Return the round length (1, 2 or 5 times a power of ten, m)
+    next below a third of ``reach``.
+    """
     power = 10.0 ** math.floor(math.log10(reach / 3))
     return max(step * power for step in (1, 2, 5) if step * power <= reach / 3)

@@ -1,4 +1,6 @@
-"""A vehicle's motion as its sensors give it: observation entries, bounds, meanings, and a description in text."""
+"""A vehicle's motion as its sensors give it: observation entries,
+bounds, meanings, and a description in text.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,20 @@ SPINS = f"crash: it spins faster than {GYROSCOPE_RANGE:.1f} rad/s about an axis"
 
 
 ROTOR_SPEEDS = Component(
-    "rotors", f"speed of each rotor ({', '.join(ROTOR_NAMES)}): -1 is standstill, 1 full speed", "1", (4,)
+    "rotors",
+    f"speed of each rotor ({', '.join(ROTOR_NAMES)}): -1 is standstill, 1 full speed",
+    "1",
+    (4,),
 )
 MOTION = (
     Component("rotation", "rotation matrix from the body to the world, row by row", "1", (3, 3)),
     Component("velocity", "velocity along x, y, z of the world", "m/s", (3,)),
-    Component("angular_velocity", "angular velocity about x (ahead), y (left), z (up) of the body", "rad/s", (3,)),
+    Component(
+        "angular_velocity",
+        "angular velocity about x (ahead), y (left), z (up) of the body",
+        "rad/s",
+        (3,),
+    ),
 )
 ATTITUDE_AND_RATES = (*MOTION, ROTOR_SPEEDS)
 """Entries of :func:`attitude_and_rates`."""
@@ -35,9 +45,11 @@ SIZE = sum(component.size for component in ATTITUDE_AND_RATES)
 """Numbers in :func:`attitude_and_rates`."""
 
 
-def attitude_and_rates(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> tuple[Scalar, ...]:
-    """Return rotation matrix by rows (9), velocity (3, m/s), angular velocity (3, rad/s), rotors on the action's scale
-    (4).
+def attitude_and_rates(
+    state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT
+) -> tuple[Scalar, ...]:
+    """Return rotation matrix by rows (9), velocity (3, m/s),
+    angular velocity (3, rad/s), rotors on the action's scale (4).
     """
     body = state.body
     rotors = (rotor_action(speed, limit) for speed in state.rotors)
@@ -45,7 +57,8 @@ def attitude_and_rates(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LI
 
 
 def attitude_and_rates_bound(velocity: float, turning: float = 1.0) -> list[float]:
-    """Return the largest absolute value of each of :func:`attitude_and_rates`, given that of a velocity (m/s).
+    """Return the largest absolute value of each of :func:`attitude_and_rates`,
+    given that of a velocity (m/s).
 
     ``turning``: largest angular acceleration, by that of the Crazyflie.
     """
@@ -59,8 +72,14 @@ def offset(name: str, meaning: str) -> Component:
 
 
 def spins_too_fast(body: RigidBody) -> Scalar:
-    """Say whether it turns faster about an axis than a Crazyflie's gyroscope can measure (2,000 deg/s)."""
-    return (abs(body.wx) > GYROSCOPE_RANGE) | (abs(body.wy) > GYROSCOPE_RANGE) | (abs(body.wz) > GYROSCOPE_RANGE)
+    """Say whether it turns faster about an axis
+    than a Crazyflie's gyroscope can measure (2,000 deg/s).
+    """
+    return (
+        (abs(body.wx) > GYROSCOPE_RANGE)
+        | (abs(body.wy) > GYROSCOPE_RANGE)
+        | (abs(body.wz) > GYROSCOPE_RANGE)
+    )
 
 
 def describe_vehicle(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> str:
@@ -75,10 +94,10 @@ def describe_motion(body: RigidBody) -> str:
     tilt = math.degrees(math.acos(np.clip(rotation_matrix(body)[8], -1, 1)))
     rows = np.array(rotation_matrix(body)).reshape(3, 3)
     return (
-        f"Velocity {body.vx:+.3f}, {body.vy:+.3f}, {body.vz:+.3f} m/s. "
-        f"Tilt {tilt:.1f} degrees; forward points to {format_point(rows[:, 0])}, left to {format_point(rows[:, 1])}, "
-        f"up to {format_point(rows[:, 2])}. "
-        f"Angular velocity about forward, left, up {body.wx:+.3f}, {body.wy:+.3f}, {body.wz:+.3f} rad/s."
+        f"Velocity {body.vx:+.3f}, {body.vy:+.3f}, {body.vz:+.3f} m/s. Tilt {tilt:.1f} degrees; "
+        f"forward points to {format_point(rows[:, 0])}, left to {format_point(rows[:, 1])}, up to "
+        f"{format_point(rows[:, 2])}. Angular velocity about forward, left, up {body.wx:+.3f}, "
+        f"{body.wy:+.3f}, {body.wz:+.3f} rad/s."
     )
 
 

@@ -1,11 +1,13 @@
-"""The image of a camera on board, of a ball, pillars and the floor: one ray for each pixel, intersected in closed form.
+"""The image of a camera on board, of a ball, pillars and the floor:
+one ray for each pixel, intersected in closed form.
 
-The camera is at the vehicle's centre and looks along its x axis; its pixels are square. A ray through a pixel is
-``(1, left, up)`` in the body frame, so its parameter is the depth (m). Each component of all rays of a picture is one
-array. Nothing is summed, so a picture is the same to the bit alone and in a batch.
+The camera is at the vehicle's centre and looks along its x axis; its pixels are square. A ray
+through a pixel is ``(1, left, up)`` in the body frame, so its parameter is the depth (m). Each
+component of all rays of a picture is one array. Nothing is summed, so a picture is the same to the
+bit alone and in a batch.
 
-Light comes from the camera: a surface is darker the more it is turned away. Source of the intersections: Glassner, An
-Introduction to Ray Tracing, ch. 2.
+Light comes from the camera: a surface is darker the more it is turned away. Source of the
+intersections: Glassner, An Introduction to Ray Tracing, ch. 2.
 """
 
 from __future__ import annotations
@@ -60,11 +62,13 @@ def picture(
 ) -> jax.Array:
     """Return the image in red, green and blue, uint8 ``(24, 32, 3)``.
 
-    It shows a ball of this ``radius`` (m), upright pillars at ``(x, y)`` of radius ``wide``, the floor at z = 0, the
-    sky.
+    It shows a ball of this ``radius`` (m), upright pillars at ``(x, y)`` of radius ``wide``, the
+    floor at z = 0, the sky.
     """
 
-    def painted(body: RigidBody, ball: tuple[Scalar, ...], pillars: Sequence[tuple[Scalar, ...]]) -> list[jax.Array]:
+    def painted(
+        body: RigidBody, ball: tuple[Scalar, ...], pillars: Sequence[tuple[Scalar, ...]]
+    ) -> list[jax.Array]:
         return [quantise(channel) for channel in channels(body, ball, radius, pillars, wide)]
 
     # Without this, XLA would trace everything again for each channel of each pixel.
@@ -77,22 +81,32 @@ def quantise(brightness: Any) -> Any:
 
 
 def channels(
-    body: RigidBody, ball: tuple[Scalar, ...], radius: float, pillars: Sequence[tuple[Scalar, ...]], wide: float
+    body: RigidBody,
+    ball: tuple[Scalar, ...],
+    radius: float,
+    pillars: Sequence[tuple[Scalar, ...]],
+    wide: float,
 ) -> list[jax.Array]:
     """Return red, green and blue of a picture, each ``(24, 32)``, in [0, 1]."""
     rays = rays_of(body)
     red = sphere(rays, (ball[0] - body.x, ball[1] - body.y, ball[2] - body.z), radius)
-    blue = Hit(jnp.full((ROWS, COLUMNS), NEVER, rays[0].dtype), jnp.zeros((ROWS, COLUMNS), rays[0].dtype))
+    blue = Hit(
+        jnp.full((ROWS, COLUMNS), NEVER, rays[0].dtype), jnp.zeros((ROWS, COLUMNS), rays[0].dtype)
+    )
     for x, y in pillars:
         pillar = cylinder(rays, (x - body.x, y - body.y), wide)
         nearer = pillar.depth < blue.depth
-        blue = Hit(jnp.where(nearer, pillar.depth, blue.depth), jnp.where(nearer, pillar.facing, blue.facing))
+        blue = Hit(
+            jnp.where(nearer, pillar.depth, blue.depth),
+            jnp.where(nearer, pillar.facing, blue.facing),
+        )
     depth, brightness = floor(rays, body)
     is_red = (red.depth < blue.depth) & (red.depth < depth)
     is_blue = ~is_red & (blue.depth < depth)
     light = 0.5 + 0.5 * jnp.where(is_red, red.facing, blue.facing)
     return [
-        jnp.where(is_red, r * light, jnp.where(is_blue, b * light, brightness)) for r, b in zip(RED, BLUE, strict=True)
+        jnp.where(is_red, r * light, jnp.where(is_blue, b * light, brightness))
+        for r, b in zip(RED, BLUE, strict=True)
     ]
 
 
@@ -103,8 +117,12 @@ def rays_of(body: RigidBody) -> tuple[jax.Array, jax.Array, jax.Array]:
     return x, y, z
 
 
-def sphere(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar, Scalar], radius: float) -> Hit:
-    """Intersect rays with a sphere whose centre is given relative to the camera (m); the camera is outside."""
+def sphere(
+    rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar, Scalar], radius: float
+) -> Hit:
+    """Intersect rays with a sphere whose centre is given relative
+    to the camera (m); the camera is outside.
+    """
     (x, y, z), (cx, cy, cz) = rays, middle
     along = x * cx + y * cy + z * cz
     squared_length = 1 + LEFT * LEFT + UP * UP  # a rotation keeps it
@@ -116,7 +134,8 @@ def sphere(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar, Scalar], r
 
 
 def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius: float) -> Hit:
-    """Intersect rays with an endless upright cylinder whose axis is given relative to the camera (m), which is outside.
+    """Intersect rays with an endless upright cylinder whose axis is given relative
+    to the camera (m), which is outside.
 
     ``facing`` uses the horizontal parts alone.
     """
@@ -132,16 +151,19 @@ def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius:
 
 
 def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.Array]:
-    """Return the depth of the floor (m; NEVER above the horizon), and the brightness of the floor or the sky.
+    """Return the depth of the floor (m; NEVER above the horizon),
+    and the brightness of the floor or the sky.
 
-    Tiles are light where the whole numbers below x and y are both even or both odd. Their edges are soft, or an edge
-    would flicker.
+    Tiles are light where the whole numbers below x and y are both even or both odd. Their edges are
+    soft, or an edge would flicker.
     """
     x, y, z = rays
     below = z < -1e-6
     depth = jnp.where(below, body.z / jnp.where(below, -z, 1), NEVER)
     distance = jnp.where(below, depth, 0)
-    pattern = jnp.clip(4 * triangle_wave(body.x + distance * x) * triangle_wave(body.y + distance * y), -1, 1)
+    pattern = jnp.clip(
+        4 * triangle_wave(body.x + distance * x) * triangle_wave(body.y + distance * y), -1, 1
+    )
     contrast = CONTRAST / (1 + distance * distance * (1 / HAZE**2))
     return depth, jnp.where(below, FLOOR + contrast * pattern, SKY)
 

@@ -10,12 +10,14 @@ _ROUGH = {
 """Goals that are also flown in rough conditions: instruction, steps, tag."""
 
 _LEVELS = {
-    "Rates": ("collective thrust and body rates", "by_command"),
-    "Velocity": ("a velocity and a yaw rate", "by_command"),
-    "Waypoint": ("a place to fly to", "by_command"),
-    "One": ("one command for all four rotors, straight up and down", "hover_by_command"),
+    "Rates": ("collective thrust and body rates", "commands.by_command"),
+    "Velocity": ("a velocity and a yaw rate", "commands.by_command"),
+    "Waypoint": ("a place to fly to", "commands.by_command"),
+    "One": ("one command for all four rotors, straight up and down", "commands.hover_by_command"),
 }
-"""Action levels besides the four rotors: the command of an action, and the module of the reference player."""
+"""Action levels besides the four rotors: the command of an action,
+and the module of the reference player.
+"""
 
 _COURSES = {
     "Waypoints": ("Fly to one waypoint after another, as many as time allows,", "navigation"),
@@ -38,7 +40,9 @@ CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHover-v0",
         family="quadcopter",
-        summary="Reach and hold a hover from a random attitude and velocity with four rotor commands.",
+        summary=(
+            "Reach and hold a hover from a random attitude and velocity with four rotor commands."
+        ),
         source="Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081",
         entry_point="rlbench_suite.envs.quadcopter.tasks.hover:make",
         reference="rlbench_suite.envs.quadcopter.control.geometric:GeometricControl",
@@ -52,7 +56,10 @@ CARDS = (
         id="rlsuite/QuadcopterHoverPyBullet-v0",
         family="quadcopter",
         summary="Reach and hold a hover as in QuadcopterHover-v0, in another simulator.",
-        source="Eschmann, Albani & Loianno 2024, arXiv:2311.13081; Coumans & Bai, PyBullet, pybullet.org",
+        source=(
+            "Eschmann, Albani & Loianno 2024, arXiv:2311.13081; Coumans & Bai, PyBullet, "
+            "pybullet.org"
+        ),
         entry_point="rlbench_suite.envs.quadcopter.tasks.hover_pybullet:QuadcopterHoverPyBullet",
         reference="rlbench_suite.envs.quadcopter.control.geometric:GeometricControl",
         horizon=500,
@@ -68,8 +75,13 @@ CARDS = (
             id=f"rlsuite/QuadcopterHover{level}-v0",
             family="quadcopter",
             summary=f"Reach and hold a hover by {what}.",
-            source="Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796; Panerati et al. 2021, arXiv:2103.02142",
-            entry_point=f"rlbench_suite.envs.quadcopter.tasks.commands.hover_by_command:Hover{level}",
+            source=(
+                "Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796; Panerati et al. 2021, "
+                "arXiv:2103.02142"
+            ),
+            entry_point=(
+                f"rlbench_suite.envs.quadcopter.tasks.commands.hover_by_command:Hover{level}"
+            ),
             reference=f"rlbench_suite.envs.quadcopter.tasks.{module}:{level}Pilot",
             horizon=500,
             settings={"goal": "hover", "conditions": "calm", "action": level.lower()},
@@ -82,7 +94,9 @@ CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHoverLearningToFly-v0",
         family="quadcopter",
-        summary="Reach and hold a hover despite noise, pushes and slow motors; rotor speeds are hidden.",
+        summary=(
+            "Reach and hold a hover despite noise, pushes and slow motors; rotor speeds are hidden."
+        ),
         source="Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081",
         entry_point="rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly:HoverLearningToFly",
         reference="rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly:LearningToFlyPilot",
@@ -110,7 +124,10 @@ CARDS = (
         id="rlsuite/QuadcopterWaypoints-v0",
         family="quadcopter",
         summary="Fly to one waypoint after another, as many as time allows.",
-        source="Hwangbo, Sa, Siegwart & Hutter 2017, doi:10.1109/LRA.2017.2720851; Song et al. 2021, arXiv:2103.08624",
+        source=(
+            "Hwangbo, Sa, Siegwart & Hutter 2017, doi:10.1109/LRA.2017.2720851; Song et al. 2021, "
+            "arXiv:2103.08624"
+        ),
         entry_point="rlbench_suite.envs.quadcopter.tasks.waypoints:make",
         reference="rlbench_suite.envs.quadcopter.tasks.waypoints:WaypointPilot",
         horizon=1000,
@@ -122,7 +139,10 @@ CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterTrajectory-v0",
         family="quadcopter",
-        summary="Track Lissajous figures, figures of eight and helices, with a preview of half a second.",
+        summary=(
+            "Track Lissajous figures, figures of eight and helices, with a preview of half a "
+            "second."
+        ),
         source="Eschmann, Albani & Loianno 2024, arXiv:2311.13081; Mellinger & Kumar 2011",
         entry_point="rlbench_suite.envs.quadcopter.tasks.trajectory:make",
         reference="rlbench_suite.envs.quadcopter.tasks.trajectory:TrajectoryPilot",
@@ -138,7 +158,9 @@ CARDS = (
             family="quadcopter",
             summary=f"{what} by {_LEVELS[level][0]}.",
             source="Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796",
-            entry_point=f"rlbench_suite.envs.quadcopter.tasks.commands.courses_by_command:{goal}{level}",
+            entry_point=(
+                f"rlbench_suite.envs.quadcopter.tasks.commands.courses_by_command:{goal}{level}"
+            ),
             reference=f"rlbench_suite.envs.quadcopter.tasks.commands.by_command:{level}Pilot",
             horizon=1000,
             settings={"goal": goal.lower(), "conditions": "calm", "action": level.lower()},
@@ -153,7 +175,10 @@ CARDS = (
         id="rlsuite/QuadcopterLand-v0",
         family="quadcopter",
         summary="Touch down softly, level and near the middle of a pad, through the ground effect.",
-        source="Shi et al. 2019 (Neural Lander), arXiv:1811.08027; Panerati et al. 2021, arXiv:2103.02142",
+        source=(
+            "Shi et al. 2019 (Neural Lander), arXiv:1811.08027; Panerati et al. 2021, "
+            "arXiv:2103.02142"
+        ),
         entry_point="rlbench_suite.envs.quadcopter.tasks.land:make",
         reference="rlbench_suite.envs.quadcopter.tasks.land:LandingPilot",
         horizon=600,
@@ -190,7 +215,10 @@ CARDS = (
         id="rlsuite/QuadcopterVision-v0",
         family="quadcopter",
         summary="Fly to one ball after another, round pillars, by the image of a camera on board.",
-        source="Loquercio et al. 2018, doi:10.1109/LRA.2018.2795643; Chaumette & Hutchinson 2006; Song et al. 2021",
+        source=(
+            "Loquercio et al. 2018, doi:10.1109/LRA.2018.2795643; Chaumette & Hutchinson 2006; "
+            "Song et al. 2021"
+        ),
         entry_point="rlbench_suite.envs.quadcopter.tasks.vision:QuadcopterVision",
         reference="rlbench_suite.envs.quadcopter.tasks.vision:VisionPilot",
         horizon=600,
@@ -201,9 +229,15 @@ CARDS = (
     TaskCard(
         id="rlsuite/TemporalLogicQuadcopter-v0",
         family="quadcopter",
-        summary="Fly a quadcopter so that a specification in signal temporal logic holds: reach, avoid, order, stay.",
-        source="Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9; Pant, Abbas, Quaye & Mangharam 2018, "
-        "doi:10.1109/ICCPS.2018.00026; Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796",
+        summary=(
+            "Fly a quadcopter so that a specification in signal temporal logic holds: reach, "
+            "avoid, order, stay."
+        ),
+        source=(
+            "Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9; Pant, Abbas, Quaye & Mangharam "
+            "2018, doi:10.1109/ICCPS.2018.00026; Kaufmann, Bauersfeld & Scaramuzza 2022, "
+            "arXiv:2202.10796"
+        ),
         entry_point="rlbench_suite.envs.quadcopter.tasks.temporal_logic:TemporalLogicQuadcopter",
         reference="rlbench_suite.envs.quadcopter.tasks.specification_pilot:SpecificationPilot",
         horizon=150,
@@ -215,8 +249,14 @@ CARDS = (
         TaskCard(
             id=f"rlsuite/Quadcopter{goal}Rough-v0",
             family="quadcopter",
-            summary=f"{what} in wind and gusts, with a payload and a battery that sags, none of which is seen.",
-            source="MIL-F-8785C (Dryden turbulence); Chen & Rincon-Mora 2006, doi:10.1109/TEC.2006.874229",
+            summary=(
+                f"{what} in wind and gusts, with a payload and a battery that sags, none of which "
+                f"is seen."
+            ),
+            source=(
+                "MIL-F-8785C (Dryden turbulence); Chen & Rincon-Mora 2006, "
+                "doi:10.1109/TEC.2006.874229"
+            ),
             entry_point=f"rlbench_suite.envs.quadcopter.tasks.rough:Rough{goal}",
             reference="rlbench_suite.envs.quadcopter.tasks.rough:RoughPilot",
             horizon=horizon,
@@ -232,8 +272,14 @@ CARDS = (
         TaskCard(
             id=f"rlsuite/Quadcopter{goal}Latency-v0",
             family="quadcopter",
-            summary=f"{what} with commands that arrive 20 ms late, noisy sensors and an inertia known within a factor.",
-            source="Eschmann, Albani & Loianno 2024, arXiv:2311.13081; Forster 2015, doi:10.3929/ethz-b-000214143",
+            summary=(
+                f"{what} with commands that arrive 20 ms late, noisy sensors and an inertia known "
+                f"within a factor."
+            ),
+            source=(
+                "Eschmann, Albani & Loianno 2024, arXiv:2311.13081; Forster 2015, "
+                "doi:10.3929/ethz-b-000214143"
+            ),
             entry_point=f"rlbench_suite.envs.quadcopter.tasks.latency:{goal}Latency",
             reference=f"rlbench_suite.envs.quadcopter.{player}",
             horizon=horizon,

@@ -5,7 +5,8 @@ A step is paid for three things. A context may weigh each otherwise:
 ===============  ===================================================================================
 ``progress``     metres by which the vehicle came nearer; zero in a step that ends the episode
 ``prize``        reaching a point
-``loss``         taken off in the step that ends the episode: metres that the vehicle was nearer than when lost
+``loss``         taken off in the step that ends the episode: metres that the vehicle was nearer
+                 than when lost
 ===============  ===================================================================================
 """
 
@@ -32,7 +33,9 @@ TERMS = weights(
 
 
 def offset_to_point(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the vector from the vehicle to point ``number`` of a closed course (arrays ``x, y, z``, m)."""
+    """Return the vector from the vehicle to point ``number``
+    of a closed course (arrays ``x, y, z``, m).
+    """
     index, body = number % course.x.shape[0], vehicle.body
     return course.x[index] - body.x, course.y[index] - body.y, course.z[index] - body.z
 
@@ -43,7 +46,9 @@ def distance_to_point(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
 
 
 def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
-    """Return ``success`` and the measures of a tour of ``count`` points; ``state.reached`` counts those reached."""
+    """Return ``success`` and the measures of a tour of ``count`` points;
+    ``state.reached`` counts those reached.
+    """
     body = state.vehicle.body
     return {
         "success": state.reached >= count,
@@ -73,11 +78,18 @@ def weighted_reward(
         lost: distance at which the vehicle is lost (m).
     """
     missed = context_values.weight("loss") * jnp.maximum(lost - previous_distance, 0)
-    return jnp.where(over, -missed, context_values.weight("progress") * (previous_distance - distance)) + prize
+    return (
+        jnp.where(over, -missed, context_values.weight("progress") * (previous_distance - distance))
+        + prize
+    )
 
 
-def reward_range(context_values: OwnConstants, *, nearer: float, lost: float) -> tuple[float, float]:
-    """Return the least and the largest reward of a step on a course; ``nearer``: largest progress (m)."""
+def reward_range(
+    context_values: OwnConstants, *, nearer: float, lost: float
+) -> tuple[float, float]:
+    """Return the least and the largest reward of a step on a course;
+    ``nearer``: largest progress (m).
+    """
     moved = context_values.weight("progress") * nearer
     return -max(context_values.weight("loss") * lost, moved), context_values.weight("prize") + moved
 
@@ -93,12 +105,18 @@ def progress_reward(
     lost: float,
     context_values: OwnConstants | None = None,
 ) -> jax.Array:
-    """Return the metres by which a vehicle came nearer to point ``number``, plus ``BONUS`` if the point is reached.
+    """Return the metres by which a vehicle came nearer to point ``number``,
+    plus ``BONUS`` if the point is reached.
 
-    A vehicle whose episode is over counts as ``lost`` m away from the point. ``own``: weights of a context.
+    A vehicle whose episode is over counts as ``lost`` m away from the point. ``own``: weights of a
+    context.
     """
-    previous_distance, distance = (distance_to_point(vehicle, number, course) for vehicle in (before, after))
+    previous_distance, distance = (
+        distance_to_point(vehicle, number, course) for vehicle in (before, after)
+    )
     if context_values is not None and context_values.reweighted:
         prize = jnp.where(reached, context_values.weight("prize"), 0)
-        return weighted_reward(context_values, previous_distance, distance, prize=prize, over=over, lost=lost)
+        return weighted_reward(
+            context_values, previous_distance, distance, prize=prize, over=over, lost=lost
+        )
     return previous_distance + jnp.where(reached, BONUS, 0) - jnp.where(over, lost, distance)

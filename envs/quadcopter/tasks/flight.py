@@ -1,8 +1,9 @@
-"""Base classes of the tasks of one vehicle: its rotor commands, and the dynamics that other conditions may replace.
+"""Base classes of the tasks of one vehicle: its rotor commands,
+and the dynamics that other conditions may replace.
 
-Unless a task brings its own, the vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds,
-arXiv:2311.13081), with the constants of ``physics/dynamics.py``. A context (``physics/data_sheet.py``) may set others,
-and other weights of the terms of a reward.
+Unless a task brings its own, the vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to
+Fly in Seconds, arXiv:2311.13081), with the constants of ``physics/dynamics.py``. A context
+(``physics/data_sheet.py``) may set others, and other weights of the terms of a reward.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Flight(Pictured, Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.sheet = data_sheet.own_sheet(card.context, self.shipped) if card.context else self.shipped
+        self.sheet = (
+            data_sheet.own_sheet(card.context, self.shipped) if card.context else self.shipped
+        )
         self.context_values = OwnConstants(card, (*data_sheet.constants(self.shipped), *self.terms))
         self.action_space = self.box([-1] * 4, [1] * 4)
         self.speed_ratio = (self.sheet.strongest / self.shipped.strongest) ** 0.5
@@ -76,13 +79,17 @@ class Flight(Pictured, Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
-            f"rear left, front left): -1 is standstill, 1 full speed, about {self.sheet.hover_action:.3g} carries the "
+            "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front "
+            "right, rear right, "
+            f"rear left, front left): -1 is standstill, 1 full speed, about "
+            f"{self.sheet.hover_action:.3g} carries the "
             "weight."
         )
 
     def make_pilot(self, make: Callable[[Any], Any]) -> Any:
-        """Return the pilot that ``make`` makes for a flight, with what it needs under the task's conditions."""
+        """Return the pilot that ``make`` makes for a flight,
+        with what it needs under the task's conditions.
+        """
         return make(self)
 
     def vehicle(self, state: Any) -> Quadcopter:
@@ -100,15 +107,25 @@ class Flight(Pictured, Task[Params, State]):
         return state._replace(vehicle=vehicle)
 
     def with_airframe(self, params: Any, airframe: Airframe) -> Any:
-        """Return the context as a pilot assumes it who knows the course and takes this vehicle for its own."""
+        """Return the context as a pilot assumes it who knows the course
+        and takes this vehicle for its own.
+        """
         return params._replace(airframe=airframe)
 
-    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the vehicle's place (m) that an observation shows; ``state``: its goal's number or time."""
+    def observed_position(
+        self, observation: jax.Array, state: Any, params: Any
+    ) -> tuple[Scalar, Scalar, Scalar]:
+        """Return the vehicle's place (m) that an observation shows;
+        ``state``: its goal's number or time.
+        """
         return observation[0], observation[1], observation[2]
 
-    def step_vehicle(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe, **conditions: Any) -> Quadcopter:
-        """Return the vehicle one step later under constant commands; ``conditions``: those of ``dynamics.step``."""
+    def step_vehicle(
+        self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe, **conditions: Any
+    ) -> Quadcopter:
+        """Return the vehicle one step later under constant commands;
+        ``conditions``: those of ``dynamics.step``.
+        """
         command = dynamics.commanded_speeds(action, self.sheet.speed_limit)
         return dynamics.step(vehicle, command, airframe, STEP, **conditions, arm=self.sheet.arm)
 
@@ -130,7 +147,9 @@ class Flight(Pictured, Task[Params, State]):
 
 
 class FreeFlight(Flight[Params, State]):
-    """A flight whose vehicle moves by the dynamics alone, so that other conditions can replace them."""
+    """A flight whose vehicle moves by the dynamics alone,
+    so that other conditions can replace them.
+    """
 
     @abc.abstractmethod
     def next_state(self, state: State, vehicle: Quadcopter, params: Params) -> State:

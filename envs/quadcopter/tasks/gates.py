@@ -1,32 +1,39 @@
-"""Race through gates: a procedural ring of six square gates, lap after lap, as many gates as time allows.
+"""Race through gates: a procedural ring of six square gates,
+lap after lap, as many gates as time allows.
 
-Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
-random after the start. Source of the task and of progress as its reward: Song, Steinweg, Kaufmann & Scaramuzza 2021
-(Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, sec. III and eq. 2.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
+episode. Nothing is random after the start. Source of the task and of progress as its reward: Song,
+Steinweg, Kaufmann & Scaramuzza 2021 (Autonomous drone racing with deep reinforcement learning),
+arXiv:2103.08624, sec. III and eq. 2.
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(29,)``   of the next gate and the one after it, relative to the vehicle: centre (3, m, world frame) and
-                        direction of passage (2: its x and y); rotation matrix body to world (9, row by row), velocity
-                        in the world frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4,
-                        on the action's scale)
-reward                  metres by which it came nearer to the gate's centre, plus 1 for passing the gate. A crash
-                        counts as ending 5 m away from the gate: every crash costs as much as flying off, which is
-                        more than coming nearer had brought. Hovering earns nothing. A context may weigh progress,
-                        prize and loss otherwise (``course.py``)
-terminated              a crash: into the gate's frame, further than 5 m from the gate, or an angular velocity beyond
-                        2,000 deg/s about an axis
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear
+                        between
+observation ``(29,)``   of the next gate and the one after it, relative to the vehicle: centre (3,
+                        m, world frame) and direction of passage (2: its x and y); rotation matrix
+                        body to world (9, row by row), velocity in the world frame (3, m/s), angular
+                        velocity in the body frame (3, rad/s), rotor speeds (4, on the action's
+                        scale)
+reward                  metres by which it came nearer to the gate's centre, plus 1 for passing the
+                        gate. A crash counts as ending 5 m away from the gate: every crash costs as
+                        much as flying off, which is more than coming nearer had brought. Hovering
+                        earns nothing. A context may weigh progress, prize and loss otherwise
+                        (``course.py``)
+terminated              a crash: into the gate's frame, further than 5 m from the gate, or an
+                        angular velocity beyond 2,000 deg/s about an axis
 success                 a whole lap, six gates, is passed
-start                   1 m before the first gate, within 0.1 m along each axis, tilted by up to 10 degrees, slow
-                        (0.1 m/s and 0.1 rad/s an axis), rotors at the speed of hovering
-context                 gates every 60 degrees around a ring, 1.7 to 2.3 m from its middle, up to 0.4 m higher or lower,
-                        turned by up to 23 degrees from the ring's direction, the first anywhere; the vehicle, as
-                        in hover: mass +-20 % (train and test in alternating bands of 1 %), inertia +-20 %, thrust
-                        coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %
-======================  ====================================================================================
+start                   1 m before the first gate, within 0.1 m along each axis, tilted by up to 10
+                        degrees, slow (0.1 m/s and 0.1 rad/s an axis), rotors at the speed of
+                        hovering
+context                 gates every 60 degrees around a ring, 1.7 to 2.3 m from its middle, up to
+                        0.4 m higher or lower, turned by up to 23 degrees from the ring's direction,
+                        the first anywhere; the vehicle, as in hover: mass +-20 % (train and test in
+                        alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque
+                        coefficient +-20 %, motor time constant +-25 %
+======================  ============================================================================
 
-A gate is an upright square: an opening 0.6 m wide in a frame 1 m wide. It counts only from front to back; beside
-the frame nothing happens, and the way back is open. Only the next gate is solid.
+A gate is an upright square: an opening 0.6 m wide in a frame 1 m wide. It counts only from front to
+back; beside the frame nothing happens, and the way back is open. Only the next gate is solid.
 """
 
 from __future__ import annotations
@@ -60,10 +67,13 @@ COUNT = 6
 OPENING, FRAME = 0.3, 0.5
 """m: half the width of the opening and of the frame around it."""
 RADIUS, UNEVEN, HEIGHT, TURNED = 2.0, 0.3, 0.4, 0.4
-"""m, m, m, rad: radius of the ring, and deviations of gates from it in radius, height and direction."""
+"""m, m, m, rad: radius of the ring,
+and deviations of gates from it in radius, height and direction.
+"""
 LOST = 5.0
 """m from the gate"""
-# The vehicle stays within 5 m of some gate, where 41 m/s^2 at most end below 29 m/s; a step is at most 0.3 m.
+# The vehicle stays within 5 m of some gate, where 41 m/s^2 at most end below 29 m/s; a step is at
+# most 0.3 m.
 VELOCITY_BOUND = 32.0
 SLACK = 0.4
 DISTANCE_BOUND = LOST + SLACK
@@ -121,7 +131,9 @@ class QuadcopterGates(Flight[Track, State]):
         )
         bound = np.array(gate_bound + next_gate_bound + self.body_observation_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(*reward_range(self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST), ())
+        self.reward_space = self.box(
+            *reward_range(self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST), ()
+        )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
         """Draw a vehicle and a ring of gates."""
@@ -131,29 +143,45 @@ class QuadcopterGates(Flight[Track, State]):
         radius = RADIUS + UNEVEN * out
         heading = around + 0.5 * math.pi + TURNED * aside
         airframe = sample_airframe(u[:5], split, self.sheet)
-        return Track(airframe, radius * jnp.cos(around), radius * jnp.sin(around), HEIGHT * up, heading)
+        return Track(
+            airframe, radius * jnp.cos(around), radius * jnp.sin(around), HEIGHT * up, heading
+        )
 
     def initial(self, key: jax.Array, params: Track) -> State:
         """Start before the first gate, nearly at rest."""
         body = nearly_at_rest(self.uniform(key, 12), 0.1)
-        x, y = params.x[0] - jnp.cos(params.heading[0]) + body.x, params.y[0] - jnp.sin(params.heading[0]) + body.y
+        x = params.x[0] - jnp.cos(params.heading[0]) + body.x
+        y = params.y[0] - jnp.sin(params.heading[0]) + body.y
         body = body._replace(x=x, y=y, z=params.z[0] + body.z)
-        return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0), jnp.bool_(False))
+        return State(
+            Quadcopter(body, dynamics.hovering_rotors(params.airframe)),
+            jnp.int32(0),
+            jnp.bool_(False),
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
-        """Make a Runge-Kutta step under constant commands, then check where it crossed the gate's plane, if it did."""
+        """Make a Runge-Kutta step under constant commands,
+        then check where it crossed the gate's plane, if it did.
+        """
         vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
-        previous, current = (crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle))
-        forwards, backwards = (previous.along < 0) & (current.along >= 0), (previous.along >= 0) & (current.along < 0)
+        previous, current = (
+            crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle)
+        )
+        forwards = (previous.along < 0) & (current.along >= 0)
+        backwards = (previous.along >= 0) & (current.along < 0)
         # The point at which the straight line between the two crossed it.
-        fraction = previous.along / jnp.where(forwards | backwards, previous.along - current.along, 1)
+        fraction = previous.along / jnp.where(
+            forwards | backwards, previous.along - current.along, 1
+        )
         left = previous.left + fraction * (current.left - previous.left)
         up = previous.up + fraction * (current.up - previous.up)
         off = jnp.maximum(jnp.abs(left), jnp.abs(up))
         hit = (forwards | backwards) & (off >= OPENING) & (off < FRAME)
         return State(vehicle, state.passed + (forwards & (off < OPENING)), hit)
 
-    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(
+        self, observation: jax.Array, state: Any, params: Any
+    ) -> tuple[Scalar, Scalar, Scalar]:
         """Return the place (m) from which the gate is seen there."""
         x, y, z = (axis[state.passed % COUNT] for axis in (params.x, params.y, params.z))
         return x - observation[0], y - observation[1], z - observation[2]
@@ -163,7 +191,11 @@ class QuadcopterGates(Flight[Track, State]):
         gates: list[Scalar] = []
         for number in (state.passed, state.passed + 1):
             heading = params.heading[number % COUNT]
-            gates += [*offset_to_point(state.vehicle, number, params), jnp.cos(heading), jnp.sin(heading)]
+            gates += [
+                *offset_to_point(state.vehicle, number, params),
+                jnp.cos(heading),
+                jnp.sin(heading),
+            ]
         return self.stack(*gates, *self.body_observation(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -174,13 +206,18 @@ class QuadcopterGates(Flight[Track, State]):
             for component in (
                 motion.offset(name, f"from the vehicle to the middle of {which}"),
                 Component(
-                    f"{name}_direction", f"direction of passage through {which}, along x and y of the world", "1", (2,)
+                    f"{name}_direction",
+                    f"direction of passage through {which}, along x and y of the world",
+                    "1",
+                    (2,),
                 ),
             )
         )
         return *gates, *motion.ATTITUDE_AND_RATES
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Track) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Track
+    ) -> jax.Array:
         """Return progress, plus a prize for a gate, minus the cost of a crash."""
         reached, over = next_state.passed > state.passed, self.terminal(next_state, key, params)
         return progress_reward(
@@ -223,25 +260,33 @@ class QuadcopterGates(Flight[Track, State]):
             heading = float(params.heading[number % COUNT])
             direction = motion.format_point((math.cos(heading), math.sin(heading), 0.0))
             gates.append(
-                f"{motion.format_point(offset_to_point(state.vehicle, number, params))} m, passed towards {direction}"
+                f"{motion.format_point(offset_to_point(state.vehicle, number, params))} m, passed "
+                f"towards {direction}"
             )
         return (
-            f"{int(state.passed)} gates passed. From here the next is at {gates[0]}; the one after it at {gates[1]}. "
-            f"{self.describe_vehicle(state.vehicle)}"
+            f"{int(state.passed)} gates passed. From here the next is at {gates[0]}; the one after "
+            f"it at {gates[1]}. {self.describe_vehicle(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Track) -> Shot:
         """Show the vehicle and the gates, the next one in green."""
         bars = []
         for i in range(COUNT):
-            heading, middle = float(params.heading[i]), np.array([params.x[i], params.y[i], params.z[i]], float)
-            left, up = np.array([-math.sin(heading), math.cos(heading), 0.0]), np.array([0.0, 0.0, 1.0])
+            heading = float(params.heading[i])
+            middle = np.array([params.x[i], params.y[i], params.z[i]], float)
+            left = np.array([-math.sin(heading), math.cos(heading), 0.0])
+            up = np.array([0.0, 0.0, 1.0])
             corners = [a * left + b * up for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
             colour = picture.GOAL if i == int(state.passed) % COUNT else picture.LATER
             for corner, next_corner in zip(corners, corners[1:] + corners[:1], strict=True):
                 bar = [
                     middle + point
-                    for point in (OPENING * corner, FRAME * corner, FRAME * next_corner, OPENING * next_corner)
+                    for point in (
+                        OPENING * corner,
+                        FRAME * corner,
+                        FRAME * next_corner,
+                        OPENING * next_corner,
+                    )
                 ]
                 bars.append(Face(np.array(bar), colour, "gray"))
         return Shot(state.vehicle, 2.5, bars, below=1.1)
@@ -260,8 +305,8 @@ def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:
 
 
 TILT, FAST_TILT = 26.0, 21.0
-"""rad/s: gain of the reference player's attitude, if the vehicle allows it, and the least with which it flies at full
-speed
+"""rad/s: gain of the reference player's attitude,
+if the vehicle allows it, and the least with which it flies at full speed
 """
 
 
@@ -269,11 +314,11 @@ speed
 class GatePilot(NamedTuple):
     """The reference player: geometric control holds a velocity towards a point on the gate's axis.
 
-    The point lies a little behind the gate. It moves to the front by as much as the vehicle is off the axis, so that
-    the vehicle lines up first. On a circle the speed is the root of radius and acceleration; so the desired speed is
-    proportional to the root of the largest acceleration to the side by which the rotors still carry the weight. The
-    gains are the best of a random search on training seeds. A vehicle that turns more slowly than the shipped one flies
-    more slowly.
+    The point lies a little behind the gate. It moves to the front by as much as the vehicle is off
+    the axis, so that the vehicle lines up first. On a circle the speed is the root of radius and
+    acceleration; so the desired speed is proportional to the root of the largest acceleration to
+    the side by which the rotors still carry the weight. The gains are the best of a random search
+    on training seeds. A vehicle that turns more slowly than the shipped one flies more slowly.
     """
 
     control: GeometricControl
@@ -289,7 +334,9 @@ class GatePilot(NamedTuple):
         """Make geometric control that leans further and turns more gently than in hover."""
 
         def make(flight: Any) -> GatePilot:
-            control = GeometricControl.of(flight, position=4.0, tilt=TILT, yaw=5.0, lean=2.5, least_thrust=0.5)
+            control = GeometricControl.of(
+                flight, position=4.0, tilt=TILT, yaw=5.0, lean=2.5, least_thrust=0.5
+            )
             slowdown = min(1.0, control.tilt / FAST_TILT)
             return cls(control, cls(control).speed * slowdown)
 
@@ -305,12 +352,19 @@ class GatePilot(NamedTuple):
         position = crossing(vehicle, number, track)
         off = jnp.sqrt(position.left * position.left + position.up * position.up)
         # Beyond the plane without passing the gate: return to the front first.
-        point = jnp.where(position.along > 0, -1.2, self.behind - jnp.minimum(self.lining_up * off, 1.2))
+        point = jnp.where(
+            position.along > 0, -1.2, self.behind - jnp.minimum(self.lining_up * off, 1.2)
+        )
         heading = track.heading[number % COUNT]
         x, y, z = offset_to_point(vehicle, number, track)
         x, y = x + point * jnp.cos(heading), y + point * jnp.sin(heading)
         body, airframe = vehicle.body, track.airframe
-        full = 4 * airframe.thrust_coefficient * self.control.sheet.speed_limit**2 / airframe.inertia.mass
+        full = (
+            4
+            * airframe.thrust_coefficient
+            * self.control.sheet.speed_limit**2
+            / airframe.inertia.mass
+        )
         fast = self.speed * jnp.sqrt(jnp.sqrt(jnp.maximum(full * full - GRAVITY**2, 1.0)))
         speed = fast / jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.1)
         goal = SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)

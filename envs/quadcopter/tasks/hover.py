@@ -1,26 +1,31 @@
-"""Reach and hold a hover at the origin from a random attitude and velocity, with four rotor commands.
+"""Reach and hold a hover at the origin from a random attitude
+and velocity, with four rotor commands.
 
-Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after the
-start. Source of the task: Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081.
+Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
+random after the start. Source of the task: Eschmann, Albani & Loianno 2024 (Learning to Fly in
+Seconds), arXiv:2311.13081.
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(22,)``   position (3, m), rotation matrix body to world (9, row by row), velocity in the world
-                        frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, on the
-                        action's scale). The context is not shown
-reward                  exp(-cost) in (0, 1], cost = 5 |position|^2 + 5 (1 - q_w^2) + 0.01 |velocity|^2
-                        + 0.01 |action - 0.334|^2: the paper's cost. The reward is positive, so
-                        ending early never pays. A context may weigh its terms otherwise
-terminated              a crash: more than 0.6 m from the origin along an axis, or an angular velocity that a
-                        Crazyflie's gyroscope cannot measure (2,000 deg/s about an axis)
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear
+                        between
+observation ``(22,)``   position (3, m), rotation matrix body to world (9, row by row), velocity in
+                        the world frame (3, m/s), angular velocity in the body frame (3, rad/s),
+                        rotor speeds (4, on the action's scale). The context is not shown
+reward                  exp(-cost) in (0, 1], cost = 5 |position|^2 + 5 (1 - q_w^2) + 0.01
+                        |velocity|^2 + 0.01 |action - 0.334|^2: the paper's cost. The reward is
+                        positive, so ending early never pays. A context may weigh its terms
+                        otherwise
+terminated              a crash: more than 0.6 m from the origin along an axis, or an angular
+                        velocity that a Crazyflie's gyroscope cannot measure (2,000 deg/s about an
+                        axis)
 success                 within 0.1 m of the origin, slower than 0.1 m/s
-start                   position within 0.2 m and velocity within 1 m/s along each axis, attitude turned by up
-                        to 90 degrees about any axis, angular velocity within 1 rad/s about each axis, rotors
-                        at the speed that would carry the weight
-context                 mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor
-                        time constant +-25 %. Train and test masses lie in alternating bands of 1 % of the
-                        nominal mass, so a test asks for interpolation
-======================  ====================================================================================
+start                   position within 0.2 m and velocity within 1 m/s along each axis, attitude
+                        turned by up to 90 degrees about any axis, angular velocity within 1 rad/s
+                        about each axis, rotors at the speed that would carry the weight
+context                 mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient
+                        +-20 %, motor time constant +-25 %. Train and test masses lie in alternating
+                        bands of 1 % of the nominal mass, so a test asks for interpolation
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -50,9 +55,9 @@ from .with_latency import with_latency
 ARENA = 0.6
 """m along each axis"""
 
-# Bounds of the observation hold for every context and action. The lightest and strongest vehicle accelerates by at most
-# 31 m/s^2 (41 with gravity), which gives less than 10 m/s over the arena's 1.2 m. The last step of an episode leads at
-# most 0.11 m beyond the limits.
+# Bounds of the observation hold for every context and action. The lightest and strongest vehicle
+# accelerates by at most 31 m/s^2 (41 with gravity), which gives less than 10 m/s over the arena's
+# 1.2 m. The last step of an episode leads at most 0.11 m beyond the limits.
 POSITION_BOUND = 0.75
 VELOCITY_BOUND = 11.0
 
@@ -91,9 +96,13 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         x, y, z = (0.2 * (2 * unit - 1) for unit in u[0:3])
         vx, vy, vz, wx, wy, wz = (2 * unit - 1 for unit in u[3:9])
         turn = random_attitude(u[9:12], 0.5 * math.pi)
-        return Quadcopter(RigidBody(x, y, z, *turn, vx, vy, vz, wx, wy, wz), dynamics.hovering_rotors(params))
+        return Quadcopter(
+            RigidBody(x, y, z, *turn, vx, vy, vz, wx, wy, wz), dynamics.hovering_rotors(params)
+        )
 
-    def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
+    def transition(
+        self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe
+    ) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
         return self.step_vehicle(state, action, params)
 
@@ -127,7 +136,12 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         return motion.offset("position", "from the goal to the vehicle"), *motion.ATTITUDE_AND_RATES
 
     def reward(
-        self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Airframe
+        self,
+        state: Quadcopter,
+        action: jax.Array,
+        next_state: Quadcopter,
+        key: jax.Array,
+        params: Airframe,
     ) -> jax.Array:
         """Return exp(-cost) of the state after the step."""
         body = next_state.body
@@ -135,7 +149,8 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         weight = self.context_values.weight
         cost = (
             weight("position") * squared_length(body.x, body.y, body.z)
-            + weight("attitude") * squared_length(body.qx, body.qy, body.qz)  # 1 - q_w^2 of a unit quaternion
+            + weight("attitude")
+            * squared_length(body.qx, body.qy, body.qz)  # 1 - q_w^2 of a unit quaternion
             + weight("velocity") * squared_length(body.vx, body.vy, body.vz)
             + weight("effort") * (squared_length(*effort[:3]) + effort[3] * effort[3])
         )
@@ -159,7 +174,10 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
-        return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {self.describe_vehicle(state)}"
+        return (
+            f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. "
+            f"{self.describe_vehicle(state)}"
+        )
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """Show the vehicle over the lower face of the arena, and the origin (green)."""
@@ -171,11 +189,15 @@ make = with_latency(QuadcopterHover)
 
 
 def arena(sheet: DataSheet) -> float:
-    """Return the arena's half edge (m): it grows by the height that a vehicle falls while it turns upright."""
+    """Return the arena's half edge (m):
+    it grows by the height that a vehicle falls while it turns upright.
+    """
     return ARENA * max(1.0, (sheet.righting / SHIPPED.righting) ** 2)
 
 
 def hover_info(body: RigidBody) -> dict[str, jax.Array]:
-    """Return ``success``, distance from the origin (m) and speed (m/s) of a vehicle that should hover."""
+    """Return ``success``, distance from the origin (m)
+    and speed (m/s) of a vehicle that should hover.
+    """
     distance, speed = jnp.sqrt(squared_length(body.x, body.y, body.z)), speed_of(body)
     return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}

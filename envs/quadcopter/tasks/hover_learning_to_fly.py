@@ -1,36 +1,44 @@
-"""Hover as in Learning to Fly in Seconds: its reward and curriculum, disturbances, noise, and past actions.
+"""Hover as in Learning to Fly in Seconds: its reward and curriculum,
+disturbances, noise, and past actions.
 
-Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode, with a force and a torque that
-are constant over the episode: the context. The vehicle is always the paper's. Source: Eschmann, Albani & Loianno 2024,
-arXiv:2311.13081; where the paper gives no number, its code, arplaboratory/learning-to-fly@d07592d
-(``src/parameters.h``, ``src/steps/curriculum.h``).
+Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode, with a force
+and a torque that are constant over the episode: the context. The vehicle is always the paper's.
+Source: Eschmann, Albani & Loianno 2024, arXiv:2311.13081; where the paper gives no number, its
+code, arplaboratory/learning-to-fly@d07592d (``src/parameters.h``, ``src/steps/curriculum.h``).
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(146,)``  position (3, m), rotation matrix body to world (9, row by row), velocity in the world frame (3,
-                        m/s), angular velocity in the body frame (3, rad/s), each number with Gaussian noise of
-                        deviation 0.001 (position, matrix) or 0.002 (velocities); the last 32 actions (128, oldest
-                        first). Rotor speeds are hidden, but follow from past actions
-privileged ``(28,)``    input of the paper's critic: position, matrix and velocities without noise, rotor speeds,
-                        disturbance
-reward                  2 - cost / 2 of the state before the step, 0 for a step that ends the episode. cost = a
-                        |position|^2 + 5 (1 - q_w^2) + b |velocity|^2 + b |action - 0.334|^2
-difficulty              stages passed of the paper's curriculum, one every 100,000 steps of its training. Each raises
-                        a, 5 at the start, by a factor of 1.2 up to 40, and b, 0.01 at the start, by 1.4 up to 1.
-                        easy: 0 stages; medium: 2, where the paper's 300,000 steps end; hard: 14, all at their most
-terminated              a crash: more than 0.6 m from the origin along an axis, or an angular velocity beyond 2,000
-                        deg/s about an axis (the code says 1,000 rad/s, which neither a gyroscope measures nor a step
-                        of 10 ms follows)
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear
+                        between
+observation ``(146,)``  position (3, m), rotation matrix body to world (9, row by row), velocity in
+                        the world frame (3, m/s), angular velocity in the body frame (3, rad/s),
+                        each number with Gaussian noise of deviation 0.001 (position, matrix) or
+                        0.002 (velocities); the last 32 actions (128, oldest first). Rotor speeds
+                        are hidden, but follow from past actions
+privileged ``(28,)``    input of the paper's critic: position, matrix and velocities without noise,
+                        rotor speeds, disturbance
+reward                  2 - cost / 2 of the state before the step, 0 for a step that ends the
+                        episode. cost = a |position|^2 + 5 (1 - q_w^2) + b |velocity|^2 + b |action
+                        - 0.334|^2
+difficulty              stages passed of the paper's curriculum, one every 100,000 steps of its
+                        training. Each raises a, 5 at the start, by a factor of 1.2 up to 40, and b,
+                        0.01 at the start, by 1.4 up to 1. easy: 0 stages; medium: 2, where the
+                        paper's 300,000 steps end; hard: 14, all at their most
+terminated              a crash: more than 0.6 m from the origin along an axis, or an angular
+                        velocity beyond 2,000 deg/s about an axis (the code says 1,000 rad/s, which
+                        neither a gyroscope measures nor a step of 10 ms follows)
 success                 within 0.1 m of the origin, slower than 0.1 m/s
-start                   in one of ten episodes at the origin, level; else position within 0.2 m along each axis and
-                        any attitude within 90 degrees, all as likely (uniform on SO(3)). Velocity within 1 m/s and
-                        angular velocity within 1 rad/s along and about each axis, rotors at half their full speed,
-                        past actions 0, which ask for that
-context                 a force, Gaussian along each axis of the world, of deviation 1/20 of the weight; a torque,
-                        Gaussian about each body axis, of deviation weight / 10,000 m. Train and test: quantiles of the
-                        force's vertical part in alternating bands of 2.5 %
-vehicle                 that of ``physics/dynamics.py``, with the paper's motor time constant of 0.15 s
-======================  ====================================================================================
+start                   in one of ten episodes at the origin, level; else position within 0.2 m
+                        along each axis and any attitude within 90 degrees, all as likely (uniform
+                        on SO(3)). Velocity within 1 m/s and angular velocity within 1 rad/s along
+                        and about each axis, rotors at half their full speed, past actions 0, which
+                        ask for that
+context                 a force, Gaussian along each axis of the world, of deviation 1/20 of the
+                        weight; a torque, Gaussian about each body axis, of deviation weight /
+                        10,000 m. Train and test: quantiles of the force's vertical part in
+                        alternating bands of 2.5 %
+vehicle                 that of ``physics/dynamics.py``, with the paper's motor time constant of
+                        0.15 s
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -125,7 +133,9 @@ class HoverLearningToFly(Flight[Wrench, State]):
         self.weights = Weights.after_stages(difficulty or 0)
         self.deviation = np.array([PLACE_NOISE] * 12 + [MOTION_NOISE] * 6, self.dtype)
         motion = [POSITION_BOUND] * 3 + attitude_and_rates_bound(VELOCITY_BOUND)[:15]
-        bound = np.concatenate([np.array(motion) + LARGEST_NOISE * self.deviation, np.ones(4 * HISTORY)])
+        bound = np.concatenate(
+            [np.array(motion) + LARGEST_NOISE * self.deviation, np.ones(4 * HISTORY)]
+        )
         self.observation_space = self.box(-bound, bound)
         self.privileged_space = self.box(-np.inf, np.inf, (28,))
         worst = self.weights.position * 3 * ARENA**2 + 5
@@ -138,7 +148,8 @@ class HoverLearningToFly(Flight[Wrench, State]):
         vertical = 2 * alternating_bands(0.5 * (u[2] + 1), split, 0.0, 1.0, bands=FORCE_BANDS) - 1
         # Within six deviations single precision tells quantiles from 0 and 1.
         normal = [
-            jnp.clip(math.sqrt(2) * jax.lax.erf_inv(quantile), -6, 6) for quantile in (u[0], u[1], vertical, *u[3:])
+            jnp.clip(math.sqrt(2) * jax.lax.erf_inv(quantile), -6, 6)
+            for quantile in (u[0], u[1], vertical, *u[3:])
         ]
         return Wrench(
             *(FORCE_DEVIATION * quantile for quantile in normal[:3]),
@@ -151,15 +162,24 @@ class HoverLearningToFly(Flight[Wrench, State]):
         guided = u[12] < GUIDANCE
         x, y, z = (jnp.where(guided, 0, 0.2 * (2 * unit - 1)) for unit in u[0:3])
         motion = (2 * unit - 1 for unit in u[3:9])
-        turned = random_attitude(jnp.stack([u[9], u[10], haar_angle(u[11], HIGHEST_TURN) / HIGHEST_TURN]), HIGHEST_TURN)
-        attitude = (jnp.where(guided, level, component) for level, component in zip((1, 0, 0, 0), turned, strict=True))
+        turned = random_attitude(
+            jnp.stack([u[9], u[10], haar_angle(u[11], HIGHEST_TURN) / HIGHEST_TURN]), HIGHEST_TURN
+        )
+        attitude = (
+            jnp.where(guided, level, component)
+            for level, component in zip((1, 0, 0, 0), turned, strict=True)
+        )
         half = jnp.asarray(0.5 * dynamics.ROTOR_SPEED_LIMIT, self.dtype)
         body = RigidBody(x, y, z, *attitude, *motion)
-        return State(Quadcopter(body, Rotors(half, half, half, half)), jnp.zeros(4 * HISTORY, self.dtype))
+        return State(
+            Quadcopter(body, Rotors(half, half, half, half)), jnp.zeros(4 * HISTORY, self.dtype)
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Wrench) -> State:
         """Make one Runge-Kutta step under constant commands."""
-        vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), AIRFRAME, STEP, disturbance=params)
+        vehicle = dynamics.step(
+            state.vehicle, dynamics.commanded_speeds(action), AIRFRAME, STEP, disturbance=params
+        )
         return State(vehicle, jnp.concatenate([state.past[4:], action]))
 
     def observation(self, state: State, key: jax.Array, params: Wrench) -> jax.Array:
@@ -170,7 +190,10 @@ class HoverLearningToFly(Flight[Wrench, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         noisy = (
-            replace(component, meaning=f"{component.meaning}, with Gaussian noise of deviation {noise:g}")
+            replace(
+                component,
+                meaning=f"{component.meaning}, with Gaussian noise of deviation {noise:g}",
+            )
             for component, noise in zip(
                 (offset("position", "from the goal to the vehicle"), *MOTION),
                 (PLACE_NOISE, PLACE_NOISE, MOTION_NOISE, MOTION_NOISE),
@@ -181,11 +204,15 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return *noisy, Component("past_actions", past, shape=(HISTORY, 4))
 
     def privileged(self, state: State, params: Wrench) -> jax.Array:
-        """Return motion without noise (18), rotor speeds by limit (4), and the disturbance by its deviation (6)."""
+        """Return motion without noise (18), rotor speeds by limit (4),
+        and the disturbance by its deviation (6).
+        """
         motion = self._motion(state)
         rotors = [speed / dynamics.ROTOR_SPEED_LIMIT for speed in state.vehicle.rotors]
         forces, torques = params[:3], params[3:]
-        disturbance = [load / FORCE_DEVIATION for load in forces] + [load / TORQUE_DEVIATION for load in torques]
+        disturbance = [load / FORCE_DEVIATION for load in forces] + [
+            load / TORQUE_DEVIATION for load in torques
+        ]
         return jnp.concatenate([motion, self.stack(*rotors, *disturbance)])
 
     def _motion(self, state: State) -> jax.Array:
@@ -193,11 +220,17 @@ class HoverLearningToFly(Flight[Wrench, State]):
         body = state.vehicle.body
         return self.stack(body.x, body.y, body.z, *attitude_and_rates(state.vehicle)[:15])
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Wrench) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Wrench
+    ) -> jax.Array:
         """Return 2 - cost / 2, or 0 if the episode ends."""
         body = state.vehicle.body
         effort = [action[rotor] - HOVER_ACTION for rotor in range(4)]
-        motion = squared_length(body.vx, body.vy, body.vz) + squared_length(*effort[:3]) + effort[3] * effort[3]
+        motion = (
+            squared_length(body.vx, body.vy, body.vz)
+            + squared_length(*effort[:3])
+            + effort[3] * effort[3]
+        )
         cost = (
             self.weights.position * squared_length(body.x, body.y, body.z)
             + 5 * squared_length(body.qx, body.qy, body.qz)  # 1 - q_w^2 of a unit quaternion
@@ -223,7 +256,10 @@ class HoverLearningToFly(Flight[Wrench, State]):
     def describe(self, state: State, params: Wrench) -> str:
         """Describe position, attitude, velocities and past actions, with units."""
         body = state.vehicle.body
-        past = "; ".join(" ".join(f"{value:+.2f}" for value in row) for row in np.reshape(state.past, (HISTORY, 4)))
+        past = "; ".join(
+            " ".join(f"{value:+.2f}" for value in row)
+            for row in np.reshape(state.past, (HISTORY, 4))
+        )
         return (
             f"Position {format_point(body[:3])} m; hover at the origin. {describe_motion(body)} "
             f"The last {HISTORY} actions, oldest first: {past}."
@@ -235,10 +271,11 @@ class HoverLearningToFly(Flight[Wrench, State]):
 
 
 def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
-    """Return the angle (rad) of a rotation drawn uniformly from those of SO(3) that turn by at most ``most``.
+    """Return the angle (rad) of a rotation drawn uniformly
+    from those of SO(3) that turn by at most ``most``.
 
-    Its distribution is (a - sin a) / (most - sin most). That is Kepler's equation of eccentricity one; Newton's method
-    solves it, starting from the root of its first term, the cube.
+    Its distribution is (a - sin a) / (most - sin most). That is Kepler's equation of eccentricity
+    one; Newton's method solves it, starting from the root of its first term, the cube.
     """
     mean = unit * (max_angle - math.sin(max_angle))
     angle = jnp.cbrt(6 * mean)
@@ -249,11 +286,13 @@ def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
 
 @privileged_player
 class LearningToFlyPilot(NamedTuple):
-    """The reference player: geometric control that knows its vehicle, with its motors and rotor speeds.
+    """The reference player: geometric control that knows its vehicle,
+    with its motors and rotor speeds.
 
-    It does not know the disturbance, which pushes it aside as far as its stiffness allows. Gains are lower than in
-    hover, whose motors are faster. Where rotors cannot give everything, it turns first. It loses about six of a
-    hundred starts, tilted far and falling: the motors take longer than the fall.
+    It does not know the disturbance, which pushes it aside as far as its stiffness allows. Gains
+    are lower than in hover, whose motors are faster. Where rotors cannot give everything, it turns
+    first. It loses about six of a hundred starts, tilted far and falling: the motors take longer
+    than the fall.
     """
 
     control: GeometricControl
@@ -271,6 +310,8 @@ class LearningToFlyPilot(NamedTuple):
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         vehicle = view.state.vehicle
         forces = prioritise_tilt(
-            vehicle.rotors, AIRFRAME, *self.control.thrust_and_torques(vehicle, AIRFRAME, SetPoint())
+            vehicle.rotors,
+            AIRFRAME,
+            *self.control.thrust_and_torques(vehicle, AIRFRAME, SetPoint()),
         )
         return compensate_lag(vehicle, AIRFRAME, forces), memory

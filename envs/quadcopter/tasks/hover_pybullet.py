@@ -1,13 +1,16 @@
-"""The hover task with Bullet's physics: does a policy know the vehicle, or only one simulator of it?
+"""The hover task with Bullet's physics:
+does a policy know the vehicle, or only one simulator of it?
 
-Everything but the physics comes from ``hover.py``: observation, action, reward, ends, success and descriptions are its
-functions. A seed and split begin the same episode in both, with context and start equal to the bit. So a policy
-trained there is judged here unchanged, and returns compare episode by episode.
+Everything but the physics comes from ``hover.py``: observation, action, reward, ends, success and
+descriptions are its functions. A seed and split begin the same episode in both, with context and
+start equal to the bit. So a policy trained there is judged here unchanged, and returns compare
+episode by episode.
 
 Bullet moves a free multibody by semi-implicit Euler with an explicit gyroscopic torque, order one;
-``physics/dynamics.py`` takes a Runge-Kutta step of order four. Bullet receives the thrust and the torques of the four
-rotors. Their speeds follow commands with the same lag, in closed form at the middle of each of its steps. Bullet's own
-damping (0.04 by default, see ``physics/semi_implicit.py``) is off, because the hover task has none.
+``physics/dynamics.py`` takes a Runge-Kutta step of order four. Bullet receives the thrust and the
+torques of the four rotors. Their speeds follow commands with the same lag, in closed form at the
+middle of each of its steps. Bullet's own damping (0.04 by default, see
+``physics/semi_implicit.py``) is off, because the hover task has none.
 
 =======  ==================================================
 success  within 0.1 m of the origin, slower than 0.1 m/s
@@ -35,7 +38,7 @@ from jax.sharding import SingleDeviceSharding
 from rlbench_suite.adapters.packed_episode import order, programs
 from rlbench_suite.contexts.context import Constant
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.compat import calling_thread_device
@@ -48,8 +51,9 @@ from ..rendering.picture import Pictured, Shot
 from .hover import QuadcopterHover
 
 BULLET_STEPS = 32
-"""Bullet's steps in a step of the episode: the fewest, in powers of two, that stay within a millimetre of Runge-Kutta
-over half a second of random commands. Bullet's error halves as they double.
+"""Bullet's steps in a step of the episode: the fewest, in powers of two, that stay within a
+millimetre of Runge-Kutta over half a second of random commands. Bullet's error halves as they
+double.
 """
 
 
@@ -68,8 +72,9 @@ class Bullet:
             import pybullet
         except ImportError as error:
             message = (
-                "rlsuite/QuadcopterHoverPyBullet-v0 needs PyBullet: pip install 'rlbench-suite[pybullet]' with Python "
-                "3.11; later ones have no wheel of it, and pip install pybullet compiles it"
+                "rlsuite/QuadcopterHoverPyBullet-v0 needs PyBullet: pip install "
+                "'rlbench-suite[pybullet]' with Python 3.11; later ones have no wheel of it, and "
+                "pip install pybullet compiles it"
             )
             raise ImportError(message) from error
         self._api, self._lock = pybullet, Lock()
@@ -79,10 +84,15 @@ class Bullet:
         pybullet.setGravity(0, 0, -GRAVITY, physicsClientId=self.client)
         pybullet.setTimeStep(STEP / steps, physicsClientId=self.client)
         self.body = pybullet.createMultiBody(baseMass=dynamics.MASS, physicsClientId=self.client)
-        pybullet.changeDynamics(self.body, -1, linearDamping=0, angularDamping=0, physicsClientId=self.client)
+        pybullet.changeDynamics(
+            self.body, -1, linearDamping=0, angularDamping=0, physicsClientId=self.client
+        )
 
-    def fly(self, vehicle: Quadcopter, command: Rotors, airframe: Airframe, arm: float = ROTOR_ARM) -> Quadcopter:
-        """Return the vehicle one step of the episode later under constant commanded speeds (rad/s); all floats.
+    def fly(
+        self, vehicle: Quadcopter, command: Rotors, airframe: Airframe, arm: float = ROTOR_ARM
+    ) -> Quadcopter:
+        """Return the vehicle one step of the episode later under constant commanded speeds (rad/s);
+        all floats.
 
         Rotors are ``arm`` (m) away from the body's x and y axes.
         """
@@ -90,10 +100,14 @@ class Bullet:
         # The C library's exponential: NumPy's differs between processors.
         middles = np.array([math.exp(-passed / time_constant) for passed in self._middles])
         end = math.exp(-STEP / time_constant)
-        forces = dynamics.rotor_forces(dynamics.lag(vehicle.rotors, command, middles, middles), airframe)
+        forces = dynamics.rotor_forces(
+            dynamics.lag(vehicle.rotors, command, middles, middles), airframe
+        )
         with self._lock:
             self._put(vehicle.body, airframe.inertia)
-            self._push(np.stack(dynamics.thrust_and_torques(forces, airframe, arm), axis=1).tolist())
+            self._push(
+                np.stack(dynamics.thrust_and_torques(forces, airframe, arm), axis=1).tolist()
+            )
             body = self._get()
         return Quadcopter(body, dynamics.lag(vehicle.rotors, command, end, end))
 
@@ -102,16 +116,24 @@ class Bullet:
         mass, *moments = inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
         wx, wy, wz = body.wx, body.wy, body.wz
-        spin = (r11 * wx + r12 * wy + r13 * wz, r21 * wx + r22 * wy + r23 * wz, r31 * wx + r32 * wy + r33 * wz)
+        spin = (
+            r11 * wx + r12 * wy + r13 * wz,
+            r21 * wx + r22 * wy + r23 * wz,
+            r31 * wx + r32 * wy + r33 * wz,
+        )
         api.changeDynamics(which, -1, mass=mass, localInertiaDiagonal=moments, **client_arguments)
-        api.resetBasePositionAndOrientation(which, body[:3], (body.qx, body.qy, body.qz, body.qw), **client_arguments)
+        api.resetBasePositionAndOrientation(
+            which, body[:3], (body.qx, body.qy, body.qz, body.qw), **client_arguments
+        )
         api.resetBaseVelocity(which, (body.vx, body.vy, body.vz), spin, **client_arguments)
 
     def _push(self, loads: list[list[float]]) -> None:
         """Return the thrust and the torques of each of Bullet's steps, in the frame of the body."""
         api, which, client = self._api, self.body, self.client
         for thrust, *torque in loads:
-            api.applyExternalForce(which, -1, (0, 0, thrust), (0, 0, 0), api.LINK_FRAME, physicsClientId=client)
+            api.applyExternalForce(
+                which, -1, (0, 0, thrust), (0, 0, 0), api.LINK_FRAME, physicsClientId=client
+            )
             api.applyExternalTorque(which, -1, torque, api.LINK_FRAME, physicsClientId=client)
             api.stepSimulation(physicsClientId=client)
 
@@ -135,14 +157,17 @@ _connected: weakref.WeakValueDictionary[int, Bullet] = weakref.WeakValueDictiona
 def connection() -> Bullet:
     """Return the connection of this process, made for its first simulator and ended with its last.
 
-    A connection takes 30 MB and a tenth of a second, and a process can have 1,024. So all simulators share one, and
-    each puts its vehicle in before it flies.
+    A connection takes 30 MB and a tenth of a second, and a process can have 1,024. So all
+    simulators share one, and each puts its vehicle in before it flies.
     """
     return _connected.get(os.getpid()) or _connected.setdefault(os.getpid(), Bullet())
 
 
 class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
-    """One vehicle in Bullet. Its future depends on ``vehicle`` and ``airframe`` only; the task begins the episodes."""
+    """One vehicle in Bullet.
+
+    Its future depends on ``vehicle`` and ``airframe`` only; the task begins the episodes.
+    """
 
     vehicle: Quadcopter
     """State, as floats."""
@@ -165,9 +190,13 @@ class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
         if self.bullet is None:
             raise gymnasium.error.Error("This simulator was closed; make a new one.")
         vehicle, airframe, sheet = self.vehicle, jax.tree.map(float, self.airframe), self.task.sheet
-        command = Rotors(*(dynamics.rotor_speed(float(entry), sheet.speed_limit) for entry in action))
+        command = Rotors(
+            *(dynamics.rotor_speed(float(entry), sheet.speed_limit) for entry in action)
+        )
         self.vehicle = self.bullet.fly(vehicle, command, airframe, sheet.arm)
-        observation, reward, terminated, results = self.task.judge(vehicle, action, self.vehicle, airframe)
+        observation, reward, terminated, results = self.task.judge(
+            vehicle, action, self.vehicle, airframe
+        )
         return observation, reward, terminated, False, results
 
     def close(self) -> None:
@@ -176,7 +205,10 @@ class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
 
 
 class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
-    """The task; see the module's docstring. State: :class:`Quadcopter`. Context: :class:`Airframe`."""
+    """The task; see the module's docstring.
+
+    State: :class:`Quadcopter`. Context: :class:`Airframe`.
+    """
 
     measures = QuadcopterHover.measures
     picture_shape = QuadcopterHover.picture_shape
@@ -214,19 +246,25 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         return BulletHover(self)
 
     def begin(
-        self, simulator: Any, seed: int | None, key: np.ndarray, index: int, draw: Draw
+        self, simulator: Any, seed: int | None, key: np.ndarray, index: int, source: ContextSource
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return the context, start and first observation of the pure task for the same seed, episode and split."""
+        """Return the context, start and first observation
+        of the pure task for the same seed, episode and split.
+        """
         refuse_after_fork()
         pure_programs = programs(self.pure)
-        episode, step = pure_programs.layout.unpack_numpy(np.asarray(pure_programs.begin(order(key, index, draw)))[0])
+        episode, step = pure_programs.layout.unpack_numpy(
+            np.asarray(pure_programs.begin(order(key, index, source)))[0]
+        )
         simulator.put(episode.state, episode.params)
         return step.observation, step.info
 
     def judge(
         self, vehicle: Quadcopter, action: np.ndarray, next_vehicle: Quadcopter, airframe: Airframe
     ) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
-        """Return observation, reward, whether the task is over, and measures, by the pure task's own functions."""
+        """Return observation, reward, whether the task is over,
+        and measures, by the pure task's own functions.
+        """
         numbers = np.array(jax.tree.leaves((vehicle, next_vehicle, airframe)), self.dtype)
         with precision(self.pure):
             answer = np.asarray(self._judged(numbers, action))
@@ -235,8 +273,8 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
 
     @cached_property
     def _judged(self) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
-        """Compute all of these from one packed vector into another: a value that crosses alone costs more than the
-        arithmetic.
+        """Compute all of these from one packed vector into another:
+        a value that crosses alone costs more than the arithmetic.
         """
         pure = self.pure
         template = Quadcopter(RigidBody(*[0.0] * 13), Rotors(*[0.0] * 4))
@@ -249,13 +287,17 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
             results["reward"] = pure.reward(vehicle, action, next_vehicle, key, airframe)
             results["over"] = pure.terminal(next_vehicle, key, airframe)
             observation = pure.observation(next_vehicle, key, airframe)
-            return jnp.concatenate([pure.stack(*(results[name] for name in self._result_names)), observation])
+            return jnp.concatenate(
+                [pure.stack(*(results[name] for name in self._result_names)), observation]
+            )
 
         return jax.jit(judged, out_shardings=SingleDeviceSharding(calling_thread_device()))
 
     def info(self, simulator: Any, results: dict[str, Any]) -> dict[str, Any]:
         """Return ``success`` and the measures."""
-        return {"success": bool(results["success"])} | {name: float(results[name]) for name in self.measures}
+        return {"success": bool(results["success"])} | {
+            name: float(results[name]) for name in self.measures
+        }
 
     def get_state(self, simulator: Any) -> Quadcopter:
         """Return the vehicle."""

@@ -1,30 +1,36 @@
-"""Land on a pad: touch down softly, level and near its middle, through the cushion of air near the ground.
+"""Land on a pad: touch down softly, level and near its middle,
+through the cushion of air near the ground.
 
-Dynamics: ``physics/dynamics.py`` with rotor drag and the ground effect of each rotor, one Runge-Kutta step of 10 ms a
-step of the episode. Nothing is random after the start. The problem: Shi et al. 2019 (Neural Lander: stable drone
-landing control using learned dynamics), arXiv:1811.08027; ground effect as in gym-pybullet-drones, arXiv:2103.02142,
-eq. 5.
+Dynamics: ``physics/dynamics.py`` with rotor drag and the ground effect of each rotor, one
+Runge-Kutta step of 10 ms a step of the episode. Nothing is random after the start. The problem: Shi
+et al. 2019 (Neural Lander: stable drone landing control using learned dynamics), arXiv:1811.08027;
+ground effect as in gym-pybullet-drones, arXiv:2103.02142, eq. 5.
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(22,)``   position from the middle of the pad, where the ground is z = 0 (3, m), rotation matrix body to
-                        world (9, row by row), velocity in the world frame (3, m/s), angular velocity in the body frame
-                        (3, rad/s), rotor speeds (4, on the action's scale)
-reward                  metres by which it came nearer to the pad. The end counts as 3 m away from it, plus
-                        12 exp(-(speed / 0.5 m/s)^2 - (tilt / 20 degrees)^2 - (distance / 0.3 m)^2) at touch-down. So
-                        a crash costs as much as flying off, which is more than coming nearer had brought. Hovering
-                        earns nothing; a soft landing earns about nine and what coming nearer brought. A context may
-                        weigh progress, prize and loss otherwise (``course.py``)
-terminated              touch-down: a rotor lower than 12.5 mm, the height of the legs. Or lost: more than 2 m from
-                        the pad along x or y, or higher than 2.5 m; or an angular velocity beyond 2,000 deg/s
-success                 touched down slower than 0.3 m/s, tilted by less than 10 degrees, within 0.15 m of the middle
-start                   0.8 to 1.4 m high, within 0.5 m of the pad along x and y, tilted by up to 20 degrees, velocity
-                        within 0.3 m/s along each axis, angular velocity within 0.3 rad/s about each, rotors at the
-                        speed of hovering
-context                 strength of the ground effect +-50 %; the vehicle, as in hover: mass +-20 % (train and test in
-                        alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient
-                        +-20 %, motor time constant +-25 %
-======================  ====================================================================================
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear
+                        between
+observation ``(22,)``   position from the middle of the pad, where the ground is z = 0 (3, m),
+                        rotation matrix body to world (9, row by row), velocity in the world frame
+                        (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, on
+                        the action's scale)
+reward                  metres by which it came nearer to the pad. The end counts as 3 m away from
+                        it, plus 12 exp(-(speed / 0.5 m/s)^2 - (tilt / 20 degrees)^2 - (distance /
+                        0.3 m)^2) at touch-down. So a crash costs as much as flying off, which is
+                        more than coming nearer had brought. Hovering earns nothing; a soft landing
+                        earns about nine and what coming nearer brought. A context may weigh
+                        progress, prize and loss otherwise (``course.py``)
+terminated              touch-down: a rotor lower than 12.5 mm, the height of the legs. Or lost:
+                        more than 2 m from the pad along x or y, or higher than 2.5 m; or an angular
+                        velocity beyond 2,000 deg/s
+success                 touched down slower than 0.3 m/s, tilted by less than 10 degrees, within
+                        0.15 m of the middle
+start                   0.8 to 1.4 m high, within 0.5 m of the pad along x and y, tilted by up to 20
+                        degrees, velocity within 0.3 m/s along each axis, angular velocity within
+                        0.3 rad/s about each, rotors at the speed of hovering
+context                 strength of the ground effect +-50 %; the vehicle, as in hover: mass +-20 %
+                        (train and test in alternating bands of 1 %), inertia +-20 %, thrust
+                        coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -45,7 +51,14 @@ from ..control.geometric import GeometricControl, SetPoint, make_pilot
 from ..physics import dynamics
 from ..physics.aerodynamics import ground_effect, rotor_heights
 from ..physics.dynamics import STEP, Airframe, Quadcopter, rotor_places
-from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, speed_of, squared_length
+from ..physics.rigid_body import (
+    GRAVITY,
+    RigidBody,
+    Scalar,
+    rotation_matrix,
+    speed_of,
+    squared_length,
+)
 from ..physics.sampling import random_attitude, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
@@ -98,26 +111,45 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([self.speed_ratio * POSITION_BOUND] * 3 + self.body_observation_bound(VELOCITY_BOUND))
+        bound = np.array(
+            [self.speed_ratio * POSITION_BOUND] * 3 + self.body_observation_bound(VELOCITY_BOUND)
+        )
         self.observation_space = self.box(-bound, bound)
         weight = self.context_values.weight
         moved = weight("progress") * self.speed_ratio * VELOCITY_BOUND * STEP
-        self.reward_space = self.box(-max(weight("loss") * LOST, moved), max(weight("prize"), moved), ())
+        self.reward_space = self.box(
+            -max(weight("loss") * LOST, moved), max(weight("prize"), moved), ()
+        )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a vehicle, and how strongly it feels the ground."""
         u = self.uniform(key, 6)
-        return Params(sample_airframe(u[:5], split, self.sheet), self.sheet.air.ground * (0.5 + u[5]))
+        return Params(
+            sample_airframe(u[:5], split, self.sheet), self.sheet.air.ground * (0.5 + u[5])
+        )
 
     def initial(self, key: jax.Array, params: Params) -> Quadcopter:
         """Start above the pad."""
         u = self.uniform(key, 12)
         x, y = (0.5 * (2 * unit - 1) for unit in u[:2])
         vx, vy, vz, wx, wy, wz = (0.3 * (2 * unit - 1) for unit in u[3:9])
-        body = RigidBody(x, y, 0.8 + 0.6 * u[2], *random_attitude(u[9:], math.radians(20)), vx, vy, vz, wx, wy, wz)
+        body = RigidBody(
+            x,
+            y,
+            0.8 + 0.6 * u[2],
+            *random_attitude(u[9:], math.radians(20)),
+            vx,
+            vy,
+            vz,
+            wx,
+            wy,
+            wz,
+        )
         return Quadcopter(body, dynamics.hovering_rotors(params.airframe))
 
-    def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Params) -> Quadcopter:
+    def transition(
+        self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Params
+    ) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
         air = self.sheet.air._replace(ground=params.ground)
         return self.step_vehicle(state, action, params.airframe, air=air, ground=True)
@@ -141,24 +173,43 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        return motion.offset("position", "from the middle of the pad to the vehicle"), *motion.ATTITUDE_AND_RATES
+        return motion.offset(
+            "position", "from the middle of the pad to the vehicle"
+        ), *motion.ATTITUDE_AND_RATES
 
     def reward(
-        self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Params
+        self,
+        state: Quadcopter,
+        action: jax.Array,
+        next_state: Quadcopter,
+        key: jax.Array,
+        params: Params,
     ) -> jax.Array:
         """Return progress, and the value of the end."""
         body = next_state.body
-        speed, tilt, miss = squared_length(body.vx, body.vy, body.vz), _tilt(body), squared_length(body.x, body.y, 0.0)
-        cost = speed * (1 / PRIZE_SPEED**2) + tilt * tilt * (1 / PRIZE_TILT**2) + miss * (1 / PRIZE_DISTANCE**2)
-        prize = jnp.where(self.touches(body), self.context_values.weight("prize") * jnp.exp(-cost), 0)
+        speed = squared_length(body.vx, body.vy, body.vz)
+        tilt = _tilt(body)
+        miss = squared_length(body.x, body.y, 0.0)
+        cost = (
+            speed * (1 / PRIZE_SPEED**2)
+            + tilt * tilt * (1 / PRIZE_TILT**2)
+            + miss * (1 / PRIZE_DISTANCE**2)
+        )
+        prize = jnp.where(
+            self.touches(body), self.context_values.weight("prize") * jnp.exp(-cost), 0
+        )
         over = self.terminal(next_state, key, params)
         if self.context_values.reweighted:
             away, now = distance(state.body), distance(body)
-            return weighted_reward(self.context_values, away, now, prize=prize, over=over, lost=LOST)
+            return weighted_reward(
+                self.context_values, away, now, prize=prize, over=over, lost=LOST
+            )
         return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
-        """Say whether it touches the ground, left the arena or spins faster than its gyroscope measures."""
+        """Say whether it touches the ground,
+        left the arena or spins faster than its gyroscope measures.
+        """
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return self.touches(body) | outside | motion.spins_too_fast(body)
@@ -181,12 +232,18 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         body = state.body
         if bool(self.touches(body)):
             how = "landed" if info["success"] else "crash"
-            speed, away = math.sqrt(squared_length(body.vx, body.vy, body.vz)), math.hypot(body.x, body.y)
+            speed = math.sqrt(squared_length(body.vx, body.vy, body.vz))
+            away = math.hypot(body.x, body.y)
             tilt = math.degrees(float(_tilt(body)))
-            return f"{how}: touch-down at {speed:.2f} m/s, tilted by {tilt:.0f} degrees, {away:.2f} m from the middle"
+            return (
+                f"{how}: touch-down at {speed:.2f} m/s, tilted by {tilt:.0f} degrees, {away:.2f} m "
+                f"from the middle"
+            )
         if bool(motion.spins_too_fast(body)):
             return motion.SPINS
-        return f"crash: it is more than {REACH:.0f} m from the pad along x or y, or above {CEILING} m"
+        return (
+            f"crash: it is more than {REACH:.0f} m from the pad along x or y, or above {CEILING} m"
+        )
 
     def describe(self, state: Quadcopter, params: Params) -> str:
         """Describe position, attitude, velocities and rotor speeds, with units."""
@@ -216,9 +273,11 @@ def _tilt(body: RigidBody) -> Scalar:
 
 @privileged_player
 class LandingPilot(NamedTuple):
-    """The reference player: over the pad first, then down, the slower the lower; geometric control holds the velocity.
+    """The reference player: over the pad first, then down,
+    the slower the lower; geometric control holds the velocity.
 
-    It knows the ground effect and asks for that much less thrust; otherwise it would float on the air cushion.
+    It knows the ground effect and asks for that much less thrust; otherwise it would float on the
+    air cushion.
     """
 
     control: GeometricControl
@@ -234,7 +293,14 @@ class LandingPilot(NamedTuple):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make geometric control that turns more gently than in hover and leans further."""
-        gains = {"position": 4.6, "tilt": 23.0, "yaw": 10.0, "lean": 1.2, "least_thrust": 0.5, "height": 12.5}
+        gains = {
+            "position": 4.6,
+            "tilt": 23.0,
+            "yaw": 10.0,
+            "lean": 1.2,
+            "least_thrust": 0.5,
+            "height": 12.5,
+        }
         return make_pilot(task, lambda flight: cls(GeometricControl.of(flight, **gains)))
 
     def initial(self, params: Params) -> tuple[()]:

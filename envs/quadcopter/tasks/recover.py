@@ -1,25 +1,31 @@
-"""Recover from a throw: get level and stop, from any attitude up to upside down, spinning, at speed.
+"""Recover from a throw: get level and stop,
+from any attitude up to upside down, spinning, at speed.
 
-Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
-random after the start. The problem: Faessler, Fontana, Forster & Scaramuzza 2015 (Automatic re-initialization and
-failure recovery for aggressive flight with a monocular vision-based quadrotor), doi:10.1109/ICRA.2015.7139420.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
+episode. Nothing is random after the start. The problem: Faessler, Fontana, Forster & Scaramuzza
+2015 (Automatic re-initialization and failure recovery for aggressive flight with a monocular
+vision-based quadrotor), doi:10.1109/ICRA.2015.7139420.
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(20,)``   height (m), rotation matrix body to world (9, row by row), velocity in the world frame
-                        (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, on the action's
-                        scale). The context is not shown
-reward                  exp(-cost) in (0, 1], cost = 2 (1 - cos tilt) + 0.2 |velocity|^2 + 0.01 |angular velocity|^2
-                        of the state after the step. Never negative, so ending early never pays. A context may weigh
-                        its terms otherwise
-terminated              a crash: below the ground (height 0), further than 12 m from its start along x or y, or
-                        higher than 12 m; or an angular velocity beyond 2,000 deg/s about an axis
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear
+                        between
+observation ``(20,)``   height (m), rotation matrix body to world (9, row by row), velocity in the
+                        world frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor
+                        speeds (4, on the action's scale). The context is not shown
+reward                  exp(-cost) in (0, 1], cost = 2 (1 - cos tilt) + 0.2 |velocity|^2 + 0.01
+                        |angular velocity|^2 of the state after the step. Never negative, so ending
+                        early never pays. A context may weigh its terms otherwise
+terminated              a crash: below the ground (height 0), further than 12 m from its start along
+                        x or y, or higher than 12 m; or an angular velocity beyond 2,000 deg/s about
+                        an axis
 success                 tilted by less than 5 degrees, slower than 0.2 m/s and 0.5 rad/s
-start                   6 m high; attitude turned by up to 180 degrees about any axis; velocity within 2 m/s along
-                        each axis, angular velocity within 10 rad/s about each; rotors at the speed of hovering
-context                 the vehicle, as in hover: mass +-20 % (train and test in alternating bands of 1 %), inertia
-                        +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %
-======================  ====================================================================================
+start                   6 m high; attitude turned by up to 180 degrees about any axis; velocity
+                        within 2 m/s along each axis, angular velocity within 10 rad/s about each;
+                        rotors at the speed of hovering
+context                 the vehicle, as in hover: mass +-20 % (train and test in alternating bands
+                        of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20
+                        %, motor time constant +-25 %
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ import numpy as np
 
 from rlbench_suite.contexts.context import weights
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task_card import TaskCard
 
 from ..control.geometric import SLOWER, attitude_gains, make_pilot, rotor_commands
@@ -85,7 +91,9 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([self.speed_ratio * POSITION_BOUND, *self.body_observation_bound(VELOCITY_BOUND)])
+        bound = np.array(
+            [self.speed_ratio * POSITION_BOUND, *self.body_observation_bound(VELOCITY_BOUND)]
+        )
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
 
@@ -99,10 +107,23 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         vx, vy, vz = (SPEED * (2 * unit - 1) for unit in u[0:3])
         wx, wy, wz = (RATE * (2 * unit - 1) for unit in u[3:6])
         zero = jnp.zeros((), self.dtype)
-        body = RigidBody(zero, zero, zero + START_HEIGHT, *random_attitude(u[6:9], math.pi), vx, vy, vz, wx, wy, wz)
+        body = RigidBody(
+            zero,
+            zero,
+            zero + START_HEIGHT,
+            *random_attitude(u[6:9], math.pi),
+            vx,
+            vy,
+            vz,
+            wx,
+            wy,
+            wz,
+        )
         return Quadcopter(body, dynamics.hovering_rotors(params))
 
-    def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
+    def transition(
+        self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe
+    ) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
         return self.step_vehicle(state, action, params, air=self.sheet.air)
 
@@ -123,7 +144,12 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return Component("height", "height over the ground", "m"), *motion.ATTITUDE_AND_RATES
 
     def reward(
-        self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Airframe
+        self,
+        state: Quadcopter,
+        action: jax.Array,
+        next_state: Quadcopter,
+        key: jax.Array,
+        params: Airframe,
     ) -> jax.Array:
         """Return exp(-cost) of the state after the step."""
         body = next_state.body
@@ -136,7 +162,9 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return jnp.exp(-cost)
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
-        """Say whether it hit the ground, left the arena or spins faster than its gyroscope measures."""
+        """Say whether it hit the ground, left the arena
+        or spins faster than its gyroscope measures.
+        """
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return (body.z < 0) | outside | motion.spins_too_fast(body)
@@ -160,11 +188,17 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
             return motion.SPINS
         if bool(state.body.z < 0):
             return "crash: it hit the ground"
-        return f"crash: it is more than {REACH:.0f} m from the start along x or y, or above {CEILING:.0f} m"
+        return (
+            f"crash: it is more than {REACH:.0f} m from the start along x or y, or above "
+            f"{CEILING:.0f} m"
+        )
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Describe height, attitude, velocities and rotor speeds, with units."""
-        return f"Height {float(state.body.z):+.3f} m; get level and stop. {self.describe_vehicle(state)}"
+        return (
+            f"Height {float(state.body.z):+.3f} m; get level and stop. "
+            f"{self.describe_vehicle(state)}"
+        )
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """Show the vehicle in the lower 12 m over the ground."""
@@ -177,12 +211,14 @@ make = with_latency(QuadcopterRecover)
 
 @privileged_player
 class RecoveryControl(eqx.Module):
-    """The reference player: it controls tilt first and yaw not at all; its force follows from velocity alone.
+    """The reference player: it controls tilt first and yaw not at all;
+    its force follows from velocity alone.
 
-    A force that stops the vehicle in a moderate time gives the thrust and the direction of the body's z axis. The
-    torque turns that axis there the short way, with the full gain beyond a right angle, where an error on SO(3) would
-    fade. About the axis itself the torque only damps. Source: Brescianini & D'Andrea 2018, Tilt-prioritized
-    quadrocopter attitude control, doi:10.1109/TCST.2018.2873224 (reduced attitude).
+    A force that stops the vehicle in a moderate time gives the thrust and the direction of the
+    body's z axis. The torque turns that axis there the short way, with the full gain beyond a right
+    angle, where an error on SO(3) would fade. About the axis itself the torque only damps. Source:
+    Brescianini & D'Andrea 2018, Tilt-prioritized quadrocopter attitude control,
+    doi:10.1109/TCST.2018.2873224 (reduced attitude).
     """
 
     velocity: Any = 3.5
@@ -209,9 +245,7 @@ class RecoveryControl(eqx.Module):
 
         return make_pilot(task, make)
 
-    def initial(self, params: Airframe) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
@@ -242,4 +276,6 @@ class RecoveryControl(eqx.Module):
         tx = jx * self.tilt * (-self.tilt * size * by - 2 * wx) + (jz - jy) * wy * wz
         ty = jy * self.tilt * (self.tilt * size * bx - 2 * wy) + (jx - jz) * wz * wx
         tz = -jz * self.yaw * wz + (jy - jx) * wx * wy
-        return rotor_commands(state, airframe, thrust, tx, ty, tz, self.sheet.speed_limit, self.sheet.arm), memory
+        return rotor_commands(
+            state, airframe, thrust, tx, ty, tz, self.sheet.speed_limit, self.sheet.arm
+        ), memory

@@ -1,34 +1,41 @@
-"""Lose a rotor in flight and stay: hold a place with the three rotors that are left, spinning about the thrust.
+"""Lose a rotor in flight and stay: hold a place
+with the three rotors that are left, spinning about the thrust.
 
-Without one rotor nothing balances the reaction torque, so the vehicle spins up until air drag does. It can still fly:
-it spins about an axis fixed in the body that stays vertical, and over every turn the three thrusts carry the weight.
-Yaw is given up; the direction of that axis and the height are controlled.
+Without one rotor nothing balances the reaction torque, so the vehicle spins up until air drag does.
+It can still fly: it spins about an axis fixed in the body that stays vertical, and over every turn
+the three thrusts carry the weight. Yaw is given up; the direction of that axis and the height are
+controlled.
 
-Source of the task, the vehicle and the periodic solution: Mueller & D'Andrea 2014 (Stability and control of a
-quadrocopter despite the complete loss of one, two, or three propellers), doi:10.1109/ICRA.2014.6906588; its constants
-as public re-implementations give them. Their vehicle has its rotors on the body's axes; here the axes are turned by 45
-degrees, to the rotor numbers of ``physics/dynamics.py``. As there: drag of the spinning body about z, gyroscopic
-torque of the propellers, no other drag. Added: the reaction to propellers that speed up. One Runge-Kutta step of 10 ms
-a step of the episode. Nothing is random after the start.
+Source of the task, the vehicle and the periodic solution: Mueller & D'Andrea 2014 (Stability and
+control of a quadrocopter despite the complete loss of one, two, or three propellers),
+doi:10.1109/ICRA.2014.6906588; its constants as public re-implementations give them. Their vehicle
+has its rotors on the body's axes; here the axes are turned by 45 degrees, to the rotor numbers of
+``physics/dynamics.py``. As there: drag of the spinning body about z, gyroscopic torque of the
+propellers, no other drag. Added: the reaction to propellers that speed up. One Runge-Kutta step of
+10 ms a step of the episode. Nothing is random after the start.
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 770 rad/s (3.8 N), linear between. The
-                        failed rotor's has no effect
-observation ``(22,)``   position (3, m; the goal is the origin), rotation matrix body to world (9, row by row), velocity
-                        in the world frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4,
-                        on the action's scale): a rotor that stands still has failed. The context is not shown
-reward                  exp(-cost) in (0, 1], cost = |position|^2 + 0.05 |velocity|^2 + (1 - cos tilt) of the state
-                        after the step. Never negative, so ending early never pays
-terminated              a crash: further than 3 m from the goal along an axis, or an angular velocity beyond
-                        2,000 deg/s about an axis
-success                 distance from the goal, averaged over about the last second, below 0.2 m; the average starts
-                        at 3 m
-start                   within 0.2 m of the goal along each axis, tilted by up to 10 degrees, velocity within 0.2 m/s
-                        along each axis, angular velocity within 0.2 rad/s about each, rotors at the speed of hovering
-context                 which rotor fails, and when: 0.1 to 0.6 s after the start. The vehicle: mass +-20 % (train and
-                        test in alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient
-                        +-20 %, motor time constant +-25 %, drag of the spinning body +-20 %
-======================  ====================================================================================
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 770 rad/s (3.8 N),
+                        linear between. The failed rotor's has no effect
+observation ``(22,)``   position (3, m; the goal is the origin), rotation matrix body to world (9,
+                        row by row), velocity in the world frame (3, m/s), angular velocity in the
+                        body frame (3, rad/s), rotor speeds (4, on the action's scale): a rotor that
+                        stands still has failed. The context is not shown
+reward                  exp(-cost) in (0, 1], cost = |position|^2 + 0.05 |velocity|^2 + (1 - cos
+                        tilt) of the state after the step. Never negative, so ending early never
+                        pays
+terminated              a crash: further than 3 m from the goal along an axis, or an angular
+                        velocity beyond 2,000 deg/s about an axis
+success                 distance from the goal, averaged over about the last second, below 0.2 m;
+                        the average starts at 3 m
+start                   within 0.2 m of the goal along each axis, tilted by up to 10 degrees,
+                        velocity within 0.2 m/s along each axis, angular velocity within 0.2 rad/s
+                        about each, rotors at the speed of hovering
+context                 which rotor fails, and when: 0.1 to 0.6 s after the start. The vehicle: mass
+                        +-20 % (train and test in alternating bands of 1 %), inertia +-20 %, thrust
+                        coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %,
+                        drag of the spinning body +-20 %
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -48,7 +55,16 @@ from rlbench_suite.core.task_card import TaskCard
 from ...shared.runge_kutta import rk4
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
-from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, allocate, lag, rotor_forces, thrust_and_torques
+from ..physics.dynamics import (
+    STEP,
+    Airframe,
+    Quadcopter,
+    Rotors,
+    allocate,
+    lag,
+    rotor_forces,
+    thrust_and_torques,
+)
 from ..physics.rigid_body import (
     GRAVITY,
     Inertia,
@@ -78,7 +94,9 @@ ARM = 0.17 / math.sqrt(2)
 """m: distance of a rotor from the body's x axis, and from its y axis."""
 ROTOR_SPEED_LIMIT = math.sqrt(3.8 / 6.41e-6)
 """rad/s"""
-SHEET = SHIPPED._replace(nominal=NOMINAL, arm=ARM, speed_limit=ROTOR_SPEED_LIMIT, hover_action=0.136)
+SHEET = SHIPPED._replace(
+    nominal=NOMINAL, arm=ARM, speed_limit=ROTOR_SPEED_LIMIT, hover_action=0.136
+)
 REACTION = (-1.0, 1.0, -1.0, 1.0)
 """+1 for a rotor whose torque on the body is about +z; it turns the other way."""
 ALONG_X, ALONG_Y = (1.0, -1.0, -1.0, 1.0), (-1.0, -1.0, 1.0, 1.0)
@@ -89,8 +107,9 @@ MAX_MEAN_DISTANCE = 0.2
 """m: averaged distance that counts as success."""
 MEMORY = 1.0
 """s: time constant of that average."""
-# Rotors of the lightest, strongest vehicle accelerate it by at most 42 m/s^2 (52 with gravity); over the arena's
-# diagonal of 10.4 m that ends below 33 m/s. One step beyond the limits adds at most 0.33 m.
+# Rotors of the lightest, strongest vehicle accelerate it by at most 42 m/s^2 (52 with gravity);
+# over the arena's diagonal of 10.4 m that ends below 33 m/s. One step beyond the limits adds at
+# most 0.33 m.
 POSITION_BOUND = 3.4
 VELOCITY_BOUND = 36.0
 
@@ -155,10 +174,14 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         """Make one Runge-Kutta step under constant commands; a failed rotor runs down."""
         failed = state.steps >= params.moment
         command = dynamics.commanded_speeds(action, ROTOR_SPEED_LIMIT)
-        command = Rotors(*(jnp.where(failed & (params.rotor == i), 0, speed) for i, speed in enumerate(command)))
+        command = Rotors(
+            *(jnp.where(failed & (params.rotor == i), 0, speed) for i, speed in enumerate(command))
+        )
         vehicle = step(state.vehicle, command, params.airframe, params.spin_drag, STEP)
         mean = state.mean_distance
-        return State(vehicle, state.steps + 1, mean + STEP / MEMORY * (distance(vehicle.body) - mean))
+        return State(
+            vehicle, state.steps + 1, mean + STEP / MEMORY * (distance(vehicle.body) - mean)
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(22,)``; see the table."""
@@ -169,10 +192,13 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         """List the entries of :meth:`observation`, in order."""
         return motion.offset("position", "from the goal to the vehicle"), *motion.ATTITUDE_AND_RATES
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return exp(-cost) of the state after the step."""
         body = next_state.vehicle.body
-        away, speed = squared_length(body.x, body.y, body.z), squared_length(body.vx, body.vy, body.vz)
+        away = squared_length(body.x, body.y, body.z)
+        speed = squared_length(body.vx, body.vy, body.vz)
         return jnp.exp(-(away + 0.05 * speed + (1 - body_z(body)[2])))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -199,8 +225,8 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.vehicle.body[:3])
         return (
-            f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; stay at the origin, with the rotors that are left. "
-            f"{self.describe_vehicle(state.vehicle)}"
+            f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; stay at the origin, with the rotors "
+            f"that are left. {self.describe_vehicle(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Params) -> Shot:
@@ -215,8 +241,8 @@ def distance(body: RigidBody) -> Scalar:
 
 
 def propeller_momentum(speeds: Rotors) -> Scalar:
-    """Return the angular momentum of the propellers about body z (N m s), given their speeds, or its rate, given
-    theirs.
+    """Return the angular momentum of the propellers about body z (N m s),
+    given their speeds, or its rate, given theirs.
 
     Propellers turn against their torque.
     """
@@ -224,8 +250,12 @@ def propeller_momentum(speeds: Rotors) -> Scalar:
     return PROPELLER * ((n1 + n3) - (n2 + n4))
 
 
-def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Scalar, duration: float) -> Quadcopter:
-    """Return the vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s)."""
+def step(
+    vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Scalar, duration: float
+) -> Quadcopter:
+    """Return the vehicle ``duration`` seconds later
+    under constant commanded rotor speeds (rad/s).
+    """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     middle = lag(vehicle.rotors, command, decay, decay)
     end = lag(middle, command, decay, decay)
@@ -237,7 +267,9 @@ def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Sc
         thrust, tx, ty, tz = thrust_and_torques(rotor_forces(rotors, airframe), airframe, ARM)
         zx, zy, zz = body_z(body)
         momentum = propeller_momentum(rotors)
-        gained = propeller_momentum(Rotors(*((to - n) * per_lag for n, to in zip(rotors, command, strict=True))))
+        gained = propeller_momentum(
+            Rotors(*((to - n) * per_lag for n, to in zip(rotors, command, strict=True)))
+        )
         wrench = Wrench(
             thrust * zx,
             thrust * zy,
@@ -253,16 +285,18 @@ def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Sc
 
 @privileged_player
 class SpinningControl(NamedTuple):
-    """The reference player: it points an axis of the body along the desired force, and the body spins about it.
+    """The reference player: it points an axis of the body along the desired force,
+    and the body spins about it.
 
-    With all rotors the axis is body z. With three it leans away from the failed rotor, as in the periodic solution of
-    the paper, where gyroscopic torque balances the thrust of the rotor opposite. In place of the paper's linear
-    feedback the axis ``a`` follows the direction ``n`` as an oscillator, whatever the spin:
+    With all rotors the axis is body z. With three it leans away from the failed rotor, as in the
+    periodic solution of the paper, where gyroscopic torque balances the thrust of the rotor
+    opposite. In place of the paper's linear feedback the axis ``a`` follows the direction ``n`` as
+    an oscillator, whatever the spin:
 
         dw/dt = k^2 a x n - 2 k w_across - (w . a) a x w  (+ a part along a)
 
-    The last term keeps a free axis still. Torques about x and y follow from this equation, and the torque about z from
-    the condition that the failed rotor gives nothing.
+    The last term keeps a free axis still. Torques about x and y follow from this equation, and the
+    torque about z from the condition that the failed rotor gives nothing.
     """
 
     position: Any = 2.0
@@ -274,7 +308,10 @@ class SpinningControl(NamedTuple):
     lean: Any = 0.5
     """Tangent of the largest tilt that it asks for."""
     tilt: Any = 0.1
-    """Sine of the angle between the axis and body z. The paper's 0.289 flies as safely, and less steadily."""
+    """Sine of the angle between the axis and body z.
+
+    The paper's 0.289 flies as safely, and less steadily.
+    """
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SpinningControl:
@@ -299,12 +336,16 @@ class SpinningControl(NamedTuple):
             return sum(jnp.where(gone, value, 0) for gone, value in zip(lost, values, strict=True))
 
         # The axis, away from the failed rotor.
-        ax, ay = (-self.tilt / math.sqrt(2) * of_the_lost(positions) for positions in (ALONG_X, ALONG_Y))
+        ax, ay = (
+            -self.tilt / math.sqrt(2) * of_the_lost(positions) for positions in (ALONG_X, ALONG_Y)
+        )
         az = jnp.sqrt(1 - ax * ax - ay * ay)
 
         # The force towards the goal, height first, and its direction in the body's frame.
         stiffness, damping = self.position**2, 2 * self.position
-        fz = jnp.clip(GRAVITY - stiffness * body.z - damping * body.vz, 0.5 * GRAVITY, 1.4 * GRAVITY)
+        fz = jnp.clip(
+            GRAVITY - stiffness * body.z - damping * body.vz, 0.5 * GRAVITY, 1.4 * GRAVITY
+        )
         fx, fy = -stiffness * body.x - damping * body.vx, -stiffness * body.y - damping * body.vy
         share = jnp.minimum(1, self.lean * fz / (jnp.sqrt(fx * fx + fy * fy) + 1e-9))
         fx, fy = share * fx, share * fy
@@ -313,12 +354,18 @@ class SpinningControl(NamedTuple):
         ny = (fx * r12 + fy * r22 + fz * r32) / norm
         nz = (fx * r13 + fy * r23 + fz * r33) / norm
 
-        # The desired angular acceleration. Its part along the axis gives the acceleration about z that yaw has by
-        # itself.
+        # The desired angular acceleration. Its part along the axis gives the acceleration about z
+        # that yaw has by itself.
         k, along = self.axis, wx * ax + wy * ay + wz * az
-        turn_x = k * k * (ay * nz - az * ny) - 2 * k * (wx - along * ax) - along * (ay * wz - az * wy)
-        turn_y = k * k * (az * nx - ax * nz) - 2 * k * (wy - along * ay) - along * (az * wx - ax * wz)
-        turn_z = k * k * (ax * ny - ay * nx) - 2 * k * (wz - along * az) - along * (ax * wy - ay * wx)
+        turn_x = (
+            k * k * (ay * nz - az * ny) - 2 * k * (wx - along * ax) - along * (ay * wz - az * wy)
+        )
+        turn_y = (
+            k * k * (az * nx - ax * nz) - 2 * k * (wy - along * ay) - along * (az * wx - ax * wz)
+        )
+        turn_z = (
+            k * k * (ax * ny - ay * nx) - 2 * k * (wz - along * az) - along * (ax * wy - ay * wx)
+        )
         yaw = jnp.where(failed, 0, -self.yaw * wz)
         correction = (yaw - turn_z) / az
         momentum = propeller_momentum(rotors)
@@ -326,17 +373,20 @@ class SpinningControl(NamedTuple):
         ty = jy * (turn_y + correction * ay) + (jx - jz) * wz * wx - wx * momentum
 
         # Over a turn the thrust acts along the axis, by the cosine of its angle with body z.
-        upright = (fx * (r11 * ax + r12 * ay + r13 * az) + fy * (r21 * ax + r22 * ay + r23 * az)) + fz * (
-            r31 * ax + r32 * ay + r33 * az
-        )
+        upright = (
+            fx * (r11 * ax + r12 * ay + r13 * az) + fy * (r21 * ax + r22 * ay + r23 * az)
+        ) + fz * (r31 * ax + r32 * ay + r33 * az)
         thrust = mass * jnp.clip(upright / az, 0.5 * GRAVITY, 1.5 * GRAVITY)
         forces = allocate(thrust, tx, ty, jz * yaw, airframe, ARM)
-        # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's share zero.
+        # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's
+        # share zero.
         missing, spin = of_the_lost(forces), of_the_lost(REACTION)
         decay = jnp.exp(-STEP / airframe.motor_time_constant)
 
         def command(force: Scalar, reaction: float, speed: Scalar) -> Scalar:
-            goal = jnp.sqrt(jnp.maximum(force - reaction * spin * missing, 0) / airframe.thrust_coefficient)
+            goal = jnp.sqrt(
+                jnp.maximum(force - reaction * spin * missing, 0) / airframe.thrust_coefficient
+            )
             return dynamics.rotor_action((goal - speed * decay) / (1 - decay), ROTOR_SPEED_LIMIT)
 
         commands = [command(*rotor) for rotor in zip(forces, REACTION, rotors, strict=True)]

@@ -1,24 +1,27 @@
-"""Hover, waypoints and trajectories under real conditions: wind and gusts, a payload, a battery that sags.
+"""Hover, waypoints and trajectories under real conditions:
+wind and gusts, a payload, a battery that sags.
 
-Each task has the observation, reward, ends and success of its calm task. The differences are the air (``wind.py``),
-the body (``payload.py``) and the rotors' full speed (``battery.py``, all in ``physics``). None of them is shown, so an
-agent of the calm task can fly here, and an agent with a memory can learn its conditions. A step of the episode is one
-Runge-Kutta step of 10 ms with rotor drag; wind and voltage are held over a step.
+Each task has the observation, reward, ends and success of its calm task. The differences are the
+air (``wind.py``), the body (``payload.py``) and the rotors' full speed (``battery.py``, all in
+``physics``). None of them is shown, so an agent of the calm task can fly here, and an agent with a
+memory can learn its conditions. A step of the episode is one Runge-Kutta step of 10 ms with rotor
+drag; wind and voltage are held over a step.
 
-======================  ====================================================================================
-action ``(4,)``         as in the calm task, but +1 is the full speed that the battery's voltage allows: 21,702 RPM
-                        down to 3.7 V, and below in proportion to the voltage
+======================  ============================================================================
+action ``(4,)``         as in the calm task, but +1 is the full speed that the battery's voltage
+                        allows: 21,702 RPM down to 3.7 V, and below in proportion to the voltage
 observation             as in the calm task: position is that of the common centre of mass
 success                 as in the calm task, of the same name without ``Rough``
-wind (context)          mean speed 2 to 8 m/s, train and test in alternating bands of 0.25 m/s; any heading; Dryden
-                        turbulence at 3 m above ground: 23 % of the mean along and across, 12 % vertical
+wind (context)          mean speed 2 to 8 m/s, train and test in alternating bands of 0.25 m/s; any
+                        heading; Dryden turbulence at 3 m above ground: 23 % of the mean along and
+                        across, 12 % vertical
 privileged ``(7,)``     the air's velocity, mass and place of the payload, the rotors' full speed
-payload (context)       0 to 4 g (up to 15 % of the nominal mass), within 10 mm of the middle along x and y, 10 to 20 mm
-                        below it
+payload (context)       0 to 4 g (up to 15 % of the nominal mass), within 10 mm of the middle along
+                        x and y, 10 to 20 mm below it
 battery (context)       half full to full, rested
-the rest                vehicle (train and test masses in alternating bands), course and start are those of the calm
-                        task for the same seed
-======================  ====================================================================================
+the rest                vehicle (train and test masses in alternating bands), course and start are
+                        those of the calm task for the same seed
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -104,7 +107,8 @@ class Rough(Flight[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.calm = self.task(card, difficulty=difficulty, dtype=dtype)
-        self.observation_space, self.reward_space = self.calm.observation_space, self.calm.reward_space
+        self.observation_space = self.calm.observation_space
+        self.reward_space = self.calm.reward_space
         self.privileged_space = self.box(-np.inf, np.inf, (7,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -115,7 +119,10 @@ class Rough(Flight[Params, State]):
         return Params(
             self.calm.sample_params(key, split),
             Conditions(
-                Wind(alternating_bands(u[0], split, *WIND_SPEED, bands=WIND_BANDS), 2 * math.pi * u[1]),
+                Wind(
+                    alternating_bands(u[0], split, *WIND_SPEED, bands=WIND_BANDS),
+                    2 * math.pi * u[1],
+                ),
                 Payload(
                     PAYLOAD_MASS * u[2],
                     PAYLOAD_ASIDE * (2 * u[3] - 1),
@@ -130,10 +137,16 @@ class Rough(Flight[Params, State]):
         """Return the calm task's start for this key, in gusts of a wind that has blown for long."""
         calm, conditions = params
         gusts = wind.stationary(conditions.wind, self._normals(jax.random.fold_in(key, 1)))
-        return State(self.calm.initial(key, calm), gusts, Battery(conditions.charge, jnp.zeros((), self.dtype)))
+        return State(
+            self.calm.initial(key, calm),
+            gusts,
+            Battery(conditions.charge, jnp.zeros((), self.dtype)),
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the vehicle one step in wind, with its payload, at the battery's voltage; then gusts and battery."""
+        """Move the vehicle one step in wind, with its payload,
+        at the battery's voltage; then gusts and battery.
+        """
         conditions, airframe = params.conditions, self.calm.airframe(params.calm)
         vehicle = self.calm.vehicle(state.calm)
         power = battery.rotor_power(vehicle.rotors, airframe)
@@ -168,16 +181,20 @@ class Rough(Flight[Params, State]):
     def privileged(self, state: State, params: Params) -> jax.Array:
         """Return the hidden conditions, shape ``(7,)``.
 
-        They are the velocity of the air (3, m/s), the payload's mass and offsets along body x and y, relative to their
-        largest values, and the rotors' full speed, relative to that of a full battery.
+        They are the velocity of the air (3, m/s), the payload's mass and offsets along body x and
+        y, relative to their largest values, and the rotors' full speed, relative to that of a full
+        battery.
         """
-        air, payload = wind.air_velocity(state.gusts, params.conditions.wind), params.conditions.payload
+        air = wind.air_velocity(state.gusts, params.conditions.wind)
+        payload = params.conditions.payload
         rotors, airframe = self.calm.vehicle(state.calm).rotors, self.calm.airframe(params.calm)
         volts = battery.voltage(state.battery, battery.rotor_power(rotors, airframe))
         load = payload.mass / PAYLOAD_MASS, payload.x / PAYLOAD_ASIDE, payload.y / PAYLOAD_ASIDE
         return self.stack(*air, *load, battery.full_speed(volts) / dynamics.ROTOR_SPEED_LIMIT)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return that of the calm task."""
         return self.calm.reward(state.calm, action, next_state.calm, key, params.calm)
 
@@ -191,7 +208,9 @@ class Rough(Flight[Params, State]):
         rotors, airframe = self.calm.vehicle(state.calm).rotors, self.calm.airframe(params.calm)
         return self.calm.info(state.calm, params.calm) | {
             "wind_speed": jnp.sqrt(squared_length(*air)),
-            "battery_voltage": battery.voltage(state.battery, battery.rotor_power(rotors, airframe)),
+            "battery_voltage": battery.voltage(
+                state.battery, battery.rotor_power(rotors, airframe)
+            ),
         }
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
@@ -217,12 +236,16 @@ class RoughHover(Rough):
 
 
 class SteadyWaypointPilot(WaypointPilot):
-    """The reference player of waypoints, slower and less tilted: gusts would carry it past its waypoint."""
+    """The reference player of waypoints, slower and less tilted:
+    gusts would carry it past its waypoint.
+    """
 
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make the pilot of the calm task's vehicle."""
-        return cls.of(task, Pace(4.8, 1.1, 4.75), position=3.5, tilt=40.0, lean=2.5, least_thrust=0.63)
+        return cls.of(
+            task, Pace(4.8, 1.1, 4.75), position=3.5, tilt=40.0, lean=2.5, least_thrust=0.63
+        )
 
 
 class RoughWaypoints(Rough):
@@ -246,13 +269,15 @@ class RoughTrajectory(Rough):
 class RoughPilot(NamedTuple):
     """The reference player: that of the calm task, with a disturbance observer and a voltmeter.
 
-    It knows the vehicle as the calm task's player does, and measures the battery's voltage. It does not know wind and
-    payload: it observes their effect and subtracts it from the accelerations that it asks for.
+    It knows the vehicle as the calm task's player does, and measures the battery's voltage. It does
+    not know wind and payload: it observes their effect and subtracts it from the accelerations that
+    it asks for.
     """
 
     pilot: GeometricControl | WaypointPilot | TrajectoryPilot
     share: Rates = Rates(0.2, 0.2, 0.2, 0.05, 0.05, 0.05)
-    """Weight of a new measurement in the observer's estimate: low-pass filters of 0.05 and 0.2 s."""
+    """Weight of a new measurement in the observer's estimate: low-pass filters of 0.05 and 0.2 s.
+    """
 
     @classmethod
     def for_task(cls, task: Rough) -> RoughPilot:
@@ -274,6 +299,8 @@ class RoughPilot(NamedTuple):
         _, jx, jy, jz = airframe.inertia
         tx, ty, tz = tx - jx * unknown.roll, ty - jy * unknown.pitch, tz - jz * unknown.yaw
         volts = battery.voltage(state.battery, battery.rotor_power(vehicle.rotors, airframe))
-        # Compute nothing from the stacked commands: it could be compiled twice, and round differently in the commands
-        # that fly and in those that are recorded.
-        return rotor_commands(vehicle, airframe, thrust, tx, ty, tz, battery.full_speed(volts)), memory
+        # Compute nothing from the stacked commands: it could be compiled twice, and round
+        # differently in the commands that fly and in those that are recorded.
+        return rotor_commands(
+            vehicle, airframe, thrust, tx, ty, tz, battery.full_speed(volts)
+        ), memory

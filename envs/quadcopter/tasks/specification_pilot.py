@@ -1,12 +1,13 @@
-"""The reference player of ``TemporalLogicQuadcopter``: flies from region to region by maps of shortest ways.
+"""The reference player of ``TemporalLogicQuadcopter``:
+flies from region to region by maps of shortest ways.
 
 At the start of an episode it plans the order of regions and the level ways to them
-(``shared/temporal_logic/plan.py``), round all hazards as if they were pillars. At each step it looks at level
-velocities in sixteen directions, takes a response
-of first order to each for a second, and chooses the one that ends nearest along the way without a collision: the
-dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977. The height follows that of the region. The
-outer loops of the family's flight controller turn the velocity into thrust and body rates, with gains for ten commands
-a second.
+(``shared/temporal_logic/plan.py``), round all hazards as if they were pillars. At each step it
+looks at level velocities in sixteen directions, takes a response of first order to each for a
+second, and chooses the one that ends nearest along the way without a collision: the dynamic window
+approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977. The height follows that of the
+region. The outer loops of the family's flight controller turn the velocity into thrust and body
+rates, with gains for ten commands a second.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ class SpecificationPilot(NamedTuple):
         goal = memory.order[jnp.minimum(stage, 2)]
         finished = stage >= last
         distance = RADIUS - depths[goal]
-        speed = jnp.where(stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(distance - 0.1, 0.0)), self.fastest)
+        speed = jnp.where(
+            stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(distance - 0.1, 0.0)), self.fastest
+        )
         rise = jnp.where(finished, 0.0, self.climbing * (params.region_z[goal] - body.z))
         rise = jnp.clip(rise, -STEEPEST, STEEPEST)
 
@@ -121,5 +124,10 @@ class SpecificationPilot(NamedTuple):
         turn = -flight_controller.YAW_GAIN * jnp.arctan2(rotation[3], rotation[0])
         goal_velocity = Velocity(vx[best], vy[best], rise, turn)
         rates = flight_controller.towards_velocity(body, goal_velocity, self.velocity, self.tilt)
-        action = [rates.thrust / GRAVITY - 1, rates.wx / TILT_RATE, rates.wy / TILT_RATE, rates.wz / TURN_RATE]
+        action = [
+            rates.thrust / GRAVITY - 1,
+            rates.wx / TILT_RATE,
+            rates.wy / TILT_RATE,
+            rates.wz / TURN_RATE,
+        ]
         return jnp.clip(jnp.stack(action), -1, 1), memory._replace(stage=stage)

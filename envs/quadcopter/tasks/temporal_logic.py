@@ -1,42 +1,47 @@
-"""Fly a quadcopter so that a specification in signal temporal logic holds: reach, avoid, order, stay, deadlines.
+"""Fly a quadcopter so that a specification in signal temporal logic holds:
+reach, avoid, order, stay, deadlines.
 
 The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in
-``shared/temporal_logic``; the
-values of A, B, C and ``free`` are distances in space. Samples are 0.1 s apart: the trace begins 1 s before the first
-action, the vehicle hovering, and ends after 15 s of flight; a stay takes 1 s, and the deadline of 7.5 s
-is at 6.5 s of flight.
+``shared/temporal_logic``; the values of A, B, C and ``free`` are distances in space. Samples are
+0.1 s apart: the trace begins 1 s before the first action, the vehicle hovering, and ends after 15 s
+of flight; a stay takes 1 s, and the deadline of 7.5 s is at 6.5 s of flight.
 
-Dynamics: ``physics/dynamics.py`` with rotor drag, ten Runge-Kutta steps of 10 ms a step of the episode. The flight
-controller (``control/flight_controller.py``) turns body rates into rotor commands before each of them. Nothing is
-random after the start.
+Dynamics: ``physics/dynamics.py`` with rotor drag, ten Runge-Kutta steps of 10 ms a step of the
+episode. The flight controller (``control/flight_controller.py``) turns body rates into rotor
+commands before each of them. Nothing is random after the start.
 
-======================  ====================================================================================
-action ``(4,)``         ten times a second, in [-1, 1]: collective thrust (-1 none, 0 what hovers, 1 twice that), body
-                        rates about forward and left (10 rad/s) and up (5 rad/s)
-observation ``(69,)``   place (3, m), rotation matrix body to world (9, row by row), velocity in the world frame (3,
-                        m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, from -1 to 1); vectors to
-                        the middles of A, B, C (3 each, m), to the axes of two pillars (2 each, m) and to the middles of
-                        two balls (3 each, m); radii of pillars and balls (4, m); which specification (one-hot 7);
-                        memory of its monitor (m, cut off at +-8, padded to 14); least distance to hazards
-                        and walls and robustness so far (m); part of the time gone
-reward                  change of min(robustness, 0) / 4 m, at least -2; plus 1 at the end if the specification is
-                        satisfied; minus 1 for a collision
-terminated              after 150 steps; or in a hazard or beyond a wall, floor or ceiling, which no future can mend
-success                 the specification is satisfied by the whole trace: its robustness is positive after 150 steps
+======================  ============================================================================
+action ``(4,)``         ten times a second, in [-1, 1]: collective thrust (-1 none, 0 what hovers, 1
+                        twice that), body rates about forward and left (10 rad/s) and up (5 rad/s)
+observation ``(69,)``   place (3, m), rotation matrix body to world (9, row by row), velocity in the
+                        world frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor
+                        speeds (4, from -1 to 1); vectors to the middles of A, B, C (3 each, m), to
+                        the axes of two pillars (2 each, m) and to the middles of two balls (3 each,
+                        m); radii of pillars and balls (4, m); which specification (one-hot 7);
+                        memory of its monitor (m, cut off at +-8, padded to 14); least distance to
+                        hazards and walls and robustness so far (m); part of the time gone
+reward                  change of min(robustness, 0) / 4 m, at least -2; plus 1 at the end if the
+                        specification is satisfied; minus 1 for a collision
+terminated              after 150 steps; or in a hazard or beyond a wall, floor or ceiling, which no
+                        future can mend
+success                 the specification is satisfied by the whole trace: its robustness is
+                        positive after 150 steps
 start                   hovering, level, the nose along x
-context                 specification; start, regions (balls of radius 0.5 m) and hazards (two pillars from floor to
-                        ceiling and two balls, radius 0.35 to 0.55 m) in different cells of a 4 x 4 grid of 2 m, each up
-                        to 0.25 m from the cell's centre; all but pillars 0.8 to 2.2 m high, below a ceiling at 3 m. The
-                        numbers of the three regions' cells have an even sum in training, an odd one in tests. The
-                        vehicle, as in hover: mass +-20 % (train and test in alternating bands of 1 %), inertia +-20 %,
-                        thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %
-======================  ====================================================================================
+context                 specification; start, regions (balls of radius 0.5 m) and hazards (two
+                        pillars from floor to ceiling and two balls, radius 0.35 to 0.55 m) in
+                        different cells of a 4 x 4 grid of 2 m, each up to 0.25 m from the cell's
+                        centre; all but pillars 0.8 to 2.2 m high, below a ceiling at 3 m. The
+                        numbers of the three regions' cells have an even sum in training, an odd one
+                        in tests. The vehicle, as in hover: mass +-20 % (train and test in
+                        alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque
+                        coefficient +-20 %, motor time constant +-25 %
+======================  ============================================================================
 
 Distances are those of the centre of mass.
 
-Sources: Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9 (robustness); Pant, Abbas, Quaye & Mangharam 2018, Fly-by-
-logic, doi:10.1109/ICCPS.2018.00026 (quadcopters under such specifications); Kaufmann, Bauersfeld & Scaramuzza 2022,
-arXiv:2202.10796 (collective thrust and body rates).
+Sources: Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9 (robustness); Pant, Abbas, Quaye &
+Mangharam 2018, Fly-by- logic, doi:10.1109/ICCPS.2018.00026 (quadcopters under such specifications);
+Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796 (collective thrust and body rates).
 """
 
 from __future__ import annotations
@@ -142,7 +147,10 @@ def predicates(x: Scalar, y: Scalar, z: Scalar, params: Params) -> dict[str, Sca
     free = jnp.minimum(free, jnp.minimum(z, CEILING - z))
     for i in range(HAZARDS):
         above = 0.0 if i < PILLARS else params.ball_z[i - PILLARS] - z
-        free = jnp.minimum(free, away(params.hazard_x[i] - x, params.hazard_y[i] - y, above) - params.hazard_radius[i])
+        free = jnp.minimum(
+            free,
+            away(params.hazard_x[i] - x, params.hazard_y[i] - y, above) - params.hazard_radius[i],
+        )
     return {**values, "free": free}
 
 
@@ -164,9 +172,23 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         motion_bound = self.body_observation_bound(VELOCITY_BOUND)
         offsets = arena * REGIONS + [SIDE] * 2 * PILLARS + arena * balls
         values = [SIDE] * (MEMORY + 2)
-        high = [*arena, *motion_bound, *offsets, *[LARGEST] * HAZARDS, *[1.0] * len(MONITORS), *values, 1.0]
+        high = [
+            *arena,
+            *motion_bound,
+            *offsets,
+            *[LARGEST] * HAZARDS,
+            *[1.0] * len(MONITORS),
+            *values,
+            1.0,
+        ]
         none = [0.0] * (HAZARDS + len(MONITORS))
-        low = [0.0] * 3 + [-bound for bound in motion_bound + offsets] + none + [-bound for bound in values] + [0.0]
+        low = (
+            [0.0] * 3
+            + [-bound for bound in motion_bound + offsets]
+            + none
+            + [-bound for bound in values]
+            + [0.0]
+        )
         self.observation_space = self.box(low, high)
         self.reward_space = self.box(-3, 3)
 
@@ -219,7 +241,9 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         """Return the vehicle, and the monitor after a sample of its place."""
         body, steps = vehicle.body, state.steps + 1
         values = predicates(body.x, body.y, body.z, params)
-        robustness, memory = step_monitor(state.memory, values, steps + LEAD_IN, params.specification)
+        robustness, memory = step_monitor(
+            state.memory, values, steps + LEAD_IN, params.specification
+        )
         return State(vehicle, memory, robustness, jnp.minimum(state.safety, values["free"]), steps)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -227,7 +251,11 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         body = state.vehicle.body
         regions = params.region_x - body.x, params.region_y - body.y, params.region_z - body.z
         pillars = params.hazard_x[:PILLARS] - body.x, params.hazard_y[:PILLARS] - body.y
-        balls = params.hazard_x[PILLARS:] - body.x, params.hazard_y[PILLARS:] - body.y, params.ball_z - body.z
+        balls = (
+            params.hazard_x[PILLARS:] - body.x,
+            params.hazard_y[PILLARS:] - body.y,
+            params.ball_z - body.z,
+        )
         entries = jnp.concatenate([
             self.stack(body.x, body.y, body.z, *self.body_observation(state.vehicle)),
             *(jnp.stack(offsets, 1).ravel() for offsets in (regions, pillars, balls)),
@@ -242,33 +270,50 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         return (
             motion.offset("place", "of the vehicle, from the corner of the floor"),
             *motion.ATTITUDE_AND_RATES,
-            *(motion.offset(f"region_{name}", f"from the vehicle to the middle of region {name}") for name in "ABC"),
-            Component("pillars", "from the vehicle to the axis of each, along x, y of the world", "m", (PILLARS, 2)),
-            Component("balls", "from the vehicle to the middle of each, along x, y, z of the world", "m", (2, 3)),
+            *(
+                motion.offset(f"region_{name}", f"from the vehicle to the middle of region {name}")
+                for name in "ABC"
+            ),
+            Component(
+                "pillars",
+                "from the vehicle to the axis of each, along x, y of the world",
+                "m",
+                (PILLARS, 2),
+            ),
+            Component(
+                "balls",
+                "from the vehicle to the middle of each, along x, y, z of the world",
+                "m",
+                (2, 3),
+            ),
             Component("radii", "of the pillars, then of the balls", "m", (HAZARDS,)),
             *monitored_components("m"),
         )
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Say the specification, then where everything is."""
         regions = zip("ABC", params.region_x, params.region_y, params.region_z, strict=True)
-        regions_text = ", ".join(f"{name} {motion.format_point(tuple(position))}" for name, *position in regions)
+        regions_text = ", ".join(
+            f"{name} {motion.format_point(tuple(position))}" for name, *position in regions
+        )
         hazards = [
             [float(number) for number in hazard]
             for hazard in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
         ]
-        pillars = ", ".join(f"x {x:.3f}, y {y:.3f}, radius {radius:.3f}" for x, y, radius in hazards[:PILLARS])
+        pillars = ", ".join(
+            f"x {x:.3f}, y {y:.3f}, radius {radius:.3f}" for x, y, radius in hazards[:PILLARS]
+        )
         balls = ", ".join(
             f"{motion.format_point((x, y, z))} radius {radius:.3f}"
             for (x, y, radius), z in zip(hazards[PILLARS:], params.ball_z, strict=True)
         )
         return (
-            f"{self.describe_specification(state, params)} Free means out of hazards and within the arena, "
-            f"0 to {SIDE:g} m in x and y "
-            f"and 0 to {CEILING:g} m in z.\n\nRegions are balls of radius {RADIUS:g} m: {regions_text}. Hazards: "
-            f"pillars {pillars}; balls {balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
+            f"{self.describe_specification(state, params)} Free means out of hazards and within "
+            f"the arena, 0 to {SIDE:g} m in x and y and 0 to {CEILING:g} m in z.\n\nRegions are "
+            f"balls of radius {RADIUS:g} m: {regions_text}. Hazards: pillars {pillars}; balls "
+            f"{balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
             f"{self.describe_vehicle(state.vehicle)} {self.describe_monitor(state, params)}"
         )
 
@@ -280,17 +325,24 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         """Say whether the vehicle collided, or the trace is judged."""
         if info["collided"]:
             return "crash: it flew into a hazard, a wall, the floor or the ceiling"
-        return f"the trace is over, and the specification is {'satisfied' if info['success'] else 'not satisfied'}"
+        return (
+            f"the trace is over, and the specification is "
+            f"{'satisfied' if info['success'] else 'not satisfied'}"
+        )
 
     def shot(self, state: State, params: Params) -> Shot:
         """Show the vehicle, regions as hoops (A green, B blue, C purple), and hazards in red."""
         things: list[Shape] = []
-        for colour, *middle in zip(COLOURS, params.region_x, params.region_y, params.region_z, strict=True):
+        for colour, *middle in zip(
+            COLOURS, params.region_x, params.region_y, params.region_z, strict=True
+        ):
             things += hoops(np.array(middle, float), RADIUS, colour)
         hazards = np.array([params.hazard_x, params.hazard_y, params.hazard_radius], float).T
         for x, y, radius in hazards[:PILLARS]:
             things += prism(x, y, radius, CEILING, ("indianred", "lightcoral"))
-        for (x, y, radius), z in zip(hazards[PILLARS:], np.asarray(params.ball_z, float), strict=True):
+        for (x, y, radius), z in zip(
+            hazards[PILLARS:], np.asarray(params.ball_z, float), strict=True
+        ):
             things.append(Ball(np.array([[x, y, z]]), "indianred", radius))
         centre = (0.5 * SIDE, 0.5 * SIDE, 0.5 * CEILING)
         return Shot(state.vehicle, 0.5 * SIDE, things, centre=centre, below=0.5 * CEILING)

@@ -1,30 +1,37 @@
-"""Track a moving reference: Lissajous figures, figures of eight and helices, with a preview of half a second.
+"""Track a moving reference: Lissajous figures,
+figures of eight and helices, with a preview of half a second.
 
-Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
-random after the start. Every path is a sum of sinusoids, ``a sin(w t + p)`` along each axis, so that its velocity and
-acceleration are closed forms; the figure of eight is the lemniscate of Gerono. Source of the task: Eschmann, Albani &
-Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081, sec. V (Lissajous tracking); paths as in Mellinger & Kumar
-2011, doi:10.1109/ICRA.2011.5980409.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
+episode. Nothing is random after the start. Every path is a sum of sinusoids, ``a sin(w t + p)``
+along each axis, so that its velocity and acceleration are closed forms; the figure of eight is the
+lemniscate of Gerono. Source of the task: Eschmann, Albani & Loianno 2024 (Learning to Fly in
+Seconds), arXiv:2311.13081, sec. V (Lissajous tracking); paths as in Mellinger & Kumar 2011,
+doi:10.1109/ICRA.2011.5980409.
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(40,)``   from the vehicle to the reference now and 0.1, 0.2, 0.3, 0.4, 0.5 s later (3 each, m, world
-                        frame), the reference's velocity minus its own (3, m/s), rotation matrix body to world (9, row
-                        by row), velocity in the world frame (3, m/s), angular velocity in the body frame (3, rad/s),
-                        rotor speeds (4, on the action's scale)
-reward                  1 / (1 + (e / 0.1 m)^2), e the distance from the reference after the step. Never negative, so
-                        ending early never pays
-terminated              a crash: e beyond 1.5 m, or an angular velocity beyond 2,000 deg/s about an axis
-success                 e, averaged over about the last second, below 0.05 m; the average starts at 1.5 m
-start                   within 0.1 m of the reference along each axis and within 0.1 m/s of its velocity, tilted by up
-                        to 10 degrees, angular velocity within 0.1 rad/s about each axis, rotors at the speed of
-                        hovering
-context                 the shape, each as often: Lissajous figure of frequencies 1 or 2, 2 or 3, 1 to 3; figure of
-                        eight; helix, up and down in eight turns. Amplitude 0.6 to 1.2 m, along z 0.2 to 0.5 m, any
-                        phase, top speed 0.8 to 1.8 m/s. The vehicle, as in hover: mass +-20 % (train and test in
-                        alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient
-                        +-20 %, motor time constant +-25 %
-======================  ====================================================================================
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear
+                        between
+observation ``(40,)``   from the vehicle to the reference now and 0.1, 0.2, 0.3, 0.4, 0.5 s later (3
+                        each, m, world frame), the reference's velocity minus its own (3, m/s),
+                        rotation matrix body to world (9, row by row), velocity in the world frame
+                        (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, on
+                        the action's scale)
+reward                  1 / (1 + (e / 0.1 m)^2), e the distance from the reference after the step.
+                        Never negative, so ending early never pays
+terminated              a crash: e beyond 1.5 m, or an angular velocity beyond 2,000 deg/s about an
+                        axis
+success                 e, averaged over about the last second, below 0.05 m; the average starts at
+                        1.5 m
+start                   within 0.1 m of the reference along each axis and within 0.1 m/s of its
+                        velocity, tilted by up to 10 degrees, angular velocity within 0.1 rad/s
+                        about each axis, rotors at the speed of hovering
+context                 the shape, each as often: Lissajous figure of frequencies 1 or 2, 2 or 3, 1
+                        to 3; figure of eight; helix, up and down in eight turns. Amplitude 0.6 to
+                        1.2 m, along z 0.2 to 0.5 m, any phase, top speed 0.8 to 1.8 m/s. The
+                        vehicle, as in hover: mass +-20 % (train and test in alternating bands of 1
+                        %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %,
+                        motor time constant +-25 %
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -64,7 +71,8 @@ MEMORY = 1.0
 """s: time constant of that average."""
 TOP_SPEED = 1.8
 """m/s: highest speed of any reference."""
-# It stays within 1.5 m of a reference that moves at 1.8 m/s at most; over 3 m, 41 m/s^2 at most end at 15.7 m/s.
+# It stays within 1.5 m of a reference that moves at 1.8 m/s at most; over 3 m, 41 m/s^2 at most end
+# at 15.7 m/s.
 VELOCITY_BOUND = 20.0
 SLACK = 0.3
 DISTANCE_BOUND = LOST + SLACK + TOP_SPEED * PREVIEW[-1]
@@ -140,7 +148,10 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a vehicle and a path."""
         u = self.uniform(key, 15)
-        shape, fx, fy, fz = u[5], jnp.floor(1 + 2 * u[6]), jnp.floor(2 + 2 * u[7]), jnp.floor(1 + 3 * u[8])
+        shape = u[5]
+        fx = jnp.floor(1 + 2 * u[6])
+        fy = jnp.floor(2 + 2 * u[7])
+        fz = jnp.floor(1 + 3 * u[8])
         eight, helix = (shape >= 1 / 3) & (shape < 2 / 3), shape >= 2 / 3
         across, height = 0.6 + 0.6 * u[9], 0.2 + 0.3 * u[10]
         px, py, pz = (2 * math.pi * unit for unit in u[11:14])
@@ -154,14 +165,21 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         # The rate at which the speed would be the top speed if all axes were fastest at once.
         fastest = squared_length(*(a * f for a, f in zip(amplitudes, frequencies, strict=True)))
         rate = (0.8 + (TOP_SPEED - 0.8) * u[14]) / jnp.maximum(jnp.sqrt(fastest), 0.1)
-        path = Path(*(Sinusoid(a, rate * f, p) for a, f, p in zip(amplitudes, frequencies, phases, strict=True)))
+        path = Path(
+            *(
+                Sinusoid(a, rate * f, p)
+                for a, f, p in zip(amplitudes, frequencies, phases, strict=True)
+            )
+        )
         return Params(sample_airframe(u[:5], split, self.sheet), path)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the reference and nearly as fast."""
         off, zero = nearly_at_rest(self.uniform(key, 12), 0.1), jnp.zeros((), self.dtype)
         (x, y, z), (vx, vy, vz) = path_position(params.path, zero), velocity(params.path, zero)
-        body = off._replace(x=x + off.x, y=y + off.y, z=z + off.z, vx=vx + off.vx, vy=vy + off.vy, vz=vz + off.vz)
+        body = off._replace(
+            x=x + off.x, y=y + off.y, z=z + off.z, vx=vx + off.vx, vy=vy + off.vy, vz=vz + off.vz
+        )
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, jnp.int32(0), zero + LOST)
 
@@ -174,9 +192,13 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         """Return the vehicle, the time, and how well it tracked."""
         moved = State(vehicle, state.steps + 1, state.mean_error)
         error = jnp.sqrt(squared_length(*self._ahead(moved, params)))
-        return moved._replace(mean_error=state.mean_error + STEP / MEMORY * (error - state.mean_error))
+        return moved._replace(
+            mean_error=state.mean_error + STEP / MEMORY * (error - state.mean_error)
+        )
 
-    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(
+        self, observation: jax.Array, state: Any, params: Any
+    ) -> tuple[Scalar, Scalar, Scalar]:
         """Return the place (m) from which the reference is seen there."""
         x, y, z = path_position(params.path, self._time(state))
         return x - observation[0], y - observation[1], z - observation[2]
@@ -184,7 +206,9 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(40,)``; see the table."""
         body = state.vehicle.body
-        preview = [coordinate for later in PREVIEW for coordinate in self._ahead(state, params, later)]
+        preview = [
+            coordinate for later in PREVIEW for coordinate in self._ahead(state, params, later)
+        ]
         vx, vy, vz = velocity(params.path, self._time(state))
         slip = (vx - body.vx, vy - body.vy, vz - body.vz)
         return self.stack(*preview, *slip, *self.body_observation(state.vehicle))
@@ -192,21 +216,31 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         ahead = (
-            motion.offset(f"reference_{later:g}s", f"from the vehicle to where the reference is {later:g} s later")
+            motion.offset(
+                f"reference_{later:g}s",
+                f"from the vehicle to where the reference is {later:g} s later",
+            )
             for later in PREVIEW
         )
         slip = Component(
-            "slip", "velocity of the reference minus the vehicle's, along x, y, z of the world", "m/s", (3,)
+            "slip",
+            "velocity of the reference minus the vehicle's, along x, y, z of the world",
+            "m/s",
+            (3,),
         )
         return *ahead, slip, *motion.ATTITUDE_AND_RATES
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return how near the reference the step leads."""
         return 1 / (1 + squared_length(*self._ahead(next_state, params)) * (1 / HALVING_ERROR**2))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it lost the reference or spins faster than its gyroscope measures."""
-        return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins_too_fast(state.vehicle.body)
+        return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins_too_fast(
+            state.vehicle.body
+        )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -219,13 +253,15 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def _time(self, state: State) -> Scalar:
         return jnp.asarray(state.steps, self.dtype) * STEP
 
-    def _ahead(self, state: State, params: Params, later: float = 0.0) -> tuple[Scalar, Scalar, Scalar]:
+    def _ahead(
+        self, state: State, params: Params, later: float = 0.0
+    ) -> tuple[Scalar, Scalar, Scalar]:
         """Return the vector from the vehicle to the reference's place ``later`` s from now (m)."""
         x, y, z = path_position(params.path, self._time(state) + later)
         body = state.vehicle.body
         return x - body.x, y - body.y, z - body.z
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the limits was passed."""
@@ -236,7 +272,8 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the reference ahead, attitude, velocities and rotor speeds, with units."""
         ahead = ", ".join(
-            f"{later:.1f} s later {motion.format_point(self._ahead(state, params, later))}" for later in PREVIEW
+            f"{later:.1f} s later {motion.format_point(self._ahead(state, params, later))}"
+            for later in PREVIEW
         )
         moving = motion.format_point(velocity(params.path, self._time(state)))
         reference = f"From here the reference is at (m): {ahead}; it moves at {moving} m/s."
@@ -248,10 +285,14 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         path = jax.tree.map(float, params.path)
 
         def at(seconds: np.ndarray) -> np.ndarray:
-            return np.stack([axis.amplitude * np.sin(axis.rate * seconds + axis.phase) for axis in path], -1)
+            return np.stack(
+                [axis.amplitude * np.sin(axis.rate * seconds + axis.phase) for axis in path], -1
+            )
 
         goal = picture.goal(at(np.array(time)), 0.05)
-        return Shot(state.vehicle, 1.3, [goal, *picture.path(at(time + np.linspace(0, 8, 120)))], below=1.0)
+        return Shot(
+            state.vehicle, 1.3, [goal, *picture.path(at(time + np.linspace(0, 8, 120)))], below=1.0
+        )
 
 
 # The task that a card builds.
@@ -270,10 +311,11 @@ def velocity(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 
 @privileged_player
 class TrajectoryPilot(NamedTuple):
-    """The reference player: geometric tracking control with the path's velocity and acceleration fed forward.
+    """The reference player: geometric tracking control
+    with the path's velocity and acceleration fed forward.
 
-    Acceleration is fed forward ``lead`` s early, because thrust lags behind motors and tilt. The rotors' drag is
-    computed and added.
+    Acceleration is fed forward ``lead`` s early, because thrust lags behind motors and tilt. The
+    rotors' drag is computed and added.
     """
 
     control: GeometricControl
@@ -302,7 +344,9 @@ class TrajectoryPilot(NamedTuple):
         return self.control.command(vehicle, airframe, goal), memory
 
     def aim(self, state: State, params: Params) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """Return the vehicle, its constants, and the set point: the reference, with its acceleration a little later."""
+        """Return the vehicle, its constants, and the set point:
+        the reference, with its acceleration a little later.
+        """
         path, time = params.path, state.steps * STEP
         acceleration = [axis.acceleration(time + self.lead) for axis in path]
         goal = SetPoint(*path_position(path, time), *velocity(path, time), *acceleration)

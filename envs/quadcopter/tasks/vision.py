@@ -1,35 +1,39 @@
 """Fly to one ball after another, round pillars, by the image of a camera on board.
 
-Dynamics: ``physics/dynamics.py`` with rotor drag, Runge-Kutta steps of 10 ms. An autopilot, geometric control that
-knows its vehicle, holds a velocity and a rate of turn that are commanded every 40 ms, four steps. Nothing is random
-after the start. The camera: ``sensing/onboard_camera.py``. No observation contains the places of vehicle, ball and
-pillars.
+Dynamics: ``physics/dynamics.py`` with rotor drag, Runge-Kutta steps of 10 ms. An autopilot,
+geometric control that knows its vehicle, holds a velocity and a rate of turn that are commanded
+every 40 ms, four steps. Nothing is random after the start. The camera:
+``sensing/onboard_camera.py``. No observation contains the places of vehicle, ball and pillars.
 
-Source of the task: navigation of quadcopters by images and velocity commands, as in Loquercio et al. 2018 (DroNet),
-doi:10.1109/LRA.2018.2795643; flight to a seen target as image-based visual servoing, Chaumette & Hutchinson 2006,
-doi:10.1109/MRA.2006.250573; progress as reward after Song et al. 2021, arXiv:2103.08624, eq. 2.
+Source of the task: navigation of quadcopters by images and velocity commands, as in Loquercio et
+al. 2018 (DroNet), doi:10.1109/LRA.2018.2795643; flight to a seen target as image-based visual
+servoing, Chaumette & Hutchinson 2006, doi:10.1109/MRA.2006.250573; progress as reward after Song et
+al. 2021, arXiv:2103.08624, eq. 2.
 
-========================  ==================================================================================
-action ``(4,)``           velocity ahead, to the left and upward (1 is 1.5, 1.5 and 1 m/s; level, in the direction
-                          of the heading) and rate of turn to the left (1 is 2 rad/s)
-observation               ``picture``, uint8 ``(24, 32, 3)``: rows from the top, columns from the left, red, green and
-                          blue; 90 degrees wide, ahead along the body's x axis. ``felt``, ``(10,)``, in the body frame:
-                          up (3), velocity (3, m/s), angular velocity (3, rad/s); height over the floor (m)
-reward                    metres by which it came nearer to the ball, plus 1 for reaching it (0.4 m). A crash counts as
-                          ending 10 m away from it, which costs more than coming nearer had brought. Hovering earns
-                          nothing
-terminated                a crash: into a pillar or the floor; further than 6 m from the middle or higher than 4 m;
-                          an angular velocity beyond 2,000 deg/s about an axis
+========================  ==========================================================================
+action ``(4,)``           velocity ahead, to the left and upward (1 is 1.5, 1.5 and 1 m/s; level, in
+                          the direction of the heading) and rate of turn to the left (1 is 2 rad/s)
+observation               ``picture``, uint8 ``(24, 32, 3)``: rows from the top, columns from the
+                          left, red, green and blue; 90 degrees wide, ahead along the body's x axis.
+                          ``felt``, ``(10,)``, in the body frame: up (3), velocity (3, m/s), angular
+                          velocity (3, rad/s); height over the floor (m)
+reward                    metres by which it came nearer to the ball, plus 1 for reaching it (0.4
+                          m). A crash counts as ending 10 m away from it, which costs more than
+                          coming nearer had brought. Hovering earns nothing
+terminated                a crash: into a pillar or the floor; further than 6 m from the middle or
+                          higher than 4 m; an angular velocity beyond 2,000 deg/s about an axis
 success                   all four balls reached
-start                     within 0.1 m of the middle and 1.2 m high, heading anywhere, tilted by up to 10 degrees, slow
-                          (0.1 m/s and 0.1 rad/s an axis), rotors at the speed of hovering
-context                   four red balls of radius 0.25 m every 90 degrees, counter-clockwise, around a ring, 1.5 to
-                          2.5 m from its middle, 1 to 2 m high, the first anywhere; only the next one is there, and
-                          the first comes again after the last. Four blue pillars of radius 0.1 m, between them, 1 to
-                          2 m from the middle. The vehicle, as in hover: mass +-20 % (train and test in alternating
-                          bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor
-                          time constant +-25 %
-========================  ==================================================================================
+start                     within 0.1 m of the middle and 1.2 m high, heading anywhere, tilted by up
+                          to 10 degrees, slow (0.1 m/s and 0.1 rad/s an axis), rotors at the speed
+                          of hovering
+context                   four red balls of radius 0.25 m every 90 degrees, counter-clockwise,
+                          around a ring, 1.5 to 2.5 m from its middle, 1 to 2 m high, the first
+                          anywhere; only the next one is there, and the first comes again after the
+                          last. Four blue pillars of radius 0.1 m, between them, 1 to 2 m from the
+                          middle. The vehicle, as in hover: mass +-20 % (train and test in
+                          alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %,
+                          torque coefficient +-20 %, motor time constant +-25 %
+========================  ==========================================================================
 """
 
 from __future__ import annotations
@@ -78,15 +82,16 @@ START_HEIGHT = 1.2
 SHOWN_HEIGHT = 2.2
 """m: height of pillars in pictures of the scene; in the task they have no end."""
 BLUES = "#3552c4", "#4868e0"
-# Rotors and gravity accelerate it by at most 41 m/s^2, over a diagonal of 12.7 m; one step may lead beyond.
+# Rotors and gravity accelerate it by at most 41 m/s^2, over a diagonal of 12.7 m; one step may lead
+# beyond.
 VELOCITY_BOUND = 35.0
 # Full rotors and gyroscopic torque add at most 60 rad/s in 10 ms to what the gyroscope can measure.
 ANGULAR_VELOCITY_BOUND = 300.0
 HEIGHT_BOUND = CEILING + 1.5
 
 AUTOPILOT = GeometricControl(position=1.5, tilt=20.0, yaw=8.0, lean=0.4)
-"""Gentle gains: an autopilot that leans and turns harder sinks under erratic commands, and exploration ends on the
-floor.
+"""Gentle gains: an autopilot that leans and turns harder sinks under erratic commands,
+and exploration ends on the floor.
 """
 
 
@@ -126,7 +131,12 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        motion_bound = [1 + motion.ROUNDING] * 3 + [VELOCITY_BOUND] * 3 + [ANGULAR_VELOCITY_BOUND] * 3 + [HEIGHT_BOUND]
+        motion_bound = (
+            [1 + motion.ROUNDING] * 3
+            + [VELOCITY_BOUND] * 3
+            + [ANGULAR_VELOCITY_BOUND] * 3
+            + [HEIGHT_BOUND]
+        )
         bound = np.array(motion_bound)
         pixels = spaces.Box(0, 255, (ROWS, COLUMNS, 3), np.uint8)
         self.observation_space = spaces.Dict({"felt": self.box(-bound, bound), "picture": pixels})
@@ -137,7 +147,8 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         """Tell a text player how to answer."""
         return (
             "Answer with four numbers from -1 to 1: velocity ahead, to the left and upward (1 is "
-            f"{LIMITS[0]}, {LIMITS[1]} and {LIMITS[2]} m/s) and rate of turn to the left (1 is {LIMITS[3]} rad/s)."
+            f"{LIMITS[0]}, {LIMITS[1]} and {LIMITS[2]} m/s) and rate of turn to the left (1 is "
+            f"{LIMITS[3]} rad/s)."
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -160,13 +171,16 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return State(vehicle, heading, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Make four Runge-Kutta steps under the autopilot, then check whether the ball is reached."""
+        """Make four Runge-Kutta steps under the autopilot,
+        then check whether the ball is reached.
+        """
         forward, left, upward, turn = (limit * action[i] for i, limit in enumerate(LIMITS))
 
         def fly(_: int, moving: tuple[Quadcopter, Scalar]) -> tuple[Quadcopter, Scalar]:
             vehicle, heading = moving
             heading = wrapped(heading + STEP * turn)
-            # Geometric control holds heading zero, so the autopilot's frame is the world turned by the heading.
+            # Geometric control holds heading zero, so the autopilot's frame is the world turned by
+            # the heading.
             body = turned(vehicle.body, -heading)
             goal = SetPoint(body.x, body.y, body.z, forward, left, upward)
             command = AUTOPILOT.command(Quadcopter(body, vehicle.rotors), params.airframe, goal)
@@ -190,7 +204,10 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> dict[str, jax.Array]:
         """Return picture and measurements; see the table."""
-        return {"felt": self.stack(*body_measurements(state)), "picture": self.camera(state, params)}
+        return {
+            "felt": self.stack(*body_measurements(state)),
+            "picture": self.camera(state, params),
+        }
 
     def observation_components(self) -> dict[str, tuple[Component, ...]]:
         """List measurements and picture."""
@@ -198,11 +215,22 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         motion_components = (
             Component("up", f"the world's upward direction, {axes}", "1", (3,)),
             Component("velocity", f"velocity {axes}", "m/s", (3,)),
-            Component("angular_velocity", f"angular velocity {axes.replace('along', 'about')}", "rad/s", (3,)),
+            Component(
+                "angular_velocity",
+                f"angular velocity {axes.replace('along', 'about')}",
+                "rad/s",
+                (3,),
+            ),
             Component("height", "height over the floor", "m"),
         )
-        picture = "[row, column, channel]: what the camera sees, from the top and from the left; red, green, blue"
-        return {"felt": motion_components, "picture": (Component("picture", picture, shape=(ROWS, COLUMNS, 3)),)}
+        picture = (
+            "[row, column, channel]: what the camera sees, from the top and from the left; red, "
+            "green, blue"
+        )
+        return {
+            "felt": motion_components,
+            "picture": (Component("picture", picture, shape=(ROWS, COLUMNS, 3)),),
+        }
 
     def action_components(self) -> tuple[Component, ...]:
         """List a velocity and a rate of turn."""
@@ -214,16 +242,28 @@ class QuadcopterVision(Pictured, Task[Params, State]):
             Component("turn", "commanded rate of turn to the left", f"{turn} rad/s"),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return progress, plus a prize for a ball, minus the cost of a crash."""
         reached, over = next_state.reached > state.reached, self.terminal(next_state, key, params)
         return progress_reward(
-            state.vehicle, next_state.vehicle, state.reached, params, reached=reached, over=over, lost=CRASH
+            state.vehicle,
+            next_state.vehicle,
+            state.reached,
+            params,
+            reached=reached,
+            over=over,
+            lost=CRASH,
         )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it hit something, is lost or spins faster than its gyroscope measures."""
-        return hits(state.vehicle.body, params) | lost(state.vehicle.body) | motion.spins_too_fast(state.vehicle.body)
+        return (
+            hits(state.vehicle.body, params)
+            | lost(state.vehicle.body)
+            | motion.spins_too_fast(state.vehicle.body)
+        )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -238,16 +278,20 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return f"crash: it is lost, more than {LOST:.0f} m from the middle or {CEILING:.0f} m high"
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe the picture in letters (R ball, B pillar, dots floor), and the measurements, with units."""
+        """Describe the picture in letters (R ball, B pillar, dots floor),
+        and the measurements, with units.
+        """
         image = self.photograph(state, params)
         letters = np.where(is_like(image, RED), "R", np.where(is_like(image, BLUE), "B", "."))
         letters = np.where(image.min(-1) == int(255 * onboard_camera.SKY), " ", letters)
-        up, velocity, rates = (motion.format_point(body_measurements(state)[i : i + 3]) for i in (0, 3, 6))
+        up, velocity, rates = (
+            motion.format_point(body_measurements(state)[i : i + 3]) for i in (0, 3, 6)
+        )
         rows = "\n".join("".join(row) for row in letters)
         return (
-            f"{int(state.reached)} balls reached. Ahead, 90 degrees wide (R ball, B pillar, . floor):\n{rows}\n"
-            f"Ahead, left, up in the body frame: up is {up}, velocity {velocity} m/s, angular velocity {rates} "
-            f"rad/s. Height {float(state.vehicle.body.z):.3f} m."
+            f"{int(state.reached)} balls reached. Ahead, 90 degrees wide (R ball, B pillar, . "
+            f"floor):\n{rows}\nAhead, left, up in the body frame: up is {up}, velocity {velocity} "
+            f"m/s, angular velocity {rates} rad/s. Height {float(state.vehicle.body.z):.3f} m."
         )
 
     def shot(self, state: State, params: Params) -> Shot:
@@ -259,7 +303,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         for x, y in np.array([params.pillar_x, params.pillar_y], float).T:
             things += prism(x, y, PILLAR, SHOWN_HEIGHT, BLUES)
         on_board = self.photograph(state, params)
-        return Shot(state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=on_board)
+        return Shot(
+            state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=on_board
+        )
 
 
 _compiled_camera = jax.jit(QuadcopterVision.camera, static_argnums=0)
@@ -281,7 +327,9 @@ def turned(body: RigidBody, angle: Scalar) -> RigidBody:
 
 def wrapped(angle: Scalar) -> Scalar:
     """Bring an angle within 2 pi of zero into [-pi, pi]."""
-    return angle - 2 * math.pi * ((angle > math.pi).astype(angle.dtype) - (angle < -math.pi).astype(angle.dtype))
+    return angle - 2 * math.pi * (
+        (angle > math.pi).astype(angle.dtype) - (angle < -math.pi).astype(angle.dtype)
+    )
 
 
 def body_measurements(state: State) -> tuple[Scalar, ...]:
@@ -297,7 +345,8 @@ def hits(body: RigidBody, params: Params) -> Scalar:
     hit = body.z < VEHICLE
     for i in range(COUNT):
         hit = hit | (
-            squared_length(params.pillar_x[i] - body.x, params.pillar_y[i] - body.y, 0.0) < (PILLAR + VEHICLE) ** 2
+            squared_length(params.pillar_x[i] - body.x, params.pillar_y[i] - body.y, 0.0)
+            < (PILLAR + VEHICLE) ** 2
         )
     return hit
 
@@ -308,19 +357,24 @@ def lost(body: RigidBody) -> Scalar:
 
 
 def is_like(image: Any, colour: tuple[float, float, float]) -> Any:
-    """Say whether pixels ``(..., 3)`` have a hue: their ratios are those of the colour within a half."""
+    """Say whether pixels ``(..., 3)`` have a hue:
+    their ratios are those of the colour within a half.
+    """
     strongest = int(np.argmax(colour))
     other_channels = (i for i in range(3) if i != strongest)
-    first_dominates, second_dominates = (image[..., strongest] > 1.5 * image[..., i] for i in other_channels)
+    first_dominates, second_dominates = (
+        image[..., strongest] > 1.5 * image[..., i] for i in other_channels
+    )
     return first_dominates & second_dominates
 
 
 class VisionPilot(NamedTuple):
     """The reference player: it uses nothing but the observation.
 
-    Red pixels are the ball: their centroid gives its direction, their number its distance. The player turns and flies
-    there. It steps aside before a pillar, whose width in blue columns gives its distance. If it sees no ball, it turns
-    to the left, and after a whole turn it flies ahead a little, for the ball may be behind a pillar.
+    Red pixels are the ball: their centroid gives its direction, their number its distance. The
+    player turns and flies there. It steps aside before a pillar, whose width in blue columns gives
+    its distance. If it sees no ball, it turns to the left, and after a whole turn it flies ahead a
+    little, for the ball may be behind a pillar.
     """
 
     speed: Any = 0.9
@@ -357,20 +411,33 @@ class VisionPilot(NamedTuple):
         distance = jnp.sqrt(squared_length(forward, sideways, rise))
         depth = BALL_RADIUS * jnp.sqrt(math.pi / (jnp.maximum(count, 1) * PIXEL**2))
 
-        # Pillars near the way, in a band two pixels high about the horizon: how near, and on which side.
+        # Pillars near the way, in a band two pixels high about the horizon: how near, and on which
+        # side.
         onward, beside, above = levelled(LEFT, UP, feels)
         away = beside / onward - sideways / forward
         in_the_way = blue & (jnp.abs(above) < PIXEL) & (jnp.abs(away) < self.beside)
         pixels = in_the_way.sum()
         on_the_left = 2 * (in_the_way & (away > 0)).sum() > pixels
         pillar = 2 * PILLAR / (0.5 * jnp.maximum(pixels, 1) * PIXEL)
-        encroachment = jnp.where((pixels > 0) & (pillar < depth), jnp.maximum(self.wary - pillar, 0), 0)
+        encroachment = jnp.where(
+            (pixels > 0) & (pillar < depth), jnp.maximum(self.wary - pillar, 0), 0
+        )
         evasion = self.aside * encroachment * jnp.where(on_the_left, -1, 1)
 
         pace = self.speed / distance
-        seeking = pace * forward, pace * sideways + evasion, pace * rise, self.turning * jnp.arctan2(sideways, forward)
+        seeking = (
+            pace * forward,
+            pace * sideways + evasion,
+            pace * rise,
+            self.turning * jnp.arctan2(sideways, forward),
+        )
         waiting = memory + 1
-        searching = jnp.where(waiting > self.patience, 0.5, 0), 0.0, self.search_height - feels[-1], LIMITS[3]
+        searching = (
+            jnp.where(waiting > self.patience, 0.5, 0),
+            0.0,
+            self.search_height - feels[-1],
+            LIMITS[3],
+        )
         command = [
             jnp.where(sees, seek, search) / limit
             for seek, search, limit in zip(seeking, searching, LIMITS, strict=True)
@@ -379,7 +446,9 @@ class VisionPilot(NamedTuple):
 
 
 def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
-    """Return the direction seen at these slopes in a level frame: ahead, left, up; ``feels`` begins with up."""
+    """Return the direction seen at these slopes in a level frame:
+    ahead, left, up; ``feels`` begins with up.
+    """
     gx, gy, gz = feels[0], feels[1], feels[2]
     rise = gx + left * gy + up * gz
     level = jnp.sqrt(jnp.maximum(1 - gx * gx, 0.01))  # of the body's x axis
@@ -387,7 +456,8 @@ def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
 
 
 def centroid(mask: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the mean slopes to the left and upward of the pixels in a mask ``(24, 32)``, and their number.
+    """Return the mean slopes to the left and upward
+    of the pixels in a mask ``(24, 32)``, and their number.
 
     The sums are in whole numbers, so that their order does not matter.
     """

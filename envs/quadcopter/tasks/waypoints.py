@@ -1,29 +1,33 @@
 """Fly to one waypoint after another, round and round, as many as time allows.
 
-Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
-random after the start. Source of the task: waypoint flight as in Hwangbo, Sa, Siegwart & Hutter 2017 (Control of a
-quadrotor with reinforcement learning), doi:10.1109/LRA.2017.2720851, with progress as reward after Song, Steinweg,
-Kaufmann & Scaramuzza 2021 (Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, eq. 2.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
+episode. Nothing is random after the start. Source of the task: waypoint flight as in Hwangbo, Sa,
+Siegwart & Hutter 2017 (Control of a quadrotor with reinforcement learning),
+doi:10.1109/LRA.2017.2720851, with progress as reward after Song, Steinweg, Kaufmann & Scaramuzza
+2021 (Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, eq. 2.
 
-======================  ====================================================================================
-action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(25,)``   vectors to the next waypoint and to the one after it (3 and 3, m, world frame),
-                        rotation matrix body to world (9, row by row), velocity in the world frame (3, m/s), angular
-                        velocity in the body frame (3, rad/s), rotor speeds (4, on the action's scale)
-reward                  metres by which it came nearer to its waypoint, plus 1 for reaching it (0.2 m). A crash counts
-                        as ending 6 m away from the waypoint: every crash costs as much as flying off, which is
-                        more than coming nearer had brought. Hovering earns nothing. A context may weigh progress,
-                        prize and loss otherwise (``course.py``)
-terminated              a crash: further than 6 m from its waypoint, or an angular velocity beyond 2,000 deg/s about
-                        an axis
+======================  ============================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear
+                        between
+observation ``(25,)``   vectors to the next waypoint and to the one after it (3 and 3, m, world
+                        frame), rotation matrix body to world (9, row by row), velocity in the world
+                        frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds
+                        (4, on the action's scale)
+reward                  metres by which it came nearer to its waypoint, plus 1 for reaching it (0.2
+                        m). A crash counts as ending 6 m away from the waypoint: every crash costs
+                        as much as flying off, which is more than coming nearer had brought.
+                        Hovering earns nothing. A context may weigh progress, prize and loss
+                        otherwise (``course.py``)
+terminated              a crash: further than 6 m from its waypoint, or an angular velocity beyond
+                        2,000 deg/s about an axis
 success                 all eight waypoints reached
-start                   within 0.1 m of the origin along each axis, tilted by up to 10 degrees, slow (0.1 m/s and
-                        0.1 rad/s an axis), rotors at the speed of hovering
-context                 eight waypoints, uniform in a box of 3 x 3 x 2 m about the origin, visited in turn, the first
-                        again after the last; the vehicle, as in hover: mass +-20 % (train and test in alternating
-                        bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor
-                        time constant +-25 %
-======================  ====================================================================================
+start                   within 0.1 m of the origin along each axis, tilted by up to 10 degrees, slow
+                        (0.1 m/s and 0.1 rad/s an axis), rotors at the speed of hovering
+context                 eight waypoints, uniform in a box of 3 x 3 x 2 m about the origin, visited
+                        in turn, the first again after the last; the vehicle, as in hover: mass +-20
+                        % (train and test in alternating bands of 1 %), inertia +-20 %, thrust
+                        coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -60,7 +64,8 @@ REACHED = 0.2
 """m"""
 LOST = 6.0
 """m from the waypoint"""
-# The vehicle stays within 6 m of some waypoint, where 41 m/s^2 at most end below 32 m/s; a step is at most 0.35 m.
+# The vehicle stays within 6 m of some waypoint, where 41 m/s^2 at most end below 32 m/s; a step is
+# at most 0.35 m.
 VELOCITY_BOUND = 35.0
 SLACK = 0.4
 DISTANCE_BOUND = LOST + SLACK
@@ -112,7 +117,9 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         more = (self.speed_ratio - 1) * SLACK
         bound = np.array(
-            [DISTANCE_BOUND + more] * 3 + [NEXT_BOUND + more] * 3 + self.body_observation_bound(VELOCITY_BOUND),
+            [DISTANCE_BOUND + more] * 3
+            + [NEXT_BOUND + more] * 3
+            + self.body_observation_bound(VELOCITY_BOUND),
         )
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(
@@ -131,7 +138,9 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
-        """Make one Runge-Kutta step under constant commands, then check whether the waypoint is reached."""
+        """Make one Runge-Kutta step under constant commands,
+        then check whether the waypoint is reached.
+        """
         vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
         return self.next_state(state, vehicle, params)
 
@@ -140,7 +149,9 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         is_reached = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
         return State(vehicle, state.reached + is_reached)
 
-    def observed_position(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+    def observed_position(
+        self, observation: jax.Array, state: Any, params: Any
+    ) -> tuple[Scalar, Scalar, Scalar]:
         """Return the place (m) from which the waypoint is seen there."""
         x, y, z = (axis[state.reached % COUNT] for axis in (params.x, params.y, params.z))
         return x - observation[0], y - observation[1], z - observation[2]
@@ -160,7 +171,9 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
             *motion.ATTITUDE_AND_RATES,
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour
+    ) -> jax.Array:
         """Return progress, plus a prize for a waypoint, minus the cost of a crash."""
         reached, over = next_state.reached > state.reached, self.terminal(next_state, key, params)
         return progress_reward(
@@ -191,18 +204,25 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def describe(self, state: State, params: Tour) -> str:
         """Describe the waypoints ahead, attitude, velocities and rotor speeds, with units."""
-        goal, following = (offset_to_point(state.vehicle, state.reached + index, params) for index in (0, 1))
+        goal, following = (
+            offset_to_point(state.vehicle, state.reached + index, params) for index in (0, 1)
+        )
         return (
-            f"{int(state.reached)} waypoints reached. From here the next is at {motion.format_point(goal)} m, "
-            f"the one after it at {motion.format_point(following)} m. {self.describe_vehicle(state.vehicle)}"
+            f"{int(state.reached)} waypoints reached. From here the next is at "
+            f"{motion.format_point(goal)} m, the one after it at {motion.format_point(following)} "
+            f"m. {self.describe_vehicle(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Tour) -> Shot:
         """Show the vehicle, the waypoints (the next one in green) and the way between them."""
-        points = np.stack([np.asarray(coordinate, float) for coordinate in (params.x, params.y, params.z)], 1)
+        points = np.stack(
+            [np.asarray(coordinate, float) for coordinate in (params.x, params.y, params.z)], 1
+        )
         goal = int(state.reached) % COUNT
         balls = [picture.goal(point, 0.1, now=i == goal) for i, point in enumerate(points)]
-        return Shot(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)
+        return Shot(
+            state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2
+        )
 
 
 # The task that a card builds.
@@ -213,8 +233,8 @@ make = with_latency(QuadcopterWaypoints)
 class WaypointPilot(NamedTuple):
     """The reference player: geometric control holds a velocity towards the waypoint.
 
-    The speed is the highest from which it can brake to ``pace.slowest`` at the waypoint, and at most ``pace.speed``. It
-    does not stop at a waypoint.
+    The speed is the highest from which it can brake to ``pace.slowest`` at the waypoint, and at
+    most ``pace.speed``. It does not stop at a waypoint.
     """
 
     control: GeometricControl
@@ -222,19 +242,24 @@ class WaypointPilot(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Any) -> Any:
-        """Make geometric control that leans further and brakes harder than in hover, at the task's pace."""
+        """Make geometric control that leans further
+        and brakes harder than in hover, at the task's pace.
+        """
         return make_pilot(task, lambda flight: cls.of(flight, flight.pace))
 
     @classmethod
     def of(cls, task: Any, pace: Pace, **gains: Any) -> WaypointPilot:
-        """Make the pilot of the task's vehicle, whose pace is that of the shipped one unless its thrust is too low.
+        """Make the pilot of the task's vehicle,
+        whose pace is that of the shipped one unless its thrust is too low.
 
         ``gains``: those of its control, where they are not the usual ones.
         """
         usual = {"position": 5.7, "tilt": 35.0, "lean": 6.0, "least_thrust": 0.5}
         control = GeometricControl.of(task, **usual | gains)
         share = min(1.0, control.sheet.sideways / SHIPPED.sideways)
-        return cls(control, pace._replace(speed=pace.speed * share**0.5, braking=pace.braking * share))
+        return cls(
+            control, pace._replace(speed=pace.speed * share**0.5, braking=pace.braking * share)
+        )
 
     def initial(self, params: Tour) -> tuple[()]:
         """Return no memory."""
@@ -245,10 +270,18 @@ class WaypointPilot(NamedTuple):
         return self.control.command(*self.aim(view.state, view.params)), memory
 
     def aim(self, state: State, tour: Tour) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """Return the vehicle, its constants, and the set point: its own place, with the desired velocity."""
+        """Return the vehicle, its constants, and the set point:
+        its own place, with the desired velocity.
+        """
         x, y, z = offset_to_point(state.vehicle, state.reached, tour)
         distance = jnp.sqrt(squared_length(x, y, z))
         pace = self.pace
-        speed = jnp.clip(jnp.sqrt(2 * pace.braking * distance), pace.slowest, pace.speed) / jnp.maximum(distance, 1e-6)
+        speed = jnp.clip(
+            jnp.sqrt(2 * pace.braking * distance), pace.slowest, pace.speed
+        ) / jnp.maximum(distance, 1e-6)
         body = state.vehicle.body
-        return state.vehicle, tour.airframe, SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)
+        return (
+            state.vehicle,
+            tour.airframe,
+            SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z),
+        )

@@ -1,8 +1,9 @@
 """A flight whose commands arrive late, around any flight by rotor commands.
 
-A command is applied after ``latency`` ms, one step of the episode each 10 ms. At the start commands that carry the
-weight are under way. Observations show the commands under way, and a reward that charges for commands charges for
-those that arrive. So the vehicle flies as without latency under the same commands, sent that much earlier.
+A command is applied after ``latency`` ms, one step of the episode each 10 ms. At the start commands
+that carry the weight are under way. Observations show the commands under way, and a reward that
+charges for commands charges for those that arrive. So the vehicle flies as without latency under
+the same commands, sent that much earlier.
 """
 
 from __future__ import annotations
@@ -95,13 +96,17 @@ class WithLatency(Pictured, Task[Any, Delayed]):
 
     def initial(self, key: jax.Array, params: Any) -> Delayed:
         """Return the flight's start, with commands under way that carry the weight."""
-        hold = dynamics.rotor_action(dynamics.hover_speed(self.inner.airframe(params)), self.sheet.speed_limit)
+        hold = dynamics.rotor_action(
+            dynamics.hover_speed(self.inner.airframe(params)), self.sheet.speed_limit
+        )
         return Delayed(self.inner.initial(key, params), ((hold,) * 4,) * self.delay)
 
     def transition(self, state: Delayed, action: jax.Array, key: jax.Array, params: Any) -> Delayed:
         """Apply the command that arrives; ``action`` joins the end of the queue."""
         queue = (*state.commands, tuple(action[rotor] for rotor in range(4)))
-        inner = self.inner.transition(state.inner, self.arriving_command(state, action), key, params)
+        inner = self.inner.transition(
+            state.inner, self.arriving_command(state, action), key, params
+        )
         return Delayed(inner, queue[1:])
 
     def arriving_command(self, state: Delayed, action: jax.Array) -> jax.Array:
@@ -109,12 +114,16 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         return jnp.stack(state.commands[0]) if self.delay else action
 
     def observation(self, state: Delayed, key: jax.Array, params: Any) -> jax.Array:
-        """Return the flight's observation, with noise where sensors have it, and the commands under way."""
+        """Return the flight's observation,
+        with noise where sensors have it, and the commands under way.
+        """
         inner = self.measure(state.inner, key) if self.noisy else state.inner
         observation = self.inner.observation(inner, key, params)
         if not self.delay:
             return observation
-        return jnp.concatenate([observation, self.stack(*(speed for command in state.commands for speed in command))])
+        return jnp.concatenate(
+            [observation, self.stack(*(speed for command in state.commands for speed in command))]
+        )
 
     def observation_components(self) -> Any:
         """List the entries of the flight's observation and the commands under way."""
@@ -151,19 +160,26 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         )
         limit = self.sheet.speed_limit
         speeds = (
-            jnp.clip(speed + ROTOR_NOISE * limit * noise[12 + rotor], 0, limit) for rotor, speed in enumerate(rotors)
+            jnp.clip(speed + ROTOR_NOISE * limit * noise[12 + rotor], 0, limit)
+            for rotor, speed in enumerate(rotors)
         )
         return self.inner.with_vehicle(inner, Quadcopter(measured_body, Rotors(*speeds)))
 
     def observed_vehicle(self, observation: jax.Array, inner: Any, params: Any) -> Quadcopter:
-        """Return the vehicle that an observation shows; ``inner``: the flight's state, for its goal or time."""
+        """Return the vehicle that an observation shows;
+        ``inner``: the flight's state, for its goal or time.
+        """
         end = observation.shape[0] - 4 * self.delay
         entries = [observation[end - motion.SIZE + number] for number in range(motion.SIZE)]
         rotors = (dynamics.rotor_speed(entry, self.sheet.speed_limit) for entry in entries[15:])
         x, y, z = self.inner.observed_position(observation, inner, params)
-        return Quadcopter(RigidBody(x, y, z, *quaternion_of(entries[:9]), *entries[9:15]), Rotors(*rotors))
+        return Quadcopter(
+            RigidBody(x, y, z, *quaternion_of(entries[:9]), *entries[9:15]), Rotors(*rotors)
+        )
 
-    def reward(self, state: Delayed, action: jax.Array, next_state: Delayed, key: jax.Array, params: Any) -> jax.Array:
+    def reward(
+        self, state: Delayed, action: jax.Array, next_state: Delayed, key: jax.Array, params: Any
+    ) -> jax.Array:
         """Return the flight's reward for the command that arrives."""
         command = self.arriving_command(state, action)
         return self.inner.reward(state.inner, command, next_state.inner, key, params)
@@ -183,7 +199,9 @@ class WithLatency(Pictured, Task[Any, Delayed]):
     def describe(self, state: Delayed, params: Any) -> str:
         """Describe the flight without noise, and the commands under way."""
         text = self.inner.describe(state.inner, params)
-        commands = "; ".join(" ".join(f"{float(speed):+.3f}" for speed in command) for command in state.commands)
+        commands = "; ".join(
+            " ".join(f"{float(speed):+.3f}" for speed in command) for command in state.commands
+        )
         return f"{text} Commands under way, the oldest first: {commands}." if self.delay else text
 
     def shot(self, state: Delayed, params: Any) -> Shot:
@@ -199,7 +217,9 @@ class MakeFlight(Protocol):
 
 
 def with_latency(flight: type[Flight[Any, Any]]) -> MakeFlight:
-    """Return the function that makes a flight, behind the latency that the card's settings ask for."""
+    """Return the function that makes a flight,
+    behind the latency that the card's settings ask for.
+    """
 
     def make(card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:
         inner = flight(card, difficulty=difficulty, dtype=dtype)

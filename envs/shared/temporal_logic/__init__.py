@@ -1,1 +1,3 @@
-"""Specifications in signal temporal logic: formulas, their monitors, and tasks and plans made of them."""
+"""Specifications in signal temporal logic: formulas,
+their monitors, and tasks and plans made of them.
+"""

@@ -1,17 +1,20 @@
 """Monitors of formulas of signal temporal logic, of constant memory.
 
-Robustness of a formula at a time (Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9): a predicate's is its value;
-"not" changes the sign; "and" and "or" are minimum and maximum; always and eventually are minimum and maximum over time;
-``p`` until ``q`` is the maximum over times of ``q`` there and ``p`` up to there. A positive robustness means satisfied.
+Robustness of a formula at a time (Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9): a
+predicate's is its value; "not" changes the sign; "and" and "or" are minimum and maximum; always and
+eventually are minimum and maximum over time; ``p`` until ``q`` is the maximum over times of ``q``
+there and ``p`` up to there. A positive robustness means satisfied.
 
-A monitor reads one sample at a time and gives the robustness of the trace so far. The compiler passes a *gate* inwards,
-the value of having begun an operand at each time:
+A monitor reads one sample at a time and gives the robustness of the trace so far. The compiler
+passes a *gate* inwards, the value of having begun an operand at each time:
 
-    V(operand, gate)(t) = max over s <= t of min(gate(s), robustness of the operand on samples s to t)
+    V(operand, gate)(t) = max over s <= t of min(gate(s), robustness of the operand on samples s to
+    t)
 
-so that, for example, V(eventually operand, gate) = V(operand, running maximum of gate). It takes conjunctions and
-disjunctions of formulas at the top, and below an "eventually" those of the fragment in which at most one operand lasts:
-chains ("eventually A, and from then on eventually B"), stays of a given number of samples, and untils.
+so that, for example, V(eventually operand, gate) = V(operand, running maximum of gate). It takes
+conjunctions and disjunctions of formulas at the top, and below an "eventually" those of the
+fragment in which at most one operand lasts: chains ("eventually A, and from then on eventually B"),
+stays of a given number of samples, and untils.
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             size, step = compile_step(lasting[0])
             momentary = And(tuple(operand for operand in operands if not lasts(operand)))
 
-            def step_conjunction(memory: Memory, gate: Any, values: Mapping[str, Any]) -> tuple[Any, Memory]:
+            def step_conjunction(
+                memory: Memory, gate: Any, values: Mapping[str, Any]
+            ) -> tuple[Any, Memory]:
                 if momentary.operands:
                     gate = jnp.minimum(gate, instant(momentary, values))
                 return step(memory, gate, values)
@@ -71,7 +76,9 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
         case Or(operands) if lasts(formula):
             steps = [compile_step(operand) for operand in operands]
 
-            def step_disjunction(memory: Memory, gate: Any, values: Mapping[str, Any]) -> tuple[Any, Memory]:
+            def step_disjunction(
+                memory: Memory, gate: Any, values: Mapping[str, Any]
+            ) -> tuple[Any, Memory]:
                 robustness: Any = NEVER
                 next_memory: Memory = ()
                 for size, step in steps:
@@ -85,7 +92,9 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
         case Eventually(operand, None):
             size, step = compile_step(operand)
 
-            def step_eventually(memory: Memory, gate: Any, values: Mapping[str, Any]) -> tuple[Any, Memory]:
+            def step_eventually(
+                memory: Memory, gate: Any, values: Mapping[str, Any]
+            ) -> tuple[Any, Memory]:
                 best_gate = jnp.maximum(memory[0], gate)
                 value, operand_memory = step(memory[1:], best_gate, values)
                 return value, (best_gate, *operand_memory)
@@ -93,7 +102,9 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             return size + 1, step_eventually
         case Always(operand, int(samples)):
 
-            def step_stay(memory: Memory, gate: Any, values: Mapping[str, Any]) -> tuple[Any, Memory]:
+            def step_stay(
+                memory: Memory, gate: Any, values: Mapping[str, Any]
+            ) -> tuple[Any, Memory]:
                 now = instant(operand, values)
                 windows = [jnp.minimum(old, now) for old in (gate, *memory[1:])]
                 best = jnp.maximum(memory[0], windows[-1])
@@ -102,7 +113,9 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             return samples + 1, step_stay
         case Until(first, second):
 
-            def step_until(memory: Memory, gate: Any, values: Mapping[str, Any]) -> tuple[Any, Memory]:
+            def step_until(
+                memory: Memory, gate: Any, values: Mapping[str, Any]
+            ) -> tuple[Any, Memory]:
                 lasting_first = jnp.minimum(jnp.maximum(memory[1], gate), instant(first, values))
                 best = jnp.maximum(memory[0], jnp.minimum(lasting_first, instant(second, values)))
                 return best, (best, lasting_first)
@@ -110,7 +123,9 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             return 2, step_until
         case In() | Not() | And() | Or():
 
-            def step_momentary(memory: Memory, gate: Any, values: Mapping[str, Any]) -> tuple[Any, Memory]:
+            def step_momentary(
+                memory: Memory, gate: Any, values: Mapping[str, Any]
+            ) -> tuple[Any, Memory]:
                 best = jnp.maximum(memory[0], jnp.minimum(gate, instant(formula, values)))
                 return best, (best,)
 
@@ -154,7 +169,9 @@ class Monitor:
             next_memory: Memory = ()
             for monitor in self._monitors:
                 start = len(next_memory)
-                value, monitor_memory = monitor.step(memory[start : start + monitor.size], values, sample)
+                value, monitor_memory = monitor.step(
+                    memory[start : start + monitor.size], values, sample
+                )
                 robustnesses.append(value)
                 next_memory += monitor_memory
             combine = jnp.minimum if isinstance(self.formula, And) else jnp.maximum

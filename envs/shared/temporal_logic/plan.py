@@ -1,7 +1,8 @@
-"""Plans for the specifications of ``specifications.py``: an order of regions, and a map of shortest ways to each.
+"""Plans for the specifications of ``specifications.py``:
+an order of regions, and a map of shortest ways to each.
 
-The length of the shortest way from everywhere around the hazards comes from dynamic programming on a grid (Dijkstra
-1959), by sweeps of steps to eight neighbours.
+The length of the shortest way from everywhere around the hazards comes from dynamic programming on
+a grid (Dijkstra 1959), by sweeps of steps to eight neighbours.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ SWEEPS = 80
 UNREACHABLE = 100.0  # m: length of a way that does not exist or is not free
 # Regions of each specification in the order of the visits, ``(specifications, 3)``; the last one
 # again at the end.
-ORDERS = np.array([["ABC".index(region) for region in spec.visit.ljust(REGIONS, spec.visit[-1])] for spec in SPECS])
+ORDERS = np.array(
+    [
+        ["ABC".index(region) for region in spec.visit.ljust(REGIONS, spec.visit[-1])]
+        for spec in SPECS
+    ]
+)
 LENGTHS = np.array([len(spec.visit) for spec in SPECS])
 # Specifications in which A and B may change places: then the nearer one comes first.
 EITHER_ORDER = np.array([spec.either_order for spec in SPECS])
@@ -69,7 +75,9 @@ def make_plan(
     region_x, region_y = regions
     hazard_x, hazard_y, hazard_radius = hazards
     axis = map_spacing(side) * (np.arange(POINTS) + 0.5)
-    grid_y, grid_x = (jnp.asarray(grid, start_x.dtype) for grid in np.meshgrid(axis, axis, indexing="ij"))
+    grid_y, grid_x = (
+        jnp.asarray(grid, start_x.dtype) for grid in np.meshgrid(axis, axis, indexing="ij")
+    )
     blocked = jnp.zeros_like(grid_x, bool)
     for i in range(hazard_x.shape[0]):
         wide = hazard_radius[i] + room
@@ -84,9 +92,15 @@ def make_plan(
         distance = jnp.sqrt((grid_x - x) ** 2 + (grid_y - y) ** 2)
         closed = blocked
         for i, forbids in enumerate(forbidden_regions(specification, jnp.int32(stage))):
-            in_region = (grid_x - region_x[i]) ** 2 + (grid_y - region_y[i]) ** 2 < (radius + room) ** 2
+            in_region = (grid_x - region_x[i]) ** 2 + (grid_y - region_y[i]) ** 2 < (
+                radius + room
+            ) ** 2
             closed = closed | (in_region & forbids)
-        ways.append(way_lengths(jnp.where(distance < radius / 2, distance, UNREACHABLE), closed, map_spacing(side)))
+        ways.append(
+            way_lengths(
+                jnp.where(distance < radius / 2, distance, UNREACHABLE), closed, map_spacing(side)
+            )
+        )
     return Plan(order, jnp.stack(ways), jnp.int32(0))
 
 
@@ -96,7 +110,9 @@ def forbidden_regions(specification: jax.Array, stage: jax.Array) -> jax.Array:
 
 
 def clearance(values: Mapping[str, Any], specification: jax.Array, stage: jax.Array) -> jax.Array:
-    """Return the distance to hazards, walls and regions that are forbidden at a stage (m), by values of predicates."""
+    """Return the distance to hazards, walls and regions
+    that are forbidden at a stage (m), by values of predicates.
+    """
     distance = values["free"]
     for name, forbids in zip("ABC", forbidden_regions(specification, stage), strict=True):
         distance = jnp.where(forbids, jnp.minimum(distance, -values[name]), distance)
@@ -116,7 +132,9 @@ def way_lengths(seeds: jax.Array, blocked: jax.Array, spacing: float) -> jax.Arr
         padded = jnp.pad(jnp.where(blocked, UNREACHABLE, length), 1, constant_values=UNREACHABLE)
         for dy, dx in itertools.product((-1, 0, 1), repeat=2):
             step = spacing * math.hypot(dx, dy)
-            length = jnp.minimum(length, padded[1 + dy : 1 + dy + POINTS, 1 + dx : 1 + dx + POINTS] + step)
+            length = jnp.minimum(
+                length, padded[1 + dy : 1 + dy + POINTS, 1 + dx : 1 + dx + POINTS] + step
+            )
         return length
 
     length = jax.lax.fori_loop(0, SWEEPS, sweep, seeds)

@@ -1,13 +1,16 @@
-"""Seven specifications in signal temporal logic, their monitors, and the tasks that they make of any vehicle.
+"""Seven specifications in signal temporal logic,
+their monitors, and the tasks that they make of any vehicle.
 
-Each specification of :data:`SPECS` says G free & ..., where ``free`` is the distance to the nearest hazard or wall, and
-A, B, C are the distances within the edges of three regions, negative outside. Bounds of time are numbers of samples.
+Each specification of :data:`SPECS` says G free & ..., where ``free`` is the distance to the nearest
+hazard or wall, and A, B, C are the distances within the edges of three regions, negative outside.
+Bounds of time are numbers of samples.
 
 No trace satisfies more than four of them, so players have to read which one is asked.
 
-The trace begins 10 samples before the first action, the vehicle at rest, and ends 150 samples after it. Its robustness
-is that of Donze & Maler 2010 (``monitor.py``). The rewards of an episode add up to final minus first
-min(robustness, 0), by a unit, and the payment at the end. So nothing is earned by going to and fro.
+The trace begins 10 samples before the first action, the vehicle at rest, and ends 150 samples after
+it. Its robustness is that of Donze & Maler 2010 (``monitor.py``). The rewards of an episode add up
+to final minus first min(robustness, 0), by a unit, and the payment at the end. So nothing is earned
+by going to and fro.
 """
 
 from __future__ import annotations
@@ -58,10 +61,20 @@ class Spec(NamedTuple):
 SPECS = (
     Spec((Eventually(A), Always(Not(B))), visit="A", avoid={"B": ALL_STAGES}),
     Spec((Or((Eventually(A), Eventually(B))),), visit="A", either_order=True),
-    Spec((Eventually(A), Eventually(B), Always(Not(C))), visit="AB", avoid={"C": ALL_STAGES}, either_order=True),
+    Spec(
+        (Eventually(A), Eventually(B), Always(Not(C))),
+        visit="AB",
+        avoid={"C": ALL_STAGES},
+        either_order=True,
+    ),
     Spec((Eventually(And((A, Eventually(And((B, Eventually(C))))))),), visit="ABC"),
     Spec((Until(Not(A), B), Eventually(A)), visit="BA", avoid={"A": FIRST_STAGE}),
-    Spec((Eventually(Always(A, LEAD_IN)), Always(Not(B))), visit="A", avoid={"B": ALL_STAGES}, stay=True),
+    Spec(
+        (Eventually(Always(A, LEAD_IN)), Always(Not(B))),
+        visit="A",
+        avoid={"B": ALL_STAGES},
+        stay=True,
+    ),
     Spec((Eventually(A, 75), Eventually(B)), visit="AB"),
 )
 FORMULAS = tuple(spec.formula for spec in SPECS)
@@ -77,8 +90,8 @@ def sample_specification(unit: Scalar) -> jax.Array:
 def sample_cells(units: jax.Array, split: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return column and row, int32 ``(8,)``, of different cells for start, regions and hazards.
 
-    The numbers of the three regions' cells have an even sum in training, an odd one in tests. ``units``: 16 numbers in
-    [0, 1).
+    The numbers of the three regions' cells have an even sum in training, an odd one in tests.
+    ``units``: 16 numbers in [0, 1).
     """
     cells = jnp.argsort(units).astype(jnp.int32)
     fits = ((cells[1] + cells[2] + cells) % 2 == split) & (np.arange(ROW**2) >= REGIONS)
@@ -99,12 +112,16 @@ def step_monitor(
         selected = specification == index
         robustness = jnp.where(selected, value, robustness)
         padded = (*monitor_memory, *memory[monitor.size :])
-        next_memory = tuple(jnp.where(selected, new, old) for new, old in zip(padded, next_memory, strict=True))
+        next_memory = tuple(
+            jnp.where(selected, new, old) for new, old in zip(padded, next_memory, strict=True)
+        )
     return robustness, next_memory
 
 
 def monitor_lead_in(values: Mapping[str, Scalar], specification: Scalar) -> tuple[Scalar, Memory]:
-    """Return robustness and memory after the samples before the first action, all with the same values."""
+    """Return robustness and memory after the samples
+    before the first action, all with the same values.
+    """
     zero = jnp.zeros_like(values["free"])
     memory: Memory = (jnp.full_like(zero, NEVER),) * MEMORY
 
@@ -119,14 +136,17 @@ def monitor_lead_in(values: Mapping[str, Scalar], specification: Scalar) -> tupl
 class SpecifiedTask(Task[Params, State], abc.ABC):
     """A task whose vehicle is to satisfy a specification over the whole trace.
 
-    Its params have ``specification``, the index; its state ``memory`` of the monitor, ``robustness`` of the trace and
-    ``safety``, the least value of ``free``, both so far, and ``steps``.
+    Its params have ``specification``, the index; its state ``memory`` of the monitor,
+    ``robustness`` of the trace and ``safety``, the least value of ``free``, both so far, and
+    ``steps``.
     """
 
     unit: ClassVar[float]  # m of robustness that pay 1
     ends_in_failure = False
 
-    def reward(self, state: Any, action: jax.Array, next_state: Any, key: jax.Array, params: Any) -> jax.Array:
+    def reward(
+        self, state: Any, action: jax.Array, next_state: Any, key: jax.Array, params: Any
+    ) -> jax.Array:
         """Return the change of robustness, and the payment at the end; see the table."""
         gain = self.worth(next_state.robustness) - self.worth(state.robustness)
         bonus = (satisfied(next_state) & ~satisfied(state)).astype(self.dtype)
@@ -151,12 +171,18 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
         }
 
     def monitored(self, state: Any, params: Any, scale: float) -> list[jax.Array]:
-        """Return the entries of :func:`monitored_components`; values of predicates are divided by ``scale`` (m)."""
+        """Return the entries of :func:`monitored_components`;
+        values of predicates are divided by ``scale`` (m).
+        """
         one_hot = (params.specification == np.arange(len(MONITORS))).astype(self.dtype)
         return [
             one_hot,
             self.stack(*state.memory) / scale,
-            self.stack(state.safety / scale, state.robustness / scale, state.steps.astype(self.dtype) / STEPS),
+            self.stack(
+                state.safety / scale,
+                state.robustness / scale,
+                state.steps.astype(self.dtype) / STEPS,
+            ),
         ]
 
     def describe_specification(self, state: Any, params: Any) -> str:
@@ -164,9 +190,10 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
         formula = FORMULAS[int(params.specification)]
         period = self.period
         return (
-            f"Specification: {in_words(formula, period)}.\nAs a formula: {in_symbols(formula, period)}.\n"
-            f"Its clock shows {LEAD_IN * period:g} s before the first step and {(LEAD_IN + STEPS) * period:g} s after "
-            f"the last: {STEPS} steps of {period:g} s."
+            f"Specification: {in_words(formula, period)}.\nAs a formula: "
+            f"{in_symbols(formula, period)}.\nIts clock shows {LEAD_IN * period:g} s before the "
+            f"first step and {(LEAD_IN + STEPS) * period:g} s after the last: {STEPS} steps of "
+            f"{period:g} s."
         )
 
     def describe_monitor(self, state: Any, params: Any) -> str:
@@ -174,16 +201,21 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
         size = MONITORS[int(params.specification)].size
         memory = " ".join(f"{float(value):.2f}" for value in state.memory[:size])
         return (
-            f"Robustness so far: {float(state.robustness):.2f} m; least distance to hazards and walls: "
-            f"{float(state.safety):.2f} m; memory of the monitor: {memory}. Step {int(state.steps)} of {STEPS}, "
-            f"clock {(LEAD_IN + int(state.steps)) * self.period:.1f} s."
+            f"Robustness so far: {float(state.robustness):.2f} m; least distance to hazards and "
+            f"walls: {float(state.safety):.2f} m; memory of the monitor: {memory}. Step "
+            f"{int(state.steps)} of {STEPS}, clock "
+            f"{(LEAD_IN + int(state.steps)) * self.period:.1f} s."
         )
 
 
 def monitored_components(unit: str) -> tuple[Component, ...]:
-    """List the entries that a monitor adds to an observation; ``unit``: that of values of predicates."""
+    """List the entries that a monitor adds to an observation;
+    ``unit``: that of values of predicates.
+    """
     return (
-        Component("specification", "one-hot: which of the seven is to hold", shape=(len(MONITORS),)),
+        Component(
+            "specification", "one-hot: which of the seven is to hold", shape=(len(MONITORS),)
+        ),
         Component("memory", "of the specification's monitor, padded", unit, (MEMORY,)),
         Component("safety", "least distance to hazards and walls so far", unit),
         Component("robustness", "of the trace so far", unit),

@@ -1,17 +1,21 @@
-"""The reference player of CarDealer: Bayes-optimal against the whole population, by dynamic programming.
+"""The reference player of CarDealer:
+Bayes-optimal against the whole population, by dynamic programming.
 
-The other side is one of the surpluses x 5 tempers x 4 levels of firmness, all equally likely beforehand. That is what
-training can tell: surpluses and tempers are as frequent in the train split, alone and together, and levels within 5 %.
-Which of the combinations are those of the test split, the player does not know. What the other side does is determined
-by these, the round and the agent's lowest demand m. So after each answer the player keeps the set B of those who would
-have given it, and the state of play is (t, m, B, standing offer o). With V its value times the number of B, z the
-surplus of each member, and w(g, z) what a deal pays (``task.worth``),
+The other side is one of the surpluses x 5 tempers x 4 levels of firmness, all equally likely
+beforehand. That is what training can tell: surpluses and tempers are as frequent in the train
+split, alone and together, and levels within 5 %. Which of the combinations are those of the test
+split, the player does not know. What the other side does is determined by these, the round and the
+agent's lowest demand m. So after each answer the player keeps the set B of those who would have
+given it, and the state of play is (t, m, B, standing offer o). With V its value times the number of
+B, z the surplus of each member, and w(g, z) what a deal pays (``task.worth``),
 
-    V(t, m, B, o) = max( 0.95**t sum(w(o, z) over B),  max over demands d of the sum, over answers, of
-                         0.95**t sum(w(d, z) over those who take d), or V(t + 1, min(m, d), those who answer o', o') ).
+    V(t, m, B, o) = max( 0.95**t sum(w(o, z) over B),  max over demands d of the sum, over answers,
+    of
+                         0.95**t sum(w(d, z) over those who take d), or V(t + 1, min(m, d), those
+                         who answer o', o') ).
 
-Those who leave give 0: all with z < d do. A set is a Python integer. A process solves it once (a few seconds for 64
-steps); the player keeps the part that it can meet as a decision tree.
+Those who leave give 0: all with z < d do. A set is a Python integer. A process solves it once (a
+few seconds for 64 steps); the player keeps the part that it can meet as a decision tree.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from .task import (
     DISCOUNT,
@@ -53,9 +57,15 @@ class Answer(NamedTuple):
 
 
 def population(steps: int, split: int | None = None) -> list[tuple[int, int, int]]:
-    """Return surplus, temper and firmness of everyone, or of those of a split, by rising surplus."""
+    """Return surplus, temper and firmness of everyone,
+    or of those of a split, by rising surplus.
+    """
     numbers = itertools.product(range(len(sizes(steps))), range(len(TEMPERS)), range(FIRMNESS))
-    return [(sizes(steps)[size], k, f) for size, k, f in numbers if split is None or (size + k + f) % 2 == split]
+    return [
+        (sizes(steps)[size], k, f)
+        for size, k, f in numbers
+        if split is None or (size + k + f) % 2 == split
+    ]
 
 
 class Programme:
@@ -72,10 +82,13 @@ class Programme:
         self.everyone = (1 << len(self.people)) - 1
         surpluses = [surplus for surplus, *_ in self.people]
         self._can_pay = [
-            self.everyone >> bisect_left(surpluses, d) << bisect_left(surpluses, d) for d in range(steps + 1)
+            self.everyone >> bisect_left(surpluses, d) << bisect_left(surpluses, d)
+            for d in range(steps + 1)
         ]
         table = offer_table(steps)
-        self._answers: list[list[dict[Answer, int]]] = [[{} for _ in range(steps + 1)] for _ in range(ROUNDS + 1)]
+        self._answers: list[list[dict[Answer, int]]] = [
+            [{} for _ in range(steps + 1)] for _ in range(ROUNDS + 1)
+        ]
         for number, (z, k, f) in enumerate(self.people):
             for time in range(ROUNDS + 1):
                 for lowest in range(steps + 1):
@@ -90,10 +103,16 @@ class Programme:
         return {answer.offer: people for answer, people in self._answers[0][self.steps].items()}
 
     def answers(self, time: int, demand: int, lowest: int, people: int) -> list[tuple[Answer, int]]:
-        """Return the answers to a demand in a round, and who of some people gives them; without who cannot pay it."""
+        """Return the answers to a demand in a round,
+        and who of some people gives them; without who cannot pay it.
+        """
         people &= self._can_pay[demand]
         answer_sets = self._answers[time + 1][min(lowest, demand)]
-        return [(answer, people & members) for answer, members in answer_sets.items() if people & members]
+        return [
+            (answer, people & members)
+            for answer, members in answer_sets.items()
+            if people & members
+        ]
 
     def worth(self, gain: int, people: int) -> float:
         """Return the sum of what a deal with each of some people pays, before the discount."""
@@ -126,17 +145,21 @@ class Programme:
 
     def value(self) -> float:
         """Return the best expected return."""
-        total = sum(self.solve(0, self.steps, people, offer)[0] for offer, people in self.openings().items())
+        total = sum(
+            self.solve(0, self.steps, people, offer)[0] for offer, people in self.openings().items()
+        )
         return total / len(self.people)
 
 
 @cache
 def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the best play, which no field holds because arrays have no hash: ``jax.jit(player.act)`` needs one.
+    """Return the best play, which no field holds because arrays have no hash:
+    ``jax.jit(player.act)`` needs one.
 
     Returns:
-        The node by opening offer, int32 ``(Z + 1,)``; the demand at each node, int32 ``(nodes,)``, 0 to take the offer;
-        the next node by offer, int32 ``(nodes, Z + 1)``. -1 stands for no node.
+        The node by opening offer, int32 ``(Z + 1,)``; the demand at each node, int32 ``(nodes,)``,
+        0 to take the offer; the next node by offer, int32 ``(nodes, Z + 1)``. -1 stands for no
+        node.
     """
     programme = Programme(steps)
     nodes = [(0, steps, people, offer) for offer, people in programme.openings().items()]
@@ -147,7 +170,9 @@ def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for time, lowest, people, offer in nodes:  # grows while it is read
         demand = programme.solve(time, lowest, people, offer)[1]
         child = np.full(steps + 1, -1, np.int32)
-        for answer, members in programme.answers(time, demand, lowest, people) if demand != ACCEPT else ():
+        for answer, members in (
+            programme.answers(time, demand, lowest, people) if demand != ACCEPT else ()
+        ):
             if demand > answer.offer and not answer.leaves:
                 child[answer.offer] = len(nodes)
                 nodes.append((time + 1, min(lowest, demand), members, answer.offer))
@@ -185,7 +210,9 @@ class Haggler(eqx.Module):
 
 @privileged_player
 class Demands(eqx.Module):
-    """A heuristic player: it demands a multiple of the first offer, gives in by and by, and takes what is as good."""
+    """A heuristic player: it demands a multiple of the first offer,
+    gives in by and by, and takes what is as good.
+    """
 
     first: Any
     """Multiple of the other side's first offer that it demands at first."""
@@ -198,9 +225,7 @@ class Demands(eqx.Module):
         """Make the player that begins with 2.5 times the first offer."""
         return cls(np.float32(2.5), np.float32(0.0625), task.steps)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Take the standing offer if it is as good as the demand, else demand."""
@@ -208,4 +233,6 @@ class Demands(eqx.Module):
         multiple = self.first - self.concession * t
         demand = jnp.clip((multiple * view.state.offers[0]).astype(jnp.int32), 1, self.steps)
         standing = view.state.offers[t]
-        return jnp.where(standing >= demand, self.steps, self.steps - demand).astype(jnp.int32), memory
+        return jnp.where(standing >= demand, self.steps, self.steps - demand).astype(
+            jnp.int32
+        ), memory

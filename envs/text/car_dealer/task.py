@@ -1,46 +1,54 @@
 """Haggling for a car by alternating offers, with somebody of unknown limit and temper.
 
-The agent is the buyer or the seller and knows what the car is worth to it. The other side has a limit of its own; the
-gap between both is the surplus, z price steps, which a deal shares. Ten rounds: the agent demands a price, and the
-other side takes it or names its own next offer. LMRL-Gym's Car Dealer (Abdulhai et al. 2023, arXiv:2311.18232) is the
-model for the scene. There a language model is the buyer and a refusal can pay; here a rule is, and nothing but the
-surplus pays.
+The agent is the buyer or the seller and knows what the car is worth to it. The other side has a
+limit of its own; the gap between both is the surplus, z price steps, which a deal shares. Ten
+rounds: the agent demands a price, and the other side takes it or names its own next offer.
+LMRL-Gym's Car Dealer (Abdulhai et al. 2023, arXiv:2311.18232) is the model for the scene. There a
+language model is the buyer and a refusal can pay; here a rule is, and nothing but the surplus pays.
 
-Prices count from the agent's own limit: a price *gives* the agent g steps. The other side opens with an offer that
-gives a share k of z, and never gives more than 0.9 z. It leaves at once if a demand asks for more than z, which would
-cost it more than the car is worth to it. Its offer in round t depends on its temper and its firmness (four levels, 0 to
-3; k = 0.2 plus 0.05 times the level):
+Prices count from the agent's own limit: a price *gives* the agent g steps. The other side opens
+with an offer that gives a share k of z, and never gives more than 0.9 z. It leaves at once if a
+demand asks for more than z, which would cost it more than the car is worth to it. Its offer in
+round t depends on its temper and its firmness (four levels, 0 to 3; k = 0.2 plus 0.05 times the
+level):
 
-=============  =====================================================================================================
-boulware       k + (0.9 - k) (t / 10)**3 of z: concedes late (Faratin et al. 1998, doi:10.1016/S0921-8890(98)00029-3)
+=============  =====================================================================================
+boulware       k + (0.9 - k) (t / 10)**3 of z: concedes late (Faratin et al. 1998,
+               doi:10.1016/S0921-8890(98)00029-3)
 linear         k + (0.9 - k) (t / 10) of z
 conceder       k + (0.9 - k) (t / 10)**(1/3) of z: concedes early
-tit for tat    k z and a share (0.4 + 0.1 level) of what the agent's lowest demand lies below the greatest one
-impatient      as linear, but it leaves in round 2 + level if its offer does not satisfy and is not taken
-=============  =====================================================================================================
+tit for tat    k z and a share (0.4 + 0.1 level) of what the agent's lowest demand lies below the
+               greatest one
+impatient      as linear, but it leaves in round 2 + level if its offer does not satisfy and is not
+               taken
+=============  =====================================================================================
 
-Each term is rounded down to whole steps. The other side takes a demand that gives the agent no more than its own next
-offer would.
+Each term is rounded down to whole steps. The other side takes a demand that gives the agent no more
+than its own next offer would.
 
-=============  =====================================================================================================
-action         ``Discrete(Z + 2)``: 0..Z-1 demand a price that gives Z, Z-1, ..., 1 steps; Z take the other side's
-               offer; Z+1 walk away. So no deal is at a loss
-observation    ``Box(-1, 1, (1 + 10 + 10,))``: fraction of rounds gone; the other side's offers by round, in steps over
-               Z, -1 where none yet; the agent's demands likewise
-reward         for a deal in round t = 0, 1, ...: 0.95**t times (g / z - 0.5) / 0.4, what the agent's share of the
-               surplus lies above one half over the most it can, but at least 0; else 0
+=============  =====================================================================================
+action         ``Discrete(Z + 2)``: 0..Z-1 demand a price that gives Z, Z-1, ..., 1 steps; Z take
+               the other side's offer; Z+1 walk away. So no deal is at a loss
+observation    ``Box(-1, 1, (1 + 10 + 10,))``: fraction of rounds gone; the other side's offers by
+               round, in steps over Z, -1 where none yet; the agent's demands likewise
+reward         for a deal in round t = 0, 1, ...: 0.95**t times (g / z - 0.5) / 0.4, what the
+               agent's share of the surplus lies above one half over the most it can, but at least
+               0; else 0
 termination    a deal; somebody leaves; ten rounds
 success        a deal that gives the agent half of the surplus or more
-difficulty     Z, 48, 64 or 96: z is one of 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, up to Z, each equally likely
-context        z, temper, firmness, and the scene: role, car, prices. Sizes and tempers are equally likely on both
-               splits, alone and together, and levels too within 5 %. Of a size and a temper, train has two levels of
-               firmness and test the others: the sum of their numbers is even for train and odd for test
-=============  =====================================================================================================
+difficulty     Z, 48, 64 or 96: z is one of 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, up to Z, each
+               equally likely
+context        z, temper, firmness, and the scene: role, car, prices. Sizes and tempers are equally
+               likely on both splits, alone and together, and levels too within 5 %. Of a size and a
+               temper, train has two levels of firmness and test the others: the sum of their
+               numbers is even for train and odd for test
+=============  =====================================================================================
 
-A demand that does not look at the offers is far too much or far too little for most sizes: it ends the talks, or gets
-less than half.
+A demand that does not look at the offers is far too much or far too little for most sizes: it ends
+the talks, or gets less than half.
 
-**Optimum.** A dynamic programme over all that the agent can believe of the other side: see ``players.py``.
+**Optimum.** A dynamic programme over all that the agent can believe of the other side: see
+``players.py``.
 """
 
 from __future__ import annotations
@@ -128,25 +136,34 @@ def sizes(steps: int) -> tuple[int, ...]:
 
 
 def worth(gain: Any, surplus: Any) -> Any:
-    """Return what a deal pays that gives the agent so many steps, before the discount; of Python, NumPy or JAX."""
+    """Return what a deal pays that gives the agent so many steps,
+    before the discount; of Python, NumPy or JAX.
+    """
     beyond_even = (gain / surplus - EVEN_SHARE) / (MAX_SHARE - EVEN_SHARE)
     return beyond_even * (beyond_even > 0)
 
 
 def offer_table(steps: int) -> np.ndarray:
-    """Return what the other side offers, int32 ``(tempers, firmness, surplus, round, lowest demand)``.
+    """Return what the other side offers,
+    int32 ``(tempers, firmness, surplus, round, lowest demand)``.
 
     Args:
-        steps: Z; the last axis and the one of surpluses count from 0 to Z, that of rounds from 0 to 10.
+        steps: Z; the last axis and the one of surpluses count from 0 to Z, that of rounds from 0 to
+            10.
     """
     firmness, surplus, time, lowest = np.meshgrid(
-        np.arange(FIRMNESS), np.arange(steps + 1), np.arange(ROUNDS + 1), np.arange(steps + 1), indexing="ij"
+        np.arange(FIRMNESS),
+        np.arange(steps + 1),
+        np.arange(ROUNDS + 1),
+        np.arange(steps + 1),
+        indexing="ij",
     )
     tiny = 1e-9
     opening = 0.2 + 0.05 * firmness
     cap = np.floor(0.9 * surplus + tiny)
     offers = [
-        np.floor(surplus * (opening + (0.9 - opening) * (time / ROUNDS) ** exponent) + tiny) for exponent in EXPONENTS
+        np.floor(surplus * (opening + (0.9 - opening) * (time / ROUNDS) ** exponent) + tiny)
+        for exponent in EXPONENTS
     ]
     matched = np.floor((0.4 + 0.1 * firmness) * (steps - lowest) + tiny)
     offers[TIT_FOR_TAT] = np.floor(surplus * opening + tiny) + matched
@@ -154,7 +171,9 @@ def offer_table(steps: int) -> np.ndarray:
 
 
 def leaves(temper: Any, firmness: Any, time: Any) -> Any:
-    """Return whether the other side leaves at the start of a round if there is no deal; arrays of NumPy or JAX."""
+    """Return whether the other side leaves at the start
+    of a round if there is no deal; arrays of NumPy or JAX.
+    """
     return (temper == IMPATIENT) & (time > PATIENCE + firmness) | (time >= ROUNDS)
 
 
@@ -181,8 +200,8 @@ class CarDealer(Task[Params, State]):
         allowed = [size for size in SIZES if size >= MIN_STEPS]
         if number not in allowed:
             raise ValueError(
-                f"A difficulty of {card.id} is the number of price steps, one of {', '.join(map(str, allowed))}; "
-                f"got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of price steps, one of "
+                f"{', '.join(map(str, allowed))}; got {difficulty!r}."
             )
         self.steps = int(number)
         self.table = offer_table(self.steps)
@@ -201,7 +220,14 @@ class CarDealer(Task[Params, State]):
             )
         )
         firmness = (2 * pair + (size + temper + split) % 2).astype(jnp.int32)
-        return Params(jnp.asarray(choices, jnp.int32)[size], temper, firmness, car & 1, 20_000 + STEP * limit, car >> 1)
+        return Params(
+            jnp.asarray(choices, jnp.int32)[size],
+            temper,
+            firmness,
+            car & 1,
+            20_000 + STEP * limit,
+            car >> 1,
+        )
 
     def _offer(self, params: Params, time: jax.Array, lowest: jax.Array) -> jax.Array:
         return jnp.asarray(self.table)[params.temper, params.firmness, params.surplus, time, lowest]
@@ -227,8 +253,12 @@ class CarDealer(Task[Params, State]):
         standing = jnp.where(here, state.offers, 0).sum(dtype=jnp.int32)
         gain = jnp.where(accepts, standing, jnp.where(accepted, demand, NONE)).astype(jnp.int32)
         goes_on = ~accepts & ~walks & ~accepted
-        other_leaves = goes_on & (leaves(params.temper, params.firmness, time) | (demand > params.surplus))
-        offers = jnp.where((np.arange(ROUNDS) == time) & goes_on & ~other_leaves, offer, state.offers)
+        other_leaves = goes_on & (
+            leaves(params.temper, params.firmness, time) | (demand > params.surplus)
+        )
+        offers = jnp.where(
+            (np.arange(ROUNDS) == time) & goes_on & ~other_leaves, offer, state.offers
+        )
         return State(time, offers, demands, gain, other_leaves, walks)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -242,24 +272,39 @@ class CarDealer(Task[Params, State]):
         return (
             Component("time", "fraction of the rounds that are gone"),
             Component(
-                "offers", "steps over Z that the other side's offer of each round gives; -1: none", shape=(ROUNDS,)
+                "offers",
+                "steps over Z that the other side's offer of each round gives; -1: none",
+                shape=(ROUNDS,),
             ),
-            Component("demands", "steps over Z that the agent demanded in each round; -1: none", shape=(ROUNDS,)),
+            Component(
+                "demands",
+                "steps over Z that the agent demanded in each round; -1: none",
+                shape=(ROUNDS,),
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List demands, greatest first, then taking the offer and walking away."""
         return (
-            Component("demand", "demand a price that gives Z less this number of steps", shape=(self.steps,)),
+            Component(
+                "demand",
+                "demand a price that gives Z less this number of steps",
+                shape=(self.steps,),
+            ),
             Component("accept", "take the other side's offer"),
             Component("walk_away", "end the talks without a deal"),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the discounted worth of a deal."""
         gain = jnp.where(state.gain == NONE, jnp.maximum(next_state.gain, 0), 0)
         discount = jnp.asarray(DISCOUNT ** np.arange(ROUNDS + 1), self.dtype)[state.round]
-        return worth(gain.astype(self.dtype), params.surplus.astype(self.dtype)).astype(self.dtype) * discount
+        return (
+            worth(gain.astype(self.dtype), params.surplus.astype(self.dtype)).astype(self.dtype)
+            * discount
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is a deal, or somebody has left."""
@@ -278,7 +323,7 @@ class CarDealer(Task[Params, State]):
             "share": share,
         }
 
-    # -- host side: no more than the observation shows, until the end ------------------------------------------
+    # -- host side: no more than the observation shows, until the end ------------------------------
 
     def price(self, gain: int, params: Params) -> int:
         """Return the price in dollars that gives the agent this many steps."""
@@ -291,11 +336,16 @@ class CarDealer(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Tell the scene, then what was said."""
         worth = f"is worth ${int(params.limit)} to you"
-        role = f"You {'sell' if int(params.sells) else 'want to buy'} a {self._car(params)}, which {worth}."
+        role = (
+            f"You {'sell' if int(params.sells) else 'want to buy'} a {self._car(params)}, which "
+            f"{worth}."
+        )
         lines = []
         for number, (offer, demand) in enumerate(zip(state.offers, state.demands, strict=True)):
             if int(offer) != NONE:
-                lines.append(f"Round {number + 1}: the other side offers ${self.price(int(offer), params)}.")
+                lines.append(
+                    f"Round {number + 1}: the other side offers ${self.price(int(offer), params)}."
+                )
             if int(demand) != NONE:
                 lines[-1] += f" You offered ${self.price(int(demand), params)}."
         return role + "\n\n" + "\n".join(lines)
@@ -309,13 +359,18 @@ class CarDealer(Task[Params, State]):
     def rules(self) -> str:
         """Return the rules."""
         return (
-            "You haggle over a car. There are prices at which both sides gain: your limit and the other side's, which "
-            f"you do not know, are {', '.join(map(str, sizes(self.steps)))} steps of ${STEP} apart. "
-            f"In each of {ROUNDS} rounds, name a price, take the other side's last offer, or walk away. "
-            "The other side takes your price or makes its next offer. Some give in early, some late, some "
+            "You haggle over a car. There are prices at which both sides gain: your limit and the "
+            "other side's, which "
+            f"you do not know, are {', '.join(map(str, sizes(self.steps)))} steps of ${STEP} "
+            f"apart. "
+            f"In each of {ROUNDS} rounds, name a price, take the other side's last offer, or walk "
+            f"away. "
+            "The other side takes your price or makes its next offer. Some give in early, some "
+            "late, some "
             "match what you concede, some leave when they lose patience. All leave at once "
             "if you ask for more than the gap between both limits.\n"
-            "A deal earns what your share of the gap lies above one half, 0 at one half or less, 1 at nine tenths, "
+            "A deal earns what your share of the gap lies above one half, 0 at one half or less, 1 "
+            "at nine tenths, "
             f"times {DISCOUNT:g} for every round before. No deal earns nothing."
         )
 
@@ -346,7 +401,9 @@ class CarDealer(Task[Params, State]):
             gain, off = divmod(abs(dollars - int(params.limit)), STEP)
             if off or not lowest <= dollars <= highest:
                 between = f"{lowest} to {highest}"
-                raise ValueError(f"a price you may offer is {between} in steps of {STEP}; got {dollars}")
+                raise ValueError(
+                    f"a price you may offer is {between} in steps of {STEP}; got {dollars}"
+                )
             action = self.steps - gain
         else:
             raise ValueError(unknown("reply", text, ("offer PRICE", "accept", "walk away")))
@@ -358,7 +415,9 @@ class CarDealer(Task[Params, State]):
         if int(state.gain) != NONE:
             price = self.price(int(state.gain), params)
             share = float(info["share"])
-            return f"there is a deal at ${price}, which gives you {share:.0%} of the surplus ({limit})"
+            return (
+                f"there is a deal at ${price}, which gives you {share:.0%} of the surplus ({limit})"
+            )
         if bool(state.walked):
             return f"you walked away ({limit})"
         if int(state.round) >= ROUNDS:
@@ -378,9 +437,15 @@ class CarDealer(Task[Params, State]):
         for gain in range(0, self.steps + 1, self.steps // 8):
             y = bottom - gain * up
             pen.line((left, y, width - 20, y), fill=(225, 225, 225))
-            pen.text((left - 8, y), str(self.price(gain, params)), fill=INK, font_size=11, anchor="rm")
+            pen.text(
+                (left - 8, y), str(self.price(gain, params)), fill=INK, font_size=11, anchor="rm"
+            )
         for values, colour in ((state.offers, THEIR_COLOUR), (state.demands, YOUR_COLOUR)):
-            points = [(left + t * across, bottom - int(g) * up) for t, g in enumerate(values) if int(g) != NONE]
+            points = [
+                (left + t * across, bottom - int(g) * up)
+                for t, g in enumerate(values)
+                if int(g) != NONE
+            ]
             if len(points) > 1:
                 pen.line(points, fill=colour, width=2)
             for x, y in points:

@@ -1,7 +1,8 @@
-"""Sets of squares of a chess board as bits: two words of 32 for 64 squares, from a1 along the ranks to h8.
+"""Sets of squares of a chess board as bits:
+two words of 32 for 64 squares, from a1 along the ranks to h8.
 
-Many sets are shifted at once, one in each direction: the last axis of an array is then the direction. Constant indices
-are int32, because int64 ones fail in JAX's float64 context.
+Many sets are shifted at once, one in each direction: the last axis of an array is then the
+direction. Constant indices are int32, because int64 ones fail in JAX's float64 context.
 """
 
 from __future__ import annotations
@@ -103,7 +104,10 @@ def stack_sets(*sets: Bits) -> Bits:
 
 
 def store_sets(sets: Sets) -> Sets:
-    """Return the same sets from memory. Otherwise the compiler repeats the code that makes them for each user."""
+    """Return the same sets from memory.
+
+    Otherwise the compiler repeats the code that makes them for each user.
+    """
     return computed_once(lambda value: value)(sets)
 
 
@@ -113,7 +117,10 @@ def _reverse_bytes(word: jax.Array) -> jax.Array:
 
 
 class Shift(NamedTuple):
-    """Shifts of whole sets by ranks and files, one for each entry along the last axis. Constants of the host."""
+    """Shifts of whole sets by ranks and files, one for each entry along the last axis.
+
+    Constants of the host.
+    """
 
     swap: np.ndarray
     """Whether the two words change places before they rotate."""
@@ -128,17 +135,25 @@ class Shift(NamedTuple):
         """Make the shifts by the given ranks and files."""
         rank, file = np.divmod(np.arange(64), 8)
         inside = [((rank - up) | (file - right)) & ~7 == 0 for up, right in steps]
-        words = [[sum(1 << int(bit) for bit in np.flatnonzero(half)) for half in np.split(on, 2)] for on in inside]
+        words = [
+            [sum(1 << int(bit) for bit in np.flatnonzero(half)) for half in np.split(on, 2)]
+            for on in inside
+        ]
         turns = np.array([(8 * up + right) % 64 for up, right in steps])
         low, high = np.array(words, np.uint32).T
         return cls(turns >= 32, (turns % 32).astype(np.uint32), low, high)
 
     def __call__(self, sets: Bits) -> Bits:
-        """Shift each set by its own step; a set without an axis of directions is shifted by all of them."""
+        """Shift each set by its own step; a set without an axis
+        of directions is shifted by all of them.
+        """
         first = jnp.where(self.swap, sets.high, sets.low)
         second = jnp.where(self.swap, sets.low, sets.high)
         back = 32 - self.by  # 32 where it does not rotate: XLA then shifts all bits out
-        return Bits((first << self.by | second >> back) & self.low, (second << self.by | first >> back) & self.high)
+        return Bits(
+            (first << self.by | second >> back) & self.low,
+            (second << self.by | first >> back) & self.high,
+        )
 
     def at(self, index: int) -> Shift:
         """Return one of the shifts, for sets without such an axis."""
@@ -150,7 +165,9 @@ LEAPS = Shift.along(*JUMPS)
 
 
 def sliding_reach(sources: Bits, through: Bits) -> Bits:
-    """Return the squares that sliders see in each direction (last axis) from their sources through free squares."""
+    """Return the squares that sliders see in each direction (last axis)
+    from their sources through free squares.
+    """
 
     def flood(sources: Bits, through: Bits) -> Bits:
         reached = RAYS(sources)

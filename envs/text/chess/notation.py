@@ -1,7 +1,7 @@
 """Positions and moves of chess in words and pictures, on the host.
 
-Positions and moves are seen by the side to move (``rules.py``). ``black`` says that this side is Black; here
-squares are numbered as White sees them.
+Positions and moves are seen by the side to move (``rules.py``). ``black`` says that this side is
+Black; here squares are numbered as White sees them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SHAPES = {
     "P": [(13, 33), (27, 33), (23, 22), (25, 16), (20, 10), (15, 16), (17, 22)],
     "N": [(12, 33), (29, 33), (28, 18), (22, 8), (18, 11), (9, 20), (12, 23), (19, 20), (13, 28)],
     "B": [(11, 33), (29, 33), (25, 27), (27, 18), (20, 7), (13, 18), (15, 27)],
-    "R": [(10, 33), (30, 33), (27, 28), (26, 17), (29, 15), (29, 8), (24, 8), (24, 11), (22, 11), (22, 8), (18, 8),
-          (18, 11), (16, 11), (16, 8), (11, 8), (11, 15), (14, 17), (13, 28)],
+    "R": [(10, 33), (30, 33), (27, 28), (26, 17), (29, 15), (29, 8), (24, 8), (24, 11), (22, 11),
+          (22, 8), (18, 8), (18, 11), (16, 11), (16, 8), (11, 8), (11, 15), (14, 17), (13, 28)],
     "Q": [(11, 33), (29, 33), (34, 12), (26, 20), (20, 7), (14, 20), (6, 12)],
-    "K": [(11, 33), (29, 33), (32, 19), (25, 16), (22, 17), (22, 11), (25, 11), (25, 8), (22, 8), (22, 5), (18, 5),
-          (18, 8), (15, 8), (15, 11), (18, 11), (18, 17), (15, 16), (8, 19)],
+    "K": [(11, 33), (29, 33), (32, 19), (25, 16), (22, 17), (22, 11), (25, 11), (25, 8), (22, 8),
+          (22, 5), (18, 5), (18, 8), (15, 8), (15, 11), (18, 11), (18, 17), (15, 16), (8, 19)],
 }  # fmt: skip
 """Outlines of the pieces, in pixels."""
 
@@ -57,7 +57,9 @@ def members(words: Iterable[Any]) -> list[int]:
 
 def pieces(position: Position, black: bool) -> dict[int, str]:
     """Return the pieces by square: upper-case letters are White's."""
-    *squares_by_kind, own_squares = (members(words) for words in zip(position.low, position.high, strict=True))
+    *squares_by_kind, own_squares = (
+        members(words) for words in zip(position.low, position.high, strict=True)
+    )
     flip = 56 * black
     board = {}
     for letter, squares in zip(LETTERS, squares_by_kind, strict=True):
@@ -92,13 +94,19 @@ def endpoints(move: int, black: bool) -> tuple[int, int]:
 
 
 def move_name(move: int, position: Position, black: bool) -> str:
-    """Name a move in UCI notation; a move off the board by its ranks and files, seen by the side to move."""
+    """Name a move in UCI notation; a move off the board
+    by its ranks and files, seen by the side to move.
+    """
     plane = move // 64
     start, end = endpoints(move, black)
     if end < 0:
         up, right = _OFFSETS[plane]
         return f"{SQUARES[start]} by {up} ranks and {right} files"
-    letter = PROMOTED[(plane - 64) // 3] if plane >= 64 else "q" * _promotes(position, move % 64, end ^ 56 * black)
+    letter = (
+        PROMOTED[(plane - 64) // 3]
+        if plane >= 64
+        else "q" * _promotes(position, move % 64, end ^ 56 * black)
+    )
     return SQUARES[start] + SQUARES[end] + letter
 
 
@@ -127,7 +135,10 @@ def read_move(text: str, position: Position, black: bool) -> int:
 
 
 def _promotes(position: Position, start: int, end: int) -> bool:
-    """Return whether an own pawn leaves for the last rank. Squares are those that the side to move sees."""
+    """Return whether an own pawn leaves for the last rank.
+
+    Squares are those that the side to move sees.
+    """
     words = position.low if start < 32 else position.high
     return end >= 56 and bool(int(words[PAWN]) & int(words[6]) & 1 << start % 32)
 

@@ -1,11 +1,12 @@
-"""Players of chess: what a position is worth, and the reference player, who looks three half-moves ahead.
+"""Players of chess: what a position is worth,
+and the reference player, who looks three half-moves ahead.
 
 Scores are integers in hundredths of a pawn, so that they are the same in every program.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
+from rlbench_suite.core.task import Task
 
 from .bitboards import LEAPS, RAYS, Bits, full_where, sliding_reach, squares, stack_sets
 from .rules import (
@@ -33,9 +35,6 @@ from .rules import (
     count_occurrences,
     mix_bits,
 )
-
-if TYPE_CHECKING:
-    from .task import Chess
 
 VALUES = np.array([100, 320, 330, 500, 900, 0], np.int32)
 """Worth of a pawn, knight, bishop, rook, queen and king."""
@@ -63,14 +62,17 @@ def material(position: Position) -> jax.Array:
     """Return the worth of own pieces minus that of the foe's, int32."""
     own_pieces = position.own_pieces
     kinds = position.kinds
-    return (((kinds & own_pieces).size() - (kinds & ~own_pieces).size()) * VALUES).sum(dtype=jnp.int32)
+    return (((kinds & own_pieces).size() - (kinds & ~own_pieces).size()) * VALUES).sum(
+        dtype=jnp.int32
+    )
 
 
 def promise(position: Position) -> jax.Array:
     """Return what a position is worth to the side to move, int32.
 
-    Material counts, ranks that pawns have advanced, attacked squares, and the best capture: a piece that is not
-    defended wins its worth, one that is wins it less that of the cheapest attacker. Pins do not count.
+    Material counts, ranks that pawns have advanced, attacked squares, and the best capture: a piece
+    that is not defended wins its worth, one that is wins it less that of the cheapest attacker.
+    Pins do not count.
     """
     own_pieces = position.own_pieces
     kinds = position.kinds
@@ -78,8 +80,9 @@ def promise(position: Position) -> jax.Array:
     foe = everyone & ~own_pieces
     sliders = by_direction(kinds.at(ROOK) | kinds.at(QUEEN), kinds.at(BISHOP) | kinds.at(QUEEN))
     sources = stack_sets(
-        kinds.at(BISHOP).widen() & own_pieces & _DIAGONAL, kinds.at(ROOK).widen() & own_pieces & _STRAIGHT,
-        kinds.at(QUEEN).widen() & own_pieces, sliders & foe,
+        kinds.at(BISHOP).widen() & own_pieces & _DIAGONAL,
+        kinds.at(ROOK).widen() & own_pieces & _STRAIGHT, kinds.at(QUEEN).widen() & own_pieces,
+        sliders & foe,
     )  # fmt: skip
     through = ~everyone.widen()
     bishops, rooks, queens, defended = (
@@ -109,11 +112,18 @@ def promise(position: Position) -> jax.Array:
     pawns = kinds.at(PAWN) & own_pieces
     foe_pawns = (kinds.at(PAWN) & foe).flip()
     ranks_ahead = ((pawns & _BEYOND).size() - (foe_pawns & _BEYOND).size()).sum(dtype=jnp.int32)
-    return material(position) + wins + ADVANCE * ranks_ahead + SIGHT * (everything.size() - defended.size())
+    return (
+        material(position)
+        + wins
+        + ADVANCE * ranks_ahead
+        + SIGHT * (everything.size() - defended.size())
+    )
 
 
 def game_over_score(position: Position, legal: Legal) -> tuple[jax.Array, jax.Array]:
-    """Return whether a game is over for want of moves or material, and what it is then worth to the side to move."""
+    """Return whether a game is over for want of moves or material,
+    and what it is then worth to the side to move.
+    """
     stuck = ~(legal.words != 0).any()
     return stuck | cannot_mate(position), jnp.where(stuck & legal.check, -MATE, 0)
 
@@ -139,20 +149,19 @@ class Search(NamedTuple):
 
 @privileged_player
 class ThreePlies(eqx.Module):
-    """A player that tries each move and each reply, and weighs the position then, with the captures it has there.
+    """A player that tries each move and each reply,
+    and weighs the position then, with the captures it has there.
 
-    It does not try the rest of the replies once one is bad enough (alpha-beta), takes a position that has occurred
-    before as a draw, and breaks ties at random.
+    It does not try the rest of the replies once one is bad enough (alpha-beta), takes a position
+    that has occurred before as a draw, and breaks ties at random.
     """
 
     @classmethod
-    def for_task(cls, task: Chess) -> ThreePlies:
+    def for_task(cls, task: Task[Any, Any]) -> ThreePlies:
         """Make the player."""
         return cls()
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the move with the best score."""
@@ -161,12 +170,15 @@ class ThreePlies(eqx.Module):
         count = legal_moves.size()
         salt = jax.random.bits(key, (), jnp.uint32)
 
-        # Own moves and replies share one loop, so that its body, the rules of chess, is compiled once.
+        # Own moves and replies share one loop, so that its body, the rules of chess, is compiled
+        # once.
         def step(search: Search) -> Search:
             fresh = search.reply >= search.replies
             move = jnp.where(fresh, legal_moves.nth(search.move), search.legal.nth(search.reply))
             source = jax.tree.map(
-                lambda root_leaf, leaf: jnp.where(fresh, root_leaf, leaf), state.position, search.position
+                lambda root_leaf, leaf: jnp.where(fresh, root_leaf, leaf),
+                state.position,
+                search.position,
             )
             position, legal = advance(source, move)
             ended, end_score = game_over_score(position, legal)
@@ -176,7 +188,9 @@ class ThreePlies(eqx.Module):
             score = jnp.where(ended, end_score, promise(position) + FREEDOM * legal.size())
             # A move that ends the game has no replies.
             replies = jnp.where(fresh, jnp.where(ended, 0, legal.size()), search.replies)
-            worst = jnp.where(fresh, jnp.where(ended, -end_score, 2 * MATE), jnp.minimum(search.worst, score))
+            worst = jnp.where(
+                fresh, jnp.where(ended, -end_score, 2 * MATE), jnp.minimum(search.worst, score)
+            )
             moves = search.move + fresh
             ties = (mix_bits(salt + moves.astype(jnp.uint32)) % TIES).astype(jnp.int32)
             total = TIES * worst + ties
@@ -196,24 +210,28 @@ class ThreePlies(eqx.Module):
             return (search.move < count) | (search.reply < search.replies)
 
         zero = jnp.int32(0)
-        begin = Search(zero, zero, zero, zero, state.position, legal_moves, jnp.int32(-(2**30)), zero)
+        begin = Search(
+            zero, zero, zero, zero, state.position, legal_moves, jnp.int32(-(2**30)), zero
+        )
         return lax.while_loop(more, step, begin).best_move, ()
 
 
 class Captures(eqx.Module):
-    """A heuristic player: it takes the piece that is worth most, and moves at random where it can take none."""
+    """A heuristic player: it takes the piece that is worth most,
+    and moves at random where it can take none.
+    """
 
     @classmethod
-    def for_task(cls, task: Chess) -> Captures:
+    def for_task(cls, task: Task[Any, Any]) -> Captures:
         """Make the player."""
         return cls()
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return a legal move onto the square of the dearest piece; any of those, each as likely as the others."""
+        """Return a legal move onto the square of the dearest piece;
+        any of those, each as likely as the others.
+        """
         foe = jnp.asarray(view.observation)[64 * len(VALUES) : 2 * 64 * len(VALUES)].reshape(-1, 64)
         worth = (foe.astype(jnp.int32) * VALUES[:, None]).sum(0, dtype=jnp.int32)[TARGETS]
         legal = jnp.asarray(view.action_mask)

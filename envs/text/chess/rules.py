@@ -1,13 +1,16 @@
-"""The rules of chess as pure functions on bits: legal moves, positions after them, material that cannot mate.
+"""The rules of chess as pure functions on bits:
+legal moves, positions after them, material that cannot mate.
 
-Everything is seen by the side to move: its pieces are "own", the others "foe", and its pawns go north. After a move the
-board is flipped top to bottom, and the other side becomes own. So the rules are written once for both colours.
+Everything is seen by the side to move: its pieces are "own", the others "foe", and its pawns go
+north. After a move the board is flipped top to bottom, and the other side becomes own. So the rules
+are written once for both colours.
 
-A move is a number ``64 * plane + square``: the square from which a piece moves, and one of 73 planes, as in AlphaZero
-(Silver et al. 2018, doi:10.1126/science.aar6404) in another order. Plane 8 (k - 1) + d moves k squares in direction d
-(north, north-east, ... clockwise), 56 + j makes jump j of a knight, 64 + 3 p + i promotes to a knight, a bishop or a
-rook (p = 0, 1, 2) by a step north, north-east or north-west (i). Any other move of a pawn to the last rank promotes to
-a queen. Castling moves the king by two squares.
+A move is a number ``64 * plane + square``: the square from which a piece moves, and one of 73
+planes, as in AlphaZero (Silver et al. 2018, doi:10.1126/science.aar6404) in another order. Plane 8
+(k - 1) + d moves k squares in direction d (north, north-east, ... clockwise), 56 + j makes jump j
+of a knight, 64 + 3 p + i promotes to a knight, a bishop or a rook (p = 0, 1, 2) by a step north,
+north-east or north-west (i). Any other move of a pawn to the last rank promotes to a queen.
+Castling moves the king by two squares.
 """
 
 from __future__ import annotations
@@ -84,7 +87,9 @@ _NEARER = full_where(np.arange(MAX_SLIDE)[:, None, None] < np.arange(MAX_SLIDE)[
 
 def _only(steps: int, *directions: int) -> Bits:
     """Mark moves by some squares in some directions, ``(7, 8)``."""
-    return full_where((np.arange(1, MAX_SLIDE + 1)[:, None] == steps) & np.isin(np.arange(8), directions))
+    return full_where(
+        (np.arange(1, MAX_SLIDE + 1)[:, None] == steps) & np.isin(np.arange(8), directions)
+    )
 
 
 def _toward(*directions: int) -> Bits:
@@ -103,7 +108,9 @@ class Position(NamedTuple):
     """A position, seen by the side to move."""
 
     low: Any
-    """Squares a1 to h4 of pawns, knights, bishops, rooks, queens, kings, then of own pieces: uint32 (7,)."""
+    """Squares a1 to h4 of pawns, knights, bishops, rooks,
+    queens, kings, then of own pieces: uint32 (7,).
+    """
     high: Any
     """Squares a5 to h8, likewise."""
     castling: Any
@@ -126,8 +133,12 @@ class Position(NamedTuple):
     def swap_sides(self) -> Position:
         """Return the position as the other side sees it."""
         foe = self.kinds.union() & ~self.own_pieces
-        low, high = Bits(jnp.append(self.low[:6], foe.low), jnp.append(self.high[:6], foe.high)).flip()
-        return self._replace(low=low, high=high, castling=self.castling >> 2 | (self.castling & 3) << 2)
+        low, high = Bits(
+            jnp.append(self.low[:6], foe.low), jnp.append(self.high[:6], foe.high)
+        ).flip()
+        return self._replace(
+            low=low, high=high, castling=self.castling >> 2 | (self.castling & 3) << 2
+        )
 
 
 class Legal(NamedTuple):
@@ -143,7 +154,9 @@ class Legal(NamedTuple):
         return lax.population_count(self.words).sum(dtype=jnp.int32)
 
     def nth(self, rank: jax.Array) -> jax.Array:
-        """Return the legal move with ``rank`` smaller ones, int32; if there is none, a number that means nothing."""
+        """Return the legal move with ``rank`` smaller ones,
+        int32; if there is none, a number that means nothing.
+        """
         words = jnp.pad(self.words, (0, -WORDS % 16)).reshape(-1, 16)
         counts = lax.population_count(words).astype(jnp.int32)
         group, rank = _find_group(counts.sum(1, dtype=jnp.int32), rank)
@@ -196,44 +209,62 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     own_sliders = sliders & own_pieces
     foe_sliders = sliders & foe
 
-    # Captures in passing: the board without both pawns, for a capture to the north-east and one to the north-west.
+    # Captures in passing: the board without both pawns, for a capture to the north-east and one to
+    # the north-west.
     target = square_bit(jnp.where(position.passing < 0, 64, 40 + position.passing))
     victim = RAYS.at(SOUTH)(target)
-    takers = [RAYS.at(direction)(target) & own_pieces & pawns for direction in (SOUTH_WEST, SOUTH_EAST)]
+    takers = [
+        RAYS.at(direction)(target) & own_pieces & pawns for direction in (SOUTH_WEST, SOUTH_EAST)
+    ]
     without = [(empty | taker | victim) & ~target for taker in takers]
 
     # Squares that foes see through the king, and that the king sees: attacks, checks and pins.
     sources = stack_sets(foe_sliders, *[king.widen()] * 3)
-    views = sliding_reach(sources, stack_sets(*(free.widen() for free in (empty | king, empty, *without))))
+    views = sliding_reach(
+        sources, stack_sets(*(free.widen() for free in (empty | king, empty, *without)))
+    )
     attacked = views.at(0)
     rays = views.at(1)
     near = RAYS(king)
     hits = (rays & foe_sliders).any()
     contact = ((LEAPS(king) & foe & knights) | (near & _FROM_PAWNS & foe & pawns)).union()
-    danger = attacked | LEAPS(foe & knights) | RAYS(foe & kings) | (RAYS(foe & pawns) & _BY_FOE_PAWNS)
+    danger = (
+        attacked | LEAPS(foe & knights) | RAYS(foe & kings) | (RAYS(foe & pawns) & _BY_FOE_PAWNS)
+    )
     danger = danger.union()
     checks = summed(hits.astype(jnp.int32)) + contact.size()
     answers = (rays.where(hits).union() | contact).where(checks == 1) | _ALL.where(checks == 0)
     pinned = rays & attacked.at(_OPPOSITE) & own_pieces
     pinned_pieces = pinned.union()
-    free = store_sets(~pinned_pieces | pinned | pinned.at(_OPPOSITE))  # from where a piece may move in each direction
+    # From where a piece may move in each direction.
+    free = store_sets(~pinned_pieces | pinned | pinned.at(_OPPOSITE))
 
     # Moves by distance and direction, (7, 8): the sets of squares from which they start.
-    ends = store_sets(
-        _BACK(answers & ~own_pieces)
-    )  # from where the move of a plane ends on a square that answers all checks
+    # From where the move of a plane ends on a square that answers all checks.
+    ends = store_sets(_BACK(answers & ~own_pieces))
     occupied = store_sets(_BACK(everyone)).at(slice(56)).reshape(7, 8)
-    clear_path = store_sets(~Bits(*(lax.reduce_or(half, (0,)) for half in occupied.reshape(7, 1, 8) & _NEARER)))
+    clear_path = store_sets(
+        ~Bits(*(lax.reduce_or(half, (0,)) for half in occupied.reshape(7, 1, 8) & _NEARER))
+    )
     clear_moves = ends.at(slice(56)).reshape(7, 8) & free & clear_path
     pushes = ~occupied & (_PUSH | (_DOUBLE & _SECOND_RANK))
     captures_in_passing = [
-        _takes(views.at(2 + i), foe_sliders, taker, contact & ~victim) for i, taker in enumerate(takers)
+        _takes(views.at(2 + i), foe_sliders, taker, contact & ~victim)
+        for i, taker in enumerate(takers)
     ]
-    passing = (captures_in_passing[0] & _only(1, NORTH_EAST)) | (captures_in_passing[1] & _only(1, NORTH_WEST))
-    by_pawns = store_sets((own_pieces & pawns & clear_moves & (pushes | (occupied & _CAPTURE))) | passing)
+    passing = (captures_in_passing[0] & _only(1, NORTH_EAST)) | (
+        captures_in_passing[1] & _only(1, NORTH_WEST)
+    )
+    by_pawns = store_sets(
+        (own_pieces & pawns & clear_moves & (pushes | (occupied & _CAPTURE))) | passing
+    )
     steps = king.where((near & ~own_pieces & ~danger).any()) & _ONE_STEP
-    short = (position.castling & OWN_SHORT != 0) & ~((everyone & _SHORT_FREE) | (danger & _SHORT_SAFE)).any()
-    long = (position.castling & OWN_LONG != 0) & ~((everyone & _LONG_FREE) | (danger & _LONG_SAFE)).any()
+    short = (position.castling & OWN_SHORT != 0) & ~(
+        (everyone & _SHORT_FREE) | (danger & _SHORT_SAFE)
+    ).any()
+    long = (position.castling & OWN_LONG != 0) & ~(
+        (everyone & _LONG_FREE) | (danger & _LONG_SAFE)
+    ).any()
     castles = (king.where(short) & _only(2, EAST)) | (king.where(long) & _only(2, WEST))
     moves = store_sets((own_sliders & clear_moves) | by_pawns | steps | castles)
     jumps = own_pieces & knights & ~pinned_pieces & ends.at(slice(56, 64))
@@ -257,7 +288,10 @@ def advance(position: Position, move: jax.Array) -> tuple[Position, Legal]:
 
 
 def make_move(position: Position, move: jax.Array) -> Position:
-    """Return the position after a legal move, seen by the other side. Whoever ``passing`` names may be out of reach."""
+    """Return the position after a legal move, seen by the other side.
+
+    Whoever ``passing`` names may be out of reach.
+    """
     plane = move >> 6
     start = move & 63
     rank, file = (jnp.asarray(OFFSETS[:, axis], jnp.int32)[plane] for axis in (0, 1))
@@ -292,7 +326,8 @@ def make_move(position: Position, move: jax.Array) -> Position:
 def cannot_mate(position: Position) -> jax.Array:
     """Return whether neither side can ever mate.
 
-    Besides the kings there is then one knight or one bishop at most, or nothing but bishops on squares of one colour.
+    Besides the kings there is then one knight or one bishop at most, or nothing but bishops on
+    squares of one colour.
     """
     kinds = position.kinds
     heavy = (kinds.at(PAWN) | kinds.at(ROOK) | kinds.at(QUEEN)).any()
@@ -307,7 +342,8 @@ def count_occurrences(history: jax.Array, position: Position) -> jax.Array:
 
     Args:
         history: fingerprints of the positions since then, by their ``clock``: uint32 ``(100, 2)``.
-        position: the position; one with the other side to move is another one, even if it looks the same to that side.
+        position: the position; one with the other side to move is another one, even if it looks the
+            same to that side.
     """
     number = np.arange(LIMIT)
     same_side = ((number ^ position.clock) & 1 == 0) & (number < position.clock)

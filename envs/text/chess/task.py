@@ -1,35 +1,40 @@
 """Play a whole game of chess against an opponent of graded strength.
 
-LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232) plays White against Stockfish; a win earns 1, a loss -1, and an
-illegal move costs 1 each time. Here the opponent is part of the task, illegal moves are masked, and a draw earns half a
-point, as in tournaments.
+LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232) plays White against Stockfish; a win earns 1, a
+loss -1, and an illegal move costs 1 each time. Here the opponent is part of the task, illegal moves
+are masked, and a draw earns half a point, as in tournaments.
 
-==========  ======  =================================================================================================
+==========  ======  ================================================================================
 difficulty  number  opponent
-==========  ======  =================================================================================================
-``easy``    0       the better of two random moves by the measure of ``medium``, so that random play seldom wins
+==========  ======  ================================================================================
+``easy``    0       the better of two random moves by the measure of ``medium``, so that random play
+                    seldom wins
 ``medium``  1       the move that wins most material at once, mate before all; of equal ones any
-``hard``    2       the move after which the agent's position is worst (:func:`.players.promise`): material,
-                    what the agent can capture, mobility, advanced pawns; of equal ones any
-==========  ======  =================================================================================================
+``hard``    2       the move after which the agent's position is worst (:func:`.players.promise`):
+                    material, what the agent can capture, mobility, advanced pawns; of equal ones
+                    any
+==========  ======  ================================================================================
 
-=============  =====================================================================================================
-action         ``Discrete(4672)``: ``64 * plane + square``, seen by the agent, whose pawns go north: planes of
-               ``rules.py``. Masked: moves that are not legal
-observation    ``(782,)``, seen by the agent: pawns, knights, bishops, rooks, queens, king of the agent, then of the
-               opponent, each where they stand from a1 along the ranks to h8; rights to castle; the file of a pawn that
-               may be captured in passing, one-hot; the fraction of the 50 moves that has gone; how often the position
-               has occurred before, of 2
+=============  =====================================================================================
+action         ``Discrete(4672)``: ``64 * plane + square``, seen by the agent, whose pawns go north:
+               planes of ``rules.py``. Masked: moves that are not legal
+observation    ``(782,)``, seen by the agent: pawns, knights, bishops, rooks, queens, king of the
+               agent, then of the opponent, each where they stand from a1 along the ranks to h8;
+               rights to castle; the file of a pawn that may be captured in passing, one-hot; the
+               fraction of the 50 moves that has gone; how often the position has occurred before,
+               of 2
 reward         when the game is over: 1 for a win, 0.5 for a draw, 0 for a loss
-termination    mate, stalemate, a position for the third time, 50 moves of each side without a capture or a move of a
-               pawn, material that cannot mate
+termination    mate, stalemate, a position for the third time, 50 moves of each side without a
+               capture or a move of a pawn, material that cannot mate
 success        a win
-context        4 random half-moves from the first position, or 5, so that the agent is White or Black; material is then
-               equal. A hash of the position that the agent sees decides its split: every fourth, test
-=============  =====================================================================================================
+context        4 random half-moves from the first position, or 5, so that the agent is White or
+               Black; material is then equal. A hash of the position that the agent sees decides its
+               split: every fourth, test
+=============  =====================================================================================
 
-Differences from the rules of FIDE: draws by repetition and by 50 moves need no claim, both are counted from the first
-position of the episode, and nobody resigns or offers a draw. A game that is not over after 200 moves earns nothing.
+Differences from the rules of FIDE: draws by repetition and by 50 moves need no claim, both are
+counted from the first position of the episode, and nobody resigns or offers a draw. A game that is
+not over after 200 moves earns nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +51,18 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
 
-from .notation import SQUARE, SQUARES, draw_board, endpoints, fen, format_board, members, move_name, pieces, read_move
+from .notation import (
+    SQUARE,
+    SQUARES,
+    draw_board,
+    endpoints,
+    fen,
+    format_board,
+    members,
+    move_name,
+    pieces,
+    read_move,
+)
 from .players import FREEDOM, MATE, TIES, game_over_score, material, promise
 from .rules import (
     LIMIT,
@@ -76,7 +92,9 @@ OPENING_PLIES = 4
 KINDS = ("pawns", "knights", "bishops", "rooks", "queens", "king")
 START_POSITION = Position(
     np.array([0xFF00, 0x42, 0x24, 0x81, 0x08, 0x10, 0xFFFF], np.uint32),
-    np.array([0xFF << 16, 0x42 << 24, 0x24 << 24, 0x81 << 24, 0x08 << 24, 0x10 << 24, 0], np.uint32),
+    np.array(
+        [0xFF << 16, 0x42 << 24, 0x24 << 24, 0x81 << 24, 0x08 << 24, 0x10 << 24, 0], np.uint32
+    ),
     np.int32(15), np.int32(-1), np.int32(0),
 )  # fmt: skip
 """The first position of chess."""
@@ -101,7 +119,9 @@ class State(NamedTuple):
     legal: Legal
     """Its legal moves; none once the game is over."""
     history: Any
-    """Fingerprints of positions since the last capture or move of a pawn, by ``clock``; uint32 (100, 2)."""
+    """Fingerprints of positions since the last capture or move of a pawn,
+    by ``clock``; uint32 (100, 2).
+    """
     repeats: Any
     """Number of earlier times that the position has occurred, int32"""
     last: Any
@@ -113,7 +133,9 @@ class State(NamedTuple):
 
 
 def ending(position: Position, legal: Legal, repeats: jax.Array, mated: int) -> jax.Array:
-    """Return how the game ends in a position, 0 if it does not; ``mated`` if the side to move is mated. int32."""
+    """Return how the game ends in a position, 0 if it does not;
+    ``mated`` if the side to move is mated. int32.
+    """
     stuck = ~(legal.words != 0).any()
     conditions = (
         (stuck & legal.check, mated), (stuck, STALEMATE), (cannot_mate(position), INSUFFICIENT),
@@ -152,8 +174,13 @@ class Chess(Task[Params, State]):
 
     measures: ClassVar[dict[str, str]] = {
         "moves": "moves of the agent so far",
-        "material": "worth of the agent's pieces minus that of the opponent's, in hundredths of a pawn",
-        "end": "0 while the game goes on, 1 won, 2 lost, 3 stalemate, 4 repetition, 5 50 moves, 6 nobody can mate",
+        "material": (
+            "worth of the agent's pieces minus that of the opponent's, in hundredths of a pawn"
+        ),
+        "end": (
+            "0 while the game goes on, 1 won, 2 lost, 3 stalemate, 4 repetition, 5 50 moves, 6 "
+            "nobody can mate"
+        ),
     }
     picture_shape = (8 * SQUARE, 8 * SQUARE, 3)
 
@@ -162,14 +189,14 @@ class Chess(Task[Params, State]):
         self.opponent = GREEDY if difficulty is None else difficulty
         if self.opponent not in (CARELESS, GREEDY, FARSIGHTED):
             raise ValueError(
-                f"A difficulty of {card.id} is 0 (easy: careless), 1 (medium: greedy) or 2 (hard: looks ahead); "
-                f"got {difficulty!r}."
+                f"A difficulty of {card.id} is 0 (easy: careless), 1 (medium: greedy) or 2 (hard: "
+                f"looks ahead); got {difficulty!r}."
             )
         self.observation_space = self.box(0.0, 1.0, (12 * 64 + 14,))
         self.action_space = spaces.Discrete(MOVES)
         self.reward_space = self.box(0.0, 1.0, ())
 
-    # -- the functions of an episode ---------------------------------------------------------------------------
+    # -- the functions of an episode ---------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw colour and opening: random half-moves until one comes out that fits."""
@@ -179,7 +206,11 @@ class Chess(Task[Params, State]):
 
         def fits(position: Position, legal: Legal) -> jax.Array:
             test = fingerprint(position)[0] % 4 == 0
-            return (test == (split == Split.TEST)) & (material(position) == 0) & (legal.words != 0).any()
+            return (
+                (test == (split == Split.TEST))
+                & (material(position) == 0)
+                & (legal.words != 0).any()
+            )
 
         def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
             draws, half_moves, position, legal = carry
@@ -193,13 +224,17 @@ class Chess(Task[Params, State]):
             _, half_moves, position, legal = carry
             return (half_moves != plies) | ~fits(position, legal)
 
-        first = jax.tree.map(jnp.asarray, (START_POSITION, Legal(self._first_moves, np.bool_(False))))
+        first = jax.tree.map(
+            jnp.asarray, (START_POSITION, Legal(self._first_moves, np.bool_(False)))
+        )
         _, _, position, legal = lax.while_loop(unfit, step, (jnp.uint32(0), jnp.int32(0), *first))
         return Params(position._replace(clock=jnp.int32(0)), legal, black)
 
     @property
     def _first_moves(self) -> np.ndarray:
-        """Return the legal moves of the first position: pawns by one or two squares, knights by two jumps."""
+        """Return the legal moves of the first position:
+        pawns by one or two squares, knights by two jumps.
+        """
         words = np.zeros(WORDS, np.uint32)
         words[[0, 16]] = 0xFF00  # planes 0 and 8
         words[[2 * (56 + jump) for jump in (0, 7)]] = 0x42
@@ -209,19 +244,28 @@ class Chess(Task[Params, State]):
         """Set up the position."""
         history = record_position(jnp.zeros((LIMIT, 2), jnp.uint32), params.position)
         return State(
-            params.position, params.legal, history, jnp.int32(0), jnp.int32(-1), jnp.int32(0), jnp.int32(PLAYING)
+            params.position,
+            params.legal,
+            history,
+            jnp.int32(0),
+            jnp.int32(-1),
+            jnp.int32(0),
+            jnp.int32(PLAYING),
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, then let the opponent reply."""
         salt = self.bits(key, 1)[0]
 
-        # The agent's move and the moves that the opponent tries share one loop, so that the rules are compiled once.
+        # The agent's move and the moves that the opponent tries share one loop, so that the rules
+        # are compiled once.
         def step(replies: Replies) -> Replies:
             tried, (parent, opponent_moves), best, score, best_move = replies
             first = tried == 0
             noise = mix_bits(salt + tried.astype(jnp.uint32))
-            rank = any_rank(noise, opponent_moves.size()) if self.opponent == CARELESS else tried - 1
+            rank = (
+                any_rank(noise, opponent_moves.size()) if self.opponent == CARELESS else tried - 1
+            )
             move = jnp.where(first, action.astype(jnp.int32), opponent_moves.nth(rank))
             after = advance(choice(first, state.position, parent), move)
             total = TIES * self._score(*after) + (noise % TIES).astype(jnp.int32)
@@ -280,8 +324,14 @@ class Chess(Task[Params, State]):
         planes = (words.reshape(-1, 1) >> np.arange(32, dtype=np.uint32) & 1).reshape(-1)
         rights = position.castling >> np.arange(4) & 1
         passing = np.arange(8) == position.passing
-        counters = [state.position.clock.astype(self.dtype) / LIMIT, state.repeats.astype(self.dtype) / 2]
-        blocks = [*(block.astype(self.dtype) for block in (planes, rights, passing)), jnp.stack(counters)]
+        counters = [
+            state.position.clock.astype(self.dtype) / LIMIT,
+            state.repeats.astype(self.dtype) / 2,
+        ]
+        blocks = [
+            *(block.astype(self.dtype) for block in (planes, rights, passing)),
+            jnp.stack(counters),
+        ]
         return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -289,14 +339,24 @@ class Chess(Task[Params, State]):
         return (
             *(
                 Component(
-                    f"{side}_{kind}", f"where the {kind} of the {whose} stand; squares a1, b1, ..., h8", shape=(64,)
+                    f"{side}_{kind}",
+                    f"where the {kind} of the {whose} stand; squares a1, b1, ..., h8",
+                    shape=(64,),
                 )
                 for side, whose in (("own", "agent"), ("foe", "opponent"))
                 for kind in KINDS
             ),
-            Component("castling", "rights to castle: own short, own long, the opponent's short, long", shape=(4,)),
-            Component("passing", "file of the pawn that may be captured in passing, one-hot", shape=(8,)),
-            Component("clock", "fraction of the 50 moves without capture or move of a pawn that has gone"),
+            Component(
+                "castling",
+                "rights to castle: own short, own long, the opponent's short, long",
+                shape=(4,),
+            ),
+            Component(
+                "passing", "file of the pawn that may be captured in passing, one-hot", shape=(8,)
+            ),
+            Component(
+                "clock", "fraction of the 50 moves without capture or move of a pawn that has gone"
+            ),
             Component("repeats", "how often the position has occurred before, of 2"),
         )
 
@@ -305,14 +365,17 @@ class Chess(Task[Params, State]):
         return (
             Component(
                 "move",
-                "[plane, square from which a piece moves]; plane 8 (k - 1) + d: by k squares in direction d (north, "
-                "north-east, ... clockwise), 56 to 63: jumps of a knight, clockwise from north-north-east; "
-                "64 + 3 p + i: a pawn becomes a knight, bishop or rook (p) by a step north, north-east, north-west (i)",
+                "[plane, square from which a piece moves]; plane 8 (k - 1) + d: by k squares in "
+                "direction d (north, north-east, ... clockwise), 56 to 63: jumps of a knight, "
+                "clockwise from north-north-east; 64 + 3 p + i: a pawn becomes a knight, bishop "
+                "or rook (p) by a step north, north-east, north-west (i)",
                 shape=(73, 64),
             ),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the points when the game is over."""
         points = jnp.where(next_state.end == WON, 1.0, jnp.where(next_state.end > LOST, 0.5, 0.0))
         return jnp.where(state.end == PLAYING, points, 0.0).astype(self.dtype)
@@ -330,7 +393,7 @@ class Chess(Task[Params, State]):
             "end": state.end,
         }
 
-    # -- words and pictures ------------------------------------------------------------------------------------
+    # -- words and pictures ------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the position and list the legal moves."""
@@ -340,7 +403,9 @@ class Chess(Task[Params, State]):
         lines = [format_board(board), f"FEN: {fen(position, black, int(state.moves) + 1)}"]
         if int(state.last) >= 0:
             start, end = endpoints(int(state.last), not black)
-            lines.append(f"The opponent moved {board[end]} from {SQUARES[start]} to {SQUARES[end]}.")
+            lines.append(
+                f"The opponent moved {board[end]} from {SQUARES[start]} to {SQUARES[end]}."
+            )
         if int(state.repeats):
             lines.append(f"The position has occurred {int(state.repeats)} times before.")
         if int(state.end) == PLAYING:
@@ -350,11 +415,16 @@ class Chess(Task[Params, State]):
 
     def rules(self) -> str:
         """Return the rules."""
-        opponent = ("often overlooks captures", "takes what it can", "looks ahead")[int(self.opponent)]
+        opponent = ("often overlooks captures", "takes what it can", "looks ahead")[
+            int(self.opponent)
+        ]
         return (
-            f"A game of chess against an opponent that {opponent}. A win earns 1, a draw 0.5, a loss 0. Draws: "
-            "stalemate, a position for the third time, 50 moves of each side without a capture or a move of a pawn, "
-            "material that cannot mate. Upper-case letters are White's pieces. A move that is not legal is refused and "
+            f"A game of chess against an opponent that {opponent}. A win earns 1, a draw 0.5, a "
+            f"loss 0. Draws: "
+            "stalemate, a position for the third time, 50 moves of each side without a capture or "
+            "a move of a pawn, "
+            "material that cannot mate. Upper-case letters are White's pieces. A move that is not "
+            "legal is refused and "
             f"costs a turn. A game that is not over after {self.card.horizon} turns earns nothing."
         )
 
@@ -368,7 +438,10 @@ class Chess(Task[Params, State]):
         Raises:
             ValueError: the text is no such move.
         """
-        return np.array(read_move(text.strip().lower(), state.position, bool(params.black)), self.action_space.dtype)
+        return np.array(
+            read_move(text.strip().lower(), state.position, bool(params.black)),
+            self.action_space.dtype,
+        )
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the move in UCI notation; a move off the board by its ranks and files."""

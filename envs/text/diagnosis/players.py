@@ -1,13 +1,14 @@
-"""The reference player of Diagnosis: Bayes-optimal by dynamic programming, or by looking two questions ahead.
+"""The reference player of Diagnosis: Bayes-optimal by dynamic programming,
+or by looking two questions ahead.
 
-Let J(s) be the probability of a set of answers s, J_d(s) its joint probability with disease d, c_f the cost of
-finding f, and U(s) the value of the best play after s times J(s). It satisfies
+Let J(s) be the probability of a set of answers s, J_d(s) its joint probability with disease d, c_f
+the cost of finding f, and U(s) the value of the best play after s times J(s). It satisfies
 
     U(s) = max( max_d J_d(s),  max over open f of  U(s, f absent) + U(s, f present) - c_f J(s) ).
 
-A set of answers is a number of F digits to base 3: open, absent, present. Up to six diseases (eight findings, 6,561
-sets) the player solves these equations exactly for the table it sees at the start of an episode. Beyond, it replaces U
-after two more questions by the value of the best conclusion.
+A set of answers is a number of F digits to base 3: open, absent, present. Up to six diseases (eight
+findings, 6,561 sets) the player solves these equations exactly for the table it sees at the start
+of an episode. Beyond, it replaces U after two more questions by the value of the best conclusion.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from .task import COST, PERCENT, Diagnosis, Params, State
 
@@ -53,7 +54,9 @@ def values(task: Diagnosis, params: Params) -> jax.Array:
     table = chances(task, params)
     count = task.findings
     factors = jnp.stack([jnp.ones_like(table), 1 - table, table], -1)  # (D, F, 3)
-    joints = jax.vmap(lambda row: reduce(lambda a, b: (a[:, None] * b).reshape(-1), list(row)))(factors)
+    joints = jax.vmap(lambda row: reduce(lambda a, b: (a[:, None] * b).reshape(-1), list(row)))(
+        factors
+    )
     joints = joints * prior(task, params)[:, None]
     total = joints.sum(0)
     cost = (COST[task.kinds] / 100).astype(task.dtype)
@@ -85,7 +88,9 @@ class BayesOptimal(eqx.Module):
         return values(self.task, params) if self.task.findings <= MAX_EXACT_FINDINGS else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Ask for the finding that leaves the greatest value, or conclude if no question is worth its cost."""
+        """Ask for the finding that leaves the greatest value,
+        or conclude if no question is worth its cost.
+        """
         task = self.task
         state = view.state
         params = view.params
@@ -93,14 +98,20 @@ class BayesOptimal(eqx.Module):
         now = joint(task, state, params)
         cost = (COST[task.kinds] / 100).astype(task.dtype)
         gain = (
-            self._exact(memory, state) if task.findings <= MAX_EXACT_FINDINGS else self._ahead(now, open_, params, cost)
+            self._exact(memory, state)
+            if task.findings <= MAX_EXACT_FINDINGS
+            else self._ahead(now, open_, params, cost)
         )
         gain = jnp.where(open_, gain - cost * now.sum(), -1.0)
         conclude = task.findings + jnp.argmax(now)
-        return jnp.where(gain.max() > now.max(), jnp.argmax(gain), conclude).astype(jnp.int32), memory
+        return jnp.where(gain.max() > now.max(), jnp.argmax(gain), conclude).astype(
+            jnp.int32
+        ), memory
 
     def _exact(self, memory: jax.Array, state: State) -> jax.Array:
-        """Return U summed over both answers to each finding, ``(F,)``; of no meaning for known findings."""
+        """Return U summed over both answers to each finding,
+        ``(F,)``; of no meaning for known findings.
+        """
         count = self.task.findings
         shifts = np.arange(count, dtype=np.uint32)
         weights = (3 ** np.arange(count - 1, -1, -1)).astype(np.int32)
@@ -110,12 +121,17 @@ class BayesOptimal(eqx.Module):
         ahead = jnp.where(is_known, 0, weights)
         return memory[here + ahead] + memory[here + 2 * ahead]
 
-    def _ahead(self, now: jax.Array, open_: jax.Array, params: Params, cost: np.ndarray) -> jax.Array:
-        """Return the same with the best conclusion after at most one more question in place of U, ``(F,)``."""
+    def _ahead(
+        self, now: jax.Array, open_: jax.Array, params: Params, cost: np.ndarray
+    ) -> jax.Array:
+        """Return the same with the best conclusion after
+        at most one more question in place of U, ``(F,)``.
+        """
         table = chances(self.task, params).T
         answers = jnp.stack([1 - table, table])  # (2, F, D)
         once = now * answers
-        twice = (once[:, :, None, None, :] * answers).max(-1).sum(2)  # (2, F, F): first answer, first, second finding
+        # (2, F, F): first answer, first, second finding.
+        twice = (once[:, :, None, None, :] * answers).max(-1).sum(2)
         second = twice - cost * once.sum(-1)[..., None]
         again = open_ & ~np.eye(self.task.findings, dtype=bool)
         best = jnp.where(again, second, -1.0).max(-1)
@@ -124,7 +140,9 @@ class BayesOptimal(eqx.Module):
 
 @privileged_player
 class SymptomsFirst(eqx.Module):
-    """A heuristic player: it asks for every symptom, orders no test, and names the likeliest disease."""
+    """A heuristic player: it asks for every symptom,
+    orders no test, and names the likeliest disease.
+    """
 
     task: Diagnosis = eqx.field(static=True)
 
@@ -133,14 +151,14 @@ class SymptomsFirst(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first symptom that is not known, or the conclusion."""
         task = self.task
         state = view.state
-        unknown = (state.asked_findings >> np.arange(task.findings, dtype=np.uint32) & 1 == 0) & (task.kinds == 0)
+        unknown = (state.asked_findings >> np.arange(task.findings, dtype=np.uint32) & 1 == 0) & (
+            task.kinds == 0
+        )
         conclusion = task.findings + jnp.argmax(task.evidence(state, view.params))
         return jnp.where(unknown.any(), jnp.argmax(unknown), conclusion).astype(jnp.int32), memory

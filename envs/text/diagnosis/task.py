@@ -1,28 +1,30 @@
 """Diagnosis: ask for symptoms and order tests, each at a cost, then name the disease.
 
-The classic problem of sequential diagnosis (Gorry and Barnett 1968, doi:10.1016/0010-4809(68)90016-5) with a naive
-Bayes model: a patient has one of D diseases, and given the disease every finding is present or absent independently of
-the others. A finding is drawn once, at reset, so asking again would give the same answer. Diseases are fictional and
-every episode draws its own table, which the player sees: nothing can be known beforehand.
+The classic problem of sequential diagnosis (Gorry and Barnett 1968,
+doi:10.1016/0010-4809(68)90016-5) with a naive Bayes model: a patient has one of D diseases, and
+given the disease every finding is present or absent independently of the others. A finding is drawn
+once, at reset, so asking again would give the same answer. Diseases are fictional and every episode
+draws its own table, which the player sees: nothing can be known beforehand.
 
-=============  =====================================================================================================
-action         ``Discrete(F + D)``: ask for finding 0..F-1 (symptoms, then tests), or conclude disease 0..D-1. Masked:
-               a finding that is known
-observation    ``Box(-1, 1, (F + D + D F,))``: each finding (1 present, -1 absent, 0 not asked); each disease's log
-               posterior less that of the likeliest one, in tens of nats, cut at -1; the probability of each finding
-               given each disease, disease by disease
+=============  =====================================================================================
+action         ``Discrete(F + D)``: ask for finding 0..F-1 (symptoms, then tests), or conclude
+               disease 0..D-1. Masked: a finding that is known
+observation    ``Box(-1, 1, (F + D + D F,))``: each finding (1 present, -1 absent, 0 not asked);
+               each disease's log posterior less that of the likeliest one, in tens of nats, cut at
+               -1; the probability of each finding given each disease, disease by disease
 reward         -0.02 for a symptom, -0.06 for a test, 1 for the right conclusion
 termination    a disease is concluded
 success        the conclusion is right
 difficulty     D, from 3 to 12; there are D - 1 symptoms and D / 2 tests (rounded down)
-context        table, prior and patient. The sum of the table's levels is even for train, odd for test, however diseases
-               and findings are renamed
-=============  =====================================================================================================
+context        table, prior and patient. The sum of the table's levels is even for train, odd for
+               test, however diseases and findings are renamed
+=============  =====================================================================================
 
-**Table.** A symptom has one of eight probabilities given a disease, a test one of eight that are nearer to 0 and 1; all
-eight are equally likely. Priors are in the ratio of 1, 2 and 4.
+**Table.** A symptom has one of eight probabilities given a disease, a test one of eight that are
+nearer to 0 and 1; all eight are equally likely. Priors are in the ratio of 1, 2 and 4.
 
-**Optimum.** Exact, by dynamic programming over the 3**F sets of answers, up to six diseases: see ``players.py``.
+**Optimum.** Exact, by dynamic programming over the 3**F sets of answers, up to six diseases: see
+``players.py``.
 """
 
 from __future__ import annotations
@@ -41,11 +43,12 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 DISEASES = (
-    "arvenosis", "boltitis", "corrinosis", "dulacia", "eskeritis", "farrowosis", "gillemia", "haskitis", "irinosis",
-    "jorunia", "kellitis", "lomemia",
+    "arvenosis", "boltitis", "corrinosis", "dulacia", "eskeritis", "farrowosis", "gillemia",
+    "haskitis", "irinosis", "jorunia", "kellitis", "lomemia",
 )  # fmt: skip
 SYMPTOMS = (
-    "cough", "fever", "rash", "headache", "nausea", "fatigue", "dizziness", "chills", "cramps", "swelling", "numbness",
+    "cough", "fever", "rash", "headache", "nausea", "fatigue", "dizziness", "chills", "cramps",
+    "swelling", "numbness",
 )  # fmt: skip
 TESTS = ("blood test", "x-ray", "ultrasound", "biopsy", "culture", "scan")
 MIN_DISEASES = 3
@@ -59,7 +62,9 @@ WEIGHTS = np.array([1, 2, 2, 4], np.int32)
 """Weights of a prior, drawn with equal probability."""
 THRESHOLD = np.round(PERCENT / 100 * 2**32).astype(np.uint32)
 MILLINATS = np.round(1000 * np.log([1 - PERCENT / 100, PERCENT / 100])).astype(np.int32)
-"""Logarithm of a finding's probability by answer (absent, present), kind and level, in thousandths of a nat."""
+"""Logarithm of a finding's probability by answer (absent, present),
+kind and level, in thousandths of a nat.
+"""
 WEIGHT_MILLINATS = np.round(1000 * np.log(np.maximum(np.arange(5), 1))).astype(np.int32)
 SPAN = 10_000
 """Thousandths of a nat over which an observation tells log posteriors."""
@@ -98,7 +103,9 @@ class State(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def write_table(names: tuple[str, ...], weights: tuple[int, ...], percent: tuple[tuple[int, ...], ...]) -> str:
+def write_table(
+    names: tuple[str, ...], weights: tuple[int, ...], percent: tuple[tuple[int, ...], ...]
+) -> str:
     """Return the table of chances ``[disease][finding]``, in per cent, in words."""
     lines = ["Chances of each finding, in per cent, given each disease:"]
     for disease, weight, row in zip(DISEASES, weights, percent, strict=False):
@@ -129,8 +136,8 @@ class Diagnosis(Task[Params, State]):
         number = 6.0 if difficulty is None else difficulty
         if not (MIN_DISEASES <= number <= MAX_DISEASES and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of diseases, a whole number from {MIN_DISEASES} to "
-                f"{MAX_DISEASES}; got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of diseases, a whole number from "
+                f"{MIN_DISEASES} to {MAX_DISEASES}; got {difficulty!r}."
             )
         self.diseases = int(number)
         self.names = (*SYMPTOMS[: self.diseases - 1], *TESTS[: self.diseases // 2])
@@ -157,7 +164,9 @@ class Diagnosis(Task[Params, State]):
         position = (bits[entries + 1] % weights.sum().astype(jnp.uint32)).astype(jnp.int32)
         disease = (jnp.cumsum(weights) <= position).sum(dtype=jnp.int32)
         present = bits[entries + 2 :] < jnp.asarray(THRESHOLD)[self.kinds, levels[disease]]
-        findings = (present.astype(jnp.uint32) << np.arange(f, dtype=np.uint32)).sum(dtype=jnp.uint32)
+        findings = (present.astype(jnp.uint32) << np.arange(f, dtype=np.uint32)).sum(
+            dtype=jnp.uint32
+        )
         return Params(levels, weights, disease, findings)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -177,22 +186,28 @@ class Diagnosis(Task[Params, State]):
         )
 
     def evidence(self, state: State, params: Params) -> jax.Array:
-        """Return each disease's log posterior but for a constant, in thousandths of a nat, int32 ``(D,)``.
+        """Return each disease's log posterior but for a constant,
+        in thousandths of a nat, int32 ``(D,)``.
 
         Whole numbers, so that their sums do not depend on the order.
         """
         shifts = np.arange(self.findings, dtype=np.uint32)
         is_known = (state.asked_findings >> shifts & 1) == 1
         present = (state.present >> shifts & 1) == 1
-        if_absent, if_present = (jnp.asarray(table)[self.kinds, params.levels] for table in MILLINATS)
-        logarithms = jnp.where(is_known, jnp.where(present, if_present, if_absent), 0).sum(1, dtype=jnp.int32)
+        if_absent, if_present = (
+            jnp.asarray(table)[self.kinds, params.levels] for table in MILLINATS
+        )
+        logarithms = jnp.where(is_known, jnp.where(present, if_present, if_absent), 0).sum(
+            1, dtype=jnp.int32
+        )
         return jnp.asarray(WEIGHT_MILLINATS)[params.weights] + logarithms
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return findings, log posteriors and the table; see the module's docstring."""
         shifts = np.arange(self.findings, dtype=np.uint32)
         is_known, present = (
-            (field >> shifts & 1).astype(self.dtype) for field in (state.asked_findings, state.present)
+            (field >> shifts & 1).astype(self.dtype)
+            for field in (state.asked_findings, state.present)
         )
         evidence = self.evidence(state, params)
         log_posteriors = jnp.maximum(evidence - evidence.max(), -SPAN).astype(self.dtype) / SPAN
@@ -203,16 +218,30 @@ class Diagnosis(Task[Params, State]):
         """List the entries of :meth:`observation`, in order."""
         d, f = self.diseases, self.findings
         return (
-            Component("findings", "each finding: 1 present, -1 absent, 0 not asked for", shape=(f,)),
-            Component("evidence", "each disease's log posterior less the greatest one, in tens of nats", shape=(d,)),
-            Component("table", "[disease, finding]: probability of the finding given the disease", shape=(d, f)),
+            Component(
+                "findings", "each finding: 1 present, -1 absent, 0 not asked for", shape=(f,)
+            ),
+            Component(
+                "evidence",
+                "each disease's log posterior less the greatest one, in tens of nats",
+                shape=(d,),
+            ),
+            Component(
+                "table",
+                "[disease, finding]: probability of the finding given the disease",
+                shape=(d, f),
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List questions, then conclusions."""
         return (
             Component("ask", "ask for the finding of this number", shape=(self.findings,)),
-            Component("conclude", "conclude the disease of this number, counted from there on", shape=(self.diseases,)),
+            Component(
+                "conclude",
+                "conclude the disease of this number, counted from there on",
+                shape=(self.diseases,),
+            ),
         )
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -224,7 +253,9 @@ class Diagnosis(Task[Params, State]):
         """Say that the finding is known."""
         return f"{self._finding_in_words(int(action), state)} is known already"
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for the right conclusion, less the cost of a question."""
         correct = (next_state.concluded == params.disease) & (state.concluded == NONE)
         return (100 * correct - (next_state.cost - state.cost)).astype(self.dtype) / 100
@@ -234,7 +265,9 @@ class Diagnosis(Task[Params, State]):
         return state.concluded != NONE
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """Return ``success``, number and cost of the findings asked for, and whether a disease was concluded."""
+        """Return ``success``, number and cost of the findings asked for,
+        and whether a disease was concluded.
+        """
         return {
             "success": state.concluded == params.disease,
             "known": jax.lax.population_count(state.asked_findings).astype(jnp.int32),
@@ -242,20 +275,31 @@ class Diagnosis(Task[Params, State]):
             "concluded": (state.concluded != NONE).astype(jnp.int32),
         }
 
-    # -- host side: no more than the observation shows, until the end ------------------------------------------
+    # -- host side: no more than the observation shows, until the end ------------------------------
 
     def _finding_in_words(self, finding: int, state: State) -> str:
         """Return a known finding in words."""
-        return f"{self.names[finding]}: {'present' if int(state.present) >> finding & 1 else 'absent'}"
+        return (
+            f"{self.names[finding]}: {'present' if int(state.present) >> finding & 1 else 'absent'}"
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Tell the table, then what is known of the patient."""
         percent = PERCENT[self.kinds, np.asarray(params.levels)].tolist()
-        table = write_table(tuple(self.names), tuple(np.asarray(params.weights).tolist()), tuple(map(tuple, percent)))
+        table = write_table(
+            tuple(self.names),
+            tuple(np.asarray(params.weights).tolist()),
+            tuple(map(tuple, percent)),
+        )
         findings = [
-            self._finding_in_words(f, state) for f in range(self.findings) if int(state.asked_findings) >> f & 1
+            self._finding_in_words(f, state)
+            for f in range(self.findings)
+            if int(state.asked_findings) >> f & 1
         ]
-        patient = f"The patient: {'; '.join(findings) or 'nothing is known yet'}. Spent: {int(state.cost) / 100:.2f}."
+        patient = (
+            f"The patient: {'; '.join(findings) or 'nothing is known yet'}. Spent: "
+            f"{int(state.cost) / 100:.2f}."
+        )
         return f"{table}\n\n{patient}"
 
     def rules(self) -> str:
@@ -264,12 +308,16 @@ class Diagnosis(Task[Params, State]):
         symptoms = self.names[: self.diseases - 1]
         tests = self.names[self.diseases - 1 :]
         return (
-            f"A patient has exactly one of {self.diseases} diseases. Given the disease, each finding is present or "
-            f"absent independently of the others. Ask for a symptom (costs {ask:g}) or order a test ({order:g}), as "
-            "often as you like, then conclude a disease: the right one earns 1, a wrong one nothing. The conclusion is "
+            f"A patient has exactly one of {self.diseases} diseases. Given the disease, each "
+            f"finding is present or "
+            f"absent independently of the others. Ask for a symptom (costs {ask:g}) or order a "
+            f"test ({order:g}), as "
+            "often as you like, then conclude a disease: the right one earns 1, a wrong one "
+            "nothing. The conclusion is "
             "final.\n"
             f"Symptoms: {', '.join(symptoms)}. Tests: {', '.join(tests)}. "
-            f"Asking again for what is known is refused; after {self.card.horizon} replies the consultation is over."
+            f"Asking again for what is known is refused; after {self.card.horizon} replies the "
+            f"consultation is over."
         )
 
     def how_to_act(self) -> str:
@@ -282,7 +330,10 @@ class Diagnosis(Task[Params, State]):
 
     @cached_property
     def _commands(self) -> list[str]:
-        asks = [f"{('ask', 'order')[kind]} {name}" for kind, name in zip(self.kinds, self.names, strict=True)]
+        asks = [
+            f"{('ask', 'order')[kind]} {name}"
+            for kind, name in zip(self.kinds, self.names, strict=True)
+        ]
         return asks + [f"conclude {disease}" for disease in DISEASES[: self.diseases]]
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
@@ -302,7 +353,9 @@ class Diagnosis(Task[Params, State]):
         return f"the conclusion {DISEASES[int(state.concluded)]!r} is {verdict}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the table: a row a disease, its evidence left; a column a finding, coloured once it is known."""
+        """Draw the table: a row a disease, its evidence left;
+        a column a finding, coloured once it is known.
+        """
         from PIL import Image, ImageDraw
 
         height, width, _ = self.picture_shape
@@ -317,7 +370,9 @@ class Diagnosis(Task[Params, State]):
             pen.text((6, y + down / 2), DISEASES[disease], fill=INK, font_size=11, anchor="lm")
             share = max(0.0, 1 + (int(evidence[disease]) - int(evidence.max())) / SPAN)
             is_conclusion = disease == int(state.concluded)
-            pen.rectangle((80, y + 4, 80 + 50 * share, y + down - 4), fill=PRESENT if is_conclusion else INK)
+            pen.rectangle(
+                (80, y + 4, 80 + 50 * share, y + down - 4), fill=PRESENT if is_conclusion else INK
+            )
             for finding in range(self.findings):
                 chance = PERCENT[self.kinds[finding], int(params.levels[disease, finding])] / 100
                 is_known = int(state.asked_findings) >> finding & 1
@@ -327,5 +382,10 @@ class Diagnosis(Task[Params, State]):
                 x = left + finding * across
                 pen.rectangle((x, y + 2, x + across - 3, y + down - 2), fill=fill)
         for finding, name in enumerate(self.names):
-            pen.text((left + finding * across, 10), name[: max(2, int(across // 6))], fill=INK, font_size=10)
+            pen.text(
+                (left + finding * across, 10),
+                name[: max(2, int(across // 6))],
+                fill=INK,
+                font_size=10,
+            )
         return np.asarray(picture)

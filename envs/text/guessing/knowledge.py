@@ -1,8 +1,8 @@
 """Knowledge for Twenty Questions: things, yes/no properties, and the questions that ask for them.
 
-A property is a statement about a thing ("can fly", "has four legs", "is round", "lays eggs"); its first word decides
-the question: "Can it fly?", "Does it have four legs?", "Is it round?", "Does it lay eggs?". A question is a filled-in
-slot of this grammar: no lists, no "or", no free text.
+A property is a statement about a thing ("can fly", "has four legs", "is round", "lays eggs"); its
+first word decides the question: "Can it fly?", "Does it have four legs?", "Is it round?", "Does it
+lay eggs?". A question is a filled-in slot of this grammar: no lists, no "or", no free text.
 """
 
 from __future__ import annotations
@@ -18,16 +18,34 @@ from typing import NamedTuple
 import numpy as np
 
 NAME_STARTS = (
-    "bra", "cle", "dro", "fli", "gri", "ho", "ju", "kla", "zo", "lu", "plo", "qui", "ru", "sto", "tru", "vo", "wi", "za"
+    "bra", "cle", "dro", "fli", "gri", "ho", "ju", "kla", "zo", "lu", "plo", "qui", "ru", "sto",
+    "tru", "vo", "wi", "za"
 )  # fmt: skip
-NAME_ENDS = ("bbit", "dle", "fen", "gar", "kin", "lop", "mond", "nix", "pple", "rak", "sp", "tor", "vil", "xo", "zzle")
+NAME_ENDS = (
+    "bbit",
+    "dle",
+    "fen",
+    "gar",
+    "kin",
+    "lop",
+    "mond",
+    "nix",
+    "pple",
+    "rak",
+    "sp",
+    "tor",
+    "vil",
+    "xo",
+    "zzle",
+)
 """A fictional thing's name is one of each."""
 
 FICTIONAL_PROPERTIES = (
-    "glows in the dark", "hums softly", "can fly", "can swim", "has a tail", "has spots", "has a hard shell",
-    "has two horns", "is blue", "is warm to the touch", "is hollow", "is magnetic", "is transparent", "is heavy",
-    "floats on water", "tastes salty", "smells of smoke", "changes its color", "grows at night", "burns easily",
-    "breaks easily", "lives underground", "can be folded", "is worth a fortune",
+    "glows in the dark", "hums softly", "can fly", "can swim", "has a tail", "has spots",
+    "has a hard shell", "has two horns", "is blue", "is warm to the touch", "is hollow",
+    "is magnetic", "is transparent", "is heavy", "floats on water", "tastes salty",
+    "smells of smoke", "changes its color", "grows at night", "burns easily", "breaks easily",
+    "lives underground", "can be folded", "is worth a fortune",
 )  # fmt: skip
 
 
@@ -53,10 +71,11 @@ class Knowledge(NamedTuple):
 
 @cache
 def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
-    """Return the things and properties of a file in this folder, and the table, bool ``(properties, things)``.
+    """Return the things and properties of a file in this folder,
+    and the table, bool ``(properties, things)``.
 
-    A line ``key: statement`` is a property, ``name = key key ...`` a thing and the properties that hold of it. A line
-    ``@name = key key ...`` gives a name to several properties.
+    A line ``key: statement`` is a property, ``name = key key ...`` a thing and the properties that
+    hold of it. A line ``@name = key key ...`` gives a name to several properties.
     """
     properties: dict[str, str] = {}
     groups: dict[str, set[str]] = {}
@@ -68,17 +87,27 @@ def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
             keys = {key for word in name[3].split() for key in groups.get(word, {word})}
             (groups if name[1] else things)[name[1] + name[2]] = keys
     if unknown := set().union(*things.values()) - properties.keys():
-        raise ValueError(f"{file} names properties that it does not define: {', '.join(sorted(unknown))}")
+        raise ValueError(
+            f"{file} names properties that it does not define: {', '.join(sorted(unknown))}"
+        )
     holds = np.array([[key in keys for keys in things.values()] for key in properties])
     return Knowledge(tuple(things), tuple(properties.values())), holds
 
 
 @cache
-def fictional_knowledge(names: int, things: int, properties: int, fiction: Fiction = THINGS) -> Knowledge:
-    """Return names of a fictional table: the first in the order of their hashes with the number ``names``."""
+def fictional_knowledge(
+    names: int, things: int, properties: int, fiction: Fiction = THINGS
+) -> Knowledge:
+    """Return names of a fictional table:
+    the first in the order of their hashes with the number ``names``.
+    """
 
     def first(pool: list[str], count: int) -> tuple[str, ...]:
-        return tuple(sorted(pool, key=lambda name: hashlib.sha256(f"{names} {name}".encode()).digest())[:count])
+        return tuple(
+            sorted(pool, key=lambda name: hashlib.sha256(f"{names} {name}".encode()).digest())[
+                :count
+            ]
+        )
 
     return Knowledge(
         first([a + b for a in fiction.first for b in fiction.second], things),
@@ -91,12 +120,20 @@ def question(statement: str) -> str:
     verb, predicate = statement.split(" ", 1)
     if verb in ("is", "can"):
         return f"{verb.capitalize()} it {predicate}?"
-    plain = "have" if verb == "has" else verb[:-3] + "y" if verb.endswith("ies") else verb.removesuffix("s")
+    plain = (
+        "have"
+        if verb == "has"
+        else verb[:-3] + "y"
+        if verb.endswith("ies")
+        else verb.removesuffix("s")
+    )
     return f"Does it {plain} {predicate}?"
 
 
 def guess(name: str) -> str:
-    """Return the question that asks for a thing by name; a proper name, with a capital letter, has no article."""
+    """Return the question that asks for a thing by name;
+    a proper name, with a capital letter, has no article.
+    """
     if name[0].isupper():
         return f"Is it {name}?"
     return f"Is it {'an' if name[0] in 'aeiou' else 'a'} {name}?"
@@ -104,14 +141,17 @@ def guess(name: str) -> str:
 
 @cache
 def spell_actions(knowledge: Knowledge) -> tuple[str, ...]:
-    """Return the words of every action: a question for each property, then a guess for each thing."""
+    """Return the words of every action:
+    a question for each property, then a guess for each thing.
+    """
     return (*map(question, knowledge.properties), *map(guess, knowledge.things))
 
 
 def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | None = None) -> int:
     """Return the number of the action that a text names; see :func:`spell_actions`.
 
-    Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" mean "Is it X?".
+    Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" mean "Is
+    it X?".
 
     Args:
         text: the words of a player.
@@ -119,7 +159,8 @@ def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | No
         candidates: numbers of the things that the error's message may name; None for all.
 
     Raises:
-        ValueError: the text is no question of the grammar; the message gives one that is, the nearest if any is near.
+        ValueError: the text is no question of the grammar; the message gives one that is, the
+            nearest if any is near.
     """
     words = _plain(text)
     if match := re.fullmatch(r"(?:i guess|guess|my guess is)(?: it is)? (.+)", words):
@@ -132,11 +173,12 @@ def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | No
             for sentence, number in numbers.items()
             if number < properties or candidates is None or number - properties in candidates
         ]
-        near = difflib.get_close_matches(words[:100], sentences, n=1, cutoff=0.4)  # which spares most comparisons
+        # Which spares most comparisons.
+        near = difflib.get_close_matches(words[:100], sentences, n=1, cutoff=0.4)
         which, name = ("the nearest", near[0]) if near else ("one", next(iter(numbers)))
         raise ValueError(
-            f"{text.strip()[:100]!r} is no question about one known property and names no known thing; {which} that "
-            f"is: {spell_actions(knowledge)[numbers[name]]!r}"
+            f"{text.strip()[:100]!r} is no question about one known property and names no known "
+            f"thing; {which} that is: {spell_actions(knowledge)[numbers[name]]!r}"
         )
     return numbers[words]
 
@@ -148,4 +190,6 @@ def _by_plain_words(knowledge: Knowledge) -> dict[str, int]:
 
 def _plain(text: str) -> str:
     """Reduce to lower case and single spaces, without punctuation and articles."""
-    return " ".join(word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ("a", "an", "the"))
+    return " ".join(
+        word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ("a", "an", "the")
+    )

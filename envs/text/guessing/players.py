@@ -1,17 +1,19 @@
-"""The reference players of Twenty Questions: exactly optimal, by dynamic programming over sets of possible things.
+"""The reference players of Twenty Questions: exactly optimal,
+by dynamic programming over sets of possible things.
 
-All things are equally likely, every turn costs one, a wrong guess rules one thing out. Let F(S) be the fewest turns to
-find the things of a set S of m things, summed over all of them. It satisfies
+All things are equally likely, every turn costs one, a wrong guess rules one thing out. Let F(S) be
+the fewest turns to find the things of a set S of m things, summed over all of them. It satisfies
 
     F(S) = min( m (m + 1) / 2,  min over questions a of  m + F(S and a) + F(S without a) ):
 
 either guess them one after another, for 1 + 2 + ... + m turns, or ask and go on in each half.
 
-**Why no guess comes before a question.** Suppose it does, for thing o of S, m = |S|, followed by the best play T on the
-m - 1 others: (1 for o) + (m - 1) + cost(T). By induction T asks before it guesses. Let o take part in T instead:
-along the answers that are true of it, as the last guess at their end, after d questions and r other guesses. That costs
-cost(T) + d + r + 1. Each of the d questions separated at least one of the m - 1 others from the rest (in a best play
-no question is idle), so d + r <= m - 1, and d + r + 1 <= m: it never costs more.
+**Why no guess comes before a question.** Suppose it does, for thing o of S, m = |S|, followed by
+the best play T on the m - 1 others: (1 for o) + (m - 1) + cost(T). By induction T asks before it
+guesses. Let o take part in T instead: along the answers that are true of it, as the last guess at
+their end, after d questions and r other guesses. That costs cost(T) + d + r + 1. Each of the d
+questions separated at least one of the m - 1 others from the rest (in a best play no question is
+idle), so d + r <= m - 1, and d + r + 1 <= m: it never costs more.
 
 The limit of 20 turns is never near: the longest play on these tables takes 9
 (``tests/text/guessing/test_twenty_questions.py``).
@@ -27,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Split
 
 from .knowledge import real_knowledge
@@ -41,20 +43,22 @@ def first_possible(task: TwentyQuestions, state: State) -> jax.Array:
 
 @privileged_player
 class AnyTable(eqx.Module):
-    """Player that solves the table that it sees at the start of an episode, then looks its questions up.
+    """Player that solves the table that it sees at the start
+    of an episode, then looks its questions up.
 
-    A set that questions can lead to is a row of answers, each open, no or yes: 3**A sets (A = 10: 59,049). The player
-    reads the table, the answers and the guesses, never the hidden thing.
+    A set that questions can lead to is a row of answers, each open, no or yes: 3**A sets (A = 10:
+    59,049). The player reads the table, the answers and the guesses, never the hidden thing.
     """
 
     task: TwentyQuestions = eqx.field(static=True)
 
     def initial(self, params: Params) -> jax.Array:
-        """Compute F of every row of answers, int16 ``(3**A,)``; the answer for property 0 is the most significant
-        digit.
+        """Compute F of every row of answers, int16 ``(3**A,)``;
+        the answer for property 0 is the most significant digit.
         """
         a = self.task.properties
-        has = params.table[:, 0] >> np.arange(self.task.things, dtype=np.uint32)[:, None] & 1  # (things, properties)
+        # (things, properties)
+        has = params.table[:, 0] >> np.arange(self.task.things, dtype=np.uint32)[:, None] & 1
         patterns = (has << np.arange(a - 1, -1, -1, dtype=np.uint32)).sum(1, dtype=jnp.uint32)
         sizes = jnp.zeros(2**a, jnp.int16).at[patterns].add(1)
         for axis in range(a):  # an open answer fits no and yes
@@ -74,10 +78,14 @@ class AnyTable(eqx.Module):
             return turns, (turns != before).any()
 
         guessing = sizes * (sizes + 1) // 2
-        return jax.lax.while_loop(lambda better: better[1], ask_once_more, (guessing, jnp.bool_(True)))[0]
+        return jax.lax.while_loop(
+            lambda better: better[1], ask_once_more, (guessing, jnp.bool_(True))
+        )[0]
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the question that leaves the fewest turns, or the first possible thing if guessing is as good."""
+        """Return the question that leaves the fewest turns,
+        or the first possible thing if guessing is as good.
+        """
         a = self.task.properties
         state = view.state
         shifts = np.arange(a, dtype=np.uint32)
@@ -89,7 +97,9 @@ class AnyTable(eqx.Module):
         turns = memory[here + ahead].astype(jnp.int32) + memory[here + 2 * ahead]
         best = jnp.argmin(jnp.where(is_asked, np.iinfo(np.int32).max, turns)).astype(jnp.int32)
         fits = jnp.where(
-            is_asked[:, None], jnp.where(yes[:, None], view.params.table, ~view.params.table), ~np.uint32(0)
+            is_asked[:, None],
+            jnp.where(yes[:, None], view.params.table, ~view.params.table),
+            ~np.uint32(0),
         )
         size = count(jnp.bitwise_and.reduce(fits, axis=0) & (state.possible | state.guessed))
         out = memory[here] == size * (size + 1) // 2
@@ -110,7 +120,9 @@ class OneTable(eqx.Module):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Go down the tree along the known answers; then return its question, or the first possible thing."""
+        """Go down the tree along the known answers;
+        then return its question, or the first possible thing.
+        """
         ask, child = (jnp.asarray(table) for table in decision_trees(self.task))
         state = view.state
 
@@ -128,7 +140,9 @@ class OneTable(eqx.Module):
 
 @privileged_player
 class OptimalQuestions(eqx.Module):
-    """Player of the card: :class:`AnyTable` for fictional tables, :class:`OneTable` for the real one."""
+    """Player of the card: :class:`AnyTable` for fictional tables,
+    :class:`OneTable` for the real one.
+    """
 
     player: AnyTable | OneTable
 
@@ -151,7 +165,9 @@ class OptimalQuestions(eqx.Module):
 
 @privileged_player
 class QuestionsInOrder(eqx.Module):
-    """A heuristic player: it asks the first question whose answer is open, and guesses once one thing is left."""
+    """A heuristic player: it asks the first question whose answer is open,
+    and guesses once one thing is left.
+    """
 
     task: TwentyQuestions = eqx.field(static=True)
 
@@ -160,12 +176,12 @@ class QuestionsInOrder(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the first question that some things still possible would answer with yes, and some with no."""
+        """Return the first question that some things still possible would answer with yes,
+        and some with no.
+        """
         possible = view.state.possible
         having = count(view.params.table & possible)
         opened = (having > 0) & (having < count(possible))
@@ -173,12 +189,14 @@ class QuestionsInOrder(eqx.Module):
         return jnp.where(opened.any(), question, first_possible(self.task, view.state)), memory
 
 
-# -- one table, on the host ----------------------------------------------------------------------------------------
+# -- one table, on the host ------------------------------------------------------------------------
 
 
 @cache
 def fewest(size: int) -> int:
-    """Return F of ``size`` things if every conceivable question may be asked: no table needs fewer turns."""
+    """Return F of ``size`` things if every conceivable question may be asked:
+    no table needs fewer turns.
+    """
     halves = (size + fewest(half) + fewest(size - half) for half in range(1, size // 2 + 1))
     return min(size * (size + 1) // 2, *halves) if size > 1 else 1
 
@@ -201,8 +219,12 @@ class Solver:
         size = things.bit_count()
         best = size * (size + 1) // 2
         first = -1
-        counts = [((things & having).bit_count(), number) for number, having in enumerate(self.properties)]
-        bounds = sorted((size + fewest(k) + fewest(size - k), number) for k, number in counts if 0 < k < size)
+        counts = [
+            ((things & having).bit_count(), number) for number, having in enumerate(self.properties)
+        ]
+        bounds = sorted(
+            (size + fewest(k) + fewest(size - k), number) for k, number in counts if 0 < k < size
+        )
         for bound, number in bounds:
             if bound >= best:
                 break
@@ -222,8 +244,9 @@ def decision_trees(task: TwentyQuestions) -> tuple[np.ndarray, np.ndarray]:
     No field of the player holds it, because arrays have no hash: ``jax.jit(player.act)`` needs one.
 
     Returns:
-        The property asked for at each node, int32 ``(nodes,)``; -1 where guessing begins. The next node by answer (no,
-        yes), int32 ``(nodes, 2)``; nodes 0 and 1 are the roots for train and test.
+        The property asked for at each node, int32 ``(nodes,)``; -1 where guessing begins. The next
+        node by answer (no, yes), int32 ``(nodes, 2)``; nodes 0 and 1 are the roots for train and
+        test.
     """
     _, holds = real_knowledge(task.file)
     solver = Solver(tuple(sum(1 << int(i) for i in np.flatnonzero(row)) for row in holds))

@@ -1,46 +1,54 @@
 """Twenty Questions: find a hidden thing by questions that are answered yes or no.
 
-The parlour game, as LMRL-Gym poses it to language models (Abdulhai et al. 2023, arXiv:2311.18232). There a language
-model answers, and contradicts itself. Here an answer is one bit of a table, for a thing that is drawn once, at reset.
-So the same question always has the same answer, and no two answers contradict each other.
+The parlour game, as LMRL-Gym poses it to language models (Abdulhai et al. 2023, arXiv:2311.18232).
+There a language model answers, and contradicts itself. Here an answer is one bit of a table, for a
+thing that is drawn once, at reset. So the same question always has the same answer, and no two
+answers contradict each other.
 
-====================  ==============================================================================================
+====================  ==============================================================================
 difficulty            table
-====================  ==============================================================================================
-``medium`` 32 (8-32)  fictional: that many things with invented names, two properties for each doubling of things (32:
-                      10 properties). Every episode draws which things have which. Nothing can be known
-                      beforehand; the observation and the text view show the whole table
+====================  ==============================================================================
+``medium`` 32 (8-32)  fictional: that many things with invented names, two properties for each
+                      doubling of things (32: 10 properties). Every episode draws which things have
+                      which. Nothing can be known beforehand; the observation and the text view show
+                      the whole table
 ``easy`` 16           the same with 16 things and 8 properties
-``real`` 64           64 animals, foods, vehicles, ... and 24 properties (``knowledge.txt``). The hidden thing is one of
-                      those of the split, which are listed. The text view does not show the table: a text player has
-                      to know the things
-====================  ==============================================================================================
+``real`` 64           64 animals, foods, vehicles, ... and 24 properties (``knowledge.txt``). The
+                      hidden thing is one of those of the split, which are listed. The text view
+                      does not show the table: a text player has to know the things
+====================  ==============================================================================
 
-=============  =====================================================================================================
-action         ``Discrete(A + N)``: ask for property 0..A-1, or guess thing 0..N-1. Masked: a question asked before, a
-               thing guessed before, and a thing of the other split. A guess that the answers rule out is wrong, and
-               costs a turn as any other: the mask does not draw conclusions for the player
-observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -1 no, 0 not asked); the fraction
-               of the things still possible that has each property; whether each thing is still possible; the fraction
-               of turns left; the table, property by property (fictional only)
+=============  =====================================================================================
+action         ``Discrete(A + N)``: ask for property 0..A-1, or guess thing 0..N-1. Masked: a
+               question asked before, a thing guessed before, and a thing of the other split. A
+               guess that the answers rule out is wrong, and costs a turn as any other: the mask
+               does not draw conclusions for the player
+observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -1 no, 0 not asked);
+               the fraction of the things still possible that has each property; whether each thing
+               is still possible; the fraction of turns left; the table, property by property
+               (fictional only)
 reward         1 - (k - 1) / 20 for the right guess in turn k; 0 for everything else
 termination    the thing is guessed, or 20 turns (questions and wrong guesses) are used
-success        the thing is guessed within log2 N (rounded up) + 2 turns, 7 of 32 things: the questions that
-               separate N things, the guess, and one turn to spare. Real: N is the larger number of things of a split.
-               In 20 turns random play too finds every second thing
-context        the table and the thing. Fictional: the number of ones in the table is even for train, odd for test,
-               however things and properties are renamed. Real: the thing is one of those whose SHA-256 is even
-               on the test split, one of the others on the train split. Only those of the split are possible from the
-               start, so that nobody gains by knowing the split
-=============  =====================================================================================================
+success        the thing is guessed within log2 N (rounded up) + 2 turns, 7 of 32 things: the
+               questions that separate N things, the guess, and one turn to spare. Real: N is the
+               larger number of things of a split. In 20 turns random play too finds every second
+               thing
+context        the table and the thing. Fictional: the number of ones in the table is even for
+               train, odd for test, however things and properties are renamed. Real: the thing is
+               one of those whose SHA-256 is even on the test split, one of the others on the train
+               split. Only those of the split are possible from the start, so that nobody gains by
+               knowing the split
+=============  =====================================================================================
 
-**Fictional tables.** Things differ in log2 N + 1 properties: their patterns there are 0, 1, 2, ... under a random
-bijection, so no two are alike and each of these holds for about half of the things. The other log2 N - 1 properties are
-rare (one thing in eight), worth little as questions. Which is which is shuffled, and can be seen.
+**Fictional tables.** Things differ in log2 N + 1 properties: their patterns there are 0, 1, 2, ...
+under a random bijection, so no two are alike and each of these holds for about half of the things.
+The other log2 N - 1 properties are rare (one thing in eight), worth little as questions. Which is
+which is shuffled, and can be seen.
 
-**Optimum.** Every turn costs the same, so the best play takes the fewest turns on average. It asks all its questions
-before all its guesses (``players.py`` proves this), so it can be computed exactly. No table can be played in
-fewer than (k + 1/2) turns, on average, with N = 2**k things: 0.775 for 32.
+**Optimum.** Every turn costs the same, so the best play takes the fewest turns on average. It asks
+all its questions before all its guesses (``players.py`` proves this), so it can be computed
+exactly. No table can be played in fewer than (k + 1/2) turns, on average, with N = 2**k things:
+0.775 for 32.
 """
 
 from __future__ import annotations
@@ -58,7 +66,15 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
 
-from .knowledge import THINGS, Fiction, Knowledge, fictional_knowledge, real_knowledge, spell_actions, understand
+from .knowledge import (
+    THINGS,
+    Fiction,
+    Knowledge,
+    fictional_knowledge,
+    real_knowledge,
+    spell_actions,
+    understand,
+)
 
 TURNS = 20
 WORD = 32
@@ -77,7 +93,9 @@ class Params(NamedTuple):
     """The table and the hidden thing."""
 
     table: Any
-    """Set of things that have each property, uint32 ``(properties, words)``: thing i is bit i % 32 of word i // 32."""
+    """Set of things that have each property, uint32 ``(properties, words)``:
+    thing i is bit i % 32 of word i // 32.
+    """
     hidden: Any
     """Number of the hidden thing, int32."""
     names: Any
@@ -96,7 +114,8 @@ class State(NamedTuple):
     guessed: Any
     """Things guessed, a bit each, uint32 ``(words,)``."""
     possible: Any
-    """Things that fit every answer and were not guessed wrongly, uint32 ``(words,)``; never empty."""
+    """Things that fit every answer and were not guessed wrongly, uint32 ``(words,)``; never empty.
+    """
     turns: Any
     """Questions and guesses so far, int32."""
     guessed_right: Any
@@ -125,8 +144,8 @@ def set_of(index: jax.Array, words: int) -> jax.Array:
 def ranks(draws: jax.Array) -> jax.Array:
     """Return a random permutation, int32 ``(n,)``: the rank of each of n random words.
 
-    Ranks come from comparing all pairs: on so few words this is far faster than sorting. Their last bits make all words
-    different.
+    Ranks come from comparing all pairs: on so few words this is far faster than sorting. Their last
+    bits make all words different.
     """
     number = np.arange(len(draws), dtype=np.uint32)
     distinct = draws & ~np.uint32(2 ** (len(draws) - 1).bit_length() - 1) | number
@@ -134,11 +153,11 @@ def ranks(draws: jax.Array) -> jax.Array:
 
 
 def scramble(draws: jax.Array, width: int, size: int) -> jax.Array:
-    """Return ``size`` different numbers of ``width`` bits, uint32: 0, 1, 2, ... under a random bijection, a round for
-    each draw.
+    """Return ``size`` different numbers of ``width`` bits,
+    uint32: 0, 1, 2, ... under a random bijection, a round for each draw.
 
-    Every operation of a round (multiplying by an odd number, adding, folding the upper half onto the lower) can be
-    undone.
+    Every operation of a round (multiplying by an odd number, adding, folding the upper half onto
+    the lower) can be undone.
     """
     number = jnp.arange(size, dtype=jnp.uint32)
     for draw in draws:
@@ -157,16 +176,24 @@ def as_words(holds: np.ndarray) -> np.ndarray:
 
 def split_of(name: str) -> Split:
     """Return the split that may hide a real thing."""
-    return Split.TEST if int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2 == 0 else Split.TRAIN
+    return (
+        Split.TEST if int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2 == 0 else Split.TRAIN
+    )
 
 
 @lru_cache(maxsize=64)
 def write_table(knowledge: Knowledge, table: bytes) -> str:
-    """Return a line a thing with all that is true of it, by a table of bools ``(properties, things)``."""
+    """Return a line a thing with all that is true of it,
+    by a table of bools ``(properties, things)``.
+    """
     holds = np.frombuffer(table, bool).reshape(-1, len(knowledge.things))
     lines = []
     for name, column in zip(knowledge.things, holds.T.tolist(), strict=True):
-        true = [statement for statement, holds in zip(knowledge.properties, column, strict=True) if holds]
+        true = [
+            statement
+            for statement, holds in zip(knowledge.properties, column, strict=True)
+            if holds
+        ]
         lines.append(f"- {name}: {'; '.join(true) or 'nothing of all this'}")
     return "\n".join(lines)
 
@@ -187,7 +214,10 @@ class TwentyQuestions(Task[Params, State]):
         few: turns within which the thing is to be guessed for ``success``.
     """
 
-    measures: ClassVar[dict[str, str]] = {"turns": "questions and guesses", "possible": "things still possible"}
+    measures: ClassVar[dict[str, str]] = {
+        "turns": "questions and guesses",
+        "possible": "things still possible",
+    }
     counts_turns = True
     picture_shape = (460, 400, 3)
     game: ClassVar[str] = "Twenty questions"
@@ -203,16 +233,23 @@ class TwentyQuestions(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = MAX_THINGS if difficulty is None else difficulty
-        if number != self.real_things and not (MIN_THINGS <= number <= MAX_THINGS and number % 1 == 0):
+        if number != self.real_things and not (
+            MIN_THINGS <= number <= MAX_THINGS and number % 1 == 0
+        ):
             raise ValueError(
-                f"A difficulty of {card.id} is {MIN_THINGS} to {MAX_THINGS}, the number of fictional {self.noun[1]}, "
-                f"or {self.real_things} for the real ones; got {difficulty!r}."
+                f"A difficulty of {card.id} is {MIN_THINGS} to {MAX_THINGS}, the number of "
+                f"fictional {self.noun[1]}, or {self.real_things} for the real ones; got "
+                f"{difficulty!r}."
             )
         self.real = number == self.real_things
         self.things = int(number)
         self._telling = (self.things - 1).bit_length() + 1
         self._rare = self._telling - 2
-        self.properties = len(real_knowledge(self.file)[0].properties) if self.real else self._telling + self._rare
+        self.properties = (
+            len(real_knowledge(self.file)[0].properties)
+            if self.real
+            else self._telling + self._rare
+        )
         self.few = (max(map(len, self.by_split.values())) - 1).bit_length() + 2
         self.words = -(-self.things // WORD)
         a, n = self.properties, self.things
@@ -231,24 +268,35 @@ class TwentyQuestions(Task[Params, State]):
         if not self.real:
             return {split: list(range(self.things)) for split in Split}
         splits = [split_of(name) for name in real_knowledge(self.file)[0].things]
-        return {split: [i for i, thing_split in enumerate(splits) if thing_split == split] for split in Split}
+        return {
+            split: [i for i, thing_split in enumerate(splits) if thing_split == split]
+            for split in Split
+        }
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a table of the split and a thing, each thing equally likely; or the real table and a thing of the
-        split.
+        """Draw a table of the split and a thing, each thing equally likely;
+        or the real table and a thing of the split.
         """
         if self.real:
             train = self.by_split[Split.TRAIN]
             test = self.by_split[Split.TEST]
             is_test = split == Split.TEST
             size = jnp.where(is_test, len(test), len(train)).astype(jnp.uint32)
-            index = (self.bits(key, 1)[0] % size).astype(jnp.int32) + jnp.where(is_test, len(train), 0)
+            index = (self.bits(key, 1)[0] % size).astype(jnp.int32) + jnp.where(
+                is_test, len(train), 0
+            )
             hidden = jnp.asarray(np.array(train + test, np.int32))[index]
-            candidates = jnp.where(is_test, self.candidates(Split.TEST), self.candidates(Split.TRAIN))
+            candidates = jnp.where(
+                is_test, self.candidates(Split.TEST), self.candidates(Split.TRAIN)
+            )
             return Params(jnp.asarray(self._real_table), hidden, jnp.uint32(0), candidates)
         words = self.bits(key, ROUNDS + self.properties + 3 * self._rare + 3)
-        draws, order_draws, rare, singles = jnp.split(words, np.cumsum([ROUNDS, self.properties, 3 * self._rare]))
-        table = self._table(draws, rare.reshape(3, self._rare), singles[0], split)[ranks(order_draws)]
+        draws, order_draws, rare, singles = jnp.split(
+            words, np.cumsum([ROUNDS, self.properties, 3 * self._rare])
+        )
+        table = self._table(draws, rare.reshape(3, self._rare), singles[0], split)[
+            ranks(order_draws)
+        ]
         hidden = (singles[1] % self.things).astype(jnp.int32)
         return Params(table[:, None], hidden, singles[2], jnp.asarray(self.candidates(Split.TRAIN)))
 
@@ -256,9 +304,11 @@ class TwentyQuestions(Task[Params, State]):
         """Return the set of things that a split may hide, uint32 ``(words,)``."""
         return as_words(np.isin(np.arange(self.things), self.by_split[split])[None])[0]
 
-    def _table(self, draws: jax.Array, rare: jax.Array, offset: jax.Array, split: jax.Array) -> jax.Array:
-        """Draw sets of things by property, informative ones first, uint32 ``(A,)``, with a number of ones that fits
-        the split.
+    def _table(
+        self, draws: jax.Array, rare: jax.Array, offset: jax.Array, split: jax.Array
+    ) -> jax.Array:
+        """Draw sets of things by property, informative ones first,
+        uint32 ``(A,)``, with a number of ones that fits the split.
 
         Args:
             draws: random words that scramble the patterns of the informative properties.
@@ -280,13 +330,23 @@ class TwentyQuestions(Task[Params, State]):
         odd = jax.lax.population_count(table).sum(dtype=jnp.int32) % 2
         # The thing beside the one that surely has the first rare property gains or loses it.
         beside = np.uint32(1) << (at[0] + 1) % self.things
-        return table.at[self._telling].set(table[self._telling] ^ jnp.where(odd != split, beside, 0))
+        return table.at[self._telling].set(
+            table[self._telling] ^ jnp.where(odd != split, beside, 0)
+        )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start with nothing said and every candidate possible."""
         none = jnp.zeros(self.words, jnp.uint32)
         no_actions = jnp.full(TURNS, -1, jnp.int32)
-        return State(jnp.uint32(0), jnp.uint32(0), none, params.candidates, jnp.int32(0), jnp.bool_(False), no_actions)
+        return State(
+            jnp.uint32(0),
+            jnp.uint32(0),
+            none,
+            params.candidates,
+            jnp.int32(0),
+            jnp.bool_(False),
+            no_actions,
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Answer a question or a guess, and rule things out by it."""
@@ -297,7 +357,9 @@ class TwentyQuestions(Task[Params, State]):
         answer = (having & hidden != 0).any()
         guess = set_of(jnp.maximum(action - self.properties, 0), self.words)
         correct = ~asks & (guess == hidden).all()
-        fits = jnp.where(asks, jnp.where(answer, having, ~having), jnp.where(correct, guess, ~guess))
+        fits = jnp.where(
+            asks, jnp.where(answer, having, ~having), jnp.where(correct, guess, ~guess)
+        )
         return State(
             asked_properties=state.asked_properties | jnp.where(asks, bit, 0),
             yes=state.yes | jnp.where(asks & answer, bit, 0),
@@ -305,16 +367,21 @@ class TwentyQuestions(Task[Params, State]):
             possible=state.possible & fits,
             turns=state.turns + 1,
             guessed_right=correct,
-            actions=jnp.where(np.arange(TURNS) == state.turns, action, state.actions).astype(jnp.int32),
+            actions=jnp.where(np.arange(TURNS) == state.turns, action, state.actions).astype(
+                jnp.int32
+            ),
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return answers, fractions, things still possible, time, and a fictional table; see the module's docstring."""
+        """Return answers, fractions, things still possible,
+        time, and a fictional table; see the module's docstring.
+        """
         properties = np.arange(self.properties, dtype=np.uint32)
         questions, yes = (field >> properties & 1 for field in (state.asked_properties, state.yes))
         blocks = [
             questions.astype(self.dtype) * (2 * yes.astype(self.dtype) - 1),
-            count(params.table & state.possible).astype(self.dtype) / count(state.possible).astype(self.dtype),
+            count(params.table & state.possible).astype(self.dtype)
+            / count(state.possible).astype(self.dtype),
             members(state.possible, self.things).astype(self.dtype),
             ((TURNS - state.turns).astype(self.dtype) / TURNS)[None],
         ]
@@ -326,13 +393,23 @@ class TwentyQuestions(Task[Params, State]):
         """List the entries of :meth:`observation`, in order."""
         a, n = self.properties, self.things
         components = (
-            Component("answers", "answer to the question for each property: 1 yes, -1 no, 0 not asked", shape=(a,)),
-            Component("shares", f"part of the {self.noun[1]} still possible that has each property", shape=(a,)),
+            Component(
+                "answers",
+                "answer to the question for each property: 1 yes, -1 no, 0 not asked",
+                shape=(a,),
+            ),
+            Component(
+                "shares",
+                f"part of the {self.noun[1]} still possible that has each property",
+                shape=(a,),
+            ),
             Component("possible", f"whether each {self.noun[0]} is still possible", shape=(n,)),
             Component("turns_left", "fraction of the turns that are left"),
         )
         table = Component(
-            "table", f"[property, {self.noun[0]}]: whether the {self.noun[0]} has the property", shape=(a, n)
+            "table",
+            f"[property, {self.noun[0]}]: whether the {self.noun[0]} has the property",
+            shape=(a, n),
         )
         return components if self.real else (*components, table)
 
@@ -350,11 +427,17 @@ class TwentyQuestions(Task[Params, State]):
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark questions not asked before, and candidates not guessed before: bool ``(A + N,)``."""
         questions = state.asked_properties >> np.arange(self.properties, dtype=np.uint32) & 1 == 1
-        return jnp.concatenate([~questions, members(params.candidates & ~state.guessed, self.things)])
+        return jnp.concatenate(
+            [~questions, members(params.candidates & ~state.guessed, self.things)]
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1, minus a twentieth for every turn before this one, for the right guess."""
-        won = jnp.where(next_state.guessed_right & ~state.guessed_right, TURNS + 1 - next_state.turns, 0)
+        won = jnp.where(
+            next_state.guessed_right & ~state.guessed_right, TURNS + 1 - next_state.turns, 0
+        )
         return won.astype(self.dtype) / TURNS
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -369,7 +452,7 @@ class TwentyQuestions(Task[Params, State]):
             "possible": count(state.possible),
         }
 
-    # -- host side -----------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def knowledge(self, params: Params) -> Knowledge:
         """Return the names of things and properties."""
@@ -382,7 +465,9 @@ class TwentyQuestions(Task[Params, State]):
         return np.asarray(members(np.asarray(params.table), self.things))
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe the things (fictional: with all their properties), and the questions and answers so far."""
+        """Describe the things (fictional: with all their properties),
+        and the questions and answers so far.
+        """
         turns = int(state.turns)
         candidates = f"{len(self._candidates(params))} {self.noun[1]}"
         lines = [f"{self.game}: {turns} of {TURNS} turns used. One of {candidates} was thought of."]
@@ -393,18 +478,23 @@ class TwentyQuestions(Task[Params, State]):
 
     def rules(self) -> str:
         """Return the rules of the game."""
-        where = "one of those that are listed" if self.real else f"one of {self.things} {self.noun[1]}"
+        where = (
+            "one of those that are listed" if self.real else f"one of {self.things} {self.noun[1]}"
+        )
         return (
             f"{self.game}: {where} was thought of. Find it. In each turn, ask about one "
             f"property or guess one {self.noun[0]}. Answers are yes or no, and always true.\n"
-            f"You have {TURNS} turns. Guessing the {self.noun[0]} in turn 1, 2, 3, ... earns 1, {1 - 1 / TURNS:g}, "
+            f"You have {TURNS} turns. Guessing the {self.noun[0]} in turn 1, 2, 3, ... earns 1, "
+            f"{1 - 1 / TURNS:g}, "
             f"{1 - 2 / TURNS:g}, ...\n"
             "A question or a guess that was made before is refused. It uses up no turn, "
             f"but after {self.card.horizon} replies the game is over."
         )
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
-        """Describe the table at first, then new questions with their answers; say how many turns are left."""
+        """Describe the table at first, then new questions
+        with their answers; say how many turns are left.
+        """
         lines = [*self._table_lines(params), *self._exchanges(state, params, 0)]
         if before is not None:
             lines = self._exchanges(state, params, int(before.turns))
@@ -413,26 +503,37 @@ class TwentyQuestions(Task[Params, State]):
         return "\n".join(lines)
 
     def _table_lines(self, params: Params) -> list[str]:
-        """Return the lines that say which things there are (fictional: with all their properties)."""
+        """Return the lines that say which things there
+        are (fictional: with all their properties).
+        """
         knowledge = self.knowledge(params)
         if self.real:
             questions = " ".join(spell_actions(knowledge)[: self.properties])
             listed = ", ".join(knowledge.things[i] for i in self._candidates(params))
             return [f"{self.noun[1].capitalize()}: {listed}.", f"Questions: {questions}"]
         singular, plural = self.noun
-        title = f"The {plural}, and all that is true of each; what is not said of a {singular} is not true of it:"
+        title = (
+            f"The {plural}, and all that is true of each; what is not said of a {singular} is not "
+            f"true of it:"
+        )
         return [title, write_table(knowledge, self.holds(params).tobytes())]
 
     def _candidates(self, params: Params) -> list[int]:
         """Return the numbers of the things that may be hidden."""
-        candidates: list[int] = np.flatnonzero(members(np.asarray(params.candidates), self.things)).tolist()
+        candidates: list[int] = np.flatnonzero(
+            members(np.asarray(params.candidates), self.things)
+        ).tolist()
         return candidates
 
     def _exchanges(self, state: State, params: Params, first: int) -> list[str]:
         """Return the questions and answers from turn ``first`` on, counted from 0."""
         words = spell_actions(self.knowledge(params))
         actions = enumerate(state.actions[: int(state.turns)])
-        return [f"{t + 1}. {words[a]} {self._answer(int(a), t, state)}" for t, a in actions if t >= first]
+        return [
+            f"{t + 1}. {words[a]} {self._answer(int(a), t, state)}"
+            for t, a in actions
+            if t >= first
+        ]
 
     def _over(self, state: State) -> bool:
         return bool(state.guessed_right) or int(state.turns) >= TURNS
@@ -446,8 +547,9 @@ class TwentyQuestions(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Ask for one property in a question that can be answered yes or no ({self.examples[0]}), or guess one "
-            f"{self.noun[0]} ({self.examples[1]}). One question or guess in each reply."
+            f"Ask for one property in a question that can be answered yes or no "
+            f"({self.examples[0]}), or guess one {self.noun[0]} ({self.examples[1]}). One question "
+            f"or guess in each reply."
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
@@ -456,7 +558,10 @@ class TwentyQuestions(Task[Params, State]):
         Raises:
             ValueError: the text is neither; the message names the nearest question or guess.
         """
-        return np.asarray(understand(text, self.knowledge(params), self._candidates(params)), self.action_space.dtype)
+        return np.asarray(
+            understand(text, self.knowledge(params), self._candidates(params)),
+            self.action_space.dtype,
+        )
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the question or the guess."""
@@ -468,11 +573,16 @@ class TwentyQuestions(Task[Params, State]):
         index = int(action) - self.properties
         candidates = self._candidates(params)
         if index >= 0 and index not in candidates:
-            return f"{knowledge.things[index]!r} is none of the {len(candidates)} {self.noun[1]} that are listed"
+            return (
+                f"{knowledge.things[index]!r} is none of the {len(candidates)} {self.noun[1]} that "
+                f"are listed"
+            )
         actions = [int(before) for before in state.actions[: int(state.turns)]]
         turn = actions.index(int(action))
         words = spell_actions(knowledge)[int(action)]
-        return f"{words!r} was answered in turn {turn + 1}: {self._answer(actions[turn], turn, state)}"
+        return (
+            f"{words!r} was answered in turn {turn + 1}: {self._answer(actions[turn], turn, state)}"
+        )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how the game ended; a lost game shows the thing."""
@@ -485,7 +595,9 @@ class TwentyQuestions(Task[Params, State]):
         return f"all {TURNS} turns are used; the {self.noun[0]} was {name!r}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the table: a row a thing, a column a property; things ruled out are pale, columns show their answers."""
+        """Draw the table: a row a thing, a column a property;
+        things ruled out are pale, columns show their answers.
+        """
         height, width, _ = self.picture_shape
         picture = np.full(self.picture_shape, PAPER, np.uint8)
         down = (height - 24) // self.things

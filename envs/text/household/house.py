@@ -13,13 +13,26 @@ import numpy as np
 
 ROOMS = ("kitchen", "living room", "bedroom", "bathroom", "study")
 PLACES = {
-    "counter": 0, "sink": 0, "fridge": 0, "microwave": 0, "cupboard": 0, "table": 1, "sofa": 1, "chest": 1,
-    "bed": 2, "wardrobe": 2, "shelf": 3, "cabinet": 3, "desk": 4, "drawer": 4,
+    "counter": 0, "sink": 0, "fridge": 0, "microwave": 0, "cupboard": 0, "table": 1, "sofa": 1,
+    "chest": 1, "bed": 2, "wardrobe": 2, "shelf": 3, "cabinet": 3, "desk": 4, "drawer": 4,
 }  # fmt: skip
 """Room of each place."""
 CONTAINERS = ("fridge", "microwave", "cupboard", "chest", "wardrobe", "cabinet", "drawer")
 """Places that open and close; all others are surfaces."""
-KINDS = ("apple", "mug", "book", "cloth", "potato", "tomato", "bread", "egg", "plate", "spoon", "pen", "knife")
+KINDS = (
+    "apple",
+    "mug",
+    "book",
+    "cloth",
+    "potato",
+    "tomato",
+    "bread",
+    "egg",
+    "plate",
+    "spoon",
+    "pen",
+    "knife",
+)
 THINGS = (
     "apple 1", "apple 2", "mug 1", "mug 2", "book 1", "book 2", "cloth 1", "cloth 2",
     "potato 1", "tomato 1", "bread 1", "egg 1", "plate 1", "spoon 1", "pen 1", "knife 1",
@@ -47,22 +60,32 @@ NAMES = tuple(PLACES)
 ROOM_OF = np.array([*PLACES.values()], np.int32)
 OPENABLE = np.array([NAMES.index(name) for name in CONTAINERS], np.int32)
 SURFACES = np.uint32(sum(1 << place for place, name in enumerate(NAMES) if name not in CONTAINERS))
-IN_ROOM = np.array([sum(1 << p for p in range(P) if ROOM_OF[p] == room) for room in range(R)], np.uint32)
+IN_ROOM = np.array(
+    [sum(1 << p for p in range(P) if ROOM_OF[p] == room) for room in range(R)], np.uint32
+)
 KIND_OF = np.array([KINDS.index(item.split()[0]) for item in THINGS], np.int32)
-OF_KIND = np.array([sum(1 << n for n in range(N) if KIND_OF[n] == kind) for kind in range(K)], np.uint32)
-ALLOWED_THINGS = np.array([sum(int(OF_KIND[KINDS.index(kind)]) for kind in kinds) for kinds in TARGETS], np.uint32)
+OF_KIND = np.array(
+    [sum(1 << n for n in range(N) if KIND_OF[n] == kind) for kind in range(K)], np.uint32
+)
+ALLOWED_THINGS = np.array(
+    [sum(int(OF_KIND[KINDS.index(kind)]) for kind in kinds) for kinds in TARGETS], np.uint32
+)
 """Things that each task may ask for. The appliances take no others."""
 CAN_SLICE = np.array([n for n in range(N) if KINDS[KIND_OF[n]] in SLICEABLE], np.int32)
 KNIFE = THINGS.index("knife 1")
 STATION_PLACES = np.array([NAMES.index(name) for name in STATIONS], np.int32)
-TARGET_KINDS = np.array([[KINDS.index(kinds[i % len(kinds)]) for i in range(K)] for kinds in TARGETS], np.int32)
+TARGET_KINDS = np.array(
+    [[KINDS.index(kinds[i % len(kinds)]) for i in range(K)] for kinds in TARGETS], np.int32
+)
 TARGET_COUNTS = np.array([len(kinds) for kinds in TARGETS], np.int32)
-GOALS = np.array([p for p, name in enumerate(NAMES) if name not in ("sink", "fridge", "microwave")], np.int32)
+GOALS = np.array(
+    [p for p, name in enumerate(NAMES) if name not in ("sink", "fridge", "microwave")], np.int32
+)
 """Places in which things may have to be put."""
 
 SIZES = {
-    "look": 1, "go": R, "open": len(OPENABLE), "close": len(OPENABLE), "take": N, "put": P, "heat": 1, "cool": 1,
-    "clean": 1, "slice": len(CAN_SLICE), "examine": 1,
+    "look": 1, "go": R, "open": len(OPENABLE), "close": len(OPENABLE), "take": N, "put": P,
+    "heat": 1, "cool": 1, "clean": 1, "slice": len(CAN_SLICE), "examine": 1,
 }  # fmt: skip
 """Number of actions of each verb, in order."""
 FIRST_ACTION = dict(zip(SIZES, np.cumsum([0, *SIZES.values()]).tolist(), strict=False))
@@ -134,7 +157,9 @@ def has(sets: Any, number: Any) -> Any:
 
 def pack(flags: jax.Array) -> jax.Array:
     """Pack flags ``(count,)`` into a set."""
-    return (flags.astype(jnp.uint32) << np.arange(len(flags), dtype=np.uint32)).sum(dtype=jnp.uint32)
+    return (flags.astype(jnp.uint32) << np.arange(len(flags), dtype=np.uint32)).sum(
+        dtype=jnp.uint32
+    )
 
 
 def within_reach(state: State) -> jax.Array:
@@ -143,7 +168,9 @@ def within_reach(state: State) -> jax.Array:
 
 
 def treated_things(state: State, params: Params) -> jax.Array:
-    """Return the things that are as the task wants them: clean, hot or cold; all where it does not matter."""
+    """Return the things that are as the task wants them:
+    clean, hot or cold; all where it does not matter.
+    """
     everything = np.uint32(2**N - 1)
     task = params.task
     treated = jnp.where(task == CLEAN, state.clean, jnp.where(task == HEAT, state.hot, state.cold))
@@ -152,7 +179,9 @@ def treated_things(state: State, params: Params) -> jax.Array:
 
 def finished_things(state: State, params: Params) -> jax.Array:
     """Return the things asked for that have reached the goal, each by itself."""
-    ready = jnp.where(params.sliced, state.sliced, np.uint32(2**N - 1)) & treated_things(state, params)
+    ready = jnp.where(params.sliced, state.sliced, np.uint32(2**N - 1)) & treated_things(
+        state, params
+    )
     there = pack(state.places == jnp.where(params.task == FIND, HAND, params.goal))
     there = jnp.where(params.task == EXAMINE, state.examined, there)
     return jnp.asarray(OF_KIND)[params.kind] & ready & there
@@ -161,8 +190,8 @@ def finished_things(state: State, params: Params) -> jax.Array:
 def progress(state: State, params: Params) -> jax.Array:
     """Return tenths of the goal, int32: 10 only at the goal.
 
-    A thing that is asked for counts 2 in hand, 4 once it is clean, hot or cold as wanted, 2 once it is sliced as
-    wanted. The best one counts. Of two, each counts 2 in hand and 5 in place.
+    A thing that is asked for counts 2 in hand, 4 once it is clean, hot or cold as wanted, 2 once it
+    is sliced as wanted. The best one counts. Of two, each counts 2 in hand and 5 in place.
     """
     two = params.task == TWO
     asked_for = members(jnp.asarray(OF_KIND)[params.kind], N)

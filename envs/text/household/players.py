@@ -6,8 +6,8 @@ It never reads where things are, only where they were last seen. In this order:
 * Food that is to be sliced: it fetches the knife, goes where such food was seen, and slices it.
 * What is asked for and held: it goes to the appliance if a change is wanted, then to the goal.
 * What is asked for and was seen: it goes there and takes it, the nearest first.
-* Otherwise it explores: it opens the next container of its room, or else goes to the room that shows most new places
-  for its way.
+* Otherwise it explores: it opens the next container of its room, or else goes to the room that
+  shows most new places for its way.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ ALL_OPEN = np.uint32(sum(1 << int(place) for place in OPENABLE))
 def go(room: jax.Array, state: State, params: Params) -> jax.Array:
     """Return the step towards a room."""
     distances = params.distances[:, room]
-    return FIRST_ACTION["go"] + jnp.argmin(jnp.where(params.distances[state.room] == 1, distances, 2 * R)).astype(
-        jnp.int32
-    )
+    return FIRST_ACTION["go"] + jnp.argmin(
+        jnp.where(params.distances[state.room] == 1, distances, 2 * R)
+    ).astype(jnp.int32)
 
 
 def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> jax.Array:
@@ -73,10 +73,14 @@ def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> 
 
 
 def explore(state: State, params: Params) -> jax.Array:
-    """Return the step to a place that was not seen: in the present room, else where a step shows most of them."""
+    """Return the step to a place that was not seen:
+    in the present room, else where a step shows most of them.
+    """
     shut = jnp.asarray(IN_ROOM) & ALL_OPEN & ~state.looked  # (5,)
     shut_places = jax.lax.population_count(shut).astype(jnp.int32)
-    surfaces = jax.lax.population_count(jnp.asarray(IN_ROOM) & SURFACES & ~state.looked).astype(jnp.int32)
+    surfaces = jax.lax.population_count(jnp.asarray(IN_ROOM) & SURFACES & ~state.looked).astype(
+        jnp.int32
+    )
     distance = params.distances[state.room]
     promise = (surfaces + shut_places) / jnp.maximum(distance + shut_places, 1)
     here = jnp.arange(R) == state.room
@@ -121,7 +125,9 @@ class Planner(eqx.Module):
         ready = members(treated_things(state, params), N)
         nearest = jnp.argmin(jnp.where(located, 2 * distance - ready, 4 * R)).astype(jnp.int32)
         new = self.explore(state, params)
-        put_down = FIRST_ACTION["put"] + jnp.argmax(members(within_reach(state), P)).astype(jnp.int32)
+        put_down = FIRST_ACTION["put"] + jnp.argmax(members(within_reach(state), P)).astype(
+            jnp.int32
+        )
 
         def fetch(item: jax.Array) -> jax.Array:
             return reach(place_of[item], FIRST_ACTION["take"] + item, state, params)
@@ -132,7 +138,9 @@ class Planner(eqx.Module):
         to_cut = jnp.where(
             in_hand[KNIFE],
             jnp.where(located.any(), slicing, new),
-            jnp.where(holds, put_down, jnp.where(state.places[KNIFE] != NOWHERE, fetch(knife), new)),
+            jnp.where(
+                holds, put_down, jnp.where(state.places[KNIFE] != NOWHERE, fetch(knife), new)
+            ),
         )
         task = params.task
         verb = jnp.where(
@@ -144,7 +152,9 @@ class Planner(eqx.Module):
                 jnp.where(task == HEAT, FIRST_ACTION["heat"], FIRST_ACTION["cool"]),
             ),
         )
-        number = jnp.where(task == EXAMINE, 0, jnp.where(task == CLEAN, 1, jnp.where(task == HEAT, 2, 3)))
+        number = jnp.where(
+            task == EXAMINE, 0, jnp.where(task == CLEAN, 1, jnp.where(task == HEAT, 2, 3))
+        )
         station = jnp.asarray(STATION_PLACES)[number]
         there = jnp.asarray(ROOM_OF)[station]
         change = jnp.where(there == state.room, verb, go(there, state, params))
@@ -159,10 +169,14 @@ class Planner(eqx.Module):
 
 
 class RoomByRoom(Planner):
-    """A heuristic player: it does as the reference, but searches the rooms in a fixed order, however far they are."""
+    """A heuristic player: it does as the reference,
+    but searches the rooms in a fixed order, however far they are.
+    """
 
     def explore(self, state: State, params: Params) -> jax.Array:
-        """Return the step to the first room with a place that was not seen; there, open the first such container."""
+        """Return the step to the first room with a place that was not seen;
+        there, open the first such container.
+        """
         unseen = jnp.asarray(IN_ROOM) & ~state.looked
         room = jnp.argmax(unseen != 0).astype(jnp.int32)
         container = jnp.argmax(members(unseen[room], P)).astype(jnp.int32)

@@ -1,45 +1,53 @@
 """Household: find things in a house, change them, and put them where they belong.
 
-The six kinds of tasks of ALFWorld (Shridhar et al. 2021, arXiv:2010.03768) in a house of five rooms with fourteen
-places (surfaces, and containers that open) and sixteen things. Only what lies open in the present room is seen. The
-player knows the plan of the house and remembers where it saw what. It carries one thing at a time.
+The six kinds of tasks of ALFWorld (Shridhar et al. 2021, arXiv:2010.03768) in a house of five rooms
+with fourteen places (surfaces, and containers that open) and sixteen things. Only what lies open in
+the present room is seen. The player knows the plan of the house and remembers where it saw what. It
+carries one thing at a time.
 
-=========  ========================================================================================================
+=========  =========================================================================================
 task       goal
-=========  ========================================================================================================
+=========  =========================================================================================
 place      a thing of some kind lies in a given place
 examine    a thing is examined under the lamp, which stands on the desk in the study
 clean      a thing is cleaned at the sink, then put in a given place
 heat       likewise, heated in the microwave
 cool       likewise, cooled in the fridge
 two        two things of one kind lie in a given place
-=========  ========================================================================================================
+=========  =========================================================================================
 
-=============  =====================================================================================================
-action         ``Discrete(59)``: look (which does nothing); go to a room (next to this one); open, close a container;
-               take a thing; put what is held in a place; heat, cool, clean it; slice a thing (with the knife in hand);
-               examine what is held under the lamp. The mask holds the admissible ones
-observation    ``Box(0, 1, (395,))``: the goal; room, plan, rooms seen; containers open; places looked into; where each
-               thing was last seen (place, hand, nowhere); which things are hot, cold, clean, sliced
-reward         progress less 0.01 a step. Progress is 1 at the goal and less before; undone progress is taken back
+=============  =====================================================================================
+action         ``Discrete(59)``: look (which does nothing); go to a room (next to this one); open,
+               close a container; take a thing; put what is held in a place; heat, cool, clean it;
+               slice a thing (with the knife in hand); examine what is held under the lamp. The mask
+               holds the admissible ones
+observation    ``Box(0, 1, (395,))``: the goal; room, plan, rooms seen; containers open; places
+               looked into; where each thing was last seen (place, hand, nowhere); which things are
+               hot, cold, clean, sliced
+reward         progress less 0.01 a step. Progress is 1 at the goal and less before; undone progress
+               is taken back
 termination    the goal is reached
 success        the goal is reached
 difficulty     1: only ``place``; 2: all six kinds; 3: food is to be sliced, too
-context        plan, places of things, goal. The sum of the things' places is even for train, odd for test
-=============  =====================================================================================================
+context        plan, places of things, goal. The sum of the things' places is even for train, odd
+               for test
+=============  =====================================================================================
 
-**TextNav.** In the same house, a thing is to be found: the goal is to hold one of the kind that is asked for. The
-commands are look, go, open, close, take and put; there is one difficulty. This is not the quest of LMRL-Gym's Text-Nav
-(Abdulhai et al. 2023, arXiv:2311.18232), on purpose: there stale food is carried from the living room into the fridge,
-which is then closed, in every episode, and eating it loses. Here thing and places are drawn, so that finding is the
-task, and nothing is eaten; to carry a thing into a place is the task ``place`` of Household.
+**TextNav.** In the same house, a thing is to be found: the goal is to hold one of the kind that is
+asked for. The commands are look, go, open, close, take and put; there is one difficulty. This is
+not the quest of LMRL-Gym's Text-Nav (Abdulhai et al. 2023, arXiv:2311.18232), on purpose: there
+stale food is carried from the living room into the fridge, which is then closed, in every episode,
+and eating it loses. Here thing and places are drawn, so that finding is the task, and nothing is
+eaten; to carry a thing into a place is the task ``place`` of Household.
 
-**Reference player.** Written by hand: it explores, and goes straight for what it has seen (``players.py``).
-It is no search over states, which would have to know where things are. The tests compare it with such a search.
+**Reference player.** Written by hand: it explores, and goes straight for what it has seen
+(``players.py``). It is no search over states, which would have to know where things are. The tests
+compare it with such a search.
 
-**Deliberate differences from ALFWorld.** Rooms are connected, and a room's places are all within reach. Heating,
-cooling and cleaning take one command at the appliance, as there. Progress pays; in ALFWorld only the goal does. A thing
-counts in any order: what is put in place first and heated later has to be taken there, and put back.
+**Deliberate differences from ALFWorld.** Rooms are connected, and a room's places are all within
+reach. Heating, cooling and cleaning take one command at the appliance, as there. Progress pays; in
+ALFWorld only the goal does. A thing counts in any order: what is put in place first and heated
+later has to be taken there, and put back.
 """
 
 from __future__ import annotations
@@ -115,14 +123,18 @@ SHUT = (200, 190, 170)
 def thing_name(item: int, *treatments: int) -> str:
     """Return the name of a thing; ``treatments`` say whether it is hot, cold, clean, sliced."""
     states = ("hot", "cold", "clean", "sliced")
-    return " ".join([*(state for state, now in zip(states, treatments, strict=True) if now), THINGS[item]])
+    return " ".join(
+        [*(state for state, now in zip(states, treatments, strict=True) if now), THINGS[item]]
+    )
 
 
 @lru_cache(maxsize=64)
 def doors(distances: bytes) -> str:
     """Return the doors in words, from the bytes of :attr:`.house.Params.distances`."""
     steps = np.frombuffer(distances, np.int32).reshape(R, R).tolist()
-    return "; ".join(f"{ROOMS[a]} - {ROOMS[b]}" for a in range(R) for b in range(a + 1, R) if steps[a][b] == 1)
+    return "; ".join(
+        f"{ROOMS[a]} - {ROOMS[b]}" for a in range(R) for b in range(a + 1, R) if steps[a][b] == 1
+    )
 
 
 class Household(Task[Params, State]):
@@ -160,8 +172,8 @@ class Household(Task[Params, State]):
         number = 2.0 if difficulty is None else difficulty
         if number not in (1, 2, 3):
             raise ValueError(
-                f"A difficulty of {self.card.id} is 1 (put things in places), 2 (all kinds of tasks) or 3 (food is to "
-                f"be sliced, too); got {difficulty!r}."
+                f"A difficulty of {self.card.id} is 1 (put things in places), 2 (all kinds of "
+                f"tasks) or 3 (food is to be sliced, too); got {difficulty!r}."
             )
         return int(number)
 
@@ -177,9 +189,12 @@ class Household(Task[Params, State]):
         food = np.isin(np.arange(K), [KINDS.index(name) for name in SLICEABLE])
         sliced = (self.tier == 3) & jnp.asarray(food)[kind] & (task != TWO)
         # What is asked for lies elsewhere, at first.
-        places = jnp.where(members(jnp.asarray(OF_KIND)[kind], N) & (places == goal), (places + 3) % P, places)
+        places = jnp.where(
+            members(jnp.asarray(OF_KIND)[kind], N) & (places == goal), (places + 3) % P, places
+        )
         odd = (places.sum() + split) % 2
-        places = places.at[KNIFE].set(places[KNIFE] ^ odd.astype(jnp.int32))  # there are 14 places, an even number
+        # There are 14 places, an even number.
+        places = places.at[KNIFE].set(places[KNIFE] ^ odd.astype(jnp.int32))
         apart = np.where(np.eye(R, dtype=bool), 0, R).astype(np.int32)
         distances = jnp.asarray(apart)
         for room in range(1, R):  # every room opens to an earlier one
@@ -187,7 +202,9 @@ class Household(Task[Params, State]):
             edge = (np.arange(R) == room)[:, None] & (np.arange(R) == to)
             distances = jnp.where(edge | edge.T, 1, distances)
         for middle in range(R):  # Floyd and Warshall
-            distances = jnp.minimum(distances, distances[:, middle : middle + 1] + distances[middle : middle + 1])
+            distances = jnp.minimum(
+                distances, distances[:, middle : middle + 1] + distances[middle : middle + 1]
+            )
         return Params(distances, places, task, kind, goal, sliced)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -215,7 +232,9 @@ class Household(Task[Params, State]):
         def number(verb: str) -> tuple[jax.Array, jax.Array]:
             """Return whether the action is of the verb, and its object's number."""
             is_verb = (action >= FIRST_ACTION[verb]) & (action < FIRST_ACTION[verb] + SIZES[verb])
-            return is_verb, jnp.clip(action - FIRST_ACTION[verb], 0, SIZES[verb] - 1).astype(jnp.int32)
+            return is_verb, jnp.clip(action - FIRST_ACTION[verb], 0, SIZES[verb] - 1).astype(
+                jnp.int32
+            )
 
         goes, room = number("go")
         opens, container = number("open")
@@ -225,7 +244,9 @@ class Household(Task[Params, State]):
         slices, piece = number("slice")
         in_hand = state.places == HAND
         hand = pack(in_hand)
-        places = jnp.where(takes & (np.arange(N) == item), HAND, jnp.where(puts & in_hand, place, state.places))
+        places = jnp.where(
+            takes & (np.arange(N) == item), HAND, jnp.where(puts & in_hand, place, state.places)
+        )
         heats, cools, cleans = (action == FIRST_ACTION[verb] for verb in ("heat", "cool", "clean"))
         opened = state.opened | jnp.where(opens, bit(jnp.asarray(OPENABLE)[container]), 0)
         after = state._replace(
@@ -233,10 +254,16 @@ class Household(Task[Params, State]):
             places=places.astype(jnp.int32),
             opened=opened & ~jnp.where(closes, bit(jnp.asarray(OPENABLE)[shut]), 0),
             hot=jnp.where(heats, state.hot | hand, jnp.where(cools, state.hot & ~hand, state.hot)),
-            cold=jnp.where(cools, state.cold | hand, jnp.where(heats, state.cold & ~hand, state.cold)),
+            cold=jnp.where(
+                cools, state.cold | hand, jnp.where(heats, state.cold & ~hand, state.cold)
+            ),
             clean=jnp.where(cleans, state.clean | hand, state.clean),
-            sliced=jnp.where(slices, state.sliced | bit(jnp.asarray(CAN_SLICE)[piece]), state.sliced),
-            examined=jnp.where(action == FIRST_ACTION["examine"], state.examined | hand, state.examined),
+            sliced=jnp.where(
+                slices, state.sliced | bit(jnp.asarray(CAN_SLICE)[piece]), state.sliced
+            ),
+            examined=jnp.where(
+                action == FIRST_ACTION["examine"], state.examined | hand, state.examined
+            ),
         )
         after = self._look(after)
         return after._replace(progress=progress(after, params))
@@ -294,16 +321,24 @@ class Household(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         return (
-            Component("task", "kind of task: place, examine, clean, heat, cool, two", shape=(len(TASKS),)),
+            Component(
+                "task", "kind of task: place, examine, clean, heat, cool, two", shape=(len(TASKS),)
+            ),
             Component("kind", "kind of the thing that is asked for", shape=(K,)),
             Component("goal", "place to put it in", shape=(P,)),
             Component("to_slice", "whether it is to be sliced"),
             Component("room", "the room that the player is in", shape=(R,)),
-            Component("plan", "whether two rooms are connected, pair by pair", shape=(R * (R - 1) // 2,)),
+            Component(
+                "plan", "whether two rooms are connected, pair by pair", shape=(R * (R - 1) // 2,)
+            ),
             Component("visited", "whether each room was seen", shape=(R,)),
             Component("open", "whether each container is open", shape=(len(OPENABLE),)),
             Component("looked", "whether the contents of each place were seen", shape=(P,)),
-            Component("places", "[thing, place]: where it was last seen; then the hand, and nowhere", shape=(N, P + 2)),
+            Component(
+                "places",
+                "[thing, place]: where it was last seen; then the hand, and nowhere",
+                shape=(N, P + 2),
+            ),
             Component("hot", "whether each thing is hot", shape=(N,)),
             Component("cold", "whether each thing is cold", shape=(N,)),
             Component("clean", "whether each thing was cleaned", shape=(N,)),
@@ -327,7 +362,9 @@ class Household(Task[Params, State]):
         }
         return tuple(Component(verb, meanings[verb], shape=(SIZES[verb],)) for verb in self.verbs)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the progress of the step less 0.01."""
         gained = next_state.progress - state.progress
         return (100 // TENTHS * gained - 1).astype(self.dtype) / 100
@@ -345,7 +382,7 @@ class Household(Task[Params, State]):
             "seen": (state.last_seen != NOWHERE).sum(dtype=jnp.int32),
         }
 
-    # -- host side: no more than was seen ------------------------------------------------------------------------
+    # -- host side: no more than was seen ----------------------------------------------------------
 
     def _contents(self, state: State) -> list[list[int]]:
         """Return the things that were last seen in each place, then in the hand."""
@@ -373,7 +410,11 @@ class Household(Task[Params, State]):
         phrase = f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
         if task == FIND:
             return f"find {phrase} and take it"
-        return f"examine {phrase} under the lamp on the desk" if task == EXAMINE else f"put {phrase} {where}"
+        return (
+            f"examine {phrase} under the lamp on the desk"
+            if task == EXAMINE
+            else f"put {phrase} {where}"
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Tell the goal, the plan, what was seen elsewhere, and what is in sight."""
@@ -388,7 +429,9 @@ class Household(Task[Params, State]):
             word = "In" if name in CONTAINERS else "On"
             if PLACES[name] == room:
                 contents = f"{word} the {name}: {listed[place]}."
-                closed = f"The {name} is closed" + (f", with {listed[place]}." if looked >> place & 1 else ".")
+                closed = f"The {name} is closed" + (
+                    f", with {listed[place]}." if looked >> place & 1 else "."
+                )
                 here.append(contents if reach >> place & 1 else closed)
             elif looked >> place & 1:
                 where = ROOMS[PLACES[name]] + (", open" if opened >> place & 1 else "")
@@ -397,31 +440,41 @@ class Household(Task[Params, State]):
         return "\n\n".join([
             f"Your task: {self.goal(params)}.",
             f"Doors: {doors(np.asarray(params.distances).tobytes())}.",
-            f"Seen elsewhere: {'; '.join(elsewhere) or 'nothing'}. Rooms not seen yet: {', '.join(unseen) or 'none'}.",
+            (
+                f"Seen elsewhere: {'; '.join(elsewhere) or 'nothing'}. Rooms not seen yet: "
+                f"{', '.join(unseen) or 'none'}."
+            ),
             f"You are in the {ROOMS[room]}. {' '.join(here)} You hold {listed[HAND]}.",
         ])  # fmt: skip
 
     def rules(self) -> str:
         """Return the rules."""
         how = (
-            " You heat, cool and clean what you hold, in the kitchen with its microwave, fridge and sink. To slice "
-            "food, hold the knife, with the food in sight. The lamp stands on the desk in the study."
+            " You heat, cool and clean what you hold, in the kitchen with its microwave, fridge "
+            "and sink. To slice food, hold the knife, with the food in sight. The lamp stands on "
+            "the desk in the study."
         )
         how = how if "heat" in self.verbs else ""
         return (
-            "You are in a house. Only what lies open in your room is seen; containers have to be opened. You carry one "
-            f"thing at a time.{how}\nProgress earns up to 1 in all, and every reply costs 0.01. After "
-            f"{self.card.horizon} replies it is over.\nRooms: {', '.join(ROOMS)}. Places: {', '.join(NAMES)}. Things: "
+            "You are in a house. Only what lies open in your room is seen; containers have to be "
+            "opened. You carry one "
+            f"thing at a time.{how}\nProgress earns up to 1 in all, and every reply costs 0.01. "
+            f"After "
+            f"{self.card.horizon} replies it is over.\nRooms: {', '.join(ROOMS)}. Places: "
+            f"{', '.join(NAMES)}. Things: "
             f"{', '.join(THINGS)}."
         )
 
     def how_to_act(self) -> str:
         """Tell a text player the grammar."""
         what = {
-            "look": "look", "go": "go to ROOM", "open": "open PLACE", "close": "close PLACE", "take": "take THING",
-            "put": "put it in PLACE", "slice": "slice THING",
+            "look": "look", "go": "go to ROOM", "open": "open PLACE", "close": "close PLACE",
+            "take": "take THING", "put": "put it in PLACE", "slice": "slice THING",
         }  # fmt: skip
-        return f"Answer with one command: {', '.join(what.get(verb, f'{verb} it') for verb in self.verbs)}."
+        return (
+            f"Answer with one command: "
+            f"{', '.join(what.get(verb, f'{verb} it') for verb in self.verbs)}."
+        )
 
     def _objects(self, verb: str) -> tuple[str, ...]:
         """Return the objects of a verb in the order of its actions."""
@@ -452,10 +505,14 @@ class Household(Task[Params, State]):
         Raises:
             ValueError: the text is no command; the message names the nearest one.
         """
-        words = " ".join(word for word in text.lower().split() if word not in ("to", "the", "in", "on"))
+        words = " ".join(
+            word for word in text.lower().split() if word not in ("to", "the", "in", "on")
+        )
         for item in np.flatnonzero(np.asarray(state.places) == HAND):
             verb, _, remainder = words.partition(" ")
-            if verb in ("put", "heat", "cool", "clean", "examine") and f"{remainder} ".startswith(f"{THINGS[item]} "):
+            if verb in ("put", "heat", "cool", "clean", "examine") and f"{remainder} ".startswith(
+                f"{THINGS[item]} "
+            ):
                 words = f"{verb} it{remainder.removeprefix(THINGS[item])}"
         if words not in self._commands:
             raise ValueError(unknown("command", text, self._commands))
@@ -463,19 +520,28 @@ class Household(Task[Params, State]):
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say what the command lacks; no more than was seen."""
-        verb = max((verb for verb in SIZES if FIRST_ACTION[verb] <= int(action)), key=lambda verb: FIRST_ACTION[verb])
+        verb = max(
+            (verb for verb in SIZES if FIRST_ACTION[verb] <= int(action)),
+            key=lambda verb: FIRST_ACTION[verb],
+        )
         name = self._objects(verb)[int(action) - FIRST_ACTION[verb]].removeprefix("it ")
         room = int(state.room)
         hand = np.flatnonzero(np.asarray(state.places) == HAND)
         holding = f"you hold {self._list_names(state, hand)[0]}"
         reasons = [(False, "")]
         if verb == "go":
-            reasons = [(name == ROOMS[room], "you are there"), (True, f"no door leads from here to the {name}")]
+            reasons = [
+                (name == ROOMS[room], "you are there"),
+                (True, f"no door leads from here to the {name}"),
+            ]
         elif verb in ("open", "close", "put"):
             place = NAMES.index(name)
             now = "open" if int(state.opened) >> place & 1 else "closed"
             reasons = [
-                (ROOM_OF[place] != room, f"the {name} is in another room, the {ROOMS[ROOM_OF[place]]}"),
+                (
+                    ROOM_OF[place] != room,
+                    f"the {name} is in another room, the {ROOMS[ROOM_OF[place]]}",
+                ),
                 (verb != "put", f"the {name} is {now} already"),
                 (len(hand) == 0, "your hands are empty"),
                 (True, f"the {name} is closed"),
@@ -484,7 +550,10 @@ class Household(Task[Params, State]):
             cut = verb == "slice" and int(state.sliced) >> THINGS.index(name) & 1 == 1
             reasons = [
                 (verb == "take" and len(hand) > 0, holding),
-                (verb == "slice" and KNIFE not in hand, f"the knife is not in your hand; {holding}"),
+                (
+                    verb == "slice" and KNIFE not in hand,
+                    f"the knife is not in your hand; {holding}",
+                ),
                 (cut, f"{name} is sliced already"),
                 (True, f"no {name} is in sight"),
             ]
@@ -515,13 +584,24 @@ class Household(Task[Params, State]):
             left = 4 + room % 3 * across
             top = 4 + room // 3 * down
             present = room == int(state.room)
-            pen.rectangle((left, top, left + across - 8, top + down - 8), outline=GOOD if present else WALL, width=2)
-            doors = ", ".join(ROOMS[neighbour] for neighbour in range(R) if int(params.distances[room, neighbour]) == 1)
+            pen.rectangle(
+                (left, top, left + across - 8, top + down - 8),
+                outline=GOOD if present else WALL,
+                width=2,
+            )
+            doors = ", ".join(
+                ROOMS[neighbour]
+                for neighbour in range(R)
+                if int(params.distances[room, neighbour]) == 1
+            )
             pen.text((left + 5, top + 3), f"{name} (to {doors})", fill=INK, font_size=8)
             for row, place in enumerate(np.flatnonzero(room == ROOM_OF)):
                 y = top + 18 + row * (down - 28) // 5
                 shut = place in OPENABLE and not int(state.opened) >> int(place) & 1
-                pen.rectangle((left + 4, y, left + across - 14, y + (down - 28) // 5 - 3), fill=SHUT if shut else PAPER)
+                pen.rectangle(
+                    (left + 4, y, left + across - 14, y + (down - 28) // 5 - 3),
+                    fill=SHUT if shut else PAPER,
+                )
                 pen.text((left + 6, y), NAMES[place], fill=INK, font_size=9)
                 things = np.flatnonzero(np.asarray(state.last_seen) == place)
                 relevant = any(kind_members >> int(item) & 1 for item in things)
@@ -538,7 +618,10 @@ class Household(Task[Params, State]):
 
 
 class TextNav(Household):
-    """The task of finding a thing in the same house. Its commands are look, go, open, close, take and put."""
+    """The task of finding a thing in the same house.
+
+    Its commands are look, go, open, close, take and put.
+    """
 
     tasks = (FIND,)
     verbs = ("look", "go", "open", "close", "take", "put")

@@ -19,11 +19,13 @@ CLOCKWISE = np.array([MOVES.index(move) for move in ("up", "right", "down", "lef
 
 @privileged_player
 class ShortestWay(eqx.Module):
-    """The reference player: it takes a shortest way through all cells that it does not know to be walls.
+    """The reference player: it takes a shortest way through all cells
+    that it does not know to be walls.
 
-    Where the maze is shown, that is optimal. Where it is hidden, the player knows its place from its moves, learns the
-    walls beside it, and takes every cell that it has not seen for free (Koenig and Smirnov 1996, "Sensor-based planning
-    with the freespace assumption"). Fixed layouts are known beforehand.
+    Where the maze is shown, that is optimal. Where it is hidden, the player knows its place from
+    its moves, learns the walls beside it, and takes every cell that it has not seen for free
+    (Koenig and Smirnov 1996, "Sensor-based planning with the freespace assumption"). Fixed layouts
+    are known beforehand.
     """
 
     task: TextMaze = eqx.field(static=True)
@@ -60,7 +62,9 @@ class ShortestWay(eqx.Module):
 
 
 class WallFollower(eqx.Module):
-    """The player: it turns right where it can, else goes straight on, else left, else back. It looks up at first.
+    """The player: it turns right where it can, else goes straight on, else left, else back.
+
+    It looks up at first.
 
     It reads the walls beside it alone. Around walls that touch no other ones it may walk for ever.
     """

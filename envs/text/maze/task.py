@@ -1,32 +1,38 @@
 """Walk through a maze that is told in words.
 
-The maze of LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232): cells on a grid, a goal, four moves. There a single maze
-is fixed, so that an agent can learn it by heart. Here every episode draws another one; ``layout=`` chooses the two
-mazes of the original. ``observed=`` says what is shown:
+The maze of LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232): cells on a grid, a goal, four moves.
+There a single maze is fixed, so that an agent can learn it by heart. Here every episode draws
+another one; ``layout=`` chooses the two mazes of the original. ``observed=`` says what is shown:
 
-=============  =====================================================================================================
-``fully``      the map, the goal, one's own place, and the walls around it. Every episode can be solved by thinking
-``partially``  the goal and the walls around one's place. The place itself is told at the start only, there is no map:
-               an agent has to keep account of its moves, and to explore
-=============  =====================================================================================================
+=============  =====================================================================================
+``fully``      the map, the goal, one's own place, and the walls around it. Every episode can be
+               solved by thinking
+``partially``  the goal and the walls around one's place. The place itself is told at the start
+               only, there is no map: an agent has to keep account of its moves, and to explore
+=============  =====================================================================================
 
-=============  =====================================================================================================
-action         ``Discrete(4)``: left, right, up, down. A move into a wall stays where it is and costs as much
-observation    ``fully``: ``(3 H W + 4,)``: free cells, the goal and the own place, row by row, then walls to the left,
-               right, above and below. ``partially``: ``(2 (H + W) + 4,)``: row and column of the goal, then those of
-               the own place (zeros after the start), each one-hot; the four walls. All 0 or 1
-reward         0 for the move that reaches the goal, -1 for every other: an episode of n moves returns -(n - 1)
+=============  =====================================================================================
+action         ``Discrete(4)``: left, right, up, down. A move into a wall stays where it is and
+               costs as much
+observation    ``fully``: ``(3 H W + 4,)``: free cells, the goal and the own place, row by row, then
+               walls to the left, right, above and below. ``partially``: ``(2 (H + W) + 4,)``: row
+               and column of the goal, then those of the own place (zeros after the start), each
+               one-hot; the four walls. All 0 or 1
+reward         0 for the move that reaches the goal, -1 for every other: an episode of n moves
+               returns -(n - 1)
 termination    the goal is reached
-success        ``fully``: the goal is reached by a shortest way. ``partially``: in at most twice as many moves
+success        ``fully``: the goal is reached by a shortest way. ``partially``: in at most twice as
+               many moves
 difficulty     n, from 2 to 7: n x n rooms, 2 n + 1 cells a side; fixed layouts have none
-context        maze, start and goal. Walls between rooms beyond a random spanning tree are taken down, one in eight. On
-               the train split their number is even, on the test split odd, however the maze is turned or mirrored.
-               Fixed layouts: every fourth cell is a start of the test split, the others of the train split
-=============  =====================================================================================================
+context        maze, start and goal. Walls between rooms beyond a random spanning tree are taken
+               down, one in eight. On the train split their number is even, on the test split odd,
+               however the maze is turned or mirrored. Fixed layouts: every fourth cell is a start
+               of the test split, the others of the train split
+=============  =====================================================================================
 
-Differences from the original, on purpose: text that is no move is played as "left" for -1 (there -4 and no move); the
-time limit adds nothing (there a last -1); the start is told when the place is hidden, which its code can do but does
-not; ``fully`` shows the map, which a drawn maze needs.
+Differences from the original, on purpose: text that is no move is played as "left" for -1 (there -4
+and no move); the time limit adds nothing (there a last -1); the start is told when the place is
+hidden, which its code can do but does not; ``fully`` shows the map, which a drawn maze needs.
 """
 
 from __future__ import annotations
@@ -122,12 +128,17 @@ class State(NamedTuple):
 def cells_of(drawing: str) -> np.ndarray:
     """Return the free cells of each row of a drawing, uint32 ``(H,)``."""
     lines = [line.strip() for line in drawing.strip().splitlines()]
-    return np.array([sum((mark != "#") << column for column, mark in enumerate(line)) for line in lines], np.uint32)
+    return np.array(
+        [sum((mark != "#") << column for column, mark in enumerate(line)) for line in lines],
+        np.uint32,
+    )
 
 
 def cell(row: Any, column: Any, height: int) -> jax.Array:
     """Return the set of one cell, uint32 ``(height,)``."""
-    return jnp.where(np.arange(height) == row, np.uint32(1) << jnp.asarray(column).astype(jnp.uint32), 0)
+    return jnp.where(
+        np.arange(height) == row, np.uint32(1) << jnp.asarray(column).astype(jnp.uint32), 0
+    )
 
 
 def flood(free: jax.Array, goal: jax.Array, here: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -139,10 +150,13 @@ def flood(free: jax.Array, goal: jax.Array, here: jax.Array) -> tuple[jax.Array,
         here: the set of a cell from which the goal can be reached.
 
     Returns:
-        the cells that were wet one step earlier: those closer to the goal than ``here``; and the distance in moves.
+        the cells that were wet one step earlier: those closer to the goal than ``here``; and the
+            distance in moves.
     """
 
-    def grow(ring: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def grow(
+        ring: tuple[jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         _, wet, steps = ring
         none = jnp.zeros(1, jnp.uint32)
         above = jnp.concatenate([none, wet[:-1]])
@@ -156,7 +170,8 @@ def flood(free: jax.Array, goal: jax.Array, here: jax.Array) -> tuple[jax.Array,
 
 
 def spanning_tree(order: jax.Array, ends: np.ndarray) -> jax.Array:
-    """Return the edges of a spanning tree, bool ``(edges,)``: each in turn, if it joins two trees (Kruskal 1956).
+    """Return the edges of a spanning tree, bool ``(edges,)``:
+    each in turn, if it joins two trees (Kruskal 1956).
 
     Args:
         order: a permutation of the edges.
@@ -189,7 +204,9 @@ class TextMaze(Task[Params, State]):
     measures: ClassVar[dict[str, str]] = {
         "moves": "moves so far",
         "bumps": "moves that met a wall",
-        "shortest": "moves of a shortest way from start to goal once the episode is over, -1 before",
+        "shortest": (
+            "moves of a shortest way from start to goal once the episode is over, -1 before"
+        ),
         "reached": "whether the goal is reached",
     }
     picture_shape = ((2 * MAX_ROOMS + 1) * TILE, (BESIDE_COLUMN + 2) * TILE, 3)
@@ -201,11 +218,13 @@ class TextMaze(Task[Params, State]):
         usual = card.difficulties[str(card.default_difficulty)]
         number = usual if difficulty is None else difficulty
         if self.layout != "drawn" and number != usual:
-            raise ValueError(f"{card.id} has one size only; leave difficulty out (given: {difficulty!r}).")
+            raise ValueError(
+                f"{card.id} has one size only; leave difficulty out (given: {difficulty!r})."
+            )
         if not (MIN_ROOMS <= number <= MAX_ROOMS and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of rooms a side, a whole number from {MIN_ROOMS} to "
-                f"{MAX_ROOMS}; got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of rooms a side, a whole number from "
+                f"{MIN_ROOMS} to {MAX_ROOMS}; got {difficulty!r}."
             )
         self.rooms = int(number)
         if self.layout == "drawn":
@@ -226,10 +245,15 @@ class TextMaze(Task[Params, State]):
             return self._between(self._draw_maze(bits[:, 2:], split), *self._two_rooms(bits[0, :2]))
         goal = LAYOUTS[self.layout][1]
         cells = [cell_index for cell_index in self._free_cells(self._cells) if cell_index != goal]
-        starts = np.array([*cells[3::4], *(cell_index for i, cell_index in enumerate(cells) if i % 4 != 3)], np.int32)
+        starts = np.array(
+            [*cells[3::4], *(cell_index for i, cell_index in enumerate(cells) if i % 4 != 3)],
+            np.int32,
+        )
         tests = len(cells[3::4])
         size = jnp.where(split == Split.TEST, tests, len(cells) - tests).astype(jnp.uint32)
-        start = jnp.asarray(starts)[(bits[0, 0] % size).astype(jnp.int32) + jnp.where(split == Split.TEST, 0, tests)]
+        start = jnp.asarray(starts)[
+            (bits[0, 0] % size).astype(jnp.int32) + jnp.where(split == Split.TEST, 0, tests)
+        ]
         return self._between(jnp.asarray(self._cells), jnp.asarray(goal, jnp.int32), start)
 
     @property
@@ -238,7 +262,12 @@ class TextMaze(Task[Params, State]):
 
     def _free_cells(self, cells: np.ndarray) -> list[tuple[int, int]]:
         """Return row and column of each free cell."""
-        return [(row, column) for row in range(self.height) for column in range(self.width) if cells[row] >> column & 1]
+        return [
+            (row, column)
+            for row in range(self.height)
+            for column in range(self.width)
+            if cells[row] >> column & 1
+        ]
 
     def _two_rooms(self, bits: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draw the cells of two different rooms, int32 ``(2,)`` each."""
@@ -246,12 +275,14 @@ class TextMaze(Task[Params, State]):
         first_room = (bits[0] % rooms).astype(jnp.int32)
         second_room = (first_room + 1 + (bits[1] % (rooms - 1)).astype(jnp.int32)) % rooms
         first, second = (
-            jnp.stack([2 * (room // self.rooms) + 1, 2 * (room % self.rooms) + 1]) for room in (first_room, second_room)
+            jnp.stack([2 * (room // self.rooms) + 1, 2 * (room % self.rooms) + 1])
+            for room in (first_room, second_room)
         )
         return first, second
 
     def _draw_maze(self, bits: jax.Array, split: jax.Array) -> jax.Array:
-        """Return the cells of a maze whose number of rings is even (train) or odd (test), uint32 ``(H,)``.
+        """Return the cells of a maze whose number
+        of rings is even (train) or odd (test), uint32 ``(H,)``.
 
         Args:
             bits: two random numbers for each edge between rooms, uint32 ``(2, edges)``.
@@ -279,7 +310,9 @@ class TextMaze(Task[Params, State]):
 
     def _between(self, free: jax.Array, goal: jax.Array, start: jax.Array) -> Params:
         """Return the context of a maze, a goal and a start."""
-        _, shortest = flood(free, cell(goal[0], goal[1], self.height), cell(start[0], start[1], self.height))
+        _, shortest = flood(
+            free, cell(goal[0], goal[1], self.height), cell(start[0], start[1], self.height)
+        )
         return Params(free, goal[0], goal[1], start[0], start[1], shortest)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -306,7 +339,12 @@ class TextMaze(Task[Params, State]):
     def walls(self, state: State, params: Params) -> jax.Array:
         """Return whether a wall is to the left, to the right, above and below: bool ``(4,)``."""
         around = zip(ROW_STEPS.tolist(), COLUMN_STEPS.tolist(), strict=True)
-        return jnp.stack([self._is_wall(state.row + row, state.column + column, params) for row, column in around])
+        return jnp.stack(
+            [
+                self._is_wall(state.row + row, state.column + column, params)
+                for row, column in around
+            ]
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what is shown, all 0 or 1; see the module's docstring."""
@@ -314,13 +352,25 @@ class TextMaze(Task[Params, State]):
         walls = self.walls(state, params)
         if self.partial:
             start = state.moves == 0
-            coordinates = (h, params.goal_row), (w, params.goal_column), (h, state.row), (w, state.column)
+            coordinates = (
+                (h, params.goal_row),
+                (w, params.goal_column),
+                (h, state.row),
+                (w, state.column),
+            )
             one_hots = [np.arange(size) == index for size, index in coordinates]
-            flags = jnp.concatenate([*one_hots[:2], one_hots[2] & start, one_hots[3] & start, walls])
+            flags = jnp.concatenate(
+                [*one_hots[:2], one_hots[2] & start, one_hots[3] & start, walls]
+            )
         else:
             cells = np.arange(h * w)
-            goal, here = (row * w + column for row, column in
-                          ((params.goal_row, params.goal_column), (state.row, state.column)))  # fmt: skip
+            goal, here = (
+                row * w + column
+                for row, column in (
+                    (params.goal_row, params.goal_column),
+                    (state.row, state.column),
+                )
+            )
             free = (params.free[:, None] >> np.arange(w, dtype=np.uint32) & 1 == 1).ravel()
             flags = jnp.concatenate([free, cells == goal, cells == here, walls])
         return flags.astype(self.dtype)
@@ -333,8 +383,14 @@ class TextMaze(Task[Params, State]):
             components = (
                 Component("goal_row", "row of the goal, one-hot", shape=(h,)),
                 Component("goal_column", "column of the goal, one-hot", shape=(w,)),
-                Component("start_row", "row of the own place, one-hot; zeros after the start", shape=(h,)),
-                Component("start_column", "column of the own place, one-hot; zeros after the start", shape=(w,)),
+                Component(
+                    "start_row", "row of the own place, one-hot; zeros after the start", shape=(h,)
+                ),
+                Component(
+                    "start_column",
+                    "column of the own place, one-hot; zeros after the start",
+                    shape=(w,),
+                ),
             )
         else:
             components = (
@@ -344,14 +400,18 @@ class TextMaze(Task[Params, State]):
             )
         return (
             *components,
-            Component("walls", "whether a wall is to the left, to the right, above, below", shape=(4,)),
+            Component(
+                "walls", "whether a wall is to the left, to the right, above, below", shape=(4,)
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the moves."""
         return singles({move: f"move {move}" for move in MOVES})
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 0 if the goal is reached, else -1."""
         return jnp.where(self._is_at_goal(next_state, params), 0, -1).astype(self.dtype)
 
@@ -370,25 +430,38 @@ class TextMaze(Task[Params, State]):
             "success": reached & (state.moves <= max_moves),
             "moves": state.moves,
             "bumps": state.bumps,
-            "shortest": jnp.where(reached | (state.moves >= self.card.horizon), params.shortest, -1),
+            "shortest": jnp.where(
+                reached | (state.moves >= self.card.horizon), params.shortest, -1
+            ),
             "reached": reached,
         }
 
-    # -- host side: no more than the observation shows ---------------------------------------------------------
+    # -- host side: no more than the observation shows ---------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what is shown, in the words of LMRL-Gym; the map is a paragraph before them."""
-        walls = [side for side, wall in zip(SIDES, self._walls_beside(state, params), strict=True) if wall]
+        walls = [
+            side
+            for side, wall in zip(SIDES, self._walls_beside(state, params), strict=True)
+            if wall
+        ]
         sentences = [f"The goal is at position {int(params.goal_row)}, {int(params.goal_column)}."]
         if not self.partial or int(state.moves) == 0:
-            sentences.append(f"Your current position is at position {int(state.row)}, {int(state.column)}.")
+            sentences.append(
+                f"Your current position is at position {int(state.row)}, {int(state.column)}."
+            )
         if walls:
-            sentences.append(f"There {'are walls' if len(walls) > 1 else 'is a wall'} {', '.join(walls)}.")
+            sentences.append(
+                f"There {'are walls' if len(walls) > 1 else 'is a wall'} {', '.join(walls)}."
+            )
         else:
             sentences.append("There are no walls near you.")
         if self.partial:
             return " ".join(sentences)
-        return f"The maze, row by row from row 0 (# wall, G goal):\n{self._map(params)}\n\n{' '.join(sentences)}"
+        return (
+            f"The maze, row by row from row 0 (# wall, G "
+            f"goal):\n{self._map(params)}\n\n{' '.join(sentences)}"
+        )
 
     def _walls_beside(self, state: State, params: Params) -> list[bool]:
         """Return what :meth:`walls` returns, without JAX."""
@@ -398,7 +471,10 @@ class TextMaze(Task[Params, State]):
 
     def _map(self, params: Params) -> str:
         """Return the map."""
-        marks = [[".#"[not line >> column & 1] for column in range(self.width)] for line in map(int, params.free)]
+        marks = [
+            [".#"[not line >> column & 1] for column in range(self.width)]
+            for line in map(int, params.free)
+        ]
         marks[int(params.goal_row)][int(params.goal_column)] = "G"
         return "\n".join(map("".join, marks))
 
@@ -409,9 +485,12 @@ class TextMaze(Task[Params, State]):
             else "The maze is shown."
         )  # fmt: skip
         return (
-            "Walk through a maze to the goal in as few moves as possible. A position is a row, counted from 0 at the "
-            "top, and a column, counted from 0 at the left. A move goes to the next cell; a move into a wall leaves "
-            f"you where you are. {visibility} Every move but the one that reaches the goal costs 1. A reply that is no "
+            "Walk through a maze to the goal in as few moves as possible. A position is a row, "
+            "counted from 0 at the "
+            "top, and a column, counted from 0 at the left. A move goes to the next cell; a move "
+            "into a wall leaves "
+            f"you where you are. {visibility} Every move but the one that reaches the goal costs "
+            f"1. A reply that is no "
             f"move is played as {MOVES[0]!r}. There are {self.card.horizon} moves."
         )
 
@@ -436,10 +515,15 @@ class TextMaze(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say in how many moves the goal was reached."""
-        return f"the goal is reached in {int(info['moves'])} moves; a shortest way has {int(info['shortest'])}"
+        return (
+            f"the goal is reached in {int(info['moves'])} moves; a shortest way has "
+            f"{int(info['shortest'])}"
+        )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw maze, goal and walker, as far as they are shown, and at the right the walls beside the walker."""
+        """Draw maze, goal and walker, as far as they are shown,
+        and at the right the walls beside the walker.
+        """
         picture = np.full(self.picture_shape, PAPER, np.uint8)
 
         def paint(row: int, column: int, colour: tuple[int, int, int]) -> None:
@@ -454,5 +538,7 @@ class TextMaze(Task[Params, State]):
             paint(int(state.row), int(state.column), WALKER)
         paint(1, BESIDE_COLUMN, WALKER)
         for i, wall in enumerate(self._walls_beside(state, params)):
-            paint(1 + int(ROW_STEPS[i]), BESIDE_COLUMN + int(COLUMN_STEPS[i]), WALL if wall else FLOOR)
+            paint(
+                1 + int(ROW_STEPS[i]), BESIDE_COLUMN + int(COLUMN_STEPS[i]), WALL if wall else FLOOR
+            )
         return picture

@@ -1,14 +1,17 @@
-"""The reference player of Recommend: Bayes-optimal by dynamic programming, or by looking two questions ahead.
+"""The reference player of Recommend: Bayes-optimal by dynamic programming,
+or by looking two questions ahead.
 
-Let J(s) be the probability of a set of answers s, M_a(s) the mean worth of attribute a after them times J(s), x the
-items' attributes, and U(s) the value of the best play after s times J(s). It satisfies
+Let J(s) be the probability of a set of answers s, M_a(s) the mean worth of attribute a after them
+times J(s), x the items' attributes, and U(s) the value of the best play after s times J(s). It
+satisfies
 
-    U(s) = max( max over items i of sum_a x_ia M_a(s) / A,  max over open a of  sum over answers v of U(s, v) - c J(s)
-    ).
+    U(s) = max( max over items i of sum_a x_ia M_a(s) / A,  max over open a of  sum over answers v
+    of U(s, v) - c J(s) ).
 
-A set of answers is a number of A digits to base 4: open, liked, not minded, disliked. Up to six attributes (4,096 sets)
-the player solves these equations exactly for the shop it sees at the start of an episode. Beyond, it replaces U after
-two more questions by the value of the best recommendation.
+A set of answers is a number of A digits to base 4: open, liked, not minded, disliked. Up to six
+attributes (4,096 sets) the player solves these equations exactly for the shop it sees at the start
+of an episode. Beyond, it replaces U after two more questions by the value of the best
+recommendation.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from .task import COST, NONE, PERCENT, VALUE, Params, Recommend, State, members
 
@@ -31,7 +34,8 @@ MAX_EXACT_ATTRIBUTES = 6
 
 def chances(task: Recommend, params: Params) -> jax.Array:
     """Return the chance of each answer to each attribute given each type, ``(4, A, 3)``."""
-    attitudes = members(params.attitudes, task.attributes).astype(task.dtype)  # (4, attitude, A), one of them 1
+    # (4, attitude, A), one of them 1.
+    attitudes = members(params.attitudes, task.attributes).astype(task.dtype)
     return (attitudes[..., None] * (PERCENT / 100).astype(task.dtype)[:, None]).sum(1)
 
 
@@ -55,7 +59,9 @@ def belief(task: Recommend, state: State, params: Params) -> tuple[jax.Array, ja
     answers = answers_of(task, state)
     is_known = answers != NONE
     likelihood = jnp.take_along_axis(table, jnp.maximum(answers, 0)[None, :, None], 2)[..., 0]
-    mean = jnp.where(is_known, jnp.asarray(VALUE)[answers].astype(task.dtype), table @ VALUE.astype(task.dtype))
+    mean = jnp.where(
+        is_known, jnp.asarray(VALUE)[answers].astype(task.dtype), table @ VALUE.astype(task.dtype)
+    )
     return prior(task, params) * jnp.where(is_known, likelihood, 1).prod(1), mean
 
 
@@ -68,8 +74,12 @@ def values(task: Recommend, params: Params) -> jax.Array:
     worth = jnp.concatenate([(table @ value)[..., None], table * value], -1)
 
     def product(factors: list[jax.Array]) -> jax.Array:
-        """Multiply out one factor for each digit, weighted with the prior: ``(4, A's digits)`` to ``(4**A,)``."""
-        joint = reduce(lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(a.shape[0], -1), factors)
+        """Multiply out one factor for each digit, weighted with the prior:
+        ``(4, A's digits)`` to ``(4**A,)``.
+        """
+        joint = reduce(
+            lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(a.shape[0], -1), factors
+        )
         return prior(task, params) @ joint
 
     digits = [mass[:, a] for a in range(count)]
@@ -81,7 +91,9 @@ def values(task: Recommend, params: Params) -> jax.Array:
         for axis in range(count):
             shape = 4**axis, 4, 4 ** (count - 1 - axis)
             sides = value.reshape(shape)
-            asking = sides[:, 1] + sides[:, 2] + sides[:, 3] - COST / 100 * total.reshape(shape)[:, 0]
+            asking = (
+                sides[:, 1] + sides[:, 2] + sides[:, 3] - COST / 100 * total.reshape(shape)[:, 0]
+            )
             value = sides.at[:, 0].set(jnp.maximum(sides[:, 0], asking)).reshape(-1)
         return value
 
@@ -104,7 +116,9 @@ class Elicitor(eqx.Module):
         return values(self.task, params) if self.task.attributes <= MAX_EXACT_ATTRIBUTES else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Ask about the attribute that leaves the greatest value, or recommend if no question is worth its cost."""
+        """Ask about the attribute that leaves the greatest value,
+        or recommend if no question is worth its cost.
+        """
         task = self.task
         state = view.state
         params = view.params
@@ -113,13 +127,19 @@ class Elicitor(eqx.Module):
         items = members(params.items, task.attributes).astype(task.dtype) / task.attributes
         now = items @ (weight @ mean)
         exact = task.attributes <= MAX_EXACT_ATTRIBUTES
-        gain = self._exact(memory, state) if exact else self._ahead(weight, mean, items, open_, params)
+        gain = (
+            self._exact(memory, state) if exact else self._ahead(weight, mean, items, open_, params)
+        )
         gain = jnp.where(open_, gain - COST / 100 * weight.sum(), -jnp.inf)
         recommend = task.attributes + jnp.argmax(now)
-        return jnp.where(gain.max() > now.max(), jnp.argmax(gain), recommend).astype(jnp.int32), memory
+        return jnp.where(gain.max() > now.max(), jnp.argmax(gain), recommend).astype(
+            jnp.int32
+        ), memory
 
     def _exact(self, memory: jax.Array, state: State) -> jax.Array:
-        """Return U summed over the answers to each question, ``(A,)``; of no meaning where it was asked."""
+        """Return U summed over the answers to each question,
+        ``(A,)``; of no meaning where it was asked.
+        """
         count = self.task.attributes
         weights = (4 ** np.arange(count - 1, -1, -1)).astype(np.int32)
         answers = answers_of(self.task, state)
@@ -130,7 +150,9 @@ class Elicitor(eqx.Module):
     def _ahead(
         self, weight: jax.Array, mean: jax.Array, items: jax.Array, open_: jax.Array, params: Params
     ) -> jax.Array:
-        """Return the same with the best recommendation after at most one more question in place of U, ``(A,)``."""
+        """Return the same with the best recommendation after
+        at most one more question in place of U, ``(A,)``.
+        """
         task = self.task
         table = chances(task, params)
         a = task.attributes
@@ -141,10 +163,14 @@ class Elicitor(eqx.Module):
         unasked = mean[:, None, None]
         mass = once.sum(0)
         # The mean worth of attribute c is the answer's where it was asked for.
-        first = jnp.where(itself[:, None] == 1, (mass * value)[..., None], (once[..., None] * unasked).sum(0))
+        first = jnp.where(
+            itself[:, None] == 1, (mass * value)[..., None], (once[..., None] * unasked).sum(0)
+        )
         second = (twice[..., None] * mean[:, None, None, None, None]).sum(0)  # (a, v, b, w, c)
         joint = twice.sum(0)[..., None]
-        second = jnp.where(itself[:, None, None, None] == 1, joint * value[:, None, None, None], second)
+        second = jnp.where(
+            itself[:, None, None, None] == 1, joint * value[:, None, None, None], second
+        )
         second = jnp.where(itself[:, None] == 1, joint * value[:, None], second)
         best_first = (first @ items.T).max(-1)  # (a, v)
         best_second = (second @ items.T).max(-1).sum(-1) - COST / 100 * mass[..., None]  # (a, v, b)
@@ -155,7 +181,9 @@ class Elicitor(eqx.Module):
 
 @privileged_player
 class EveryQuestion(eqx.Module):
-    """A heuristic player: it asks about every attribute, and recommends the item of the greatest known worth."""
+    """A heuristic player: it asks about every attribute,
+    and recommends the item of the greatest known worth.
+    """
 
     task: Recommend = eqx.field(static=True)
 
@@ -164,9 +192,7 @@ class EveryQuestion(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first attribute that was not asked about, or the recommendation."""

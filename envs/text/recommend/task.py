@@ -1,29 +1,33 @@
 """Recommend: ask a customer about attributes, each question at a cost, then recommend an item.
 
-Preference elicitation as a sequential decision (Boutilier 2002, AAAI-02, "A POMDP formulation of preference elicitation
-problems"). A shop has items with yes/no attributes. A customer likes, does not mind or dislikes each attribute, and
-answers truthfully. Customers come from a population of four types with attitudes of their own: given the type,
-attributes are independent, so an answer tells something of the others. Every episode draws items and types anew, and
-the player sees them.
+Preference elicitation as a sequential decision (Boutilier 2002, AAAI-02, "A POMDP formulation of
+preference elicitation problems"). A shop has items with yes/no attributes. A customer likes, does
+not mind or dislikes each attribute, and answers truthfully. Customers come from a population of
+four types with attitudes of their own: given the type, attributes are independent, so an answer
+tells something of the others. Every episode draws items and types anew, and the player sees them.
 
-=============  =====================================================================================================
-action         ``Discrete(A + I)``: ask about attribute 0..A-1, or recommend item 0..I-1. Masked: an attribute that was
-               asked about
-observation    ``Box(-1, 1, (2 A + 4 + I + I A + 4 A,))``: whether each attribute was asked about; its answer (1 liked,
-               0, -1 disliked); each type's log posterior less the greatest one, in tens of nats, cut at -1; each
-               item's known worth over A; the items' attributes, item by item; the mean answer of each type
-reward         -0.02 for a question; for a recommendation the item's worth over A, where the worth is the number of
-               its attributes that the customer likes less the number that it dislikes
+=============  =====================================================================================
+action         ``Discrete(A + I)``: ask about attribute 0..A-1, or recommend item 0..I-1. Masked: an
+               attribute that was asked about
+observation    ``Box(-1, 1, (2 A + 4 + I + I A + 4 A,))``: whether each attribute was asked about;
+               its answer (1 liked, 0, -1 disliked); each type's log posterior less the greatest
+               one, in tens of nats, cut at -1; each item's known worth over A; the items'
+               attributes, item by item; the mean answer of each type
+reward         -0.02 for a question; for a recommendation the item's worth over A, where the worth
+               is the number of its attributes that the customer likes less the number that it
+               dislikes
 termination    an item is recommended
 success        no item is worth more to the customer
 difficulty     A, from 3 to 10; there are I = 2 A items
-context        items, types and customer. The number of attributes of all items together is even for train, odd for test
-=============  =====================================================================================================
+context        items, types and customer. The number of attributes of all items together is even for
+               train, odd for test
+=============  =====================================================================================
 
-**Attitudes.** A type loves, leans to, is cool towards or hates an attribute, each equally likely; the chances of the
-three answers are in ``PERCENT``. Types have priors in the ratio of 1, 2 and 4.
+**Attitudes.** A type loves, leans to, is cool towards or hates an attribute, each equally likely;
+the chances of the three answers are in ``PERCENT``. Types have priors in the ratio of 1, 2 and 4.
 
-**Optimum.** Exact, by dynamic programming over the 4**A sets of answers, up to six attributes: see ``players.py``.
+**Optimum.** Exact, by dynamic programming over the 4**A sets of answers, up to six attributes: see
+``players.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +46,8 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 ATTRIBUTES = (
-    "light", "waterproof", "cheap", "colourful", "quiet", "foldable", "fast", "wireless", "handmade", "retro",
+    "light", "waterproof", "cheap", "colourful", "quiet", "foldable", "fast", "wireless",
+    "handmade", "retro",
 )  # fmt: skip
 ITEMS = (
     "Alvo", "Brisk", "Corda", "Dexil", "Elmo", "Farra", "Gusto", "Hexa", "Indra", "Jolly",
@@ -76,7 +81,10 @@ INK = (40, 40, 46)
 
 
 class Params(NamedTuple):
-    """The shop, its customers, and the one who is here. A set of attributes has one bit for each, uint32."""
+    """The shop, its customers, and the one who is here.
+
+    A set of attributes has one bit for each, uint32.
+    """
 
     items: Any
     """Attributes of each item, uint32 ``(I,)``."""
@@ -99,21 +107,33 @@ class State(NamedTuple):
 
 @lru_cache(maxsize=64)
 def write_shop(
-    count: int, items: tuple[int, ...], attitudes: tuple[tuple[int, ...], ...], weights: tuple[int, ...]
+    count: int,
+    items: tuple[int, ...],
+    attitudes: tuple[tuple[int, ...], ...],
+    weights: tuple[int, ...],
 ) -> str:
     """Return the lines about items and types of customers, with so many attributes."""
 
     def list_attributes(attributes: int) -> str:
-        return ", ".join(name for number, name in enumerate(ATTRIBUTES[:count]) if attributes >> number & 1)
+        return ", ".join(
+            name for number, name in enumerate(ATTRIBUTES[:count]) if attributes >> number & 1
+        )
 
     lines = ["The items, and all attributes of each:"]
     lines += [
-        f"- {ITEMS[item]}: {list_attributes(attributes) or 'none of all'}" for item, attributes in enumerate(items)
+        f"- {ITEMS[item]}: {list_attributes(attributes) or 'none of all'}"
+        for item, attributes in enumerate(items)
     ]
     lines.append("The types of customers:")
     for kind, sets in enumerate(attitudes):
-        phrases = [f"{ATTITUDES[n]} {list_attributes(attributes)}" for n, attributes in enumerate(sets) if attributes]
-        lines.append(f"- {TYPES[kind]} (prior {weights[kind]} in {sum(weights)}): {'; '.join(phrases)}")
+        phrases = [
+            f"{ATTITUDES[n]} {list_attributes(attributes)}"
+            for n, attributes in enumerate(sets)
+            if attributes
+        ]
+        lines.append(
+            f"- {TYPES[kind]} (prior {weights[kind]} in {sum(weights)}): {'; '.join(phrases)}"
+        )
     return "\n".join(lines)
 
 
@@ -124,7 +144,9 @@ def members(sets: Any, count: int) -> Any:
 
 def pack(flags: jax.Array) -> jax.Array:
     """Pack flags ``(count,)`` into a set."""
-    return (flags.astype(jnp.uint32) << np.arange(len(flags), dtype=np.uint32)).sum(dtype=jnp.uint32)
+    return (flags.astype(jnp.uint32) << np.arange(len(flags), dtype=np.uint32)).sum(
+        dtype=jnp.uint32
+    )
 
 
 def size(sets: jax.Array) -> jax.Array:
@@ -152,8 +174,8 @@ class Recommend(Task[Params, State]):
         number = 6.0 if difficulty is None else difficulty
         if not (MIN_ATTRIBUTES <= number <= MAX_ATTRIBUTES and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of attributes, a whole number from {MIN_ATTRIBUTES} to "
-                f"{MAX_ATTRIBUTES}; got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of attributes, a whole number from "
+                f"{MIN_ATTRIBUTES} to {MAX_ATTRIBUTES}; got {difficulty!r}."
             )
         self.attributes = a = int(number)
         self.items = i = 2 * self.attributes
@@ -174,16 +196,23 @@ class Recommend(Task[Params, State]):
         items = items.at[0].set(items[0] ^ odd.astype(jnp.uint32))
         first = bits[i : i + k]
         second = bits[i + k : i + 2 * k]
-        attitudes = jnp.stack([first & second, first & ~second, ~first & second, ~first & ~second], 1) & everything
+        attitudes = (
+            jnp.stack([first & second, first & ~second, ~first & second, ~first & ~second], 1)
+            & everything
+        )
         twos = bits[i + 2 * k] >> np.arange(0, 2 * k, 2, dtype=np.uint32) & 3
         weights = jnp.asarray(WEIGHTS)[twos.astype(jnp.int32)]
         position = (bits[i + 2 * k + 1] % weights.sum().astype(jnp.uint32)).astype(jnp.int32)
         kind = (jnp.cumsum(weights) <= position).sum(dtype=jnp.int32)
         draws = bits[i + 2 * k + 2 :]
-        # Attributes whose draw lies below the chance of the first answer, or of one of the first two.
+        # Attributes whose draw lies below the chance of the first answer, or of one of the first
+        # two.
 
         def attributes_below(answer: int) -> jax.Array:
-            masks = (attitudes[kind, n] & pack(draws < CUMULATED[n, answer]) for n in range(len(ATTITUDES)))
+            masks = (
+                attitudes[kind, n] & pack(draws < CUMULATED[n, answer])
+                for n in range(len(ATTITUDES))
+            )
             return sum(masks, jnp.uint32(0))
 
         below = [attributes_below(0), attributes_below(1)]
@@ -197,7 +226,9 @@ class Recommend(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Hear an answer, or note the recommendation."""
         asks = action < self.attributes
-        bit = jnp.where(asks, np.uint32(1) << jnp.minimum(action, self.attributes - 1).astype(jnp.uint32), 0)
+        bit = jnp.where(
+            asks, np.uint32(1) << jnp.minimum(action, self.attributes - 1).astype(jnp.uint32), 0
+        )
         item = jnp.where(asks, NONE, action - self.attributes)
         return State(state.answers | (params.tastes & bit), item.astype(jnp.int32))
 
@@ -206,18 +237,23 @@ class Recommend(Task[Params, State]):
         return size(params.items & answers[0]) - size(params.items & answers[2])
 
     def evidence(self, state: State, params: Params) -> jax.Array:
-        """Return each type's log posterior but for a constant, in thousandths of a nat, int32 ``(4,)``.
+        """Return each type's log posterior but for a constant,
+        in thousandths of a nat, int32 ``(4,)``.
 
         Whole numbers, so that their sums do not depend on the order.
         """
         log_posterior = jnp.asarray(WEIGHT_MILLINATS)[params.weights]
         for attitude, row in enumerate(MILLINATS):
             for answer, millinats in enumerate(row):
-                log_posterior += millinats * size(params.attitudes[:, attitude] & state.answers[answer])
+                log_posterior += millinats * size(
+                    params.attitudes[:, attitude] & state.answers[answer]
+                )
         return log_posterior
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return answers, log posteriors, known worth and both tables; see the module's docstring."""
+        """Return answers, log posteriors, known worth and both tables;
+        see the module's docstring.
+        """
         count = self.attributes
         evidence = self.evidence(state, params)
         answers = members(state.answers, count).astype(self.dtype)
@@ -239,9 +275,17 @@ class Recommend(Task[Params, State]):
         a, i, k = self.attributes, self.items, len(TYPES)
         return (
             Component("asked", "whether each attribute was asked about", shape=(a,)),
-            Component("answers", "answer: 1 liked, 0 not minded or not asked, -1 disliked", shape=(a,)),
-            Component("evidence", "each type's log posterior less the greatest one, in tens of nats", shape=(k,)),
-            Component("worth", "known worth of each item over the number of attributes", shape=(i,)),
+            Component(
+                "answers", "answer: 1 liked, 0 not minded or not asked, -1 disliked", shape=(a,)
+            ),
+            Component(
+                "evidence",
+                "each type's log posterior less the greatest one, in tens of nats",
+                shape=(k,),
+            ),
+            Component(
+                "worth", "known worth of each item over the number of attributes", shape=(i,)
+            ),
             Component("items", "[item, attribute]: whether the item has it", shape=(i, a)),
             Component("attitudes", "[type, attribute]: mean answer", shape=(k, a)),
         )
@@ -250,19 +294,27 @@ class Recommend(Task[Params, State]):
         """List questions, then recommendations."""
         return (
             Component("ask", "ask about the attribute of this number", shape=(self.attributes,)),
-            Component("recommend", "recommend the item of this number, counted from there on", shape=(self.items,)),
+            Component(
+                "recommend",
+                "recommend the item of this number, counted from there on",
+                shape=(self.items,),
+            ),
         )
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark attributes that were not asked about, and every item: bool ``(A + I,)``."""
         known_attributes = state.answers[0] | state.answers[1] | state.answers[2]
-        return jnp.concatenate([members(known_attributes, self.attributes) == 0, jnp.ones(self.items, bool)])
+        return jnp.concatenate(
+            [members(known_attributes, self.attributes) == 0, jnp.ones(self.items, bool)]
+        )
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Repeat the answer."""
         return f"the customer has answered: {self._answer_in_words(int(action), state)}"
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the worth of a recommended item over A, less the cost of a question."""
         ends = (next_state.recommended != NONE) & (state.recommended == NONE)
         item = params.items[jnp.maximum(next_state.recommended, 0)]
@@ -276,7 +328,9 @@ class Recommend(Task[Params, State]):
         return state.recommended != NONE
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """Return ``success``, the number of questions, and how much more another item would be worth, at the end."""
+        """Return ``success``, the number of questions,
+        and how much more another item would be worth, at the end.
+        """
         over = state.recommended != NONE
         worth = self.worth(params.tastes, params)
         regret = jnp.where(over, worth.max() - worth[jnp.maximum(state.recommended, 0)], 0)
@@ -287,7 +341,7 @@ class Recommend(Task[Params, State]):
             "regret": regret,
         }
 
-    # -- host side: no more than the observation shows, until the end ------------------------------------------
+    # -- host side: no more than the observation shows, until the end ------------------------------
 
     def _answer_in_words(self, attribute: int, state: State) -> str:
         """Return an answer in words."""
@@ -295,30 +349,43 @@ class Recommend(Task[Params, State]):
 
     def _answer(self, attribute: int, state: State) -> int:
         """Return the answer to an attribute; -1 where it was not asked about."""
-        return next((answer for answer in range(len(ANSWERS)) if int(state.answers[answer]) >> attribute & 1), NONE)
+        return next(
+            (
+                answer
+                for answer in range(len(ANSWERS))
+                if int(state.answers[answer]) >> attribute & 1
+            ),
+            NONE,
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Tell items and types, then the answers."""
-        answers = [self._answer_in_words(n, state) for n in range(self.attributes) if self._answer(n, state) != NONE]
+        answers = [
+            self._answer_in_words(n, state)
+            for n in range(self.attributes)
+            if self._answer(n, state) != NONE
+        ]
         items = np.asarray(params.items).tolist()
         attitudes = np.asarray(params.attitudes).tolist()
         weights = np.asarray(params.weights).tolist()
-        sheet = write_shop(self.attributes, tuple(items), tuple(map(tuple, attitudes)), tuple(weights))
+        sheet = write_shop(
+            self.attributes, tuple(items), tuple(map(tuple, attitudes)), tuple(weights)
+        )
         return f"{sheet}\n\nThe customer says: {'; '.join(answers) or 'nothing yet'}."
 
     def rules(self) -> str:
         """Return the rules."""
         chances = "; ".join(
-            f"one that {attitude} an attribute likes it with {like} %, does not mind it with {neither} %, dislikes it "
-            f"with {dislike} %"
+            f"one that {attitude} an attribute likes it with {like} %, does not mind it with "
+            f"{neither} %, dislikes it with {dislike} %"
             for attitude, (like, neither, dislike) in zip(ATTITUDES, PERCENT, strict=True)
         )
         return (
-            f"Ask the customer about an attribute (costs {COST / 100:g}), as often as you like, then recommend an "
-            f"item. The recommendation is final and earns 1/{self.attributes} for each attribute of the item that the "
-            f"customer likes, less 1/{self.attributes} for each that it dislikes. The customer is of one type: "
-            f"{chances}. "
-            f"Asking again is refused; after {self.card.horizon} replies the customer leaves."
+            f"Ask the customer about an attribute (costs {COST / 100:g}), as often as you like, "
+            f"then recommend an item. The recommendation is final and earns 1/{self.attributes} "
+            f"for each attribute of the item that the customer likes, less 1/{self.attributes} for "
+            f"each that it dislikes. The customer is of one type: {chances}. Asking again is "
+            f"refused; after {self.card.horizon} replies the customer leaves."
         )
 
     def how_to_act(self) -> str:
@@ -358,7 +425,9 @@ class Recommend(Task[Params, State]):
         return f"to the customer {ITEMS[best]} is worth {regret}/{self.attributes} more than {item}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the items: a row an item, a column an attribute, coloured once it was asked about."""
+        """Draw the items: a row an item, a column an attribute,
+        coloured once it was asked about.
+        """
         from PIL import Image, ImageDraw
 
         height, width, _ = self.picture_shape
@@ -372,7 +441,9 @@ class Recommend(Task[Params, State]):
             answer = self._answer(attribute, state)
             tone = OPEN if answer == NONE else colours[answer]
             x = left + attribute * across
-            pen.text((x + across / 2, 12), ATTRIBUTES[attribute][:9], fill=tone, font_size=9, anchor="mm")
+            pen.text(
+                (x + across / 2, 12), ATTRIBUTES[attribute][:9], fill=tone, font_size=9, anchor="mm"
+            )
             for item in range(self.items):
                 y = top + item * down
                 if int(params.items[item]) >> attribute & 1:
@@ -380,5 +451,11 @@ class Recommend(Task[Params, State]):
         for item in range(self.items):
             is_recommended = item == int(state.recommended)
             y = top + (item + 0.5) * down
-            pen.text((6, y), ITEMS[item], fill=LIKED if is_recommended else INK, font_size=11, anchor="lm")
+            pen.text(
+                (6, y),
+                ITEMS[item],
+                fill=LIKED if is_recommended else INK,
+                font_size=11,
+                anchor="lm",
+            )
         return np.asarray(picture)

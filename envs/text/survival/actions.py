@@ -113,18 +113,24 @@ _BECOMES[[PLACE_STONE, PLACE_TABLE, PLACE_FURNACE]] = STONE, TABLE, FURNACE
 
 def achievement_bit(when: Any, achievement: Any) -> Any:
     """Return the set of an achievement, empty unless a condition holds."""
-    return jnp.where(when, np.uint32(1) << jnp.asarray(achievement).astype(jnp.uint32), np.uint32(0))
+    return jnp.where(
+        when, np.uint32(1) << jnp.asarray(achievement).astype(jnp.uint32), np.uint32(0)
+    )
 
 
 def pickaxe(tools: Any) -> Any:
     """Return the best pickaxe: 0 for none, 1 for wood, 2 for stone, 3 for iron."""
-    return jnp.where(tools & 4 != 0, 3, jnp.where(tools & 2 != 0, 2, jnp.where(tools & 1 != 0, 1, 0)))
+    return jnp.where(
+        tools & 4 != 0, 3, jnp.where(tools & 2 != 0, 2, jnp.where(tools & 1 != 0, 1, 0))
+    )
 
 
 def strength(tools: Any) -> Any:
     """Return the damage that the player does."""
     best = jnp.where(tools & 8 != 0, DAMAGE[1], DAMAGE[0])
-    return jnp.where(tools & 32 != 0, DAMAGE[3], jnp.where(tools & 16 != 0, DAMAGE[2], best)).astype(jnp.int32)
+    return jnp.where(
+        tools & 32 != 0, DAMAGE[3], jnp.where(tools & 16 != 0, DAMAGE[2], best)
+    ).astype(jnp.int32)
 
 
 def near(state: State, *materials: int) -> list[jax.Array]:
@@ -171,7 +177,12 @@ def step_to(facing: Any) -> Any:
 def look(state: State, facing: jax.Array) -> Ahead:
     """Look at the cell ahead, and for a table and a furnace."""
     cell = state.cell + step_to(facing)
-    return Ahead(cell, material_at(state.world, cell), among(cell, state.occupied_cells), *near(state, TABLE, FURNACE))
+    return Ahead(
+        cell,
+        material_at(state.world, cell),
+        among(cell, state.occupied_cells),
+        *near(state, TABLE, FURNACE),
+    )
 
 
 def decide(state: State, action: jax.Array, luck: jax.Array, rules: Rules, ahead: Ahead) -> Deed:
@@ -188,14 +199,31 @@ def decide(state: State, action: jax.Array, luck: jax.Array, rules: Rules, ahead
     cost = jnp.asarray(_COSTS)[action]
     cost = jnp.where(action == PLACE_TABLE, pieces(rules.table_item, TABLE_COST), cost)
     cost = jnp.where(action == PLACE_FURNACE, pieces(rules.furnace_item, FURNACE_COST), cost)
-    tool = jnp.where(action >= MAKE, np.uint32(1) << (jnp.maximum(action, MAKE) - MAKE).astype(jnp.uint32), 0)
+    tool = jnp.where(
+        action >= MAKE, np.uint32(1) << (jnp.maximum(action, MAKE) - MAKE).astype(jnp.uint32), 0
+    )
     slot = among(NOWHERE, state.plants) | (action != PLACE_SAPLING)
     possible = possible_on(material, action) & (~ahead.occupied | (action >= MAKE))
-    possible &= (ahead.table | ~jnp.asarray(_TABLE)[action]) & (ahead.furnace | ~jnp.asarray(_FURNACE)[action])
-    spends = (action >= PLACE_STONE) & possible & slot & (state.tools & tool == 0) & has(state.items, cost)
+    possible &= (ahead.table | ~jnp.asarray(_TABLE)[action]) & (
+        ahead.furnace | ~jnp.asarray(_FURNACE)[action]
+    )
+    spends = (
+        (action >= PLACE_STONE)
+        & possible
+        & slot
+        & (state.tools & tool == 0)
+        & has(state.items, cost)
+    )
     placed = jnp.asarray(_BECOMES)[action]
     becomes = jnp.where(spends & (placed > 0), placed, material)
-    return Deed(collects, spends, item, cost, tool, jnp.where(collects & holds & (material != TREE), PATH, becomes))
+    return Deed(
+        collects,
+        spends,
+        item,
+        cost,
+        tool,
+        jnp.where(collects & holds & (material != TREE), PATH, becomes),
+    )
 
 
 def possible_on(material: Any, action: Any) -> Any:
@@ -204,7 +232,9 @@ def possible_on(material: Any, action: Any) -> Any:
 
 
 def act(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> State:
-    """Carry out an action. While the player sleeps it is none; one that is not possible changes nothing.
+    """Carry out an action.
+
+    While the player sleeps it is none; one that is not possible changes nothing.
 
     Args:
         state: before it.
@@ -214,7 +244,9 @@ def act(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> State
     """
 
     @few_in_one_kernel
-    def act_in_place(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> tuple[State, Any, Any]:
+    def act_in_place(
+        state: State, action: jax.Array, luck: jax.Array, rules: Rules
+    ) -> tuple[State, Any, Any]:
         """Return the state but for the world, the cell ahead, and its material."""
         rested = state.energy >= MAX_AMOUNT
         slept = state.sleeping == 1
@@ -242,7 +274,8 @@ def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: De
     # Creatures and plants ahead.
     hits = [strikes & (beast == ahead.cell) for beast in state.beasts]
     hearts = [
-        jnp.where(hit, heart - strength(state.tools), heart) for hit, heart in zip(hits, state.hearts, strict=True)
+        jnp.where(hit, heart - strength(state.tools), heart)
+        for hit, heart in zip(hits, state.hearts, strict=True)
     ]
     fallen = [hit & (heart <= 0) for hit, heart in zip(hits, hearts, strict=True)]
     eats_meat, slays_zombie, slays_skeleton = (
@@ -250,7 +283,8 @@ def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: De
         for kind in (COW, ZOMBIE, SKELETON)
     )
     eaten = [
-        strikes & (plant == ahead.cell) & (age >= RIPE) for plant, age in zip(state.plants, state.ages, strict=True)
+        strikes & (plant == ahead.cell) & (age >= RIPE)
+        for plant, age in zip(state.plants, state.ages, strict=True)
     ]
     eats_fruit = any_of(eaten)
     drinks = strikes & ~ahead.occupied & (ahead.material == WATER)
@@ -283,13 +317,23 @@ def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: De
         hunger=jnp.where(feeds > 0, 0, state.hunger),
         thirst=jnp.where(quenches > 0, 0, state.thirst),
         sleeping=(((action == SLEEP) | slept) & ~rested).astype(jnp.int32),
-        items=state.items - jnp.where(deed.spends, deed.cost, 0) + jnp.where(deed.collects, pieces(deed.item, 1), 0),
+        items=state.items
+        - jnp.where(deed.spends, deed.cost, 0)
+        + jnp.where(deed.collects, pieces(deed.item, 1), 0),
         tools=state.tools | jnp.where(deed.spends, deed.tool, 0),
         unlocked=unlocked,
-        beasts=tuple(jnp.where(fell, NOWHERE, beast) for fell, beast in zip(fallen, state.beasts, strict=True)),
+        beasts=tuple(
+            jnp.where(fell, NOWHERE, beast)
+            for fell, beast in zip(fallen, state.beasts, strict=True)
+        ),
         hearts=tuple(hearts),
-        plants=tuple(jnp.where(new, ahead.cell, plant) for new, plant in zip(here, state.plants, strict=True)),
-        ages=tuple(jnp.where(new | ate, 0, age) for new, ate, age in zip(here, eaten, state.ages, strict=True)),
+        plants=tuple(
+            jnp.where(new, ahead.cell, plant) for new, plant in zip(here, state.plants, strict=True)
+        ),
+        ages=tuple(
+            jnp.where(new | ate, 0, age)
+            for new, ate, age in zip(here, eaten, state.ages, strict=True)
+        ),
     )
 
 
@@ -312,7 +356,9 @@ def live(state: State) -> State:
     heals = recovery > HEALED
     weakens = recovery < -WEAKENED
     return state._replace(
-        health=jnp.where(state.health > 0, jnp.clip(state.health + heals - weakens, 0, MAX_AMOUNT), 0),
+        health=jnp.where(
+            state.health > 0, jnp.clip(state.health + heals - weakens, 0, MAX_AMOUNT), 0
+        ),
         food=food,
         drink=drink,
         energy=energy,

@@ -1,4 +1,6 @@
-"""Creatures of Survival: cows wander, zombies chase, skeletons shoot; they come and go near the player."""
+"""Creatures of Survival: cows wander, zombies chase,
+skeletons shoot; they come and go near the player.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,11 @@ SHOT_DISTANCE = 5
 """Distance within which skeletons shoot."""
 TOO_FAR = 12
 """Distance from the player beyond which creatures vanish."""
-WALKS = np.uint32(bits_of(GRASS, SAND, PATH)), np.uint32(bits_of(GRASS, SAND, PATH)), np.uint32(bits_of(PATH))
+WALKS = (
+    np.uint32(bits_of(GRASS, SAND, PATH)),
+    np.uint32(bits_of(GRASS, SAND, PATH)),
+    np.uint32(bits_of(PATH)),
+)
 """Materials on which a cow, a zombie and a skeleton walk."""
 FLIES = np.uint32(bits_of(GRASS, SAND, PATH, WATER, LAVA))
 """Materials over which arrows fly."""
@@ -88,7 +94,9 @@ class Wish(NamedTuple):
 
 
 def toward(cell: Any, target: Any) -> tuple[Any, Any]:
-    """Return the steps from a cell towards another: along the axis of the larger distance, and along the other one."""
+    """Return the steps from a cell towards another:
+    along the axis of the larger distance, and along the other one.
+    """
     down = (target >> 5) - (cell >> 5)
     right = (target & 31) - (cell & 31)
     vertical = abs(down) > abs(right)
@@ -111,12 +119,18 @@ def creature_wish(state: State, creature: int, words: jax.Array) -> Wish:
         step = jnp.where(one_bit == 0, 0, anywhere)
     elif kind == ZOMBIE:
         step = jnp.where(
-            (away <= CHASE_DISTANCE) & (three_bits != 0), jnp.where(two_bits != 0, longer, shorter), anywhere
+            (away <= CHASE_DISTANCE) & (three_bits != 0),
+            jnp.where(two_bits != 0, longer, shorter),
+            anywhere,
         )
     else:
         near = (away <= CHASE_DISTANCE) & (two_bits == 0)
         arrow_index = creature - SHOOTERS
-        step = jnp.where(near, jnp.where(three_bits & 1 == 1, longer, shorter), jnp.where(three_bits < 6, 0, anywhere))
+        step = jnp.where(
+            near,
+            jnp.where(three_bits & 1 == 1, longer, shorter),
+            jnp.where(three_bits < 6, 0, anywhere),
+        )
         shoots = (away <= SHOT_DISTANCE) & (one_bit == 1)
         loaded = (state.waits[creature] <= 1) & (state.arrows[arrow_index] == NOWHERE)
         step = jnp.where(shoots, jnp.where(loaded, longer, 0), step)
@@ -127,7 +141,8 @@ def creature_wish(state: State, creature: int, words: jax.Array) -> Wish:
 def move(state: State, words: jax.Array) -> State:
     """Let all creatures and arrows act at once, then plants.
 
-    All see where the others were. Of two that want the same free cell, the first in the list gets it.
+    All see where the others were. Of two that want the same free cell, the first in the list gets
+    it.
 
     Args:
         state: after the player has acted.
@@ -140,7 +155,8 @@ def move(state: State, words: jax.Array) -> State:
             Wish(arrow + flight, FLIES, jnp.bool_(False))
             for arrow, flight in zip(state.arrows, state.flights, strict=True)
         ]
-        # What is not there wishes for nothing, where the player is: that part of the world has just been read.
+        # What is not there wishes for nothing, where the player is: that part of the world has just
+        # been read.
         return tuple(
             Wish(
                 jnp.where(cell == NOWHERE, state.cell, wish.target),
@@ -168,7 +184,9 @@ def move(state: State, words: jax.Array) -> State:
 
     wishes = computed_once(all_wishes)(state, words)
     goes = computed_once(first_claims)(wishes, computed_once(free_targets)(state, wishes))
-    return computed_once(apply_wishes)(state._replace(world=None), wishes, goes)._replace(world=state.world)
+    return computed_once(apply_wishes)(state._replace(world=None), wishes, goes)._replace(
+        world=state.world
+    )
 
 
 def apply_wishes(state: State, wishes: tuple[Wish, ...], goes: tuple[Any, ...]) -> State:
@@ -183,10 +201,18 @@ def apply_wishes(state: State, wishes: tuple[Wish, ...], goes: tuple[Any, ...]) 
         arrow = wishes[len(KINDS) + arrow_index]
         fires = shooter.shoots & goes[SHOOTERS + arrow_index]
         arrows.append(
-            jnp.where(fires, shooter.target, jnp.where(goes[len(KINDS) + arrow_index], arrow.target, NOWHERE))
+            jnp.where(
+                fires,
+                shooter.target,
+                jnp.where(goes[len(KINDS) + arrow_index], arrow.target, NOWHERE),
+            )
         )
         flights.append(
-            jnp.where(fires, shooter.target - state.beasts[SHOOTERS + arrow_index], state.flights[arrow_index])
+            jnp.where(
+                fires,
+                shooter.target - state.beasts[SHOOTERS + arrow_index],
+                state.flights[arrow_index],
+            )
         )
         hurt += SHOT * ((state.arrows[arrow_index] != NOWHERE) & (arrow.target == state.cell))
     for creature, kind in enumerate(KINDS):
@@ -196,7 +222,9 @@ def apply_wishes(state: State, wishes: tuple[Wish, ...], goes: tuple[Any, ...]) 
         beast = jnp.where(goes[creature] & ~wish.shoots, wish.target, beast)
         if kind == ZOMBIE:
             close = (beast != NOWHERE) & (distance(beast, state.cell) <= 1)
-            hurt += jnp.where(close & (wait == 0), jnp.where(state.sleeping == 1, NIGHTMARE, BITE), 0)
+            hurt += jnp.where(
+                close & (wait == 0), jnp.where(state.sleeping == 1, NIGHTMARE, BITE), 0
+            )
             wait = jnp.where(close, jnp.where(wait == 0, BITE_PAUSE, wait - 1), wait)
         elif kind == SKELETON:
             wait = jnp.where(wish.shoots & goes[creature], RELOAD, jnp.maximum(wait - 1, 0))
@@ -209,13 +237,16 @@ def apply_wishes(state: State, wishes: tuple[Wish, ...], goes: tuple[Any, ...]) 
         waits=tuple(waits),
         arrows=tuple(arrows),
         flights=tuple(flights),
-        plants=tuple(jnp.where(gone, NOWHERE, plant) for gone, plant in zip(eaten, state.plants, strict=True)),
+        plants=tuple(
+            jnp.where(gone, NOWHERE, plant) for gone, plant in zip(eaten, state.plants, strict=True)
+        ),
         ages=tuple(age + 1 for age in state.ages),
     )
 
 
 def come_and_go(state: State, word: jax.Array) -> State:
-    """Let creatures that are far away vanish, zombies in daylight too, and perhaps one appear in a random cell.
+    """Let creatures that are far away vanish, zombies in daylight too,
+    and perhaps one appear in a random cell.
 
     Args:
         state: after all have moved.
@@ -235,7 +266,10 @@ def come_and_go(state: State, word: jax.Array) -> State:
             (gap > TOO_FAR) | pales & (gap > 4) if kind == ZOMBIE else gap > TOO_FAR
             for gap, kind in zip(distances, KINDS, strict=True)
         ]
-        return tuple(jnp.where(goes, NOWHERE, beast) for goes, beast in zip(vanishing, state.beasts, strict=True))
+        return tuple(
+            jnp.where(goes, NOWHERE, beast)
+            for goes, beast in zip(vanishing, state.beasts, strict=True)
+        )
 
     def births(state: State, brightness: Any, beasts: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the cell of the draw, and whether each creature is born there."""
@@ -247,14 +281,16 @@ def come_and_go(state: State, word: jax.Array) -> State:
         away = distance(cell, state.cell)
         material = material_at(state.world, cell)
         chances = [
-            chance + (NIGHTLY * (BRIGHT - brightness) if kind == ZOMBIE else 0) for kind, chance in enumerate(CHANCES)
+            chance + (NIGHTLY * (BRIGHT - brightness) if kind == ZOMBIE else 0)
+            for kind, chance in enumerate(CHANCES)
         ]
         fit = [
             free & (draw[2] < chance) & (material == home) & (away >= min_distance)
             for chance, home, min_distance in zip(chances, HOMES, BORN_AWAY, strict=True)
         ]
         return cell, tuple(
-            fit[kind] & (draw[3] == creature) & (beasts[creature] == NOWHERE) for creature, kind in enumerate(KINDS)
+            fit[kind] & (draw[3] == creature) & (beasts[creature] == NOWHERE)
+            for creature, kind in enumerate(KINDS)
         )
 
     beasts = stay(state, brightness)
@@ -262,7 +298,8 @@ def come_and_go(state: State, word: jax.Array) -> State:
     return state._replace(
         beasts=tuple(jnp.where(new, cell, beast) for new, beast in zip(born, beasts, strict=True)),
         hearts=tuple(
-            jnp.where(new, BORN[kind], heart) for new, heart, kind in zip(born, state.hearts, KINDS, strict=True)
+            jnp.where(new, BORN[kind], heart)
+            for new, heart, kind in zip(born, state.hearts, KINDS, strict=True)
         ),
         waits=tuple(jnp.where(new, 0, wait) for new, wait in zip(born, state.waits, strict=True)),
     )

@@ -1,4 +1,5 @@
-"""Heuristic player of Survival: it minds its needs, and else gathers the nearest thing in sight that it can use.
+"""Heuristic player of Survival: it minds its needs,
+and else gathers the nearest thing in sight that it can use.
 
 It reads what the observation shows, takes the usual rules for granted, and remembers nothing.
 """
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.numerics.keys import uniform
 from rlbench_suite.numerics.reductions import union
 
@@ -46,7 +47,7 @@ from .rules import (
 )
 from .settler import HUNGRY, TIRED, Job, box, first_to_do
 from .state import COW, SKELETON, ZOMBIE, State
-from .task import Params, Survival
+from .task import Survival
 from .view import COLUMNS, LOOKS, ROWS
 from .world import START, single
 
@@ -57,12 +58,20 @@ TABLE_TOOLS = 0, 3, 1, 4
 
 
 def in_sight(observation: jax.Array) -> jax.Array:
-    """Return the cells of each material and look in a view, uint32 ``(19, 32)``, as if the player were at the start."""
+    """Return the cells of each material and look in a view,
+    uint32 ``(19, 32)``, as if the player were at the start.
+    """
     kinds = len(MATERIALS + LOOKS)
     above = START // SIDE - ROWS // 2
     left = START % SIDE - COLUMNS // 2
-    flags = observation[: 64 * kinds].reshape(kinds, 64)[:, : ROWS * COLUMNS].reshape(kinds, ROWS, COLUMNS)
-    rows = (flags.astype(jnp.uint32) << np.arange(left, left + COLUMNS, dtype=np.uint32)).sum(2, dtype=jnp.uint32)
+    flags = (
+        observation[: 64 * kinds]
+        .reshape(kinds, 64)[:, : ROWS * COLUMNS]
+        .reshape(kinds, ROWS, COLUMNS)
+    )
+    rows = (flags.astype(jnp.uint32) << np.arange(left, left + COLUMNS, dtype=np.uint32)).sum(
+        2, dtype=jnp.uint32
+    )
     return jnp.pad(rows, ((0, 0), (above, SIDE - above - ROWS)))
 
 
@@ -75,12 +84,12 @@ class Newcomer(eqx.Module):
         """Make the player; it is the same for every difficulty."""
         return cls()
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the action of the first job whose site is in sight, or a step towards it, or else a step anywhere."""
+        """Return the action of the first job whose site is in sight,
+        or a step towards it, or else a step anywhere.
+        """
         state: State = view.state  # of which the observation has all numbers that are read here
         visible = in_sight(jnp.asarray(view.observation))
         looks = visible[len(MATERIALS) :]
@@ -108,12 +117,18 @@ class Newcomer(eqx.Module):
             ]
         useful = jnp.where(missing(DRINK), visible[WATER], 0) | jnp.where(missing(EAT_COW), cows, 0)
         for source, item in enumerate(USUAL_CONTENTS):
-            usable = (pickaxe(state.tools) >= USUAL_LEVELS[source]) & (number_of(state.items, item) < MAX_STOCK)
+            usable = (pickaxe(state.tools) >= USUAL_LEVELS[source]) & (
+                number_of(state.items, item) < MAX_STOCK
+            )
             useful |= jnp.where(usable, visible[TREE + source], 0)
         jobs.append(Job(True, useful, DO))
         action = first_to_do(jobs, START, state.facing, free)
 
         open_directions = jnp.stack([(single(START + step) & free != 0).any() for step in STEPS])
-        liking = uniform(jax.random.key_data(key), len(STEPS)) + (np.arange(len(STEPS)) == state.facing)
-        stroll = jnp.where(open_directions.any(), LEFT + jnp.argmax(jnp.where(open_directions, liking, -1)), NOOP)
+        liking = uniform(jax.random.key_data(key), len(STEPS)) + (
+            np.arange(len(STEPS)) == state.facing
+        )
+        stroll = jnp.where(
+            open_directions.any(), LEFT + jnp.argmax(jnp.where(open_directions, liking, -1)), NOOP
+        )
         return jnp.where(action == NOOP, stroll, action).astype(jnp.int32), memory

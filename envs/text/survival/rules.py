@@ -1,7 +1,8 @@
-"""Rules of Survival: materials, items, achievements, and worlds whose rules are permuted, all of them solvable.
+"""Rules of Survival: materials, items, achievements,
+and worlds whose rules are permuted, all of them solvable.
 
-Numbers of items are packed five bits each. They are at most nine, so the fifth bit stays free, and one subtraction
-compares all of them. Rules that a context may change are packed too.
+Numbers of items are packed five bits each. They are at most nine, so the fifth bit stays free, and
+one subtraction compares all of them. Rules that a context may change are packed too.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 MATERIALS = (
-    "edge", "grass", "sand", "path", "water", "lava", "tree", "stone", "coal", "iron", "diamond", "table", "furnace",
+    "edge", "grass", "sand", "path", "water", "lava", "tree", "stone", "coal", "iron", "diamond",
+    "table", "furnace",
 )  # fmt: skip
-EDGE, GRASS, SAND, PATH, WATER, LAVA, TREE, STONE, COAL, IRON, DIAMOND, TABLE, FURNACE = range(len(MATERIALS))
+EDGE, GRASS, SAND, PATH, WATER, LAVA, TREE, STONE, COAL, IRON, DIAMOND, TABLE, FURNACE = range(
+    len(MATERIALS)
+)
 SOURCES = ("tree", "stone", "coal", "iron", "diamond")
 """Materials that hold items: those from ``TREE`` to ``DIAMOND``."""
 ITEMS = ("wood", "stone", "coal", "iron", "diamond", "sapling")
@@ -28,16 +32,31 @@ ROLES = ("cow", "zombie", "skeleton")
 
 ACTIONS = (
     "noop", "move left", "move right", "move up", "move down", "do", "sleep",
-    "place stone", "place table", "place furnace", "place sapling", *(f"make {tool}" for tool in TOOLS),
+    "place stone", "place table", "place furnace", "place sapling",
+    *(f"make {tool}" for tool in TOOLS),
 )  # fmt: skip
-NOOP, LEFT, RIGHT, UP, DOWN, DO, SLEEP, PLACE_STONE, PLACE_TABLE, PLACE_FURNACE, PLACE_SAPLING, MAKE = range(12)
+(
+    NOOP,
+    LEFT,
+    RIGHT,
+    UP,
+    DOWN,
+    DO,
+    SLEEP,
+    PLACE_STONE,
+    PLACE_TABLE,
+    PLACE_FURNACE,
+    PLACE_SAPLING,
+    MAKE,
+) = range(12)
 DIRECTIONS = ("left", "right", "up", "down")
 STEPS = (-1, 1, -32, 32)
 """Change of the number of a cell, 32 * row + column, by a step to the left, right, up and down."""
 
 ACHIEVEMENTS = (
-    *(f"collect {item}" for item in ITEMS), "drink", "eat cow", "eat plant", "wake up", "defeat zombie",
-    "defeat skeleton", "place stone", "place table", "place furnace", "place sapling",
+    *(f"collect {item}" for item in ITEMS), "drink", "eat cow", "eat plant", "wake up",
+    "defeat zombie", "defeat skeleton", "place stone", "place table", "place furnace",
+    "place sapling",
     *(f"make {tool}" for tool in TOOLS),
 )  # fmt: skip
 DRINK, EAT_COW, EAT_PLANT, WAKE_UP, DEFEAT_ZOMBIE, DEFEAT_SKELETON = range(6, 12)
@@ -116,7 +135,8 @@ def pieces(item: Any, number: int) -> jax.Array:
 
 @cache
 def solvable_worlds(costs: bool) -> np.ndarray:
-    """Return the permuted sources that leave every achievement within reach, uint32 ``(n,)``, in a fixed order.
+    """Return the permuted sources that leave every achievement within reach,
+    uint32 ``(n,)``, in a fixed order.
 
     A world is packed as contents, levels, item of the table, item of the furnace (three bits each).
 
@@ -128,23 +148,29 @@ def solvable_worlds(costs: bool) -> np.ndarray:
     items = np.arange(len(SOURCES)) if costs else np.array([WOOD, ROCK])
     pairs = [(a, b) for a in items for b in items] if costs else [(WOOD, ROCK)]
     content_index, level_index, building_index = (
-        grid.ravel() for grid in np.meshgrid(range(len(contents)), range(len(levels)), range(len(pairs)), indexing="ij")
+        grid.ravel()
+        for grid in np.meshgrid(
+            range(len(contents)), range(len(levels)), range(len(pairs)), indexing="ij"
+        )
     )
     contents = contents[content_index]
     levels = levels[level_index]
     buildings = np.array(pairs)[building_index]
     solvable = reaches_all(contents, levels, buildings)
     shifts = CONTENTS * np.arange(5), 15 + LEVELS * np.arange(5), 25 + CONTENTS * np.arange(2)
-    worlds = sum((codes << shift).sum(1) for codes, shift in zip((contents, levels, buildings), shifts, strict=True))
+    worlds = sum(
+        (codes << shift).sum(1)
+        for codes, shift in zip((contents, levels, buildings), shifts, strict=True)
+    )
     return np.asarray(worlds, np.int64)[solvable].astype(np.uint32)
 
 
 def reaches_all(contents: np.ndarray, levels: np.ndarray, buildings: np.ndarray) -> np.ndarray:
     """Return in which worlds every item can be had and every tool made, bool ``(n,)``.
 
-    Every source can be reached on foot (``world.py``) and has cells enough, so it is enough to ask for kinds:
-    what can be had opens what it is needed for, until nothing more opens. All other achievements need none of these
-    items but the stone that is placed.
+    Every source can be reached on foot (``world.py``) and has cells enough, so it is enough to ask
+    for kinds: what can be had opens what it is needed for, until nothing more opens. All other
+    achievements need none of these items but the stone that is placed.
 
     Args:
         contents: item of each source, ``(n, 5)``.
@@ -160,7 +186,11 @@ def reaches_all(contents: np.ndarray, levels: np.ndarray, buildings: np.ndarray)
             next_available[n, contents[:, source]] |= levels[:, source] <= pickaxe
         table = next_available[n, buildings[:, 0]] & next_available[:, WOOD]
         furnace = table & next_available[n, buildings[:, 1]]
-        craftable = [table, table & next_available[:, ROCK], furnace & next_available[:, FUEL] & next_available[:, ORE]]
+        craftable = [
+            table,
+            table & next_available[:, ROCK],
+            furnace & next_available[:, FUEL] & next_available[:, ORE],
+        ]
         best = np.max([level * can for level, can in enumerate(craftable, 1)], axis=0)
         if (next_available == available).all() and (best == pickaxe).all():
             return available.all(1) & (pickaxe == 3)
@@ -174,14 +204,17 @@ def draw_rules(bits: jax.Array, split: jax.Array, permuted: int) -> Rules:
     Args:
         bits: random, uint32 ``(2,)``.
         split: 0 for train, 1 for test.
-        permuted: 0 for the usual rules; from 1 on contents and needs of sources are permuted, from 2 on the parts of
-            creatures, what fills which need, and where saplings are; at 3 also what table and furnace are made of.
+        permuted: 0 for the usual rules; from 1 on contents and needs of sources are permuted, from
+            2 on the parts of creatures, what fills which need, and where saplings are; at 3 also
+            what table and furnace are made of.
     """
     if not permuted:
-        pack = lambda values, width: jnp.uint32(sum(value << width * i for i, value in enumerate(values)))  # noqa: E731
+        pack = lambda values, width: jnp.uint32(  # noqa: E731
+            sum(value << width * i for i, value in enumerate(values))
+        )
         return Rules(
-            pack(USUAL_CONTENTS, CONTENTS), pack(USUAL_LEVELS, LEVELS), jnp.int32(WOOD), jnp.int32(ROCK),
-            jnp.int32(GRASS), jnp.int32(0), pack((0, 1, 2), 2),
+            pack(USUAL_CONTENTS, CONTENTS), pack(USUAL_LEVELS, LEVELS), jnp.int32(WOOD),
+            jnp.int32(ROCK), jnp.int32(GRASS), jnp.int32(0), pack((0, 1, 2), 2),
         )  # fmt: skip
     worlds = solvable_worlds(permuted == 3)
     index = 2 * (bits[0] % (len(worlds) // 2)).astype(jnp.int32) + split

@@ -1,6 +1,7 @@
 """Reference player of Survival: a script that works through the tree and minds its needs.
 
-It reads the state and the rules, so it knows the whole map, where creatures are, and what is permuted.
+It reads the state and the rules, so it knows the whole map, where creatures are, and what is
+permuted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from ...shared.grid_bits import above, below, flooded, grown
 from .actions import RIPE, near, pickaxe
@@ -91,7 +92,8 @@ def box(cells: jax.Array) -> jax.Array:
 
 
 def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax.Array:
-    """Return the action of the first job that is to be done, or a step on the shortest way to one of its sites.
+    """Return the action of the first job that is to be done,
+    or a step on the shortest way to one of its sites.
 
     Where there is no way it is ``NOOP``.
 
@@ -117,7 +119,9 @@ def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax
         wider = wave[0] | grown(wave[0]) & free
         return wider, (wider != wave[0]).any() & ~(wider & around != 0).any()
 
-    wave, _ = jax.lax.while_loop(lambda wave: wave[1], spread, (sites, ~(sites & around != 0).any()))
+    wave, _ = jax.lax.while_loop(
+        lambda wave: wave[1], spread, (sites, ~(sites & around != 0).any())
+    )
     approaches = jnp.stack([(wave & site != 0).any() for site in beside])
     ahead = single(cell + jnp.asarray(STEPS, jnp.int32)[facing])
     there = ready | ~enters & (sites & ahead != 0).any()
@@ -134,9 +138,7 @@ class Settler(eqx.Module):
         """Make the player; it is the same for every difficulty."""
         return cls()
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action of the first job, or a step towards one of its sites."""
@@ -183,11 +185,14 @@ class Settler(eqx.Module):
 
         cows, zombies, skeletons = (bodies(kind) for kind in (COW, ZOMBIE, SKELETON))
         ripe = reduce(or_, (
-            jnp.where(age >= RIPE, single(plant), 0) for plant, age in zip(state.plants, state.ages, strict=True)
+            jnp.where(age >= RIPE, single(plant), 0)
+            for plant, age in zip(state.plants, state.ages, strict=True)
         )) & ~single(NOWHERE) & touchable  # fmt: skip
         water = at(WATER)
         meals = jnp.where(any_of(ripe), ripe, cows)
-        feeds, quenches = (jnp.where(rules.swapped == 1, a, b) for a, b in ((water, meals), (meals, water)))
+        feeds, quenches = (
+            jnp.where(rules.swapped == 1, a, b) for a, b in ((water, meals), (meals, water))
+        )
         table = cells_of(world, TABLE)
         furnace = cells_of(world, FURNACE)
         near_table, near_furnace = near(state, TABLE, FURNACE)
@@ -196,13 +201,17 @@ class Settler(eqx.Module):
         safe = (light(state.time) == BRIGHT) & ~any_of(bodies(ZOMBIE, WARY))
         contents = [rules.contents >> CONTENTS * s & 7 for s in range(len(SOURCES))]
         opened = [
-            (rules.levels >> LEVELS * s & 3).astype(jnp.int32) <= pickaxe(state.tools) for s in range(len(SOURCES))
+            (rules.levels >> LEVELS * s & 3).astype(jnp.int32) <= pickaxe(state.tools)
+            for s in range(len(SOURCES))
         ]
 
         def sources_of(item: int) -> jax.Array:
             """Return the cells from which an item can be gathered with the tools at hand."""
             sources = range(len(SOURCES))
-            return reduce(or_, (jnp.where((contents[s] == item) & opened[s], at(TREE + s), 0) for s in sources))
+            return reduce(
+                or_,
+                (jnp.where((contents[s] == item) & opened[s], at(TREE + s), 0) for s in sources),
+            )
 
         source = {item: sources_of(item) for item in range(len(SOURCES))}
         source[SAPLING] = jnp.where(rules.sapling_from == SAND, at(SAND), at(GRASS)) & free
@@ -216,14 +225,22 @@ class Settler(eqx.Module):
             Job(any_of(ripe) & missing(EAT_PLANT), ripe, DO),
             Job(any_of(cows) & missing(EAT_COW), cows, DO),
             Job(any_of(zombies) & missing(DEFEAT_ZOMBIE) & (state.health >= FIT), zombies, DO),
-            Job(any_of(skeletons) & missing(DEFEAT_SKELETON) & (state.health >= FIT), skeletons, DO),
+            Job(
+                any_of(skeletons) & missing(DEFEAT_SKELETON) & (state.health >= FIT), skeletons, DO
+            ),
             Job(missing(6), water, DO),
         ]
 
         def build(
-            when: Any, cost: Any, sites: jax.Array, action: int, ready: Any = False, enters: bool = False
+            when: Any,
+            cost: Any,
+            sites: jax.Array,
+            action: int,
+            ready: Any = False,
+            enters: bool = False,
         ) -> None:
-            """Add the jobs that gather what something costs, one item after another, and the one that makes it.
+            """Add the jobs that gather what something costs,
+            one item after another, and the one that makes it.
 
             What needs an item that cannot be had yet waits.
             """
@@ -235,15 +252,31 @@ class Settler(eqx.Module):
             jobs.append(Job(when, sites, action, ready, enters))
 
         planted = reduce(or_, (plant != NOWHERE for plant in state.plants))
-        build(missing(EAT_PLANT) & ~planted, jnp.uint32(pack_items(sapling=1)), at(GRASS) & free, PLACE_SAPLING)
+        build(
+            missing(EAT_PLANT) & ~planted,
+            jnp.uint32(pack_items(sapling=1)),
+            at(GRASS) & free,
+            PLACE_SAPLING,
+        )
         build(missing(FIRST_PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
         for tool in (0, 3, 1, 4):
-            build(missing(FIRST_MADE + tool), jnp.uint32(RECIPES[tool]), by_table, MAKE + tool, near_table, enters=True)
+            build(
+                missing(FIRST_MADE + tool),
+                jnp.uint32(RECIPES[tool]),
+                by_table,
+                MAKE + tool,
+                near_table,
+                enters=True,
+            )
             if tool == 3:
                 build(missing(FIRST_PLACED), jnp.uint32(pack_items(stone=1)), free, PLACE_STONE)
         cost = pieces(rules.furnace_item, FURNACE_COST)
         build(
-            missing(FIRST_PLACED + 2) & ~near_table & has(state.items, cost), jnp.uint32(0), by_table, NOOP, enters=True
+            missing(FIRST_PLACED + 2) & ~near_table & has(state.items, cost),
+            jnp.uint32(0),
+            by_table,
+            NOOP,
+            enters=True,
         )
         build(missing(FIRST_PLACED + 2), cost, free, PLACE_FURNACE)
         for tool in (2, 5):

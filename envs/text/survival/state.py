@@ -1,7 +1,9 @@
-"""The state of Survival: the world, the player, creatures and plants; cells, distances and daylight.
+"""The state of Survival: the world, the player,
+creatures and plants; cells, distances and daylight.
 
-All numbers are int32 but for sets of bits, which are uint32. Each creature, arrow and plant has fixed entries in short
-tuples of scalars, because batches of scalars are faster than batches of short arrays.
+All numbers are int32 but for sets of bits, which are uint32. Each creature, arrow and plant has
+fixed entries in short tuples of scalars, because batches of scalars are faster than batches of
+short arrays.
 """
 
 from __future__ import annotations
@@ -80,15 +82,18 @@ class State(NamedTuple):
 
 
 def first_state(world: Any, start: int) -> State:
-    """Return the state at the start of an episode: rested and fed, with nothing, and nobody near."""
+    """Return the state at the start of an episode:
+    rested and fed, with nothing, and nobody near.
+    """
     zero = jnp.int32(0)
     full = jnp.int32(9)
     nothing = jnp.uint32(0)
     return State(
-        world=world, cell=jnp.int32(start), facing=jnp.int32(3), health=full, food=full, drink=full, energy=full,
-        recovery=zero, hunger=zero, thirst=zero, fatigue=zero, sleeping=zero, items=nothing, tools=nothing,
-        unlocked=nothing, time=zero, beasts=(zero,) * 7, hearts=(zero,) * 7, waits=(zero,) * 7, arrows=(zero,) * 2,
-        flights=(zero,) * 2, plants=(zero,) * 2, ages=(zero,) * 2,
+        world=world, cell=jnp.int32(start), facing=jnp.int32(3), health=full, food=full, drink=full,
+        energy=full, recovery=zero, hunger=zero, thirst=zero, fatigue=zero, sleeping=zero,
+        items=nothing, tools=nothing, unlocked=nothing, time=zero, beasts=(zero,) * 7,
+        hearts=(zero,) * 7, waits=(zero,) * 7, arrows=(zero,) * 2, flights=(zero,) * 2,
+        plants=(zero,) * 2, ages=(zero,) * 2,
     )  # fmt: skip
 
 

@@ -1,33 +1,36 @@
 """Survive in an open world, and work through its tree of 22 achievements.
 
-A world of 32 x 32 cells after Crafter (Hafner 2021, arXiv:2109.06780): grass, sand, water, lava, trees, and mountains
-with caves and veins of coal, iron and diamond. Hands gather wood; pickaxes and swords of wood and stone are made at a
-table, those of iron at a furnace too; each opens the next. Health depends on food, drink and energy. At night one sees
-less, and more zombies come.
+A world of 32 x 32 cells after Crafter (Hafner 2021, arXiv:2109.06780): grass, sand, water, lava,
+trees, and mountains with caves and veins of coal, iron and diamond. Hands gather wood; pickaxes and
+swords of wood and stone are made at a table, those of iron at a furnace too; each opens the next.
+Health depends on food, drink and energy. At night one sees less, and more zombies come.
 
-=============  =====================================================================================================
-action         ``Discrete(17)``: noop; move left, right, up, down; do; sleep; place stone, table, furnace, sapling; make
-               a pickaxe or a sword of wood, stone or iron. A move turns first: into what is solid it only turns. ``do``
-               acts on the cell ahead. All actions are legal; one that is not possible changes nothing, and time passes
-observation    ``Box(0, 1, (1260,))``: the nine by seven cells about the player, and the one ahead, each with one flag
-               for each material and each kind of creature, none in the dark; needs, items, tools, light, sleep,
-               direction, achievements
+=============  =====================================================================================
+action         ``Discrete(17)``: noop; move left, right, up, down; do; sleep; place stone, table,
+               furnace, sapling; make a pickaxe or a sword of wood, stone or iron. A move turns
+               first: into what is solid it only turns. ``do`` acts on the cell ahead. All actions
+               are legal; one that is not possible changes nothing, and time passes
+observation    ``Box(0, 1, (1260,))``: the nine by seven cells about the player, and the one ahead,
+               each with one flag for each material and each kind of creature, none in the dark;
+               needs, items, tools, light, sleep, direction, achievements
 reward         1 for each achievement when it is first reached, and a tenth of the change of health
 termination    health is 0, or all 22 achievements are reached
 success        all 22 achievements are reached
-difficulty     number of kinds of rules that are permuted (after Mars, Tang et al. 2024, arXiv:2410.08126). 0: none. 1:
-               the item in each material, and the pickaxe it needs. 2: also who is eaten, who chases and who shoots,
-               whether water quenches thirst or feeds, whether saplings are in grass or sand. 3: also what table and
-               furnace are made of. Permuted rules are not told; an agent finds them out within the episode
-context        the world and its rules. The number of trees is even for train, odd for test; the solvable permutations
-               take turns
-=============  =====================================================================================================
+difficulty     number of kinds of rules that are permuted (after Mars, Tang et al. 2024,
+               arXiv:2410.08126). 0: none. 1: the item in each material, and the pickaxe it needs.
+               2: also who is eaten, who chases and who shoots, whether water quenches thirst or
+               feeds, whether saplings are in grass or sand. 3: also what table and furnace are made
+               of. Permuted rules are not told; an agent finds them out within the episode
+context        the world and its rules. The number of trees is even for train, odd for test; the
+               solvable permutations take turns
+=============  =====================================================================================
 
-**Deliberate differences from Crafter.** 1,000 steps instead of 10,000, and a plant is ripe after 200 steps; the world
-has a quarter of the cells. In every world each kind of thing can be reached on foot. Creatures come and go near the
-player, at most two cows, three zombies, two skeletons. Skeletons do not flee, and arrows break nothing. An item that is
-full is not gathered, a tool is made once. A furnace takes four stones beside a table. Darkness hides what is far
-instead of adding noise. The episode ends when the tree is complete.
+**Deliberate differences from Crafter.** 1,000 steps instead of 10,000, and a plant is ripe after
+200 steps; the world has a quarter of the cells. In every world each kind of thing can be reached on
+foot. Creatures come and go near the player, at most two cows, three zombies, two skeletons.
+Skeletons do not flee, and arrows break nothing. An item that is full is not gathered, a tool is
+made once. A furnace takes four stones beside a table. Darkness hides what is far instead of adding
+noise. The episode ends when the tree is complete.
 """
 
 from __future__ import annotations
@@ -80,10 +83,18 @@ DARK = "?"
 TILE = 36
 BAR = 64
 COLOURS = np.array([
-    (0, 0, 0), (120, 178, 88), (228, 212, 150), (176, 162, 146), (70, 130, 200), (226, 100, 30), (40, 96, 48),
-    (128, 128, 132), (60, 60, 64), (206, 150, 110), (190, 240, 250), (150, 100, 50), (90, 40, 40),
+    (0, 0, 0), (120, 178, 88), (228, 212, 150), (176, 162, 146), (70, 130, 200), (226, 100, 30),
+    (40, 96, 48), (128, 128, 132), (60, 60, 64), (206, 150, 110), (190, 240, 250), (150, 100, 50),
+    (90, 40, 40),
 ], np.uint8)  # fmt: skip
-LOOK_COLOURS = ((240, 240, 240), (60, 120, 60), (220, 220, 190), (30, 30, 30), (60, 160, 60), (230, 60, 120))
+LOOK_COLOURS = (
+    (240, 240, 240),
+    (60, 120, 60),
+    (220, 220, 190),
+    (30, 30, 30),
+    (60, 160, 60),
+    (230, 60, 120),
+)
 PLAYER = (250, 200, 40)
 INK = (30, 30, 34)
 PAPER = (250, 250, 247)
@@ -119,8 +130,8 @@ class Survival(Task[Params, State]):
         number = 0.0 if difficulty is None else difficulty
         if number not in (0, 1, 2, 3):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of kinds of rules that are permuted, a whole number from 0 "
-                f"to 3; got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of kinds of rules that are permuted, a "
+                f"whole number from 0 to 3; got {difficulty!r}."
             )
         self.permuted = int(number)
         entries = sum(component.size for component in self.observation_components())
@@ -147,7 +158,9 @@ class Survival(Task[Params, State]):
         @few_in_one_kernel
         def later(state: State, words: jax.Array, health: jax.Array) -> State:
             after = come_and_go(move(live(state), words[:2]), words[2])
-            return after._replace(world=None, sleeping=jnp.where(after.health < health, 0, after.sleeping))
+            return after._replace(
+                world=None, sleeping=jnp.where(after.health < health, 0, after.sleeping)
+            )
 
         after = act(state._replace(time=state.time + 1), action, luck, params.rules)
         return later(after, words, state.health)._replace(world=after.world)
@@ -157,25 +170,41 @@ class Survival(Task[Params, State]):
         player_bits = state.tools | jnp.uint32(1) << 6 + state.facing.astype(jnp.uint32)
         player_bits |= state.sleeping.astype(jnp.uint32) << 10 | state.unlocked << 11
         words = computed_once(jnp.concatenate)(
-            [few_in_one_kernel(view_words)(state, params.rules), player_bits[None], state.unlocked[None] >> 21]
+            [
+                few_in_one_kernel(view_words)(state, params.rules),
+                player_bits[None],
+                state.unlocked[None] >> 21,
+            ]
         )
         needs = state.health, state.food, state.drink, state.energy
         items = (number_of(state.items, item).astype(jnp.int32) for item in range(len(ITEMS)))
-        numbers = jnp.stack([*needs, *items]).astype(self.dtype) / jnp.asarray(MAX_AMOUNT, self.dtype)
+        numbers = jnp.stack([*needs, *items]).astype(self.dtype) / jnp.asarray(
+            MAX_AMOUNT, self.dtype
+        )
         bright = light(state.time).astype(self.dtype) / jnp.asarray(BRIGHT, self.dtype)
-        return flags_and_numbers(words, len(MATERIALS + LOOKS) * 64 + 33, jnp.append(numbers, bright))
+        return flags_and_numbers(
+            words, len(MATERIALS + LOOKS) * 64 + 33, jnp.append(numbers, bright)
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         kinds = ", ".join((*MATERIALS, *LOOKS))
         return (
             Component(
-                "view", f"[kind, cell]: {kinds}; row by row, then the cell ahead", shape=(len(MATERIALS) + 6, 64)
+                "view",
+                f"[kind, cell]: {kinds}; row by row, then the cell ahead",
+                shape=(len(MATERIALS) + 6, 64),
             ),
-            Component("tools", f"whether one has each tool: {', '.join(TOOLS)}", shape=(len(TOOLS),)),
+            Component(
+                "tools", f"whether one has each tool: {', '.join(TOOLS)}", shape=(len(TOOLS),)
+            ),
             Component("facing", "direction: left, right, up, down", shape=(4,)),
             Component("sleeping", "whether one sleeps"),
-            Component("unlocked", "achievements reached: " + ", ".join(ACHIEVEMENTS), shape=(len(ACHIEVEMENTS),)),
+            Component(
+                "unlocked",
+                "achievements reached: " + ", ".join(ACHIEVEMENTS),
+                shape=(len(ACHIEVEMENTS),),
+            ),
             Component("needs", "health, food, drink, energy", f"{MAX_AMOUNT}", (4,)),
             Component("items", f"numbers of {', '.join(ITEMS)}", f"{MAX_AMOUNT}", (len(ITEMS),)),
             Component("light", "1 by day, 0 at midnight"),
@@ -185,15 +214,23 @@ class Survival(Task[Params, State]):
         """List the actions."""
         meanings = {
             "noop": "do nothing",
-            **{f"move {direction}": f"turn, and go one cell {direction} if it is free" for direction in DIRECTIONS},
+            **{
+                f"move {direction}": f"turn, and go one cell {direction} if it is free"
+                for direction in DIRECTIONS
+            },
             "do": "gather, drink, hit or eat what is ahead",
             "sleep": "sleep until energy is full, or until hurt",
-            **{f"place {what}": f"place a {what} ahead" for what in ("stone", "table", "furnace", "sapling")},
+            **{
+                f"place {what}": f"place a {what} ahead"
+                for what in ("stone", "table", "furnace", "sapling")
+            },
             **{f"make {tool}": f"make a tool, the {tool}, beside a table" for tool in TOOLS},
         }
         return singles({action.replace(" ", "_"): meanings[action] for action in ACTIONS})
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return new achievements and a tenth of the change of health."""
         new = jax.lax.population_count(next_state.unlocked & ~state.unlocked).astype(jnp.int32)
         tenths = (10 * new + next_state.health - state.health).astype(self.dtype)
@@ -213,17 +250,20 @@ class Survival(Task[Params, State]):
             "light": light(state.time),
         }
 
-    # -- host side: no more than the observation shows ---------------------------------------------------------
+    # -- host side: no more than the observation shows ---------------------------------------------
 
     def _view(self, state: State, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Return the material of each cell of the view, and what is in it (as in ``LOOKS``); -1 for none."""
+        """Return the material of each cell of the view,
+        and what is in it (as in ``LOOKS``); -1 for none.
+        """
         row = int(state.cell) >> 5
         column = int(state.cell) & 31
         max_distance = int(sight(state))
         down, right = np.ogrid[-(ROWS // 2) : ROWS // 2 + 1, -(COLUMNS // 2) : COLUMNS // 2 + 1]
         r = row + down
         c = column + right
-        planes = state.world[r[:, 0] & 31].astype(int)[:, None]  # (row, 1, bit): words of the 32 columns
+        # (row, 1, bit): words of the 32 columns.
+        planes = state.world[r[:, 0] & 31].astype(int)[:, None]
         materials = ((planes >> (c[0] & 31)[:, None] & 1) << np.arange(4)).sum(-1)
         materials *= (r >> 5 == 0) & (c >> 5 == 0)  # outside the world as material 0
         materials[np.maximum(abs(down), abs(right)) > max_distance] = -1
@@ -248,7 +288,9 @@ class Survival(Task[Params, State]):
         at = ROWS // 2 + down - 1, COLUMNS // 2 + right - 1
         kind = int(materials[at])
         look = int(looks[at])
-        facing = LOOKS[look] if look >= 0 else MATERIALS[kind] if kind >= 0 else "what you cannot see"
+        facing = (
+            LOOKS[look] if look >= 0 else MATERIALS[kind] if kind >= 0 else "what you cannot see"
+        )
         numbers = {item: number_of(int(state.items), i) for i, item in enumerate(ITEMS)}
         items = [f"{number} {item}" for item, number in numbers.items() if number]
         tools = [tool for i, tool in enumerate(TOOLS) if int(state.tools) >> i & 1]
@@ -258,34 +300,52 @@ class Survival(Task[Params, State]):
             f"Still to do: {', '.join(missing) or 'nothing'}.",
             "",
             *("".join(row) for row in marks),
-            f"Health {state.health}, food {state.food}, drink {state.drink}, energy {state.energy}. Light "
-            f"{int(light(state.time))} of {BRIGHT}.{asleep}",
-            f"You have: {', '.join((*items, *tools)) or 'nothing'}. To your {DIRECTIONS[int(state.facing)]}, which you "
-            f"face: {facing}.",
+            f"Health {state.health}, food {state.food}, drink {state.drink}, energy "
+            f"{state.energy}. Light {int(light(state.time))} of {BRIGHT}.{asleep}",
+            f"You have: {', '.join((*items, *tools)) or 'nothing'}. To your "
+            f"{DIRECTIONS[int(state.facing)]}, which you face: {facing}.",
         ])  # fmt: skip
 
     def rules(self) -> str:
         """Return the rules."""
-        marks = ", ".join(f"{mark} {name}" for mark, name in zip(MARKS + LOOK_MARKS, (*MATERIALS, *LOOKS), strict=True))
+        marks = ", ".join(
+            f"{mark} {name}"
+            for mark, name in zip(MARKS + LOOK_MARKS, (*MATERIALS, *LOOKS), strict=True)
+        )
         kinds = (
             "which item a material holds and which pickaxe it needs",
-            "who is eaten, who chases and who shoots; whether water quenches thirst or feeds; where saplings are",
+            (
+                "who is eaten, who chases and who shoots; whether water quenches thirst or feeds; "
+                "where saplings are"
+            ),
             "what a table and a furnace are made of",
         )[: self.permuted]
         if kinds:
-            differ = f" In this world these rules may differ, and you have to find out how: {'; '.join(kinds)}."
+            differ = (
+                f" In this world these rules may differ, and you have to find out how: "
+                f"{'; '.join(kinds)}."
+            )
         else:
             differ = ""
         return (
-            "Survive, and reach all achievements; each earns 1 the first time. Health lost costs 0.1 a point. Food, "
-            "drink and energy fall with time; at 0 they cost health. You see nine by seven cells, fewer at night. A "
-            "move turns you, and takes you there if the way is free (grass, sand, path). Lava kills. 'do' acts on the "
-            "cell you face: it gathers, drinks, hits, eats. Trees give wood to bare hands; stone and coal need a wood "
-            "pickaxe, iron a stone one, diamond an iron one. Grass gives a sapling one time in eight. A table takes "
-            "2 wood; a furnace 4 stone, beside a table. Tools are made beside a table: of 1 wood, or 1 wood and 1 "
-            "stone; of iron beside a furnace too, of 1 wood, 1 coal and 1 iron. A sapling grows on grass and is ripe "
-            f"after {RIPE} steps, unless a creature comes beside it. Sleep until energy is full to wake up.{differ} A "
-            f"day has 300 steps; there are {self.card.horizon}. A reply that is no action is played as noop.\nMarks: "
+            "Survive, and reach all achievements; each earns 1 the first time. Health lost costs "
+            "0.1 a point. Food, "
+            "drink and energy fall with time; at 0 they cost health. You see nine by seven cells, "
+            "fewer at night. A "
+            "move turns you, and takes you there if the way is free (grass, sand, path). Lava "
+            "kills. 'do' acts on the "
+            "cell you face: it gathers, drinks, hits, eats. Trees give wood to bare hands; stone "
+            "and coal need a wood "
+            "pickaxe, iron a stone one, diamond an iron one. Grass gives a sapling one time in "
+            "eight. A table takes "
+            "2 wood; a furnace 4 stone, beside a table. Tools are made beside a table: of 1 wood, "
+            "or 1 wood and 1 "
+            "stone; of iron beside a furnace too, of 1 wood, 1 coal and 1 iron. A sapling grows on "
+            "grass and is ripe "
+            f"after {RIPE} steps, unless a creature comes beside it. Sleep until energy is full to "
+            f"wake up.{differ} A "
+            f"day has 300 steps; there are {self.card.horizon}. A reply that is no action is "
+            f"played as noop.\nMarks: "
             f"{marks}, {HERE} you, {DARK} not seen."
         )
 
@@ -317,23 +377,39 @@ class Survival(Task[Params, State]):
         from PIL import Image, ImageDraw
 
         materials, looks = self._view(state, params)
-        colours = np.where(materials[..., None] >= 0, COLOURS[np.maximum(materials, 0)], np.array(UNSEEN, np.uint8))
+        colours = np.where(
+            materials[..., None] >= 0, COLOURS[np.maximum(materials, 0)], np.array(UNSEEN, np.uint8)
+        )
         height, width, _ = self.picture_shape
         picture = Image.new("RGB", (width, height), PAPER)
-        picture.paste(Image.fromarray(colours.astype(np.uint8).repeat(TILE, 0).repeat(TILE, 1)), (0, 0))
+        picture.paste(
+            Image.fromarray(colours.astype(np.uint8).repeat(TILE, 0).repeat(TILE, 1)), (0, 0)
+        )
         pen = ImageDraw.Draw(picture)
         for i in range(ROWS):
             for j in range(COLUMNS):
                 x, y = j * TILE, i * TILE
                 look = int(looks[i, j])
                 if look >= 0:
-                    pen.ellipse((x + 6, y + 6, x + TILE - 7, y + TILE - 7), fill=LOOK_COLOURS[look], outline=INK)
-                mark = LOOK_MARKS[look] if look >= 0 else MARKS[int(materials[i, j])] if materials[i, j] > LAVA else ""
+                    pen.ellipse(
+                        (x + 6, y + 6, x + TILE - 7, y + TILE - 7),
+                        fill=LOOK_COLOURS[look],
+                        outline=INK,
+                    )
+                mark = (
+                    LOOK_MARKS[look]
+                    if look >= 0
+                    else MARKS[int(materials[i, j])]
+                    if materials[i, j] > LAVA
+                    else ""
+                )
                 pen.text((x + 14, y + 11), mark, fill=INK if look >= 0 else PAPER, font_size=12)
         x, y = COLUMNS // 2 * TILE + TILE // 2, ROWS // 2 * TILE + TILE // 2
         pen.ellipse((x - 12, y - 12, x + 12, y + 12), fill=PLAYER, outline=INK)
         right, down = ((-1, 0), (1, 0), (0, -1), (0, 1))[int(state.facing)]
-        pen.ellipse((x + 9 * right - 3, y + 9 * down - 3, x + 9 * right + 3, y + 9 * down + 3), fill=INK)
+        pen.ellipse(
+            (x + 9 * right - 3, y + 9 * down - 3, x + 9 * right + 3, y + 9 * down + 3), fill=INK
+        )
         lines = self.describe(state, params).splitlines()
         for line, text in enumerate((lines[-2], lines[-1].split(". To your")[0])):
             pen.text((5, ROWS * TILE + 4 + 28 * line), text[:70], fill=INK, font_size=10)

@@ -21,7 +21,10 @@ ROWS, COLUMNS = 7, 9
 """Cells that are shown."""
 LOOKS = (*ROLES, "arrow", "sapling", "ripe plant")
 _FLIPS = np.array(
-    [[0 if material >> plane & 1 else 2**32 - 1 for plane in range(PLANES)] for material in range(len(MATERIALS))],
+    [
+        [0 if material >> plane & 1 else 2**32 - 1 for plane in range(PLANES)]
+        for material in range(len(MATERIALS))
+    ],
     np.uint32,
 )
 """Bits to flip in each plane of the world, so that all four are set where each material is."""
@@ -81,7 +84,8 @@ def look_words(state: State, rules: Rules) -> tuple[jax.Array, ...]:
             i = (cell >> 5) - row
             j = (cell & 31) - column
             inside = (cell != NOWHERE) & (i >= 0) & (i < ROWS) & (j >= 0) & (j < COLUMNS)
-            # Nothing is left of a shift by more than the width of a word; negative numbers become such shifts.
+            # Nothing is left of a shift by more than the width of a word; negative numbers become
+            # such shifts.
             bit = COLUMNS * i + j
             low.append(inside.astype(jnp.uint32) << bit.astype(jnp.uint32))
             high.append(inside.astype(jnp.uint32) << (bit - 32).astype(jnp.uint32))
@@ -90,7 +94,11 @@ def look_words(state: State, rules: Rules) -> tuple[jax.Array, ...]:
     def role_words(state: State) -> tuple[Any, ...]:
         """Return the two words for the creatures of each role."""
         return tuple(
-            words(tuple(beast for beast, kind in zip(state.beasts, KINDS, strict=True) if kind == role))
+            words(
+                tuple(
+                    beast for beast, kind in zip(state.beasts, KINDS, strict=True) if kind == role
+                )
+            )
             for role in range(len(ROLES))
         )
 
@@ -99,13 +107,19 @@ def look_words(state: State, rules: Rules) -> tuple[jax.Array, ...]:
     def word_of_look(look: int, half: int) -> jax.Array:
         """Return a word of the creatures that have a look, whatever their role."""
         return reduce(
-            or_, (jnp.where(rules.looks >> 2 * role & 3 == look, words_by_role[role][half], 0) for role in range(3))
+            or_,
+            (
+                jnp.where(rules.looks >> 2 * role & 3 == look, words_by_role[role][half], 0)
+                for role in range(3)
+            ),
         )
 
     def plant_words(ripe: bool) -> tuple[jax.Array, jax.Array]:
         """Return the two words of the plants that are ripe, or of those that are not."""
         plants = zip(state.plants, state.ages, strict=True)
-        return words(tuple(jnp.where((age >= RIPE) == ripe, plant, NOWHERE) for plant, age in plants))
+        return words(
+            tuple(jnp.where((age >= RIPE) == ripe, plant, NOWHERE) for plant, age in plants)
+        )
 
     looks = [(word_of_look(look, 0), word_of_look(look, 1)) for look in range(len(ROLES))]
     plants = [plant_words(ripe=False), plant_words(ripe=True)]

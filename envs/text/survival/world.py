@@ -1,8 +1,9 @@
-"""The world of Survival: 32 x 32 cells of one material each, drawn so that everything in it can be reached on foot.
+"""The world of Survival: 32 x 32 cells of one material each,
+drawn so that everything in it can be reached on foot.
 
-The world is uint32 ``(32, 4)``: bit ``column`` of word ``[row, plane]`` is bit ``plane`` of the cell's material. The
-outer ring is the edge, on which nothing ever stands. A cell has the number ``32 * row + column``; number 0 lies in the
-ring, so it stands for "nowhere".
+The world is uint32 ``(32, 4)``: bit ``column`` of word ``[row, plane]`` is bit ``plane`` of the
+cell's material. The outer ring is the edge, on which nothing ever stands. A cell has the number
+``32 * row + column``; number 0 lies in the ring, so it stands for "nowhere".
 """
 
 from __future__ import annotations
@@ -30,14 +31,19 @@ WORDS = 12
 SMOOTHINGS = 3
 """Steps of the cellular automaton that shapes mountains and waters."""
 VEINS = {COAL: 8, IRON: 5, DIAMOND: 3}
-"""Cells of each material beside ground that can be reached on foot. Inside mountains there are more."""
+"""Cells of each material beside ground that can be reached on foot.
+
+Inside mountains there are more.
+"""
 PERMUTED_VEINS = {COAL: 12, IRON: 12, DIAMOND: 12}
 """The same in worlds with permuted rules: enough for whatever the material holds."""
 
 
 def _cells(inside: Any) -> np.ndarray:
     """Return a set of cells, uint32 ``(32,)``, from flags ``(32, 32)``."""
-    return (np.asarray(inside, np.uint32) << np.arange(SIDE, dtype=np.uint32)).sum(1, dtype=np.uint32)
+    return (np.asarray(inside, np.uint32) << np.arange(SIDE, dtype=np.uint32)).sum(
+        1, dtype=np.uint32
+    )
 
 
 _ROW, _COLUMN = np.indices((SIDE, SIDE)) - SIDE // 2
@@ -51,18 +57,26 @@ RIM = np.flatnonzero(_BESIDE & ~_NEAR).astype(np.int32)
 RIM = RIM[np.argsort(np.arctan2(_ROW, _COLUMN).ravel()[RIM], kind="stable")]
 """Cells beside the clearing, around it."""
 HOME = {TREE: (0, 1, 2), WATER: (8, 9), SAND: (14, 15)}
-"""Indices on the rim, from a random one on, of what every home has; the next tree makes the number of trees odd."""
+"""Indices on the rim, from a random one on, of what every home has;
+the next tree makes the number of trees odd.
+"""
 ODD_TREE = 3
 
 
 def single(cell: Any) -> jax.Array:
     """Return the set of one cell, given by its number."""
     cell = jnp.asarray(cell)
-    return jnp.where(np.arange(SIDE) == cell // SIDE, np.uint32(1) << (cell % SIDE).astype(jnp.uint32), np.uint32(0))
+    return jnp.where(
+        np.arange(SIDE) == cell // SIDE,
+        np.uint32(1) << (cell % SIDE).astype(jnp.uint32),
+        np.uint32(0),
+    )
 
 
 def cells_of(world: Any, *materials: int) -> Any:
-    """Return the cells of some materials, uint32 ``(..., 32)`` or as the leading shape of ``world`` says."""
+    """Return the cells of some materials,
+    uint32 ``(..., 32)`` or as the leading shape of ``world`` says.
+    """
     planes = [world[..., plane] for plane in range(PLANES)]
 
     def cells_of_one(material: int) -> Any:
@@ -73,7 +87,11 @@ def cells_of(world: Any, *materials: int) -> Any:
 
 def material_at(world: jax.Array, cell: jax.Array) -> jax.Array:
     """Return the material of a cell, int32."""
-    row = jax.lax.dynamic_index_in_dim(world, cell >> 5, keepdims=False) >> (cell & 31).astype(jnp.uint32) & 1
+    row = (
+        jax.lax.dynamic_index_in_dim(world, cell >> 5, keepdims=False)
+        >> (cell & 31).astype(jnp.uint32)
+        & 1
+    )
     return reduce(or_, (row[plane] << plane for plane in range(PLANES))).astype(jnp.int32)
 
 
@@ -82,7 +100,9 @@ def with_material(world: jax.Array, cell: jax.Array, material: jax.Array) -> jax
     row = cell >> 5
     bit = np.uint32(1) << (cell & 31).astype(jnp.uint32)
     code = (material >> np.arange(PLANES) & 1).astype(jnp.uint32)
-    return world.at[row].set(jax.lax.dynamic_index_in_dim(world, row, keepdims=False) & ~bit | bit * code)
+    return world.at[row].set(
+        jax.lax.dynamic_index_in_dim(world, row, keepdims=False) & ~bit | bit * code
+    )
 
 
 def spread(walls: jax.Array, kinds: dict[int, int], bits: jax.Array) -> dict[int, jax.Array]:
@@ -97,7 +117,8 @@ def spread(walls: jax.Array, kinds: dict[int, int], bits: jax.Array) -> dict[int
     wall_cells = BitSet(walls.reshape(-1, 16))
     order = np.random.RandomState(0).permutation(np.repeat([*kinds], [*kinds.values()]))
     size = wall_cells.size.astype(jnp.uint32)
-    # Each of ``total`` segments of the cells ends with a vein. The factor is rounded up: the last one is complete.
+    # Each of ``total`` segments of the cells ends with a vein. The factor is rounded up: the last
+    # one is complete.
     share = ((jnp.uint32(total) << 16) + size - 1) // size
     segment = (np.arange(total, dtype=np.uint32) + total - bits[1] % total) % total
     rank = (((segment + 1) << 16) + share - 1) // share - 1
@@ -110,9 +131,10 @@ def spread(walls: jax.Array, kinds: dict[int, int], bits: jax.Array) -> dict[int
 def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: bool) -> jax.Array:
     """Draw a world.
 
-    A clearing lies in the middle. Mountains and waters are smoothed noise; waters inside mountains are caves. Tunnels
-    cross the mountains along two rows and two columns, and sand the waters along one of each. Around the clearing there
-    are some trees, water and sand, and veins lie in the walls of the mountains beside ground that can be reached.
+    A clearing lies in the middle. Mountains and waters are smoothed noise; waters inside mountains
+    are caves. Tunnels cross the mountains along two rows and two columns, and sand the waters along
+    one of each. Around the clearing there are some trees, water and sand, and veins lie in the
+    walls of the mountains beside ground that can be reached.
 
     Args:
         bits: random, uint32 ``(WORDS, 32)``.
@@ -170,11 +192,12 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
     tree = tree & ~every | home[TREE]
     tree = jnp.where((count(tree) + split) & 1 == 1, tree | odd, tree)
     coal, iron, diamond = (
-        cells & ~every | vein[kind] for kind, cells in ((COAL, coal), (IRON, iron), (DIAMOND, diamond))
+        cells & ~every | vein[kind]
+        for kind, cells in ((COAL, coal), (IRON, iron), (DIAMOND, diamond))
     )
     sets = {
-        SAND: sand, PATH: path, WATER: water, LAVA: lava, TREE: tree, STONE: stone, COAL: coal, IRON: iron,
-        DIAMOND: diamond,
+        SAND: sand, PATH: path, WATER: water, LAVA: lava, TREE: tree, STONE: stone, COAL: coal,
+        IRON: iron, DIAMOND: diamond,
     }  # fmt: skip
     sets[GRASS] = INNER & ~reduce(or_, sets.values())
     assert EDGE == 0

@@ -26,7 +26,8 @@ class Maps(NamedTuple):
     """All maps."""
 
     roads: np.ndarray
-    """Cells of each road from the entrance to the castle, 12 * row + column, int32 ``(256, 32)``."""
+    """Cells of each road from the entrance to the castle, 12 * row + column, int32 ``(256, 32)``.
+    """
     sites: np.ndarray
     """Cells of the sites, likewise, int32 ``(256, 8)``."""
     reach: np.ndarray
@@ -34,7 +35,9 @@ class Maps(NamedTuple):
 
 
 def road_of(rows: tuple[int, ...], turns: tuple[int, ...]) -> list[Cell]:
-    """Return the road that goes from left to right along some rows, and changes rows in the columns ``turns``."""
+    """Return the road that goes from left to right along some rows,
+    and changes rows in the columns ``turns``.
+    """
     road = []
     for column in range(COLUMNS):
         before, after = (sum(turn < limit for turn in turns) for limit in (column, column + 1))
@@ -56,7 +59,9 @@ def sites_of(road: list[Cell]) -> list[Cell]:
 
 @cache
 def maps() -> Maps:
-    """Return all maps: roads with four turns of three rows or more that have 32 cells and eight sites."""
+    """Return all maps: roads with four turns of three rows
+    or more that have 32 cells and eight sites.
+    """
     shapes = [
         rows for rows in product(range(ROWS), repeat=5)
         if min(steps := [abs(a - b) for a, b in pairwise(rows)]) >= 3
@@ -69,9 +74,17 @@ def maps() -> Maps:
         if len(sites := sites_of(road)) == SITES:
             layouts.append((road, sites))
     assert len(layouts) >= MAPS
-    road_cells, site_cells = (np.array(cells, np.int32) for cells in zip(*layouts[:MAPS], strict=True))
+    road_cells, site_cells = (
+        np.array(cells, np.int32) for cells in zip(*layouts[:MAPS], strict=True)
+    )
     squares = ((road_cells[:, None, :] - site_cells[:, :, None]) ** 2).sum(-1)
     powers = 1 << np.arange(LENGTH, dtype=np.int64)
-    reach = np.stack([((squares <= limit) * powers).sum(-1) for limit in (NEAR_REACH, FAR_REACH)], 1).astype(np.uint32)
+    reach = np.stack(
+        [((squares <= limit) * powers).sum(-1) for limit in (NEAR_REACH, FAR_REACH)], 1
+    ).astype(np.uint32)
     number = np.array([COLUMNS, 1], np.int32)
-    return Maps((road_cells * number).sum(-1, dtype=np.int32), (site_cells * number).sum(-1, dtype=np.int32), reach)
+    return Maps(
+        (road_cells * number).sum(-1, dtype=np.int32),
+        (site_cells * number).sum(-1, dtype=np.int32),
+        reach,
+    )

@@ -52,7 +52,8 @@ def legal_orders(state: State) -> jax.Array:
     reinforces = there & (state.cooldown == 0)
     calls = (state.wave < WAVES) & (count_enemies(state.queue) == 0) & (state.timer > 0)
     return jnp.concatenate([
-        jnp.ones(1, bool), *builds, (price > 0) & (price <= state.coins), ~free, moves, reinforces[None], calls[None],
+        jnp.ones(1, bool), *builds, (price > 0) & (price <= state.coins), ~free, moves,
+        reinforces[None], calls[None],
     ])  # fmt: skip
 
 
@@ -69,8 +70,12 @@ def order(state: State, action: jax.Array) -> dict[str, Any]:
     # The numbers of the first orders for a tower are all one more than a multiple of eight.
     here = (numbered(SITES, action) == action - 1 & 7) & (builds | upgrades | sells)
     before = union(jnp.where(here, state.towers, 0))
-    code = jnp.where(builds, 1 + LEVELS * (action - BUILD >> 3), jnp.where(upgrades, before + 1, EMPTY))
-    price = jnp.where(sells, -(jnp.asarray(VALUE)[before] // 2), jnp.asarray(PRICE)[jnp.minimum(code, KINDS - 1)])
+    code = jnp.where(
+        builds, 1 + LEVELS * (action - BUILD >> 3), jnp.where(upgrades, before + 1, EMPTY)
+    )
+    price = jnp.where(
+        sells, -(jnp.asarray(VALUE)[before] // 2), jnp.asarray(PRICE)[jnp.minimum(code, KINDS - 1)]
+    )
     there = (state.post < KEEP) & (state.travel == 0)
     return {
         "coins": state.coins - price + jnp.where(calls, state.timer // TICKS, 0),

@@ -1,4 +1,6 @@
-"""Players of TowerDefence: a fixed list of orders, which is the reference; a planner; and a newcomer's archers."""
+"""Players of TowerDefence: a fixed list of orders,
+which is the reference; a planner; and a newcomer's archers.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.numerics.reductions import summed
 
 from .maps import SITES
@@ -29,8 +31,10 @@ WORTH = 12
 """Worth of a coin that has gone into towers."""
 
 ROUTINE = np.array([45, 18, 19, 22, 23, 24, 30, 26, 27, 21, 31, 29, 20, 43, 28, 32, WAIT], np.int32)
-"""Orders of the reference player, the most urgent first: reinforcements; mages on sites 2, 3, 6, 7 and 8; upgrades of
-6, 2 and 3; a mage on site 5; upgrades of 7 and 5; a mage on 4; the hero to post 3; upgrades of 4 and 8; wait."""
+"""Orders of the reference player, the most urgent first: reinforcements; mages on sites 2, 3, 6, 7
+and 8; upgrades of 6, 2 and 3; a mage on site 5; upgrades of 7 and 5; a mage on 4; the hero to post
+3; upgrades of 4 and 8; wait.
+"""
 
 
 def first_legal(orders: np.ndarray, view: View) -> jax.Array:
@@ -39,7 +43,8 @@ def first_legal(orders: np.ndarray, view: View) -> jax.Array:
 
 
 class Routine(eqx.Module):
-    """The reference player: it gives the first legal order of :data:`ROUTINE`, whatever comes along the road.
+    """The reference player: it gives the first legal order of :data:`ROUTINE`,
+    whatever comes along the road.
 
     A random search on training episodes at ``hard`` found the list. Nothing better is known.
     """
@@ -49,9 +54,7 @@ class Routine(eqx.Module):
         """Make the player; it is the same for every difficulty."""
         return cls()
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first order of the list that is legal."""
@@ -62,8 +65,8 @@ class Routine(eqx.Module):
 class Planner(eqx.Module):
     """A player that tries orders on the rules, and gives the one with the best future.
 
-    It knows what the observation shows: the state, the road, and the waves that are announced. In place of the waves
-    after those it assumes strong mixed ones.
+    It knows what the observation shows: the state, the road, and the waves that are announced. In
+    place of the waves after those it assumes strong mixed ones.
     """
 
     @classmethod
@@ -71,19 +74,21 @@ class Planner(eqx.Module):
         """Make the player; it is the same for every difficulty."""
         return cls()
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the order after which the defence does best."""
         state: State = view.state
         announced = np.arange(WAVES) < state.wave + 2
-        params: Params = view.params._replace(waves=jnp.where(announced, view.params.waves, ASSUMED_WAVE))
+        params: Params = view.params._replace(
+            waves=jnp.where(announced, view.params.waves, ASSUMED_WAVE)
+        )
 
         def worth(order: jax.Array) -> jax.Array:
             after = play_step(state, order, params)
-            after = jax.lax.fori_loop(0, FORESIGHT_STEPS, lambda _, now: play_step(now, jnp.int32(WAIT), params), after)
+            after = jax.lax.fori_loop(
+                0, FORESIGHT_STEPS, lambda _, now: play_step(now, jnp.int32(WAIT), params), after
+            )
             threat = summed(after.health * after.distance)
             invested = summed(jnp.asarray(VALUE)[after.towers])
             return PURSE * after.coins + WORTH * invested - LOSS * after.leaked - threat
@@ -95,18 +100,20 @@ class Planner(eqx.Module):
 
 
 class Archers(eqx.Module):
-    """A heuristic player: it builds an archer, the cheapest tower, on the first free site, and upgrades the first."""
+    """A heuristic player: it builds an archer, the cheapest tower,
+    on the first free site, and upgrades the first.
+    """
 
     @classmethod
     def for_task(cls, task: TowerDefence) -> Archers:
         """Make the player; it is the same for every difficulty."""
         return cls()
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first such order that is legal, else wait."""
-        orders = np.array([*range(BUILD, BUILD + SITES), *range(UPGRADE, UPGRADE + SITES), WAIT], np.int32)
+        orders = np.array(
+            [*range(BUILD, BUILD + SITES), *range(UPGRADE, UPGRADE + SITES), WAIT], np.int32
+        )
         return first_legal(orders, view), memory

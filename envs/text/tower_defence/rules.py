@@ -1,7 +1,7 @@
 """Rules of TowerDefence: enemies, towers, the hero, and what happens in a tick.
 
-All numbers are integers, so an episode has the same bits everywhere. Enemies and towers have fixed entries in short
-arrays; sets of cells and of waves are words of bits.
+All numbers are integers, so an episode has the same bits everywhere. Enemies and towers have fixed
+entries in short arrays; sets of cells and of waves are words of bits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ STRENGTH = (2, 2, 6, 3)
 """Share of the strength of a wave."""
 GROWTH_UNIT = 24
 GROWTHS = (2, 3, 5)
-"""Growth of health from wave to wave at each difficulty, in 24ths of the health in the first wave."""
+"""Growth of health from wave to wave at each difficulty, in 24ths of the health in the first wave.
+"""
 MAX_HEALTH = max(HEALTH) * (GROWTH_UNIT + max(GROWTHS) * (WAVES - 1)) // GROWTH_UNIT
 """Most health of an enemy."""
 
@@ -95,7 +96,9 @@ CALL_AGAIN = 60
 """Ticks from a call of reinforcements to the next."""
 
 WAIT, BUILD, UPGRADE, SELL, MOVE, REINFORCE, CALL, ACTIONS = 0, 1, 25, 33, 41, 45, 46, 47
-"""First number of each kind of order: build kind * 8 + site, upgrade a site, sell one, move to a post."""
+"""First number of each kind of order: build kind * 8 + site,
+upgrade a site, sell one, move to a post.
+"""
 
 
 def pack(numbers: tuple[int, ...], width: int) -> np.uint32:
@@ -123,12 +126,25 @@ DAMAGE = np.array(
     [0, *(pack(_damages(power, tower), HIT) | np.uint32((tower == CANNON) << AROUND)
           for tower in range(len(TOWERS)) for power in POWERS[tower])], np.uint32,
 )  # fmt: skip
-"""Damage to each kind of enemy, packed, and whether a tower hits all in a cell, for each code of a site."""
+"""Damage to each kind of enemy, packed,
+and whether a tower hits all in a cell, for each code of a site.
+"""
 PRICE = np.array([0, *(cost for costs in COSTS for cost in costs)], np.int32)
 """Coins that the last level of a code has cost."""
-VALUE = np.array([0, *(sum(costs[: level + 1]) for costs in COSTS for level in range(LEVELS))], np.int32)
+VALUE = np.array(
+    [0, *(sum(costs[: level + 1]) for costs in COSTS for level in range(LEVELS))], np.int32
+)
 """Coins that a code has cost in all. Half of them come back at a sale."""
-NEXT = np.array([0, *(costs[level + 1] if level + 1 < LEVELS else 0 for costs in COSTS for level in range(LEVELS))])
+NEXT = np.array(
+    [
+        0,
+        *(
+            costs[level + 1] if level + 1 < LEVELS else 0
+            for costs in COSTS
+            for level in range(LEVELS)
+        ),
+    ]
+)
 """Coins of the next level of a code; 0 where there is none."""
 
 
@@ -144,7 +160,9 @@ class Params(NamedTuple):
     growth: Any
     """Growth of health from wave to wave, in 24ths of that in the first wave."""
     waves: Any
-    """Waves, uint32 ``(12,)``: kind and number of a first group, then of a second, 2 and 4 bits each."""
+    """Waves, uint32 ``(12,)``: kind and number of a first group,
+    then of a second, 2 and 4 bits each.
+    """
 
 
 class State(NamedTuple):
@@ -199,14 +217,16 @@ def first_state() -> State:
     return State(
         coins=jnp.int32(COINS), wave=zero, timer=jnp.int32(INTERVAL), queue=jnp.uint32(0),
         towers=jnp.zeros(SITES, jnp.int32), reloads=jnp.zeros(SITES, jnp.int32),
-        post=jnp.int32(KEEP), travel=zero, hero=jnp.int32(HERO), station=zero, soldiers=zero, service=zero,
-        cooldown=zero, health=none, distance=none, kind=none, group=none, slow=none, killed=zero, leaked=zero,
-        breached=jnp.uint32(0),
+        post=jnp.int32(KEEP), travel=zero, hero=jnp.int32(HERO), station=zero, soldiers=zero,
+        service=zero, cooldown=zero, health=none, distance=none, kind=none, group=none, slow=none,
+        killed=zero, leaked=zero, breached=jnp.uint32(0),
     )  # fmt: skip
 
 
 def draw_waves(bits: jax.Array) -> jax.Array:
-    """Draw the waves of a game from random bits, uint32 ``(12,)``, packed as in ``Params.waves``; each is stronger."""
+    """Draw the waves of a game from random bits, uint32 ``(12,)``,
+    packed as in ``Params.waves``; each is stronger.
+    """
     budget = 8 + 3 * np.arange(WAVES, dtype=np.int32)
     first, second, share = ((bits >> shift & 3).astype(jnp.int32) for shift in (0, 2, 4))
     first_strength = of_kind(STRENGTH, first)
@@ -218,7 +238,10 @@ def draw_waves(bits: jax.Array) -> jax.Array:
 
 def unpack_wave(word: Any) -> tuple[Any, Any, Any, Any]:
     """Return kind and number of the first group of a wave, then of the second, int32."""
-    return tuple((word >> shift & mask).astype(jnp.int32) for shift, mask in ((0, 3), (2, 15), (6, 3), (8, 15)))
+    return tuple(
+        (word >> shift & mask).astype(jnp.int32)
+        for shift, mask in ((0, 3), (2, 15), (6, 3), (8, 15))
+    )
 
 
 def count_enemies(word: Any) -> Any:
@@ -254,7 +277,11 @@ class Armed(NamedTuple):
 def arm(state: State, params: Params) -> Armed:
     """Look up the towers."""
     codes = state.towers
-    tower = jnp.where(codes > 2 * LEVELS, MAGE, jnp.where(codes > LEVELS, CANNON, jnp.where(codes > EMPTY, ARCHER, -1)))
+    tower = jnp.where(
+        codes > 2 * LEVELS,
+        MAGE,
+        jnp.where(codes > LEVELS, CANNON, jnp.where(codes > EMPTY, ARCHER, -1)),
+    )
     reach = jnp.where(tower < 0, 0, jnp.where(tower == ARCHER, params.reach[1], params.reach[0]))
     return Armed(reach, jnp.asarray(DAMAGE)[codes], of_kind(RELOADS, jnp.maximum(tower, 0)), tower)
 
@@ -275,16 +302,22 @@ def entry(state: State, params: Params) -> Entry:
     """Begin the next wave if its time has come, and find out who of the last one enters."""
     begins = (state.timer == 0) & (state.wave < WAVES) & (count_enemies(state.queue) == 0)
     wave = jnp.where(begins, state.wave + 1, state.wave)
-    queue = jnp.where(begins, union(jnp.where(numbered(WAVES, wave) == state.wave, params.waves, 0)), state.queue)
+    queue = jnp.where(
+        begins, union(jnp.where(numbered(WAVES, wave) == state.wave, params.waves, 0)), state.queue
+    )
     first, number, second, _ = unpack_wave(queue)
-    occupied = union(jnp.where(state.health > 0, np.uint32(1) << numbered(SLOTS, wave).astype(np.uint32), 0))
-    slot = jax.lax.population_count(occupied & ~(occupied + 1)).astype(jnp.int32)  # ones below the lowest zero
+    occupied = union(
+        jnp.where(state.health > 0, np.uint32(1) << numbered(SLOTS, wave).astype(np.uint32), 0)
+    )
+    # Ones below the lowest zero.
+    slot = jax.lax.population_count(occupied & ~(occupied + 1)).astype(jnp.int32)
     slot = jnp.where(count_enemies(queue) > 0, slot, SLOTS)
     kind = jnp.where(number > 0, first, second)
     return Entry(
         wave,
         jnp.where(begins, INTERVAL - 1, jnp.maximum(state.timer - 1, 0)),
-        queue - jnp.where(slot < SLOTS, jnp.where(number > 0, np.uint32(1 << 2), np.uint32(1 << 8)), 0),
+        queue
+        - jnp.where(slot < SLOTS, jnp.where(number > 0, np.uint32(1 << 2), np.uint32(1 << 8)), 0),
         slot,
         kind,
         of_kind(HEALTH, kind) * (GROWTH_UNIT + params.growth * (wave - 1)) // GROWTH_UNIT,
@@ -323,7 +356,9 @@ class Walked(NamedTuple):
 
 def bit_of(post: Any, when: Any) -> jax.Array:
     """Return the cell of a post as a bit, uint32, or 0."""
-    return jnp.where(when, jnp.uint32(1) << of_kind(POSTS, jnp.minimum(post, KEEP - 1)).astype(jnp.uint32), 0)
+    return jnp.where(
+        when, jnp.uint32(1) << of_kind(POSTS, jnp.minimum(post, KEEP - 1)).astype(jnp.uint32), 0
+    )
 
 
 def walk(state: State) -> Walked:
@@ -342,7 +377,9 @@ def walk(state: State) -> Walked:
 
 
 def aim(marks: jax.Array, kind: jax.Array, reloads: jax.Array, armed: Armed) -> jax.Array:
-    """Return the foremost cell with an enemy for each tower that is ready, as a bit, 0 for none, uint32 ``(8,)``."""
+    """Return the foremost cell with an enemy for each tower that is ready,
+    as a bit, 0 for none, uint32 ``(8,)``.
+    """
     ground = union(jnp.where(kind == BAT, 0, marks))
     targets = armed.near & jnp.where(armed.tower == CANNON, ground, union(marks))
     return jnp.where((targets != 0) & (reloads == 0), jnp.uint32(1) << 31 - jax.lax.clz(targets), 0)
@@ -358,7 +395,9 @@ def foremost(marks: jax.Array) -> jax.Array:
     return jnp.stack(first)
 
 
-def shoot(target: jax.Array, marks: jax.Array, kind: jax.Array, armed: Armed) -> tuple[jax.Array, jax.Array]:
+def shoot(
+    target: jax.Array, marks: jax.Array, kind: jax.Array, armed: Armed
+) -> tuple[jax.Array, jax.Array]:
     """Return the damage to each enemy by towers, int32, and whether a mage hit it."""
     first = computed_once(foremost)(marks)
     shift = (HIT * kind).astype(jnp.uint32)
@@ -379,7 +418,8 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
     alive = walked.marks != 0
     health = jnp.where(alive, jnp.maximum(state.health - hurt, 0), 0)
     slain = alive & (health == 0)
-    # One sum of five small numbers in a word: 8 bits of bounties, twice 5 of enemies, twice 7 of blows.
+    # One sum of five small numbers in a word: 8 bits of bounties, twice 5 of enemies, twice 7 of
+    # blows.
     blows = of_kind(BLOWS, state.kind).astype(jnp.uint32)
     counter = lambda when, shift: jnp.where(when, jnp.uint32(1) << shift, 0)  # noqa: E731
     total = summed(
@@ -392,7 +432,9 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
         for shift, width in ((0, 8), (8, 5), (13, 5), (18, 7), (25, 7))
     )
     engaged = walked.hero & union(marks) != 0
-    hero = jnp.where(engaged, jnp.maximum(state.hero - to_hero, 0), jnp.minimum(state.hero + 1, HERO))
+    hero = jnp.where(
+        engaged, jnp.maximum(state.hero - to_hero, 0), jnp.minimum(state.hero + 1, HERO)
+    )
     recovers = state.hero == 0
     travel = jnp.maximum(state.travel - 1, 0)
     hero = jnp.where(recovers, jnp.where(travel == 0, HERO, 0), hero)
@@ -417,7 +459,9 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
 
 
 def tick(state: State, params: Params, armed: Armed) -> State:
-    """Return the state a tick later: enemies enter and walk, towers shoot, hero and reinforcements fight."""
+    """Return the state a tick later: enemies enter and walk,
+    towers shoot, hero and reinforcements fight.
+    """
     state = enter(state, computed_once(entry)(state, params))
     walked = computed_once(walk)(state)
     target = computed_once(aim)(walked.marks, state.kind, state.reloads, armed)

@@ -1,43 +1,50 @@
 """Defend a castle: build towers beside a road, lead a hero, and let none of twelve waves through.
 
-Waves of goblins, wolves, ogres and bats come along a road of 32 cells. Three kinds of towers on eight sites shoot at
-them; a hero and reinforcements stop those on the ground. The two next waves are announced. Chance plays no part once a
-game has begun.
+Waves of goblins, wolves, ogres and bats come along a road of 32 cells. Three kinds of towers on
+eight sites shoot at them; a hero and reinforcements stop those on the ground. The two next waves
+are announced. Chance plays no part once a game has begun.
 
-=============  =====================================================================================================
-action         ``Discrete(47)``: wait; build an archer, a cannon, a mage at one of eight sites; upgrade or sell a
-               tower; send the hero to one of four posts; call reinforcements; call the next wave. The mask holds the
-               legal ones. A step is an order and two ticks
-observation    ``Box(0, 1, (774,))``: coins, lives, time; sites and their reach; hero and reinforcements; each enemy on
-               the road; what is left of the wave and the two next ones
+=============  =====================================================================================
+action         ``Discrete(47)``: wait; build an archer, a cannon, a mage at one of eight sites;
+               upgrade or sell a tower; send the hero to one of four posts; call reinforcements;
+               call the next wave. The mask holds the legal ones. A step is an order and two ticks
+observation    ``Box(0, 1, (774,))``: coins, lives, time; sites and their reach; hero and
+               reinforcements; each enemy on the road; what is left of the wave and the two next
+               ones
 reward         1 for each wave of which nobody got through, when the last of it is dead
 termination    the tenth enemy got through, or all waves have come and gone
 success        all waves have come and gone, and the castle stands
-difficulty     1, 2, 3: health of enemies grows by 2, 3 or 5 24ths of that in the first wave with each wave
+difficulty     1, 2, 3: health of enemies grows by 2, 3 or 5 24ths of that in the first wave with
+               each wave
 context        road and waves. Every second of 256 roads is for test
-=============  =====================================================================================================
+=============  =====================================================================================
 
 **Rules.** A tick goes in this order; everything within a line happens at once. ``rules.py`` has the
 numbers.
 
-1. If the time to the next wave is 0 and all of the last one have entered, a wave begins, and the time is 16 ticks. One
-   enemy of the wave enters, into the lowest free slot of 16; with none free it waits.
-2. Every enemy walks as far as its speed. A slow one goes half as far, rounded up. One on the ground does not walk while
-   it is in the cell of the hero or of reinforcements. Whoever reaches the end costs a life.
-3. Every tower that is ready shoots at the foremost cell in its reach with an enemy (a cannon: on the ground). Archers
-   and mages hit the one in the lowest slot there; cannons hit all there but bats. Armour takes damage off the hits of
-   archers and cannons, which do at least 1. Mages slow for four ticks.
-4. The hero and the reinforcements hit all on the ground in their cell, without regard to armour. All there hit back,
-   reinforcements before the hero. The hero heals by 1 in a tick without a foe. When he falls he is back in the keep and
-   needs 30 ticks to be well.
+1. If the time to the next wave is 0 and all of the last one have entered, a wave begins, and the
+   time is 16 ticks. One enemy of the wave enters, into the lowest free slot of 16; with none free
+   it waits.
+2. Every enemy walks as far as its speed. A slow one goes half as far, rounded up. One on the ground
+   does not walk while it is in the cell of the hero or of reinforcements. Whoever reaches the end
+   costs a life.
+3. Every tower that is ready shoots at the foremost cell in its reach with an enemy (a cannon: on
+   the ground). Archers and mages hit the one in the lowest slot there; cannons hit all there but
+   bats. Armour takes damage off the hits of archers and cannons, which do at least 1. Mages slow
+   for four ticks.
+4. The hero and the reinforcements hit all on the ground in their cell, without regard to armour.
+   All there hit back, reinforcements before the hero. The hero heals by 1 in a tick without a foe.
+   When he falls he is back in the keep and needs 30 ticks to be well.
 5. The dead are removed and their bounties paid. They have hit in their last tick.
 
-An upgrade raises a tower by a level; half of all costs come back at a sale. A way of the hero takes 4 ticks.
-Reinforcements come to the post where he stands, stay for 30 ticks, and can be called again after 60. Calling a wave
-early pays a coin for every two ticks saved. Neither sales nor calls earn reward.
+An upgrade raises a tower by a level; half of all costs come back at a sale. A way of the hero takes
+4 ticks. Reinforcements come to the post where he stands, stay for 30 ticks, and can be called again
+after 60. Calling a wave early pays a coin for every two ticks saved. Neither sales nor calls earn
+reward.
 
-**Deliberate differences from TowerMind** (github.com/tb6147877/TowerMind; its rules are closed): sites and posts in
-place of coordinates; coins need no collecting; no skills; an illegal order lets no tick pass, and ``info`` says why.
+**Deliberate differences from TowerMind** (github.com/tb6147877/TowerMind; its rules are closed):
+sites and posts in place of coordinates; coins need no collecting; no skills; an illegal order lets
+no tick pass, and ``info`` says why.
 """
 
 from __future__ import annotations
@@ -103,7 +110,9 @@ MAX_COINS = COINS + WAVES * (MAX_ENEMIES * max(BOUNTIES) + INTERVAL // TICKS)
 SCALARS = (MAX_COINS, LIVES, WAVES, INTERVAL)
 """Largest coins, lives, waves and ticks to the next wave."""
 BODIES = (RECOVERY, HERO, SOLDIERS, SERVICE, CALL_AGAIN)
-"""Largest values of the hero's travel and health, and of the reinforcements' health, service and cooldown."""
+"""Largest values of the hero's travel and health,
+and of the reinforcements' health, service and cooldown.
+"""
 ENEMY = (LENGTH * UNIT, MAX_HEALTH, SLOW_TICKS, WAVES)
 """Largest values of an enemy's distance, health, ticks of being slow, and wave."""
 
@@ -129,7 +138,10 @@ class TowerDefence(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 2.0 if difficulty is None else difficulty
         if number not in (1, 2, 3):
-            raise ValueError(f"A difficulty of {card.id} is how fast enemies grow: 1, 2 or 3; got {difficulty!r}.")
+            raise ValueError(
+                f"A difficulty of {card.id} is how fast enemies grow: 1, 2 or 3; got "
+                f"{difficulty!r}."
+            )
         self.growth = GROWTHS[int(number) - 1]
         entries = sum(component.size for component in self.observation_components())
         self.observation_space = self.box(0.0, 1.0, (entries,))
@@ -159,12 +171,18 @@ class TowerDefence(Task[Params, State]):
         """Return everything but waves that are not announced; see the module's docstring."""
         alive = state.health > 0
         coming = [
-            jnp.where(state.wave + i < WAVES, params.waves[jnp.minimum(state.wave + i, WAVES - 1)], 0) for i in (0, 1)
+            jnp.where(
+                state.wave + i < WAVES, params.waves[jnp.minimum(state.wave + i, WAVES - 1)], 0
+            )
+            for i in (0, 1)
         ]
         announced = []
         for word in (state.queue, *coming):
             first, number, second, further = unpack_wave(word)
-            announced += [jnp.where(np.arange(4) == first, number, 0), jnp.where(np.arange(4) == second, further, 0)]
+            announced += [
+                jnp.where(np.arange(4) == first, number, 0),
+                jnp.where(np.arange(4) == second, further, 0),
+            ]
         stands = state.soldiers > 0
         bit = lambda index, when=True: jnp.where(when, jnp.uint32(1) << index.astype(jnp.uint32), 0)  # noqa: E731
         # Bit 0 of a site's set stands for no tower.
@@ -179,7 +197,10 @@ class TowerDefence(Task[Params, State]):
         numbers = (
             ((state.coins, jnp.maximum(LIVES - state.leaked, 0), state.wave, state.timer), SCALARS),
             ((state.reloads,), (max(RELOADS),)),
-            ((state.travel, state.hero, state.soldiers, state.service * stands, state.cooldown), BODIES),
+            (
+                (state.travel, state.hero, state.soldiers, state.service * stands, state.cooldown),
+                BODIES,
+            ),
             ((jnp.where(alive, quantity, 0) for quantity in enemies), ENEMY),
             (announced, (MAX_ENEMIES // 2,) * len(announced)),
         )
@@ -188,32 +209,56 @@ class TowerDefence(Task[Params, State]):
             for group, scales in numbers
             for value, scale in zip(group, scales, strict=True)
         ]
-        scales = np.concatenate([np.full(value.shape, scale, self.dtype) for value, scale in blocks])
+        scales = np.concatenate(
+            [np.full(value.shape, scale, self.dtype) for value, scale in blocks]
+        )
         joined = computed_once(jnp.concatenate)([value for value, _ in blocks]).astype(self.dtype)
-        return flags_and_numbers(joined_bits(fields), sum(width for _, width in fields), joined / scales)
+        return flags_and_numbers(
+            joined_bits(fields), sum(width for _, width in fields), joined / scales
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         kinds = ", ".join(ENEMIES)
         return (
-            Component("reach", "[near or far, site, cell]: cells of the road in reach", shape=(2, SITES, LENGTH)),
-            Component("towers", "[site, tower and level]: what each site has", shape=(SITES, KINDS - 1)),
+            Component(
+                "reach",
+                "[near or far, site, cell]: cells of the road in reach",
+                shape=(2, SITES, LENGTH),
+            ),
+            Component(
+                "towers", "[site, tower and level]: what each site has", shape=(SITES, KINDS - 1)
+            ),
             Component("post", "post of the hero; the last is the keep", shape=(KEEP + 1,)),
             Component("station", "post of the reinforcements", shape=(KEEP,)),
-            Component("kinds", f"[slot, kind]: enemies on the road: {kinds}", shape=(SLOTS, len(ENEMIES))),
+            Component(
+                "kinds", f"[slot, kind]: enemies on the road: {kinds}", shape=(SLOTS, len(ENEMIES))
+            ),
             Component("breached", "whether an enemy of each wave got through", shape=(WAVES,)),
-            Component("time", "coins, lives, waves that have begun, ticks to the next", f"{SCALARS}", (4,)),
+            Component(
+                "time", "coins, lives, waves that have begun, ticks to the next", f"{SCALARS}", (4,)
+            ),
             Component("reloads", "ticks until each tower is ready", f"{max(RELOADS)}", (SITES,)),
             Component(
                 "bodies",
-                "ticks of the hero's way, his health; reinforcements: health, ticks of stay, ticks to the next call",
+                (
+                    "ticks of the hero's way, his health; reinforcements: health, ticks of stay, "
+                    "ticks to the next call"
+                ),
                 f"{BODIES}",
                 (5,),
             ),
-            Component("enemies", "[quantity, slot]: place, health, ticks of being slow, wave", shape=(4, SLOTS)),
+            Component(
+                "enemies",
+                "[quantity, slot]: place, health, ticks of being slow, wave",
+                shape=(4, SLOTS),
+            ),
             Component(
                 "waves",
-                f"[wave, group, kind]: {kinds} still to enter, of the next wave, of the one after it",
+                (
+                    f"[wave, group, kind]: {kinds} still to enter, of the next wave, of the one "
+                    f"after it"
+                ),
                 f"{MAX_ENEMIES // 2}",
                 (3, 2, len(ENEMIES)),
             ),
@@ -222,7 +267,8 @@ class TowerDefence(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the orders."""
         builds = tuple(
-            Component(f"build_{tower}", f"build a tower, the {tower}, at a site", shape=(SITES,)) for tower in TOWERS
+            Component(f"build_{tower}", f"build a tower, the {tower}, at a site", shape=(SITES,))
+            for tower in TOWERS
         )
         return (
             Component("wait", "give no order"),
@@ -234,7 +280,9 @@ class TowerDefence(Task[Params, State]):
             Component("call", "let the next wave begin now"),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the number of waves that have ended in this step without a leak."""
         return (count_clean_waves(next_state) - count_clean_waves(state)).astype(self.dtype)
 
@@ -254,14 +302,16 @@ class TowerDefence(Task[Params, State]):
             "coins": state.coins,
         }
 
-    # -- host side: no more than the observation shows ---------------------------------------------------------
+    # -- host side: no more than the observation shows ---------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the road once, then everything that changes."""
         return describe_state(state, params)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the map with towers, enemies, hero and reinforcements, and below it what is to come."""
+        """Draw the map with towers, enemies,
+        hero and reinforcements, and below it what is to come.
+        """
         return draw_map(state, params)
 
     def rules(self) -> str:
@@ -276,7 +326,8 @@ class TowerDefence(Task[Params, State]):
         """Tell a text player the orders."""
         towers = "|".join(TOWERS)
         return (
-            f"Answer with one order: wait, build {towers} SITE, upgrade SITE, sell SITE, hero POST, reinforce, call; "
+            f"Answer with one order: wait, build {towers} SITE, upgrade SITE, sell SITE, hero "
+            f"POST, reinforce, call; "
             "for example 'build archer 3'."
         )
 
@@ -297,4 +348,8 @@ class TowerDefence(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the castle stands."""
-        return "the castle has fallen" if int(state.leaked) >= LIVES else "all waves have come and gone"
+        return (
+            "the castle has fallen"
+            if int(state.leaked) >= LIVES
+            else "all waves have come and gone"
+        )

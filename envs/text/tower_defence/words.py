@@ -1,4 +1,6 @@
-"""Words and pictures of TowerDefence: what the observation shows, the rules, and why an order is illegal."""
+"""Words and pictures of TowerDefence: what the observation shows,
+the rules, and why an order is illegal.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,14 @@ def _orders() -> tuple[str, ...]:
     """Return the orders in words, in the order of the actions."""
     builds = [f"build {tower} {site}" for tower in TOWERS for site in range(1, SITES + 1)]
     site_orders = [f"{verb} {site}" for verb in ("upgrade", "sell") for site in range(1, SITES + 1)]
-    return ("wait", *builds, *site_orders, *(f"hero {post}" for post in range(1, KEEP + 1)), "reinforce", "call")
+    return (
+        "wait",
+        *builds,
+        *site_orders,
+        *(f"hero {post}" for post in range(1, KEEP + 1)),
+        "reinforce",
+        "call",
+    )
 
 
 ORDERS = _orders()
@@ -109,7 +118,9 @@ def refusal(number: int, state: State) -> str:
         reason = "all waves have begun"
     else:
         reason = (
-            "the last wave is still entering" if count_enemies(int(state.queue)) else "the next wave begins now anyway"
+            "the last wave is still entering"
+            if count_enemies(int(state.queue))
+            else "the next wave begins now anyway"
         )
     return reason
 
@@ -123,9 +134,13 @@ def describe_state(state: State, params: Params) -> str:
         grid[cell // COLUMNS][cell % COLUMNS] = str(site)
     reach = []
     for site, (near_bits, far_bits) in enumerate(params.reach.T.tolist(), 1):
-        reach.append(f"Site {site}: cannons and mages reach {_cells(near_bits)}, archers {_cells(far_bits)}.")
+        reach.append(
+            f"Site {site}: cannons and mages reach {_cells(near_bits)}, archers {_cells(far_bits)}."
+        )
     towers = []
-    for site, (code, reload) in enumerate(zip(state.towers.tolist(), state.reloads.tolist(), strict=True), 1):
+    for site, (code, reload) in enumerate(
+        zip(state.towers.tolist(), state.reloads.tolist(), strict=True), 1
+    ):
         ready = f" (ready in {reload})" if reload else ""
         towers.append(f"{site} {_tower(code)}{ready}" if code else f"{site} free")
     enemies = [_enemy(state, slot) for slot in range(SLOTS) if int(state.health[slot])]
@@ -139,11 +154,15 @@ def describe_state(state: State, params: Params) -> str:
 
 
 def progress(state: State, params: Params) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Describe wave, coins and lives, and the waves with a leak; then who is still to enter, and what comes after."""
+    """Describe wave, coins and lives, and the waves with a leak;
+    then who is still to enter, and what comes after.
+    """
     wave = int(state.wave)
     word = lambda i: int(params.waves[wave + i]) if wave + i < WAVES else 0  # noqa: E731
     spoilt = [str(i + 1) for i in range(WAVES) if int(state.breached) >> i & 1]
-    clock = f"Wave {wave} of {WAVES}" + (f", the next in {int(state.timer)} ticks." if wave < WAVES else ".")
+    clock = f"Wave {wave} of {WAVES}" + (
+        f", the next in {int(state.timer)} ticks." if wave < WAVES else "."
+    )
     purse = f"Coins {int(state.coins)}, lives {max(LIVES - int(state.leaked), 0)}."
     coming = f"Still to enter: {_wave(int(state.queue))}. Next: {_wave(word(0))}."
     leaks = f"Waves with a leak: {', '.join(spoilt) or 'none'}."
@@ -161,11 +180,21 @@ def bodies(state: State) -> tuple[str, ...]:
     elif travel:
         hero = f"The hero (health {health}) is at post {post + 1} in {travel} ticks."
     else:
-        hero = f"The hero (health {health}) is {'in the keep' if post == KEEP else f'at post {post + 1}'}."
+        hero = (
+            f"The hero (health {health}) is "
+            f"{'in the keep' if post == KEEP else f'at post {post + 1}'}."
+        )
     soldiers = int(state.soldiers)
     cooldown = int(state.cooldown)
-    stand = f"Reinforcements (health {soldiers}) are at post {int(state.station) + 1} for {int(state.service)} ticks."
-    again = f"Reinforcements can be called in {cooldown} ticks." if cooldown else "Reinforcements can be called."
+    stand = (
+        f"Reinforcements (health {soldiers}) are at post {int(state.station) + 1} for "
+        f"{int(state.service)} ticks."
+    )
+    again = (
+        f"Reinforcements can be called in {cooldown} ticks."
+        if cooldown
+        else "Reinforcements can be called."
+    )
     return (hero, stand, again) if soldiers else (hero, again)
 
 
@@ -182,15 +211,20 @@ def draw_map(state: State, params: Params) -> np.ndarray:
         pen.rectangle((x, y, x + TILE - 1, y + TILE - 1), fill=ROAD)
         if number in POSTS:
             pen.rectangle((x + 1, y + 1, x + TILE - 2, y + TILE - 2), outline=SOLDIER_COLOUR)
-    for site, (cell, code) in enumerate(zip(params.sites.tolist(), state.towers.tolist(), strict=True), 1):
+    for site, (cell, code) in enumerate(
+        zip(params.sites.tolist(), state.towers.tolist(), strict=True), 1
+    ):
         x, y = cell % COLUMNS * TILE, cell // COLUMNS * TILE
         fill = TOWER_COLOURS[(code - 1) // LEVELS] if code else FREE
         pen.rectangle((x + 3, y + 3, x + TILE - 4, y + TILE - 4), fill=fill, outline=INK)
-        name = f"{site}{'ACM'[(code - 1) // LEVELS]}{(code - 1) % LEVELS + 1}" if code else f"{site}"
+        name = (
+            f"{site}{'ACM'[(code - 1) // LEVELS]}{(code - 1) % LEVELS + 1}" if code else f"{site}"
+        )
         pen.text((x + 5, y + 9), name, fill=PAPER, font_size=10)
     corners = [*road, (COLUMNS * TILE, road[-1][1])]
     for kind, distance, health, slow in zip(
-        *(column.tolist() for column in (state.kind, state.distance, state.health, state.slow)), strict=True
+        *(column.tolist() for column in (state.kind, state.distance, state.health, state.slow)),
+        strict=True,
     ):
         if health:
             x, y = corners[distance // UNIT]
@@ -199,7 +233,9 @@ def draw_map(state: State, params: Params) -> np.ndarray:
             y += (next_y - y) * (distance % UNIT) // UNIT + TILE // 2
             size = 4 + 5 * health // MAX_HEALTH
             edge = SOLDIER_COLOUR if slow else INK
-            pen.ellipse((x - size, y - size, x + size, y + size), fill=ENEMY_COLOURS[kind], outline=edge)
+            pen.ellipse(
+                (x - size, y - size, x + size, y + size), fill=ENEMY_COLOURS[kind], outline=edge
+            )
             pen.text((x - 3, y - 6), MARKS[kind], fill=PAPER, font_size=9)
     if int(state.soldiers):
         x, y = road[POSTS[int(state.station)]]
@@ -222,8 +258,8 @@ def _enemy(state: State, slot: int) -> str:
     cell, sixteenths = divmod(int(state.distance[slot]), UNIT)
     slow = f", slow for {int(state.slow[slot])}" if int(state.slow[slot]) else ""
     return (
-        f"{ENEMIES[int(state.kind[slot])]}, wave {int(state.group[slot]) + 1}, cell {cell} + {sixteenths}/{UNIT}, "
-        f"health {int(state.health[slot])}{slow}"
+        f"{ENEMIES[int(state.kind[slot])]}, wave {int(state.group[slot]) + 1}, cell {cell} + "
+        f"{sixteenths}/{UNIT}, health {int(state.health[slot])}{slow}"
     )
 
 
@@ -250,30 +286,43 @@ def _cells(word: int) -> str:
 def rules(growth: int) -> str:
     """Return the rules; health grows by so many 24ths from wave to wave."""
     kinds = "; ".join(
-        f"{name}: health {HEALTH[i]}, speed {SPEEDS[i]}/{UNIT} cells a tick, armour {ARMOUR[i]}, hits for {BLOWS[i]}, "
-        f"bounty {BOUNTIES[i]}"
+        f"{name}: health {HEALTH[i]}, speed {SPEEDS[i]}/{UNIT} cells a tick, armour {ARMOUR[i]}, "
+        f"hits for {BLOWS[i]}, bounty {BOUNTIES[i]}"
         for i, name in enumerate(ENEMIES)
     )
     towers = "; ".join(
-        f"{name}: levels cost {', '.join(map(str, COSTS[i]))} and hit for {', '.join(map(str, POWERS[i]))}, "
+        f"{name}: levels cost {', '.join(map(str, COSTS[i]))} and hit for "
+        f"{', '.join(map(str, POWERS[i]))}, "
         f"{'every tick' if RELOADS[i] == 1 else f'every {RELOADS[i]} ticks'}"
         for i, name in enumerate(TOWERS)
     )
     return (
-        f"Let none of {WAVES} waves through to the castle. Each wave of which nobody gets through earns 1, when the "
-        f"last of it is dead. The {LIVES}th enemy that gets through ends the game. The road (#) has {LENGTH} cells, "
-        f"from 0 at the entrance on the left; digits are sites. A reply is one order, and then {TICKS} ticks pass. A "
-        f"wave begins every {INTERVAL} ticks. One enemy enters a tick, while fewer than {SLOTS} are on the road. "
+        f"Let none of {WAVES} waves through to the castle. Each wave of which nobody gets through "
+        f"earns 1, when the "
+        f"last of it is dead. The {LIVES}th enemy that gets through ends the game. The road (#) "
+        f"has {LENGTH} cells, "
+        f"from 0 at the entrance on the left; digits are sites. A reply is one order, and then "
+        f"{TICKS} ticks pass. A "
+        f"wave begins every {INTERVAL} ticks. One enemy enters a tick, while fewer than {SLOTS} "
+        f"are on the road. "
         f"Health grows by {growth}/{GROWTH_UNIT} of the first with every wave.\n"
         f"Enemies: {kinds}. Bats fly.\n"
-        f"Towers: {towers}. A tower shoots at the foremost cell in its reach with an enemy. Archers and mages hit the "
-        "one there that is first in the list; cannons hit all there but bats, and do not shoot at bats. Armour takes "
-        "damage off the hits of archers and cannons, which do at least 1. Mages halve the speed, rounded up, for "
+        f"Towers: {towers}. A tower shoots at the foremost cell in its reach with an enemy. "
+        f"Archers and mages hit the "
+        "one there that is first in the list; cannons hit all there but bats, and do not shoot at "
+        "bats. Armour takes "
+        "damage off the hits of archers and cannons, which do at least 1. Mages halve the speed, "
+        "rounded up, for "
         f"{SLOW_TICKS} ticks. A sale gives half of all costs back.\n"
-        f"The hero (health {HERO}, hits for {HERO_POWER}, {WALK} ticks for a way) and reinforcements (health "
-        f"{SOLDIERS}, hit for {SOLDIER_POWER}, at the hero's post for {SERVICE} ticks, once in {CALL_AGAIN}) stop all "
-        "on the ground in their cell and hit them; these hit back, reinforcements first. Posts 1 to 4 are in the "
-        f"cells {', '.join(map(str, POSTS))}. The hero heals by 1 a tick without a foe; when he falls he needs "
-        f"{RECOVERY} ticks. Calling the next wave early pays a coin for every {TICKS} ticks saved. An illegal order "
+        f"The hero (health {HERO}, hits for {HERO_POWER}, {WALK} ticks for a way) and "
+        f"reinforcements (health "
+        f"{SOLDIERS}, hit for {SOLDIER_POWER}, at the hero's post for {SERVICE} ticks, once in "
+        f"{CALL_AGAIN}) stop all "
+        "on the ground in their cell and hit them; these hit back, reinforcements first. Posts 1 "
+        "to 4 are in the "
+        f"cells {', '.join(map(str, POSTS))}. The hero heals by 1 a tick without a foe; when he "
+        f"falls he needs "
+        f"{RECOVERY} ticks. Calling the next wave early pays a coin for every {TICKS} ticks saved. "
+        f"An illegal order "
         "lets no tick pass; a reply that is no order is played as wait."
     )

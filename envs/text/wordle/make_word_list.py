@@ -1,8 +1,9 @@
-"""Rebuild ``word_list.txt`` from a dictionary: ``python -m rlbench_suite.envs.text.wordle.make_word_list DICTIONARY``.
+"""Rebuild ``word_list.txt`` from a dictionary: ``python -m
+rlbench_suite.envs.text.wordle.make_word_list DICTIONARY``.
 
-The frozen list was made from ``/usr/share/dict/american-english-small`` of Debian's ``wamerican-small``
-2020.12.07-2 (SCOWL, sizes 10 to 35: common words; its licence stands in ``WORD_LIST_LICENSE.txt``). The list is
-written to standard output, sorted, one word a line.
+The frozen list was made from ``/usr/share/dict/american-english-small`` of Debian's
+``wamerican-small`` 2020.12.07-2 (SCOWL, sizes 10 to 35: common words; its licence stands in
+``WORD_LIST_LICENSE.txt``). The list is written to standard output, sorted, one word a line.
 """
 
 from __future__ import annotations
@@ -24,18 +25,27 @@ UNFIT = {
     "f6952d6eef55",
     "f9d0d9b18ae9",
 }
-"""Slurs and sexual words, by the first twelve digits of their SHA-256 so that nobody need read them here."""
+"""Slurs and sexual words, by the first twelve digits
+of their SHA-256 so that nobody need read them here.
+"""
 
 
 def is_inflected(word: str, dictionary: set[str]) -> bool:
     """Say whether a five-letter word is the regular -s, -es, -ies or -ed form of a shorter word."""
     stems = {"s": word[:4]} if word[3] != "s" else {}
-    stems |= {"es": word[:3], "ies": word[:2] + "y", "ed": word[:3], "d": word[:4] if word[3] == "e" else ""}
+    stems |= {
+        "es": word[:3],
+        "ies": word[:2] + "y",
+        "ed": word[:3],
+        "d": word[:4] if word[3] == "e" else "",
+    }
     return any(word.endswith(ending) and stem in dictionary for ending, stem in stems.items())
 
 
 def word_list(dictionary: set[str]) -> list[str]:
-    """Return the sorted five-letter words a-z that are uninflected, no Roman numerals and fit to be shown to anyone."""
+    """Return the sorted five-letter words a-z that are uninflected,
+    no Roman numerals and fit to be shown to anyone.
+    """
     return sorted(
         word
         for word in dictionary

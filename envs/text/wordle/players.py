@@ -1,15 +1,16 @@
 """The reference player of Wordle: every guess has the greatest expected information (Shannon 1948).
 
-A guess splits the n words still possible by the marks they would give. The player takes the guess whose split has the
-greatest entropy; among equals it prefers a word that may be the hidden one, then the first of the list. The sixth guess
-is always a word that may be the hidden one. The player takes all words of the list as equally likely: it knows neither
-the hidden word nor its split.
+A guess splits the n words still possible by the marks they would give. The player takes the guess
+whose split has the greatest entropy; among equals it prefers a word that may be the hidden one,
+then the first of the list. The sixth guess is always a word that may be the hidden one. The player
+takes all words of the list as equally likely: it knows neither the hidden word nor its split.
 
-Over the 2,131 words, each hidden once, it solves all, in 3.468 guesses on average: 1, 58, 1071, 945 and 56 words with
-1, 2, 3, 4 and 5 guesses (``tests/text/wordle/test_wordle.py::test_the_reference_solves_every_word``).
+Over the 2,131 words, each hidden once, it solves all, in 3.468 guesses on average: 1, 58, 1071, 945
+and 56 words with 1, 2, 3, 4 and 5 guesses
+(``tests/text/wordle/test_wordle.py::test_the_reference_solves_every_word``).
 
-All its games together are one decision tree. A process computes it once (in NumPy, about a second); playing is a
-look-up.
+All its games together are one decision tree. A process computes it once (in NumPy, about a second);
+playing is a look-up.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ LEAF = -1
 
 @privileged_player
 class MaximumEntropy(eqx.Module):
-    """The player. Off its tree (after guesses of another player) it takes the first word still possible."""
+    """The player. Off its tree (after guesses of another player)
+    it takes the first word still possible.
+    """
 
     task: Wordle = eqx.field(static=True)
 
@@ -59,17 +62,20 @@ class MaximumEntropy(eqx.Module):
 
 
 def feedback_matrix(letters: np.ndarray) -> np.ndarray:
-    """Return the code of each guess (row) for each hidden word (column), uint8 ``(words, words)``."""
+    """Return the code of each guess (row) for each hidden word (column),
+    uint8 ``(words, words)``.
+    """
     return np.stack([encode(feedback(guess, letters)) for guess in letters]).astype(np.uint8)
 
 
 @cache
 def decision_tree(task: Wordle) -> tuple[np.ndarray, np.ndarray]:
-    """Return the player's tree, which no field holds because arrays have no hash: ``jax.jit(player.act)`` needs one.
+    """Return the player's tree, which no field holds because arrays have no hash:
+    ``jax.jit(player.act)`` needs one.
 
     Returns:
-        The word guessed at each node, int32 ``(nodes,)``; node 0 is the empty board. The next node by marks, int32
-        ``(nodes, 243)``; -1 where there is none.
+        The word guessed at each node, int32 ``(nodes,)``; node 0 is the empty board. The next node
+        by marks, int32 ``(nodes, 243)``; -1 where there is none.
     """
     matrix = feedback_matrix(task.letters)
     nodes = [(np.arange(len(task.words)), 1)]
@@ -89,24 +95,32 @@ def decision_tree(task: Wordle) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_guess(matrix: np.ndarray, candidates: np.ndarray) -> int:
-    """Return the guess whose split has the greatest entropy; among equals a candidate, then the first."""
+    """Return the guess whose split has the greatest entropy;
+    among equals a candidate, then the first.
+    """
     among = information(matrix[np.ix_(candidates, candidates)])
-    if among.max() == information(np.arange(len(candidates))[None])[0]:  # tells all candidates apart: unbeatable
+    if (
+        among.max() == information(np.arange(len(candidates))[None])[0]
+    ):  # tells all candidates apart: unbeatable
         return int(candidates[among.argmax()])
     gain = information(matrix[:, candidates])
     return int(candidates[among.argmax()] if among.max() == gain.max() else gain.argmax())
 
 
 def information(codes: np.ndarray) -> np.ndarray:
-    """Measure how well each row of codes splits its n columns: -sum of c log2 c over the classes' sizes c, ``(rows,)``.
+    """Measure how well each row of codes splits its n columns:
+    -sum of c log2 c over the classes' sizes c, ``(rows,)``.
 
-    This is n times the entropy, minus n log2 n. It is in whole units of 2**-40, so that equal splits are exactly equal.
+    This is n times the entropy, minus n log2 n. It is in whole units of 2**-40, so that equal
+    splits are exactly equal.
     """
     sizes = np.arange(1, codes.shape[1] + 1)
     cost = np.concatenate([[0], np.rint(sizes * np.log2(sizes) * 2.0**40)]).astype(np.int64)
     rows = np.arange(len(codes))[:, None]
     width = int(codes.max()) + 1
-    counts = np.bincount((rows * width + codes).ravel(), minlength=len(codes) * width).reshape(len(codes), width)
+    counts = np.bincount((rows * width + codes).ravel(), minlength=len(codes) * width).reshape(
+        len(codes), width
+    )
     return -cost[counts].sum(1)
 
 

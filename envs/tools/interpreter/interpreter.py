@@ -1,22 +1,25 @@
 """Write a program that turns every input list into the wanted output.
 
-The language is our own (:data:`.machine.LANGUAGE`): variables, a memory, jumps, and limits on steps, numbers and
-output. The wanted function is put in words and shown by three examples (``specifications.py``). The player may run
-programs on the examples, and answers with one. It is judged on the examples and on eight inputs that are not shown.
+The language is our own (:data:`.machine.LANGUAGE`): variables, a memory, jumps, and limits on
+steps, numbers and output. The wanted function is put in words and shown by three examples
+(``specifications.py``). The player may run programs on the examples, and answers with one. It is
+judged on the examples and on eight inputs that are not shown.
 
-=============  =====================================================================================================
-action         ``MultiDiscrete([2] + [14, 21, 26, 26] * 20)``: 0 run or 1 answer, then the lines of a program:
-               operation, variable or line to go to, two operands
-observation    ``Box(-100, 100, (S + 88,))``: which of the tier's S functions is wanted, one-hot; K; for each example
-               its input, length, output, length; for each example the output of the last run, its length, and whether
-               it failed
-reward         1 for a right answer, else 0; ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``
-               with one call at least; ``dense``, the share of the examples on which the last program was right
+=============  =====================================================================================
+action         ``MultiDiscrete([2] + [14, 21, 26, 26] * 20)``: 0 run or 1 answer, then the lines of
+               a program: operation, variable or line to go to, two operands
+observation    ``Box(-100, 100, (S + 88,))``: which of the tier's S functions is wanted, one-hot; K;
+               for each example its input, length, output, length; for each example the output of
+               the last run, its length, and whether it failed
+reward         1 for a right answer, else 0; ``reward`` sets another of the modes
+               (``reward_modes.py``): ``thrifty`` with one call at least; ``dense``, the share of
+               the examples on which the last program was right
 termination    an answer was given
 success        the answer gives the wanted output on all eleven inputs
 difficulty     1 each number by itself, 2 running values, 3 a memory is needed
-context        function, K, and inputs. Functions of the test split are never asked for on the train split
-=============  =====================================================================================================
+context        function, K, and inputs. Functions of the test split are never asked for on the train
+               split
+=============  =====================================================================================
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -92,7 +95,8 @@ class Interpreter(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty not in (1, 2, 3):
             raise ValueError(
-                f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+                f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; "
+                f"got {difficulty!r}."
             )
         numbered = [
             (number, specification)
@@ -100,7 +104,8 @@ class Interpreter(Task[Params, State]):
             if specification.tier == difficulty
         ]
         self._functions = [
-            [number for number, specification in numbered if specification.split == split] for split in (0, 1)
+            [number for number, specification in numbered if specification.split == split]
+            for split in (0, 1)
         ]
         self._first = numbered[0][0]
         self._count = len(numbered)
@@ -118,10 +123,14 @@ class Interpreter(Task[Params, State]):
         self._task_text = lru_cache(maxsize=256)(self._task_in_words)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a function and the inputs, all from one draw; remainders of 2**32 favour no number noticeably."""
+        """Draw a function and the inputs, all from one draw;
+        remainders of 2**32 favour no number noticeably.
+        """
         bits = jax.random.bits(key, (2 + CASES * (MAX_READ + 1),), jnp.uint32)
         train, test = (jnp.asarray(np.array(functions, np.int32)) for functions in self._functions)
-        function = jnp.where(split == 0, train[bits[0] % np.uint32(train.size)], test[bits[0] % np.uint32(test.size)])
+        function = jnp.where(
+            split == 0, train[bits[0] % np.uint32(train.size)], test[bits[0] % np.uint32(test.size)]
+        )
         random_words = bits[2:].reshape(CASES, MAX_READ + 1)
         constant = (4 + bits[1] % 6).astype(jnp.int32)
         inputs = (random_words[:, 1:] % np.uint32(HIGHEST + 1)).astype(jnp.int32)
@@ -146,7 +155,9 @@ class Interpreter(Task[Params, State]):
                 here = params.function == number
                 output = jnp.where(here, values, output)
                 count = jnp.where(here, many, count)
-            return jnp.where(jnp.arange(MAX_WRITTEN) < count, output, 0).astype(jnp.int32), count.astype(jnp.int32)
+            return jnp.where(jnp.arange(MAX_WRITTEN) < count, output, 0).astype(
+                jnp.int32
+            ), count.astype(jnp.int32)
 
         return jax.vmap(output_of)(params.inputs, params.lengths)
 
@@ -165,33 +176,50 @@ class Interpreter(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Run the program on every input, and judge an answer."""
         program = action[1:].reshape(LINES, len(machine.SIZES)).astype(jnp.int32)
-        ran = jax.vmap(lambda numbers, length: machine.run(program, numbers, length))(params.inputs, params.lengths)
+        ran = jax.vmap(lambda numbers, length: machine.run(program, numbers, length))(
+            params.inputs, params.lengths
+        )
         success = self.outputs_match(ran.output, ran.written, ran.fault, params).all()
-        verdict = jnp.where(action[0] == TOOLS.index("answer"), jnp.where(success, 1, 2), 0).astype(jnp.int32)
+        verdict = jnp.where(action[0] == TOOLS.index("answer"), jnp.where(success, 1, 2), 0).astype(
+            jnp.int32
+        )
         examples = slice(0, EXAMPLES)
         return State(
-            program, ran.output[examples], ran.written[examples], ran.fault[examples], state.calls + 1, verdict
+            program,
+            ran.output[examples],
+            ran.written[examples],
+            ran.fault[examples],
+            state.calls + 1,
+            verdict,
         )
 
-    def outputs_match(self, output: jax.Array, written: jax.Array, fault: jax.Array, params: Params) -> jax.Array:
+    def outputs_match(
+        self, output: jax.Array, written: jax.Array, fault: jax.Array, params: Params
+    ) -> jax.Array:
         """Return for each of the first inputs whether its output is the target, bool."""
         targets, lengths = self.target_outputs(params)
         some = slice(0, written.shape[0])
         return (fault == Fault.NONE) & (written == lengths[some]) & (output == targets[some]).all(1)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for a right answer, or what the mode makes of it."""
         success = next_state.verdict == 1
         if self.mode == "dense":
             before = self._progress(state, params)
             after = self._progress(next_state, params)
-            return progress_reward(before, after, next_state.verdict > 0, success).astype(self.dtype)
+            return progress_reward(before, after, next_state.verdict > 0, success).astype(
+                self.dtype
+            )
         factor = thrift(next_state.calls.astype(self.dtype), 1) if self.mode == "thrifty" else 1
         return jnp.where(success, factor, 0).astype(self.dtype)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
         """Return the share of the examples on which the last program was right."""
-        matches = self.outputs_match(state.output, state.written, state.fault, params).sum() * (state.calls > 0)
+        matches = self.outputs_match(state.output, state.written, state.fault, params).sum() * (
+            state.calls > 0
+        )
         return matches.astype(self.dtype) / EXAMPLES
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -226,14 +254,18 @@ class Interpreter(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the blocks of the observation."""
         words = "; ".join(
-            specification.words for specification in SPECIFICATIONS[self._first : self._first + self._count]
+            specification.words
+            for specification in SPECIFICATIONS[self._first : self._first + self._count]
         )
         return (
             Component("function", f"wanted function, one-hot: {words}", shape=(self._count,)),
             Component("constant", "K"),
             Component(
                 "examples",
-                "[example]: five numbers of the input, its length, ten numbers of the wanted output, its length",
+                (
+                    "[example]: five numbers of the input, its length, ten numbers of the wanted "
+                    "output, its length"
+                ),
                 shape=(EXAMPLES, MAX_READ + MAX_WRITTEN + 2),
             ),
             Component(
@@ -250,39 +282,54 @@ class Interpreter(Task[Params, State]):
             Component("tool", "0 run, 1 answer"),
             Component(
                 "program",
-                f"[line, part]: operation ({operations}); variable (a to h, modulo 8) or line to go to, from 0; two "
+                f"[line, part]: operation ({operations}); variable (a to h, modulo 8) or line to "
+                f"go to, from 0; two "
                 "operands (0 to 7 variables, 8 left, from 9 on the constants 0 to 16)",
                 shape=(LINES, len(machine.SIZES)),
             ),
         )
 
-    # -- host side -----------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def rules(self) -> str:
         """Return the rules, the language and the tools."""
         return "\n".join([
-            "Write a program that turns a list of numbers into the wanted list. It is judged on the examples and on "
-            f"eight lists that you do not see, of 2 to 5 numbers from 0 to 12. {SENTENCES[self.mode]}".rstrip(),
+            "Write a program that turns a list of numbers into the wanted list. It is "
+            "judged on the examples and on "
+            f"eight lists that you do not see, of 2 to 5 numbers from 0 to 12. "
+            f"{SENTENCES[self.mode]}".rstrip(),
             machine.LANGUAGE,
             *(tool.line() for tool in self._tools),
         ])  # fmt: skip
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the wanted function, the examples, and the last run."""
-        buffers = (np.asarray(array, np.int32).tobytes() for array in (params.inputs, params.lengths))
-        return "\n\n".join([self._task_text(int(params.function), int(params.constant), *buffers), self._result(state)])
+        buffers = (
+            np.asarray(array, np.int32).tobytes() for array in (params.inputs, params.lengths)
+        )
+        return "\n\n".join(
+            [
+                self._task_text(int(params.function), int(params.constant), *buffers),
+                self._result(state),
+            ]
+        )
 
     def _task_in_words(self, function: int, constant: int, inputs: bytes, lengths: bytes) -> str:
         """Return the wanted function in words, and the examples."""
         numbers = np.frombuffer(inputs, np.int32)
         counts = np.frombuffer(lengths, np.int32)
-        params = Params(np.int32(function), np.int32(constant), numbers.reshape(CASES, MAX_READ), counts)
+        params = Params(
+            np.int32(function), np.int32(constant), numbers.reshape(CASES, MAX_READ), counts
+        )
         targets, many = (np.asarray(array) for array in self._target_outputs(params))
         lines = [f"Write {SPECIFICATIONS[function].words.replace('K', str(constant))}."]
         for number in range(EXAMPLES):
             example_input = params.inputs[number, : counts[number]]
             output = targets[number, : many[number]]
-            lines.append(f"Example {number + 1}: input {example_input.tolist()}, wanted output {output.tolist()}")
+            lines.append(
+                f"Example {number + 1}: input {example_input.tolist()}, wanted output "
+                f"{output.tolist()}"
+            )
         return "\n".join(lines)
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
@@ -295,7 +342,9 @@ class Interpreter(Task[Params, State]):
         lines = []
         ran = (np.asarray(array).tolist() for array in (state.output, state.written, state.fault))
         for number, (output, written, fault) in enumerate(zip(*ran, strict=True), 1):
-            failed = f", then it failed: {Fault(fault).name.lower().replace('_', ' ')}" if fault else ""
+            failed = (
+                f", then it failed: {Fault(fault).name.lower().replace('_', ' ')}" if fault else ""
+            )
             lines.append(f"Example {number}: the program wrote {output[:written]}{failed}")
         return "\n".join(lines)
 
@@ -306,7 +355,8 @@ class Interpreter(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            'Answer with one call, {"name": "run", "arguments": {"program": "a = read; write a"}}, or with run or '
+            'Answer with one call, {"name": "run", "arguments": {"program": "a = read; write a"}}, '
+            "or with run or "
             "answer in a line of its own and the program below it."
         )
 
@@ -356,13 +406,13 @@ class Programmer(eqx.Module):
         """Make the player."""
         return cls()
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer."""
-        program = with_constant(jnp.asarray(programs(SPECIFICATIONS))[view.params.function], view.params.constant)
+        program = with_constant(
+            jnp.asarray(programs(SPECIFICATIONS))[view.params.function], view.params.constant
+        )
         return jnp.concatenate([jnp.ones(1, jnp.int32), program.ravel()]), memory
 
 
@@ -379,13 +429,16 @@ GUESSES = (
     *(_SUM.format(some, value) for some in _NUMBERS for value in ("1", "a")),
     *(_BACKWARDS.format(some) for some in _NUMBERS),
 )
-"""Programs that first come to mind: for all numbers, or those less or greater than K, one operation with K, their
-count, their sum, or their order turned round. 16 stands for K."""
+"""Programs that first come to mind: for all numbers, or those less or greater than K, one operation
+with K, their count, their sum, or their order turned round. 16 stands for K.
+"""
 
 
 @privileged_player
 class FirstThatFits(eqx.Module):
-    """A heuristic player: it answers at once with the first of :data:`GUESSES` that is right on the three examples."""
+    """A heuristic player: it answers at once with the first
+    of :data:`GUESSES` that is right on the three examples.
+    """
 
     task: Interpreter = eqx.field(static=True)
 
@@ -394,9 +447,7 @@ class FirstThatFits(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer; with the first of all if none is right."""
@@ -406,6 +457,8 @@ class FirstThatFits(eqx.Module):
         run = jax.vmap(jax.vmap(machine.run, (None, 0, 0)), (0, None, None))
         ran = run(guesses, params.inputs[:EXAMPLES], params.lengths[:EXAMPLES])
         fits = jax.vmap(
-            lambda result: self.task.outputs_match(result.output, result.written, result.fault, params).all()
+            lambda result: self.task.outputs_match(
+                result.output, result.written, result.fault, params
+            ).all()
         )(ran)
         return jnp.concatenate([jnp.ones(1, jnp.int32), guesses[jnp.argmax(fits)].ravel()]), memory

@@ -1,6 +1,8 @@
-"""A small language of our own and the machine that runs it: eight numbers, a memory, an input and an output.
+"""A small language of our own and the machine that runs it:
+eight numbers, a memory, an input and an output.
 
-Nothing of the host is ever executed: instructions are numbers, and the machine is a loop of arithmetic on arrays.
+Nothing of the host is ever executed: instructions are numbers, and the machine is a loop of
+arithmetic on arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ OPERANDS = FIRST_CONSTANT + CONSTANTS
 
 
 LANGUAGE = f"""\
-A program has up to {LINES} lines, one instruction each. Numbers are whole, from -{LARGEST} to {LARGEST}; all begin at
+A program has up to {LINES} lines, one instruction each. \
+Numbers are whole, from -{LARGEST} to {LARGEST}; all begin at
 0.
   a = y              also a = y + z, -, *, / (rounded down), % (of the divisor's sign)
   a = read           take the next number of the input
@@ -33,8 +36,10 @@ A program has up to {LINES} lines, one instruction each. Numbers are whole, from
   goto 5             go on at line 5; the line after the last one ends the program
   if y < z goto 5    also with ==
   end                end the program; so does the last line
-Here a is one of the variables a to h; y and z are variables, whole numbers from 0 to {CONSTANTS - 1}, or left: how many
-numbers of the input are left. A run of more than {STEPS} steps fails, and so does one that breaks another limit."""
+Here a is one of the variables a to h; \
+y and z are variables, whole numbers from 0 to {CONSTANTS - 1}, or left: how many
+numbers of the input are left. \
+A run of more than {STEPS} steps fails, and so does one that breaks another limit."""
 
 
 class Op(IntEnum):
@@ -113,7 +118,9 @@ def run(program: jax.Array, numbers: jax.Array, count: jax.Array) -> Run:
     )
     op, target, first, second = program.T
     packed = op | target << 4 | first << 9 | second << 14  # one look-up a step is faster than four
-    return jax.lax.while_loop(lambda now: now.running, lambda now: _step(packed, numbers, count, now), start)
+    return jax.lax.while_loop(
+        lambda now: now.running, lambda now: _step(packed, numbers, count, now), start
+    )
 
 
 def _step(program: jax.Array, numbers: jax.Array, count: jax.Array, now: Run) -> Run:
@@ -179,7 +186,7 @@ def _step(program: jax.Array, numbers: jax.Array, count: jax.Array, now: Run) ->
     )
 
 
-# -- programs as text --------------------------------------------------------------------------------------------------
+# -- programs as text ------------------------------------------------------------------------------
 
 _ARITHMETIC = {"+": Op.ADD, "-": Op.SUBTRACT, "*": Op.MULTIPLY, "/": Op.DIVIDE, "%": Op.REMAINDER}
 _SIGNS = {op: sign for sign, op in _ARITHMETIC.items()}
@@ -202,7 +209,8 @@ _SPACED = re.compile(r"==|[-+*/%<=]")
 
 
 def assemble(text: str) -> np.ndarray:
-    """Return a program, int32 ``(20, 4)``, from lines of text; lines may be numbered, and ``;`` parts them, too.
+    """Return a program, int32 ``(20, 4)``, from lines of text;
+    lines may be numbered, and ``;`` parts them, too.
 
     Raises:
         ValueError: a line is no instruction, or there are too many; the message names the line.
@@ -266,7 +274,9 @@ def _encoded(name: str, groups: tuple[str, ...], number: int) -> tuple[int, int,
 def disassemble(program: np.ndarray) -> str:
     """Return the lines of a program up to its last instruction that is not ``end``."""
     used = np.flatnonzero(program[:, 0] != Op.END)
-    return "\n".join(_line(*map(int, instruction)) for instruction in program[: used[-1] + 1 if used.size else 0])
+    return "\n".join(
+        _line(*map(int, instruction)) for instruction in program[: used[-1] + 1 if used.size else 0]
+    )
 
 
 def _line(op: int, target: int, first: int, second: int) -> str:

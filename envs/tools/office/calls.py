@@ -1,7 +1,7 @@
 """Calls of the compiled office's APIs as language models write them, read into actions.
 
-``contacts_get`` names ``contacts.get``. Values may be spelt in other ways where that cannot change their meaning: see
-:func:`read_value`.
+``contacts_get`` names ``contacts.get``. Values may be spelt in other ways where that cannot change
+their meaning: see :func:`read_value`.
 """
 
 from __future__ import annotations
@@ -59,19 +59,27 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     """Return the action, int ``(5,)``, of one call, in one of the forms of :mod:`..shared.calls`.
 
     Raises:
-        ValueError: the text is anything else; the message says what is wrong, and the nearest valid name.
+        ValueError: the text is anything else; the message says what is wrong, and the nearest valid
+            name.
     """
     name, written_arguments = read_call(text)
-    numbers = {spelling: number for number, api in enumerate(apis) for spelling in (api.name, tool_name(api))}
+    numbers = {
+        spelling: number
+        for number, api in enumerate(apis)
+        for spelling in (api.name, tool_name(api))
+    }
     if not isinstance(name, str) or name not in numbers:
-        raise ValueError(f"unknown API {short(name)}.{suggestion(apis, name) if isinstance(name, str) else ''}")
+        raise ValueError(
+            f"unknown API {short(name)}.{suggestion(apis, name) if isinstance(name, str) else ''}"
+        )
     api = apis[numbers[name]]
     arguments = read_arguments(api, written_arguments)
     for argument in arguments:
         if argument not in api.arguments:
             takes = ", ".join(api.arguments) or "no arguments"
             raise ValueError(
-                f"{api.name} has no argument {short(argument)}.{nearest(argument, api.arguments)} It takes: {takes}"
+                f"{api.name} has no argument {short(argument)}.{nearest(argument, api.arguments)} "
+                f"It takes: {takes}"
             )
     for argument, kind in api.arguments.items():
         if argument not in arguments:
@@ -86,9 +94,10 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
 def read_value(kind: Kind, value: Any) -> int | None:
     """Return the number of a value of a kind; None if it has none.
 
-    Numbers may be texts of digits, or floats without a fraction. Words may differ in case, and have spaces or hyphens
-    for ``_``. Days and the days of times may be written out or shortened to at least three letters; hours need no
-    leading zero and no minutes. Phone numbers count by their digits.
+    Numbers may be texts of digits, or floats without a fraction. Words may differ in case, and have
+    spaces or hyphens for ``_``. Days and the days of times may be written out or shortened to at
+    least three letters; hours need no leading zero and no minutes. Phone numbers count by their
+    digits.
     """
     if not kind.words:
         if isinstance(value, str) and re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
@@ -100,7 +109,9 @@ def read_value(kind: Kind, value: Any) -> int | None:
     if not isinstance(value, str) or len(value) > 100:
         return None
     plain = _plain_word(kind, value)
-    return next((i for i, word in enumerate(kind.words, 1) if _plain_word(kind, word) == plain), None)
+    return next(
+        (i for i, word in enumerate(kind.words, 1) if _plain_word(kind, word) == plain), None
+    )
 
 
 def _plain_word(kind: Kind, value: str) -> str:
@@ -111,13 +122,19 @@ def _plain_word(kind: Kind, value: str) -> str:
     if kind in (DAY, TIME) and words and len(first := words[0].rstrip(".,")) >= 3:
         days = [day for day in WEEKDAYS if day.startswith(first)]
         words[0] = days[0] if days else first
-    if kind is TIME and len(words) == 2 and (hour := re.fullmatch(r"([01]?[0-9])(?::00)?", words[1])):
+    if (
+        kind is TIME
+        and len(words) == 2
+        and (hour := re.fullmatch(r"([01]?[0-9])(?::00)?", words[1]))
+    ):
         words[1] = f"{int(hour[1]):02d}:00"
     return " ".join(words)
 
 
 def suggestion(apis: Sequence[Api], name: str) -> str:
-    """Return a sentence that names the API nearest to an invented one in spelling or meaning; empty if none is."""
+    """Return a sentence that names the API nearest to an invented one
+    in spelling or meaning; empty if none is.
+    """
     words = _words(name[:100])
     app_names = {_split_name(api)[0] for api in apis}
     apps = difflib.get_close_matches(words[0], app_names, 1, 0.8) if words else []
@@ -126,7 +143,9 @@ def suggestion(apis: Sequence[Api], name: str) -> str:
     counts = {word: sum(word in _meanings(api) for api in apis) for word in verb_words}
 
     def likeness(api: Api) -> float:
-        """Return 0 if nothing is alike; of APIs that are equally alike, a short name is the likelier."""
+        """Return 0 if nothing is alike; of APIs that are equally alike,
+        a short name is the likelier.
+        """
         app, verb = _split_name(api)
         spelling = verb if app_apis else tool_name(api)
         ratio = difflib.SequenceMatcher(None, "_".join(verb_words), spelling).ratio()
@@ -149,7 +168,9 @@ def _split_name(api: Api) -> tuple[str, str]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a name or a sentence, in lower case; a capital or ``_`` begins a new one."""
+    """Return the words of a name or a sentence,
+    in lower case; a capital or ``_`` begins a new one.
+    """
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]{2,}", text)]
 
 
@@ -174,6 +195,15 @@ def _number_of(api: str, name: str, kind: Kind, value: Any) -> int:
     if number is not None:
         return number
     if kind.words:
-        words = ", ".join(kind.words) if len(kind.words) <= 16 else f"{kind.words[0]} to {kind.words[-1]}"
-        raise ValueError(f"{api}: {name} is one of {words}; got {short(value)}.{nearest(value, kind.words)}")
-    raise ValueError(f"{api}: {name} is a whole number from 1 to {kind.size} ({kind.meaning}); got {short(value)}")
+        words = (
+            ", ".join(kind.words)
+            if len(kind.words) <= 16
+            else f"{kind.words[0]} to {kind.words[-1]}"
+        )
+        raise ValueError(
+            f"{api}: {name} is one of {words}; got {short(value)}.{nearest(value, kind.words)}"
+        )
+    raise ValueError(
+        f"{api}: {name} is a whole number from 1 to {kind.size} ({kind.meaning}); got "
+        f"{short(value)}"
+    )

@@ -1,7 +1,9 @@
 """The world of the compiled office: fixed-size tables of whole numbers, column by column.
 
-Values count from 1, and 0 means *none*: no such row, not given, not known. So a row exists if its first column is not
-0. The same functions read the real world and a player's partial view, in which everything never read is 0.
+Values count from 1, and 0 means *none*: no such row, not given, not known. So a row exists if its
+first column is not
+0. The same functions read the real world and a player's partial view, in which everything never
+   read is 0.
 
 Sets of rows are bit masks, uint32: bit ``i`` stands for row ``i + 1``.
 """
@@ -29,7 +31,9 @@ NAMES = words.FIRST_NAMES[:16]
 CITIES = words.CITIES
 RELATIONS = words.RELATIONS
 DAYS = words.DAYS[:4]
-TITLES = tuple(title for title in words.EVENTS if title not in ("kickoff", "lunch", "rehearsal", "training"))
+TITLES = tuple(
+    title for title in words.EVENTS if title not in ("kickoff", "lunch", "rehearsal", "training")
+)
 PLACES = words.PLACES
 TIMES = words.TIMES[: len(DAYS) * HOURS]
 PHONES = words.PHONES[1 : LARGEST + 1]
@@ -52,11 +56,14 @@ class Status(IntEnum):
 
 
 class World(NamedTuple):
-    """Everything that the apps store. Columns of one table share a prefix of this list, in the order below.
+    """Everything that the apps store.
 
-    Contacts ``(12,)``: name, city, relation, phone. Events ``(10,)``: title, time, place, guests (a mask of contacts).
-    Requests ``(10,)`` and transfers ``(10,)``: the other person, the amount in euros; then direction and status, or
-    whether the user sent it (1) or received it (2). Accounts: two scalars, euros.
+    Columns of one table share a prefix of this list, in the order below.
+
+    Contacts ``(12,)``: name, city, relation, phone. Events ``(10,)``: title, time, place, guests (a
+    mask of contacts). Requests ``(10,)`` and transfers ``(10,)``: the other person, the amount in
+    euros; then direction and status, or whether the user sent it (1) or received it (2). Accounts:
+    two scalars, euros.
     """
 
     name: Any
@@ -78,7 +85,7 @@ class World(NamedTuple):
     savings: Any
 
 
-# -- rows, sets, cells ---------------------------------------------------------------------------------------------
+# -- rows, sets, cells -----------------------------------------------------------------------------
 
 
 def rows(table: jax.Array) -> np.ndarray:
@@ -88,18 +95,24 @@ def rows(table: jax.Array) -> np.ndarray:
 
 def mask_of(flags: jax.Array) -> jax.Array:
     """Return the set of the rows whose flag is true: bool ``(n,)`` to a mask."""
-    return (flags.astype(jnp.uint32) << np.arange(flags.shape[-1], dtype=np.uint32)).sum(dtype=jnp.uint32)
+    return (flags.astype(jnp.uint32) << np.arange(flags.shape[-1], dtype=np.uint32)).sum(
+        dtype=jnp.uint32
+    )
 
 
 def flags_of(mask: jax.Array, count: int) -> jax.Array:
-    """Return the flags of a mask: the inverse of :func:`mask_of`; masks ``(...)`` give bool ``(..., count)``."""
+    """Return the flags of a mask: the inverse of :func:`mask_of`;
+    masks ``(...)`` give bool ``(..., count)``.
+    """
     return (mask[..., None] >> np.arange(count, dtype=np.uint32) & 1).astype(bool)
 
 
 def bit(row: Any) -> jax.Array:
     """Return the set of one row; the empty set for row 0."""
     row = jnp.asarray(row, jnp.int32)
-    return jnp.where(row > 0, jnp.uint32(1) << jnp.maximum(row - 1, 0).astype(jnp.uint32), jnp.uint32(0))
+    return jnp.where(
+        row > 0, jnp.uint32(1) << jnp.maximum(row - 1, 0).astype(jnp.uint32), jnp.uint32(0)
+    )
 
 
 def has(mask: Any, row: Any) -> jax.Array:
@@ -120,7 +133,10 @@ def lowest(mask: jax.Array) -> jax.Array:
 
 
 def cell(table: jax.Array, row: Any) -> jax.Array:
-    """Return the value in a row; 0 for row 0. A sum with one term: rows are few, and gathers are slow in batches."""
+    """Return the value in a row; 0 for row 0.
+
+    A sum with one term: rows are few, and gathers are slow in batches.
+    """
     return jnp.where(rows(table) == row, table, 0).sum(dtype=table.dtype)
 
 
@@ -129,7 +145,7 @@ def put(table: jax.Array, row: Any, value: Any) -> jax.Array:
     return jnp.where(rows(table) == row, value, table).astype(table.dtype)
 
 
-# -- what can be asked of a world, real or partly known ----------------------------------------------------------------
+# -- what can be asked of a world, real or partly known --------------------------------------------
 
 
 def existing(table: jax.Array) -> jax.Array:
@@ -150,7 +166,9 @@ def day_of(time: Any) -> jax.Array:
 def hours_of(day: Any) -> jax.Array:
     """Return the set of the times of a day."""
     first_day = jnp.uint32(2**HOURS - 1)
-    return jnp.where(day > 0, first_day << (HOURS * jnp.maximum(jnp.asarray(day) - 1, 0)).astype(jnp.uint32), 0)
+    return jnp.where(
+        day > 0, first_day << (HOURS * jnp.maximum(jnp.asarray(day) - 1, 0)).astype(jnp.uint32), 0
+    )
 
 
 def busy_times(world: World) -> jax.Array:
@@ -189,7 +207,7 @@ def total(amounts: jax.Array, mask: jax.Array) -> jax.Array:
     return jnp.where(flags_of(mask, amounts.shape[-1]), amounts, 0).sum(dtype=jnp.int32)
 
 
-# -- changes that more than one place makes --------------------------------------------------------------------------
+# -- changes that more than one place makes --------------------------------------------------------
 
 
 def without_event(world: World, row: Any) -> World:
@@ -235,11 +253,15 @@ LEDGERS = (
     ("transfer_contact", "transfer_amount", "transfer_direction"),
 )
 """Columns of the tables in which the order of rows does not count."""
-PLAIN = tuple(column for column in World._fields if not column.startswith(("request_", "transfer_")))
+PLAIN = tuple(
+    column for column in World._fields if not column.startswith(("request_", "transfer_"))
+)
 
 
 def equal_worlds(a: World, b: World) -> jax.Array:
-    """Say whether two worlds are equal; the order in which requests and transfers were added does not count."""
+    """Say whether two worlds are equal;
+    the order in which requests and transfers were added does not count.
+    """
     equal = [(getattr(a, column) == getattr(b, column)).all() for column in PLAIN]
     for columns in LEDGERS:
         rows_a = _as_number([getattr(a, column) for column in columns])
@@ -252,12 +274,15 @@ def equal_worlds(a: World, b: World) -> jax.Array:
 
 
 def distance(a: World, b: World) -> jax.Array:
-    """Count the cells, and the rows of requests and transfers, in which two worlds differ, int32."""
+    """Count the cells, and the rows of requests and transfers,
+    in which two worlds differ, int32.
+    """
     total = sum((getattr(a, column) != getattr(b, column)).sum(dtype=jnp.int32) for column in PLAIN)
     for columns in LEDGERS:
         rows_a = _as_number([getattr(a, column) for column in columns])
         rows_b = _as_number([getattr(b, column) for column in columns])
-        # A row has a partner if the second ledger has more rows like it than the first has before it.
+        # A row has a partner if the second ledger has more rows like it than the first has before
+        # it.
         earlier = jnp.tril(rows_a[:, None] == rows_a, -1).sum(1)
         total += (earlier >= (rows_a[:, None] == rows_b).sum(1)).sum(dtype=jnp.int32)
     return jnp.asarray(total)

@@ -16,7 +16,10 @@ MEANINGS = {
     "template": "which of the tier's templates the instruction is made from, one-hot",
     "ask_limit": "most euros that may be spent on it",
     "last_api": f"API of the last call, in the order of the action, {_ONE_HOT}",
-    "last_error": f"error of the last call, {_ONE_HOT}: {', '.join(error.name.lower() for error in Error if error)}",
+    "last_error": (
+        f"error of the last call, {_ONE_HOT}: "
+        f"{', '.join(error.name.lower() for error in Error if error)}"
+    ),
     "known_contacts": "whether each contact was shown",
     "known_relations": "whether the relation to each contact was shown",
     "known_events": "whether each event was shown",
@@ -46,7 +49,9 @@ def _general(name: str) -> str:
     return {
         "ask": f"the {what} that the instruction names, {_ONE_HOT}",
         "last": f"which {what} the last call returned",
-        "note": f"{what} of each row that is known, in parts of its largest number; 0 where not known",
+        "note": (
+            f"{what} of each row that is known, in parts of its largest number; 0 where not known"
+        ),
         "asked": f"which {what} were searched for",
     }[kind]
 
@@ -57,7 +62,9 @@ def action_parts() -> tuple[Component, ...]:
     components = [Component("api", f"which API to call: {apis}")]
     for action_part in ActionPart:
         if action_part != ActionPart.API:
-            kinds = ", ".join(f"{kind.name} ({kind.meaning})" for kind in KINDS if kind.action_part == action_part)
+            kinds = ", ".join(
+                f"{kind.name} ({kind.meaning})" for kind in KINDS if kind.action_part == action_part
+            )
             meaning = f"0 for none, or from 1 on the argument of its kind: {kinds}"
             components.append(Component(action_part.name.lower(), meaning))
     return tuple(components)

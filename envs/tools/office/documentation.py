@@ -1,4 +1,6 @@
-"""Documentation of the compiled office's APIs, their tools, and the JSON of calls, all made from their declarations."""
+"""Documentation of the compiled office's APIs, their tools,
+and the JSON of calls, all made from their declarations.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def reference_text(apis: Sequence[Api]) -> str:
     """Return the documentation: kinds of arguments, then every API in one line."""
     kinds = [f"  {kind.name}: {kind.meaning}; {_values_text(kind)}" for kind in KINDS]
     calls = [_api_text(api) for api in apis]
-    return "\n".join(["Kinds of arguments:", *kinds, "APIs (a call that fails changes nothing):", *calls])
+    return "\n".join(
+        ["Kinds of arguments:", *kinds, "APIs (a call that fails changes nothing):", *calls]
+    )
 
 
 def _values_text(kind: Kind) -> str:
@@ -40,13 +44,20 @@ def _api_text(api: Api) -> str:
 
 
 def _errors_text(api: Api) -> str:
-    return f" Errors: {', '.join(error.name.lower() for error in api.errors)}." if api.errors else ""
+    return (
+        f" Errors: {', '.join(error.name.lower() for error in api.errors)}." if api.errors else ""
+    )
 
 
 def as_tool(api: Api) -> Tool:
-    """Return one API as a tool. Its name has ``_`` for the dot, which OpenAI's form does not allow."""
+    """Return one API as a tool.
+
+    Its name has ``_`` for the dot, which OpenAI's form does not allow.
+    """
     description = f"{api.summary} Returns: {api.returns}.{_errors_text(api)}"
-    return Tool(tool_name(api), description, {name: kind.argument for name, kind in api.arguments.items()})
+    return Tool(
+        tool_name(api), description, {name: kind.argument for name, kind in api.arguments.items()}
+    )
 
 
 def tool_name(api: Api) -> str:
@@ -64,5 +75,7 @@ def call_text(apis: Sequence[Api], action: np.ndarray) -> str:
     for name, kind in api.arguments.items():
         if not 1 <= int(action[kind.action_part]) <= kind.size:
             raise ValueError(f"{api.name}: the action gives no {name} (1 to {kind.size}): {action}")
-    arguments = {name: value_of(kind, int(action[kind.action_part])) for name, kind in api.arguments.items()}
+    arguments = {
+        name: value_of(kind, int(action[kind.action_part])) for name, kind in api.arguments.items()
+    }
     return json.dumps({"name": api.name, "arguments": arguments})

@@ -1,4 +1,6 @@
-"""Instances of the large office: a world, an instruction, the world that must be reached, and the oracle's calls."""
+"""Instances of the large office: a world, an instruction,
+the world that must be reached, and the oracle's calls.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ TEMPLATES = tuple(
     for app in (contacts, calendar, payments, mail, messages, tasks_and_notes, music, shop)
     for template in app.TEMPLATES
 )
-TIERS = {tier: tuple(template for template in TEMPLATES if template.tier == tier) for tier in (1, 2, 3)}
+TIERS = {
+    tier: tuple(template for template in TEMPLATES if template.tier == tier) for tier in (1, 2, 3)
+}
 OBSTACLES = 6
 """One in this many instances of a template that knows obstacles has one."""
 _STREAM = stream_of("OfficeApps instance")
@@ -68,7 +72,9 @@ def instance(tier: int, split: int, number: int) -> Instance:
 
 
 def plant_instance(template: Template, dice: Dice, reason: str) -> Instance:
-    """Return an instance of a template in a random world of people of its split, with an obstacle or without."""
+    """Return an instance of a template in a random world
+    of people of its split, with an obstacle or without.
+    """
     scene = Scene(dice, random_rows(dice, int(template.test)), reason)
     outcome = template.plant(scene)
     goal, answer = outcome if isinstance(outcome, tuple) else (outcome, None)
@@ -104,7 +110,9 @@ def solve(template: Template, start: World, gaps: dict[str, Any]) -> tuple[Call,
             world, rows = ROW_APIS[ROW_API_NUMBERS[name]].effect(world, **arguments)
             next_call = plan.send(rows)
     except StopIteration as end:
-        calls.append(call(FINISH.name) if end.value is None else call(ANSWER.name, text=str(end.value)))
+        calls.append(
+            call(FINISH.name) if end.value is None else call(ANSWER.name, text=str(end.value))
+        )
     except Refused as refusal:
         calls.append(call(REFUSE.name, reason=str(refusal)))
     return tuple(calls)

@@ -1,39 +1,44 @@
-"""rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps, and change nothing else.
+"""rlsuite/OfficeApps-v0: carry out an instruction
+by calling the APIs of three apps, and change nothing else.
 
-A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review to the first free
-hour on Wed". The player looks things up through 33 APIs, makes the change, and says that it is done; or it refuses, and
-says why. The judge compares the world at the end with the world at the start, as AppWorld (Trivedi et
-al. 2024, arXiv:2407.18901) does: how a goal was reached does not count, and any change beyond it fails the episode.
+A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review
+to the first free hour on Wed". The player looks things up through 33 APIs, makes the change, and
+says that it is done; or it refuses, and says why. The judge compares the world at the end with the
+world at the start, as AppWorld (Trivedi et al. 2024, arXiv:2407.18901) does: how a goal was reached
+does not count, and any change beyond it fails the episode.
 
-=============  =====================================================================================================
-action         one call, ``MultiDiscrete([33, 13, 11, 17, 32])``: API, contact id, record id (event or request), word
-               (name, city, title, ...), number (euros, time, phone); 0 in a part means "not given", and parts that
-               the API does not take have no effect. Legal are ids that the instruction or an answer has shown, and
-               APIs whose table has room for what they add. Any other mistake is an error of the API, which
-               changes nothing
-observation    ``Box(608)``: the instruction (one-hot), the last call and what it returned, and a notebook: everything
-               shown so far, as it is now, and the questions asked
-reward         1 at the end if the outcome is right, else 0. ``reward`` sets another of the modes (``reward_modes.py``):
-               ``thrifty`` and ``matched`` against the calls of the template's program; ``dense``, the share of the
-               cells in which the world differed from the wanted one and no longer does, less those in which it now does
+=============  =====================================================================================
+action         one call, ``MultiDiscrete([33, 13, 11, 17, 32])``: API, contact id, record id (event
+               or request), word (name, city, title, ...), number (euros, time, phone); 0 in a part
+               means "not given", and parts that the API does not take have no effect. Legal are ids
+               that the instruction or an answer has shown, and APIs whose table has room for what
+               they add. Any other mistake is an error of the API, which changes nothing
+observation    ``Box(608)``: the instruction (one-hot), the last call and what it returned, and a
+               notebook: everything shown so far, as it is now, and the questions asked
+reward         1 at the end if the outcome is right, else 0. ``reward`` sets another of the modes
+               (``reward_modes.py``): ``thrifty`` and ``matched`` against the calls of the
+               template's program; ``dense``, the share of the cells in which the world differed
+               from the wanted one and no longer does, less those in which it now does
 termination    ``assistant.finish``, ``assistant.answer`` or ``assistant.refuse`` was called
-success        the end is the right one (finish, the right answer, or a refusal with the right reason), and the world
-               is, cell by cell, the first one with the instruction carried out
-context        a random office, an instruction from one of the tier's templates, an obstacle in one instance of eight
-               of the templates that know obstacles. Train and test share no person (``population.py``), and equal
-               seeds draw different offices
-=============  =====================================================================================================
+success        the end is the right one (finish, the right answer, or a refusal with the right
+               reason), and the world is, cell by cell, the first one with the instruction carried
+               out
+context        a random office, an instruction from one of the tier's templates, an obstacle in one
+               instance of eight of the templates that know obstacles. Train and test share no
+               person (``population.py``), and equal seeds draw different offices
+=============  =====================================================================================
 
-Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medium`` by name and title (1 to 4),
-``hard`` needs up to a dozen calls among namesakes and near misses. Each has templates of its own: 26 in all
-(``templates``).
+Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medium`` by name and
+title (1 to 4), ``hard`` needs up to a dozen calls among namesakes and near misses. Each has
+templates of its own: 26 in all (``templates``).
 
-The notebook replaces a memory of all answers: a policy without memory can play perfectly, and the reference does. Only
-errors are not kept beyond the next call.
+The notebook replaces a memory of all answers: a policy without memory can play perfectly, and the
+reference does. Only errors are not kept beyond the next call.
 
-Published tool benchmarks have rewarded players who do nothing: 38 % of tau-bench's airline tasks (Zhu et al. 2025,
-arXiv:2507.02825). Here each instance asks for a change, an answer or a refusal with its reason, and reading earns
-nothing: ``tests/tools/test_attacks.py`` plays players who do nothing, refuse, list everything, or call everything.
+Published tool benchmarks have rewarded players who do nothing: 38 % of tau-bench's airline tasks
+(Zhu et al. 2025, arXiv:2507.02825). Here each instance asks for a change, an answer or a refusal
+with its reason, and reading earns nothing: ``tests/tools/test_attacks.py`` plays players who do
+nothing, refuse, list everything, or call everything.
 """
 
 from __future__ import annotations
@@ -76,10 +81,14 @@ MAX_CALLS = 20
 
 
 def _has_effect(api: Api, action_part: ActionPart) -> bool:
-    return action_part == ActionPart.API or any(kind.action_part == action_part for kind in api.arguments.values())
+    return action_part == ActionPart.API or any(
+        kind.action_part == action_part for kind in api.arguments.values()
+    )
 
 
-HAS_EFFECT = np.array([[_has_effect(api, action_part) for action_part in ActionPart] for api in COLUMN_APIS])
+HAS_EFFECT = np.array(
+    [[_has_effect(api, action_part) for action_part in ActionPart] for api in COLUMN_APIS]
+)
 """Whether a part of an action has an effect on a call, by API and part."""
 MAX_MONEY = 128.0
 """Euros; no account ever holds as much: nothing comes in, and there are 130 in all."""
@@ -95,15 +104,19 @@ class Params(NamedTuple):
     wording: Any
     """Number of the template's sentence that the text view says, int32."""
     solution: Any = None
-    """Calls of the template's program, int32 ``(20, 5)``, -1 after the last. Hidden; None where the reward does not
-    ask."""
+    """Calls of the template's program, int32 ``(20, 5)``, -1 after the last.
+
+    Hidden; None where the reward does not ask.
+    """
 
 
 class OfficeApps(Task[Params, State]):
     """The task; see the module's docstring. ``difficulty`` is 1, 2 or 3."""
 
     measures: ClassVar[dict[str, str]] = {
-        "template": "number of the instruction's template in its tier once the episode is over, -1 before",
+        "template": (
+            "number of the instruction's template in its tier once the episode is over, -1 before"
+        ),
         "must_refuse": "1 if the episode is over and the instruction had to be refused, else 0",
         "refused": "1 if the player refused, else 0",
         "unchanged": "1 if the world is as it was at the start, else 0",
@@ -114,7 +127,8 @@ class OfficeApps(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty not in TIERS:
             raise ValueError(
-                f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+                f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; "
+                f"got {difficulty!r}."
             )
         self.templates, self.crowd = TIERS[int(difficulty)]
         self.mode = card.settings.get("reward", "success")
@@ -127,11 +141,12 @@ class OfficeApps(Task[Params, State]):
         self._mask = jax.jit(self.action_mask)
         """Mask for the host side, compiled at its first use."""
 
-    # -- the episode ---------------------------------------------------------------------------------------------------
+    # -- the episode -------------------------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a random office, and make room in it for an instruction. One draw."""
-        # Only cities tell offices of the splits apart, and few calls show them. So both are drawn from other bits.
+        # Only cities tell offices of the splits apart, and few calls show them. So both are drawn
+        # from other bits.
         words = split_bits(jax.random.bits(key, (RANDOM_WORDS,), jnp.uint32), split)
         office, cast, limit, chance = random_columns(words, split, self.crowd)
         template = (chance[0] % len(self.templates)).astype(jnp.int32)
@@ -156,7 +171,9 @@ class OfficeApps(Task[Params, State]):
         return calls.astype(jnp.int32)
 
     def _reason(self, template: jax.Array, chance: jax.Array) -> jax.Array:
-        counts = jnp.asarray(np.array([len(option.reasons) for option in self.templates], np.uint32))
+        counts = jnp.asarray(
+            np.array([len(option.reasons) for option in self.templates], np.uint32)
+        )
         width = max(len(option.reasons) for option in self.templates)
         rows = [(option.reasons * width)[:width] or (0,) * width for option in self.templates]
         table = jnp.asarray(np.array(rows, np.int32))
@@ -183,7 +200,9 @@ class OfficeApps(Task[Params, State]):
         call = jnp.where(jnp.asarray(HAS_EFFECT)[action[ActionPart.API]], action, 0)
         return next_state._replace(tally=state.tally.with_call(call, params.solution))
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for the right end, once, or what the mode makes of it."""
         ends = (state.ending == Ending.RUNNING) & (next_state.ending != Ending.RUNNING)
         success = ends & self.solved(next_state, params)
@@ -200,13 +219,23 @@ class OfficeApps(Task[Params, State]):
             return jnp.where(success, thrift(call_count, solution_length), 0).astype(self.dtype)
         names = tally.names.sum().astype(self.dtype)
         calls = tally.calls.sum().astype(self.dtype)
-        return jnp.where(ends, likeness(names, calls, call_count, solution_length), 0).astype(self.dtype)
+        return jnp.where(ends, likeness(names, calls, call_count, solution_length), 0).astype(
+            self.dtype
+        )
 
     def _progress(self, world: World, params: Params) -> jax.Array:
-        """Return the share of the changes to the goal that are made, less any that are not in it; at least 0."""
+        """Return the share of the changes to the goal that are made,
+        less any that are not in it; at least 0.
+        """
         differences = distance(world, self._goal(world, params)).astype(self.dtype)
-        start_differences = distance(params.start, self._goal(params.start, params)).astype(self.dtype)
-        return jnp.where(start_differences > 0, jnp.maximum(0, 1 - differences / jnp.maximum(start_differences, 1)), 0)
+        start_differences = distance(params.start, self._goal(params.start, params)).astype(
+            self.dtype
+        )
+        return jnp.where(
+            start_differences > 0,
+            jnp.maximum(0, 1 - differences / jnp.maximum(start_differences, 1)),
+            0,
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the player has ended the episode."""
@@ -224,8 +253,8 @@ class OfficeApps(Task[Params, State]):
         }
 
     def solved(self, state: State, params: Params) -> jax.Array:
-        """Judge the episode: the end is right, and the world is, cell by cell, the first one with the instruction
-        carried out.
+        """Judge the episode: the end is right, and the world is,
+        cell by cell, the first one with the instruction carried out.
         """
         must_refuse = params.reason > 0
         goal = self._goal(state.world, params)
@@ -238,12 +267,18 @@ class OfficeApps(Task[Params, State]):
 
     def _answer(self, template: Template, params: Params) -> jax.Array:
         """Return the answer to a question, 0 for instructions that ask none."""
-        return jnp.int32(0) if template.answer is None else template.answer(params.start, params.ask)
+        return (
+            jnp.int32(0) if template.answer is None else template.answer(params.start, params.ask)
+        )
 
     def _goal(self, world: World, params: Params) -> World:
-        """Return the world that must be reached, given the one reached: some instructions leave a choice open."""
+        """Return the world that must be reached, given the one reached:
+        some instructions leave a choice open.
+        """
         outcomes = [option.outcome(params.start, params.ask, world) for option in self.templates]
-        goal: World = choose(jnp.where(params.reason > 0, -1, params.ask.template), outcomes, params.start)
+        goal: World = choose(
+            jnp.where(params.reason > 0, -1, params.ask.template), outcomes, params.start
+        )
         return goal
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -266,7 +301,7 @@ class OfficeApps(Task[Params, State]):
             jnp.ones(sizes[ActionPart.WORD] + sizes[ActionPart.NUMBER], bool),
         ])  # fmt: skip
 
-    # -- observation ---------------------------------------------------------------------------------------------------
+    # -- observation -------------------------------------------------------------------------------
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return instruction, last call, notebook: ``(608,)``; :data:`BLOCKS` names the blocks."""
@@ -283,24 +318,33 @@ class OfficeApps(Task[Params, State]):
         return components.action_parts()
 
     def oracle_call(self, see: Sight) -> jax.Array:
-        """Return the next call of the template's own program, from what was shown: int32 ``(5,)``."""
+        """Return the next call of the template's own program,
+        from what was shown: int32 ``(5,)``.
+        """
         calls = [first_call_of(option.plan(see)) for option in self.templates]
         return choose(see.ask.template, calls, jnp.zeros(len(ActionPart), jnp.int32))
 
-    # -- host side: the text and pixel views ---------------------------------------------------------------------------
+    # -- host side: the text and pixel views -------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe instruction, rules, the last call's result, and the notebook; the documentation when asked."""
+        """Describe instruction, rules, the last call's result,
+        and the notebook; the documentation when asked.
+        """
         see = self._sight(state, params)
         paragraphs = [self._instruction(params), self._rules(f"{int(see.ask.limit)} euros")]
         if int(state.api) == 0:
             paragraphs.append(reference_text(COLUMN_APIS))
-        return "\n\n".join([*paragraphs, sentences.last_result(COLUMN_APIS, state, see), sentences.notebook(see)])
+        return "\n\n".join(
+            [*paragraphs, sentences.last_result(COLUMN_APIS, state, see), sentences.notebook(see)]
+        )
 
     def rules(self) -> str:
         """Return the rules and the documentation of the APIs."""
         return "\n\n".join([
-            "You are the assistant of a user who has a phone book, a calendar and a payment account.",
+            (
+                "You are the assistant of a user who has a phone book, a calendar and a payment "
+                "account."
+            ),
             self._rules("the user's limit"),
             "An id may be used once the user or the result of a call has named it.",
             reference_text(COLUMN_APIS),
@@ -314,8 +358,15 @@ class OfficeApps(Task[Params, State]):
         see = self._sight(state, params)
         result = sentences.last_result(COLUMN_APIS, state, see)
         if before is not None:
-            return result if int(state.api) else "The documentation stands at the beginning of this conversation."
-        instruction = f"{self._instruction(params)}\nThe user's limit is {int(see.ask.limit)} euros in one payment."
+            return (
+                result
+                if int(state.api)
+                else "The documentation stands at the beginning of this conversation."
+            )
+        instruction = (
+            f"{self._instruction(params)}\nThe user's limit is {int(see.ask.limit)} euros in one "
+            f"payment."
+        )
         if int(state.api) == 0:
             return instruction
         return "\n\n".join([instruction, result, sentences.notebook(see)])
@@ -325,24 +376,28 @@ class OfficeApps(Task[Params, State]):
         return [as_tool(api).schema() for api in COLUMN_APIS]
 
     def _sight(self, state: State, params: Params) -> Sight:
-        return sight_of(state, params.ask)  # NumPy: compiled, it would take a dozen times as long to be called
+        # NumPy: compiled, it would take a dozen times as long to be called.
+        return sight_of(state, params.ask)
 
     def _instruction(self, params: Params) -> str:
-        return sentences.instruction(self.templates[int(params.ask.template)], params.ask, int(params.wording))
+        return sentences.instruction(
+            self.templates[int(params.ask.template)], params.ask, int(params.wording)
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            'Answer with one call, as JSON: {"name": "contacts.search_by_name", "arguments": {"name": "Ana"}}, or as a '
-            'line: contacts.search_by_name(name="Ana")'
+            "Answer with one call, as JSON: "
+            '{"name": "contacts.search_by_name", "arguments": {"name": "Ana"}}, or as a line: '
+            'contacts.search_by_name(name="Ana")'
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
         """Return the action of a call; see :func:`.calls.parse_call`.
 
         Raises:
-            ValueError: the text is not one call of a known API with its arguments; the message says what is wrong, and
-                the nearest valid name.
+            ValueError: the text is not one call of a known API with its arguments; the message says
+                what is wrong, and the nearest valid name.
         """
         return parse_call(COLUMN_APIS, text).astype(self.action_space.dtype)
 
@@ -361,9 +416,15 @@ class OfficeApps(Task[Params, State]):
         if not mask[call[ActionPart.API]]:
             return f"{COLUMN_APIS[call[ActionPart.API]].name}: the app has no room for more"
         offset = len(COLUMN_APIS)
-        for id_part, noun in ((ActionPart.CONTACT, "contact"), (ActionPart.RECORD, "event or request")):
+        for id_part, noun in (
+            (ActionPart.CONTACT, "contact"),
+            (ActionPart.RECORD, "event or request"),
+        ):
             if not mask[offset + call[id_part]]:
-                return f"id {call[id_part]} of {noun} has not been shown by the instruction or an answer"
+                return (
+                    f"id {call[id_part]} of {noun} has not been shown by the instruction or an "
+                    f"answer"
+                )
             offset += self._part_sizes[id_part]
         return "the call is allowed"
 
@@ -374,7 +435,9 @@ class OfficeApps(Task[Params, State]):
         how = {
             Ending.FINISHED: "the player says it is done",
             Ending.ANSWERED: f"the player answered {reply}",
-            Ending.REFUSED: f"the player refused: {Reason(reply).name.lower()}" if ending == Ending.REFUSED else "",
+            Ending.REFUSED: f"the player refused: {Reason(reply).name.lower()}"
+            if ending == Ending.REFUSED
+            else "",
         }[Ending(ending)]
         return f"{how}; that is {'right' if info['success'] else 'wrong'}"
 
@@ -383,7 +446,7 @@ class OfficeApps(Task[Params, State]):
         return picture(state, self._instruction(params), self.card.name)
 
 
-# -- the observation, block by block -----------------------------------------------------------------------------
+# -- the observation, block by block ---------------------------------------------------------------
 
 SLOTS = {
     "contact": columns.CONTACTS,
@@ -441,8 +504,15 @@ BLOCKS: dict[str, int] = {
     "known_relations": columns.CONTACTS,
     "known_events": columns.EVENTS,
     **{
-        f"note_{column}": {"title": columns.EVENTS, "time": columns.EVENTS, "place": columns.EVENTS}.get(
-            column, columns.CONTACTS if column in ("name", "city", "relation", "phone") else columns.REQUESTS
+        f"note_{column}": {
+            "title": columns.EVENTS,
+            "time": columns.EVENTS,
+            "place": columns.EVENTS,
+        }.get(
+            column,
+            columns.CONTACTS
+            if column in ("name", "city", "relation", "phone")
+            else columns.REQUESTS,
         )
         for column in COLUMNS
     },
@@ -458,9 +528,10 @@ OBSERVATION_SIZE = sum(BLOCKS.values())
 def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Return the blocks of the observation.
 
-    ``template``, ``ask_*``, ``last_api``, ``last_error`` are one-hot (all 0 for none); ``ask_limit`` is a share of 31
-    euros; ``last_*`` and ``known_*`` are sets; ``note_guests`` (event by event) and ``note_hours`` hold 1 for yes, -1
-    for no, 0 for not known; ``note_accounts``: known, balance and savings as shares of 128 euros; ``asked_*`` are sets.
+    ``template``, ``ask_*``, ``last_api``, ``last_error`` are one-hot (all 0 for none);
+    ``ask_limit`` is a share of 31 euros; ``last_*`` and ``known_*`` are sets; ``note_guests``
+    (event by event) and ``note_hours`` hold 1 for yes, -1 for no, 0 for not known;
+    ``note_accounts``: known, balance and savings as shares of 128 euros; ``asked_*`` are sets.
     """
 
     def one_hot(value: Any, count: int, low: int = 1) -> jax.Array:
@@ -472,7 +543,11 @@ def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     guests = jnp.where(flags_of(world.guests, columns.CONTACTS), 1, -1)
     hours = jnp.where(flags_of(see.busy_times, len(columns.TIMES)), 1, -1)
     money = jnp.stack(
-        [jnp.where(notebook.accounts > 0, 1.0, 0.0), world.balance / MAX_MONEY, world.savings / MAX_MONEY]
+        [
+            jnp.where(notebook.accounts > 0, 1.0, 0.0),
+            world.balance / MAX_MONEY,
+            world.savings / MAX_MONEY,
+        ]
     )
     return {
         "template": one_hot(ask.template, MAX_TEMPLATES, 0),
@@ -480,15 +555,24 @@ def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
         "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / columns.LARGEST),
         "last_api": one_hot(see.api, len(COLUMN_APIS), 0),
         "last_error": one_hot(see.error, len(Error) - 1),
-        **{f"last_{name}": flags_of(getattr(see.result, name), count) for name, count in RESULTS.items()},
+        **{
+            f"last_{name}": flags_of(getattr(see.result, name), count)
+            for name, count in RESULTS.items()
+        },
         "known_contacts": flags_of(notebook.contacts, columns.CONTACTS),
         "known_relations": flags_of(notebook.relations, columns.CONTACTS),
         "known_events": flags_of(notebook.events, columns.EVENTS),
-        **{f"note_{c}": getattr(world, c).astype(dtype) * dtype.type(1 / count) for c, count in COLUMNS.items()},
+        **{
+            f"note_{c}": getattr(world, c).astype(dtype) * dtype.type(1 / count)
+            for c, count in COLUMNS.items()
+        },
         "note_guests": jnp.where(flags_of(notebook.guests, columns.EVENTS)[:, None], guests, 0),
         "note_hours": jnp.where(flags_of(notebook.times, len(columns.TIMES)), hours, 0),
         "note_accounts": money,
-        **{name: flags_of(getattr(notebook, name), count) for name, count in QUESTION_COUNTS.items()},
+        **{
+            name: flags_of(getattr(notebook, name), count)
+            for name, count in QUESTION_COUNTS.items()
+        },
     }
 
 

@@ -20,7 +20,9 @@ WIDTH, HEIGHT = 900, 520
 
 
 def picture(state: State, instruction: str, title: str) -> np.ndarray:
-    """Draw contacts, calendar, payments side by side, uint8 ``(HEIGHT, WIDTH, 3)``; pale is what was not shown yet."""
+    """Draw contacts, calendar, payments side by side,
+    uint8 ``(HEIGHT, WIDTH, 3)``; pale is what was not shown yet.
+    """
     image = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     pen = ImageDraw.Draw(image)
     font = ImageFont.load_default(13)
@@ -30,8 +32,17 @@ def picture(state: State, instruction: str, title: str) -> np.ndarray:
         pen.text((12, 8 + LINE * i), line, "white", font)
     api = COLUMN_APIS[int(state.api)].name
     error = Error(int(state.error)).name.lower() if int(state.error) else "ok"
-    over = "" if int(state.ending) == Ending.RUNNING else f"   over: {Ending(int(state.ending)).name.lower()}"
-    pen.text((12, 66), f"{title}   last call: {api}   {error}{over}", ALARM if int(state.error) else INK, font)
+    over = (
+        ""
+        if int(state.ending) == Ending.RUNNING
+        else f"   over: {Ending(int(state.ending)).name.lower()}"
+    )
+    pen.text(
+        (12, 66),
+        f"{title}   last call: {api}   {error}{over}",
+        ALARM if int(state.error) else INK,
+        font,
+    )
     columns = (
         ("contacts", 12, _contacts(state)),
         ("calendar", 312, _events(state)),
@@ -53,8 +64,10 @@ def _contacts(state: State) -> list[tuple[str, bool]]:
     world = state.world
     return [
         (
-            f"{i + 1:2d}  {value_of(NAME, int(world.name[i]))}, {value_of(CITY, int(world.city[i])) or '-'}, "
-            f"{value_of(RELATION, int(world.relation[i])) or '-'}, {value_of(PHONE, int(world.phone[i]))}",
+            f"{i + 1:2d}  {value_of(NAME, int(world.name[i]))}, "
+            f"{value_of(CITY, int(world.city[i])) or '-'}, "
+            f"{value_of(RELATION, int(world.relation[i])) or '-'}, "
+            f"{value_of(PHONE, int(world.phone[i]))}",
             _contains(state.notebook.entries, i),
         )
         for i in range(CONTACTS)
@@ -68,16 +81,29 @@ def _events(state: State) -> list[tuple[str, bool]]:
     for i in np.argsort(np.asarray(world.time), kind="stable"):
         if world.title[i]:
             guests = ",".join(str(k + 1) for k in range(CONTACTS) if _contains(world.guests[i], k))
-            words = f"{value_of(TIME, int(world.time[i]))}  {i + 1}: {value_of(TITLE, int(world.title[i]))}"
+            words = (
+                f"{value_of(TIME, int(world.time[i]))}  {i + 1}: "
+                f"{value_of(TITLE, int(world.title[i]))}"
+            )
             place = value_of(PLACE, int(world.place[i])) or "-"
-            lines.append((f"{words}, {place}, guests {guests or '-'}", _contains(state.notebook.events, int(i))))
+            lines.append(
+                (
+                    f"{words}, {place}, guests {guests or '-'}",
+                    _contains(state.notebook.events, int(i)),
+                )
+            )
     return lines
 
 
 def _payments(state: State) -> list[tuple[str, bool]]:
     world = state.world
     notebook = state.notebook
-    lines = [(f"balance {int(world.balance)}, savings {int(world.savings)} euros", bool(notebook.accounts))]
+    lines = [
+        (
+            f"balance {int(world.balance)}, savings {int(world.savings)} euros",
+            bool(notebook.accounts),
+        )
+    ]
     for i in range(REQUESTS):
         if world.request_contact[i]:
             direction = DIRECTIONS[int(world.request_direction[i]) - 1]
@@ -92,8 +118,12 @@ def _payments(state: State) -> list[tuple[str, bool]]:
             )
     for i in range(TRANSFERS):
         if world.transfer_contact[i]:
-            verb = "sent to" if int(world.transfer_direction[i]) == Direction.OUTGOING else "got from"
+            verb = (
+                "sent to" if int(world.transfer_direction[i]) == Direction.OUTGOING else "got from"
+            )
             who = int(world.transfer_contact[i])
             amount = int(world.transfer_amount[i])
-            lines.append((f"{verb} contact {who}: {amount} euros", _contains(notebook.transfers, i)))
+            lines.append(
+                (f"{verb} contact {who}: {amount} euros", _contains(notebook.transfers, i))
+            )
     return lines

@@ -1,8 +1,10 @@
-"""The reference players of both offices, which follow the program of the instruction's template, and heuristic players.
+"""The reference players of both offices,
+which follow the program of the instruction's template, and heuristic players.
 
-They know only what was shown: the programs of the compiled office get a :class:`~.column_template.Sight`, in which
-everything that no API has returned is 0 (``tests/tools/test_oracle.py`` changes all hidden cells and finds the same
-calls), and the plans of the large office get the rows that their calls show. They have no memory.
+They know only what was shown: the programs of the compiled office get a
+:class:`~.column_template.Sight`, in which everything that no API has returned is 0
+(``tests/tools/test_oracle.py`` changes all hidden cells and finds the same calls), and the plans of
+the large office get the rows that their calls show. They have no memory.
 """
 
 from __future__ import annotations
@@ -44,20 +46,29 @@ class Oracle(eqx.Module):
 
 
 class Hasty(Oracle):
-    """A heuristic player: it takes the first row that fits, never refuses, and calls no API twice running."""
+    """A heuristic player: it takes the first row that fits,
+    never refuses, and calls no API twice running.
+    """
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the next call of the template's program but for refusals, or say that it is done."""
+        """Return the next call of the template's program
+        but for refusals, or say that it is done.
+        """
         see = sight_of(view.state, view.params.ask)
         refusal = COLUMN_API_NUMBERS[assistant.refuse.name]
         calls = [
             first_call_of(
-                [(holds & (action[ActionPart.API] != refusal), action) for holds, action in template.plan(see)]
+                [
+                    (holds & (action[ActionPart.API] != refusal), action)
+                    for holds, action in template.plan(see)
+                ]
             )
             for template in self.task.templates
         ]
         next_call = choose(see.ask.template, calls, jnp.zeros(len(ActionPart), jnp.int32))
-        return jnp.where(next_call[ActionPart.API] == see.api, call(assistant.finish), next_call), memory
+        return jnp.where(
+            next_call[ActionPart.API] == see.api, call(assistant.finish), next_call
+        ), memory
 
 
 @privileged_player
@@ -82,7 +93,9 @@ class LargeOracle(NamedTuple):
 
 
 class LargeHasty(LargeOracle):
-    """A heuristic player: it makes the calls of the plan, but never refuses, and calls no API twice."""
+    """A heuristic player: it makes the calls of the plan,
+    but never refuses, and calls no API twice.
+    """
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Make the next call, or say that it is done."""

@@ -1,8 +1,9 @@
 """Random offices: people, events, debts and so on of one user; train and test share no person.
 
-In the compiled office a person is a first name and a home town. Each name has three of the six cities on the train
-split and the other three on the test split. In the large office a person is a first and a last name, and the splits
-share none of these pairs. So no contact of one split ever occurs in the other, and hence no instance does.
+In the compiled office a person is a first name and a home town. Each name has three of the six
+cities on the train split and the other three on the test split. In the large office a person is a
+first and a last name, and the splits share none of these pairs. So no contact of one split ever
+occurs in the other, and hence no instance does.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from . import columns, words
 from .columns import Direction, Status, World
 from .templates.column_template import Cast
 
-# -- the compiled office -----------------------------------------------------------------------------------------------
+# -- the compiled office ---------------------------------------------------------------------------
 
 
 def towns_of(name: str) -> list[list[int]]:
-    """Return the three cities of the train split and those of the test split for people of that name."""
+    """Return the three cities of the train split and those
+    of the test split for people of that name.
+    """
     digests = [hashlib.sha256(f"{name} of {city}".encode()).digest() for city in columns.CITIES]
     order = sorted(range(1, len(columns.CITIES) + 1), key=lambda city: digests[city - 1])
     return [order[:3], order[3:]]
@@ -76,15 +79,23 @@ def shuffled(random_words: jax.Array) -> jax.Array:
 
 
 def between(random_words: jax.Array, low: Any, high: Any) -> jax.Array:
-    """Draw numbers from ``low`` to ``high``; the remainder of 2**32 favours some by less than one in ten million."""
-    return (low + (random_words % jnp.asarray(high - low + 1, jnp.uint32)).astype(jnp.int32)).astype(jnp.int32)
+    """Draw numbers from ``low`` to ``high``;
+    the remainder of 2**32 favours some by less than one in ten million.
+    """
+    return (
+        low + (random_words % jnp.asarray(high - low + 1, jnp.uint32)).astype(jnp.int32)
+    ).astype(jnp.int32)
 
 
-def random_columns(random_words: jax.Array, split: jax.Array, crowd: Crowd) -> tuple[World, Cast, jax.Array, jax.Array]:
-    """Return a world, its cast, the limit on payments (16 to 24 euros), and four words for the instruction.
+def random_columns(
+    random_words: jax.Array, split: jax.Array, crowd: Crowd
+) -> tuple[World, Cast, jax.Array, jax.Array]:
+    """Return a world, its cast, the limit on payments (16 to 24 euros),
+    and four words for the instruction.
 
-    Balances cover every amount within the limit; shortages are planted later. No request or transfer involves the first
-    of the cast, so that only planted ones count for this contact. Titles, times and names are distinct.
+    Balances cover every amount within the limit; shortages are planted later. No request or
+    transfer involves the first of the cast, so that only planted ones count for this contact.
+    Titles, times and names are distinct.
 
     Args:
         random_words: uint32 ``(RANDOM_WORDS,)``.
@@ -112,34 +123,52 @@ def random_columns(random_words: jax.Array, split: jax.Array, crowd: Crowd) -> t
     towns = jnp.asarray(TOWNS)[:, split]  # (16, 3)
     city = clear_missing(contacts, crowd.contacts, towns[names[: columns.CONTACTS] - 1, choice])
     hero = contacts[0] - 1
-    coin, second_coin = random["guests"].reshape(2, columns.EVENTS)  # a contact is a guest with probability one quarter
+    # A contact is a guest with probability one quarter.
+    coin, second_coin = random["guests"].reshape(2, columns.EVENTS)
     extras = contacts[1 : crowd.contacts]
     world = World(
         name=name,
         city=city,
-        relation=clear_missing(contacts, crowd.contacts, between(random["relations"], 1, len(columns.RELATIONS))),
+        relation=clear_missing(
+            contacts, crowd.contacts, between(random["relations"], 1, len(columns.RELATIONS))
+        ),
         phone=clear_missing(contacts, crowd.contacts, phones[: columns.CONTACTS]),
         title=clear_missing(events, crowd.events, titles),
         time=clear_missing(events, crowd.events, times[: columns.EVENTS]),
-        place=clear_missing(events, crowd.events, between(random["places"], 1, len(columns.PLACES))),
+        place=clear_missing(
+            events, crowd.events, between(random["places"], 1, len(columns.PLACES))
+        ),
         guests=clear_missing(events, crowd.events, coin & second_coin & columns.existing(name)),
         request_contact=clear_missing(
-            requests, crowd.requests, extras[between(random["request_contacts"], 0, len(extras) - 1)]
+            requests,
+            crowd.requests,
+            extras[between(random["request_contacts"], 0, len(extras) - 1)],
         ),
-        request_amount=clear_missing(requests, crowd.requests, between(random["request_amounts"], 1, 15)),
-        request_direction=clear_missing(requests, crowd.requests, between(random["ways"], 1, len(Direction))),
-        request_status=clear_missing(requests, crowd.requests, jnp.full(columns.REQUESTS, Status.OPEN, jnp.int32)),
+        request_amount=clear_missing(
+            requests, crowd.requests, between(random["request_amounts"], 1, 15)
+        ),
+        request_direction=clear_missing(
+            requests, crowd.requests, between(random["ways"], 1, len(Direction))
+        ),
+        request_status=clear_missing(
+            requests, crowd.requests, jnp.full(columns.REQUESTS, Status.OPEN, jnp.int32)
+        ),
         transfer_contact=clear_missing(
-            transfers, crowd.transfers, extras[between(random["transfer_contacts"], 0, len(extras) - 1)]
+            transfers,
+            crowd.transfers,
+            extras[between(random["transfer_contacts"], 0, len(extras) - 1)],
         ),
         transfer_amount=clear_missing(
             transfers, crowd.transfers, between(random["transfer_amounts"], 1, columns.LARGEST)
         ),
-        transfer_direction=clear_missing(transfers, crowd.transfers, between(random["sent"], 1, len(Direction))),
+        transfer_direction=clear_missing(
+            transfers, crowd.transfers, between(random["sent"], 1, len(Direction))
+        ),
         balance=between(random["accounts"][0], 40, 70),
         savings=between(random["accounts"][1], 30, 60),
     )
-    new_event = events[crowd.events]  # a row that does not exist has a title and a time that no event has
+    # A row that does not exist has a title and a time that no event has.
+    new_event = events[crowd.events]
     cast = Cast(
         contacts=contacts,
         events=events,
@@ -155,7 +184,7 @@ def random_columns(random_words: jax.Array, split: jax.Array, crowd: Crowd) -> t
     return world, cast, between(random["accounts"][2], 16, 24), random["instruction"]
 
 
-# -- the large office --------------------------------------------------------------------------------------------------
+# -- the large office ------------------------------------------------------------------------------
 
 Tables = dict[str, dict[int, dict[str, Any]]]
 """A world in the making, which may be changed in place."""
@@ -163,12 +192,15 @@ Tables = dict[str, dict[int, dict[str, Any]]]
 
 def copy_tables(tables: Tables) -> Tables:
     """Return a copy that shares nothing that can be changed."""
-    return {table: {number: dict(row) for number, row in rows.items()} for table, rows in tables.items()}
+    return {
+        table: {number: dict(row) for number, row in rows.items()} for table, rows in tables.items()
+    }
 
 
 def random_rows(dice: Dice, split: int) -> Tables:
-    """Draw a world. Its contacts have names of the split: the sum of the places of first and last name is even in the
-    train split, odd in the test split. First names, titles and names are unique in their tables; ids are random.
+    """Draw a world. Its contacts have names of the split: the sum of the places of first and last
+    name is even in the train split, odd in the test split. First names, titles and names are unique
+    in their tables; ids are random.
     """
     pick = dice.choice
     first_names = dice.sample(range(len(words.FIRST_NAMES)), 10)
@@ -183,20 +215,21 @@ def random_rows(dice: Dice, split: int) -> Tables:
         return dict(zip(dice.sample(range(1, words.ROWS + 1), len(rows)), rows, strict=True))
 
     contacts = table([
-        {"first": words.FIRST_NAMES[first], "last": words.LAST_NAMES[2 * dice.below(last_names) + (first + split) % 2],
-         "city": pick(words.CITIES), "relation": pick(words.RELATIONS), "phone": phone, "favourite": happens(4),
-         "muted": happens(5), "blocked": happens(8)}
+        {"first": words.FIRST_NAMES[first],
+         "last": words.LAST_NAMES[2 * dice.below(last_names) + (first + split) % 2],
+         "city": pick(words.CITIES), "relation": pick(words.RELATIONS), "phone": phone,
+         "favourite": happens(4), "muted": happens(5), "blocked": happens(8)}
         for first, phone in zip(first_names, phones, strict=True)
     ])  # fmt: skip
     people = list(contacts)
     songs = table([
-        {"title": title, "artist": pick(words.ARTISTS), "genre": pick(words.GENRES), "minutes": dice.between(2, 9),
-         "liked": happens(3)}
+        {"title": title, "artist": pick(words.ARTISTS), "genre": pick(words.GENRES),
+         "minutes": dice.between(2, 9), "liked": happens(3)}
         for title in dice.sample(words.SONGS, 14)
     ])  # fmt: skip
     products = table([
-        {"name": name, "category": pick(words.CATEGORIES), "price": dice.between(5, 60), "stock": dice.between(3, 9),
-         "wished": happens(6)}
+        {"name": name, "category": pick(words.CATEGORIES), "price": dice.between(5, 60),
+         "stock": dice.between(3, 9), "wished": happens(6)}
         for name in dice.sample(words.PRODUCTS, 12)
     ])  # fmt: skip
     times = dice.sample(words.TIMES, 8)
@@ -204,7 +237,14 @@ def random_rows(dice: Dice, split: int) -> Tables:
     for product in dice.sample(products, 4):
         quantity = dice.between(1, 3)
         total = quantity * products[product]["price"]
-        orders.append({"product": product, "quantity": quantity, "total": total, "status": pick(words.ORDER_STATUSES)})
+        orders.append(
+            {
+                "product": product,
+                "quantity": quantity,
+                "total": total,
+                "status": pick(words.ORDER_STATUSES),
+            }
+        )
     return {
         "contacts": contacts,
         "events": table([
@@ -214,12 +254,14 @@ def random_rows(dice: Dice, split: int) -> Tables:
         ]),
         "account": {1: {"balance": dice.between(300, 600), "savings": dice.between(50, 200)}},
         "requests": table([
-            {"contact": pick(people), "amount": dice.between(5, 60), "direction": pick(words.DIRECTIONS),
+            {"contact": pick(people), "amount": dice.between(5, 60),
+             "direction": pick(words.DIRECTIONS),
              "status": "open" if happens(2) else pick(words.STATUSES)}
             for _ in range(6)
         ]),
         "transfers": table([
-            {"contact": pick(people), "amount": dice.between(5, 60), "direction": pick(words.DIRECTIONS)}
+            {"contact": pick(people), "amount": dice.between(5, 60),
+             "direction": pick(words.DIRECTIONS)}
             for _ in range(5)
         ]),
         "mails": table([
@@ -229,8 +271,8 @@ def random_rows(dice: Dice, split: int) -> Tables:
             for subject in dice.sample(words.SUBJECTS, 12)
         ]),
         "messages": table([
-            {"contact": pick(people), "direction": pick(words.DIRECTIONS), "text": pick(words.PHRASES),
-             "read": not happens(3)}
+            {"contact": pick(people), "direction": pick(words.DIRECTIONS),
+             "text": pick(words.PHRASES), "read": not happens(3)}
             for _ in range(8)
         ]),
         "tasks": table([
@@ -239,7 +281,8 @@ def random_rows(dice: Dice, split: int) -> Tables:
             for title in dice.sample(words.TASKS[:16], 9)
         ]),
         "notes": table([
-            {"title": title, "folder": pick(words.NOTE_FOLDERS), "text": pick(words.PHRASES), "pinned": happens(4)}
+            {"title": title, "folder": pick(words.NOTE_FOLDERS), "text": pick(words.PHRASES),
+             "pinned": happens(4)}
             for title in dice.sample(words.NOTES, 7)
         ]),
         "songs": songs,

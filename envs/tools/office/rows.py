@@ -1,9 +1,9 @@
 """The world of the large office: tables of rows, which calls replace and never change.
 
-A world is a mapping of tables by name; a table is a mapping of rows by id, 1 to 99; a row is a mapping of columns.
-Sets of ids are frozensets.
+A world is a mapping of tables by name; a table is a mapping of rows by id, 1 to 99; a row is a
+mapping of columns. Sets of ids are frozensets.
 
-=============  =====================================================================================================
+=============  =====================================================================================
 contacts       first, last, city, relation, phone, favourite, muted, blocked
 events         title, time, place, guests (ids of contacts); never two at a time
 account        one row: balance and savings, in euros
@@ -19,7 +19,7 @@ queue          one row: ids of songs in their order
 products       name, category, price, stock, wished
 cart           quantity, by the id of the product
 orders         product, quantity, total, status
-=============  =====================================================================================================
+=============  =====================================================================================
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ Row = Mapping[str, Any]
 World = Mapping[str, Mapping[int, Row]]
 
 NOUNS = {
-    "contacts": "contact", "events": "event", "account": "account", "requests": "request", "transfers": "transfer",
-    "mails": "mail", "messages": "message", "tasks": "task", "notes": "note", "songs": "song", "playlists": "playlist",
-    "queue": "queue", "products": "product", "cart": "product", "orders": "order",
+    "contacts": "contact", "events": "event", "account": "account", "requests": "request",
+    "transfers": "transfer", "mails": "mail", "messages": "message", "tasks": "task",
+    "notes": "note", "songs": "song", "playlists": "playlist", "queue": "queue",
+    "products": "product", "cart": "product", "orders": "order",
 }  # fmt: skip
 """Word for a row of each table."""
 
@@ -53,7 +54,10 @@ def edit_row(world: World, table: str, number: int, **columns: Any) -> World:
 
 def drop_row(world: World, table: str, number: int) -> World:
     """Return the world without one row."""
-    return {**world, table: {row_id: row for row_id, row in world[table].items() if row_id != number}}
+    return {
+        **world,
+        table: {row_id: row for row_id, row in world[table].items() if row_id != number},
+    }
 
 
 def free_id(table: Mapping[int, Any]) -> int:
@@ -62,7 +66,8 @@ def free_id(table: Mapping[int, Any]) -> int:
 
 
 def distance(world: World, goal: World, start: World) -> int:
-    """Count the cells of old rows, and the new rows, in which a world differs from the goal; 0 for equal worlds.
+    """Count the cells of old rows, and the new rows,
+    in which a world differs from the goal; 0 for equal worlds.
 
     The ids of new rows do not count, so that the order in which they were made does not either.
     """
@@ -87,6 +92,10 @@ def _row_distance(row: Row | None, goal_row: Row | None, columns: int) -> int:
     return sum(row[column] != goal_row[column] for column in row)
 
 
-def _count_new_rows(rows: Mapping[int, Row], old_rows: Mapping[int, Row]) -> Counter[tuple[tuple[str, Any], ...]]:
+def _count_new_rows(
+    rows: Mapping[int, Row], old_rows: Mapping[int, Row]
+) -> Counter[tuple[tuple[str, Any], ...]]:
     """Count the rows that are not among the old ones, without their ids."""
-    return Counter(tuple(sorted(row.items())) for number, row in rows.items() if number not in old_rows)
+    return Counter(
+        tuple(sorted(row.items())) for number, row in rows.items() if number not in old_rows
+    )

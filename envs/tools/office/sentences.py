@@ -27,16 +27,20 @@ from .templates.column_template import Ask, Sight, Template
 from .words import DIRECTIONS, STATUSES
 
 GAPS: dict[str, tuple[Kind, str]] = {
-    "contact": (CONTACT, "contact"), "event": (EVENT, "event"), "request": (REQUEST, "request"), "name": (NAME, "name"),
-    "city": (CITY, "city"), "relation": (RELATION, "relation"), "day": (DAY, "day"), "title": (TITLE, "title"),
-    "place": (PLACE, "place"), "amount": (AMOUNT, "number"), "time": (TIME, "number"), "phone": (PHONE, "number"),
+    "contact": (CONTACT, "contact"), "event": (EVENT, "event"), "request": (REQUEST, "request"),
+    "name": (NAME, "name"), "city": (CITY, "city"), "relation": (RELATION, "relation"),
+    "day": (DAY, "day"), "title": (TITLE, "title"), "place": (PLACE, "place"),
+    "amount": (AMOUNT, "number"), "time": (TIME, "number"), "phone": (PHONE, "number"),
 }  # fmt: skip
-"""Gaps in a template's sentences: how each is shown, and the slot of the instruction that fills it."""
+"""Gaps in a template's sentences: how each is shown, and the slot of the instruction that fills it.
+"""
 
 
 def instruction(template: Template, ask: Ask, wording: int) -> str:
     """Return the user's sentence."""
-    values = {gap: _gap_text(gap, kind, int(getattr(ask, slot))) for gap, (kind, slot) in GAPS.items()}
+    values = {
+        gap: _gap_text(gap, kind, int(getattr(ask, slot))) for gap, (kind, slot) in GAPS.items()
+    }
     return f"User: {template.wordings[wording].format(**values)}"
 
 
@@ -47,15 +51,21 @@ def _gap_text(gap: str, kind: Kind, value: int) -> Any:
 
 
 def rules(limit: str) -> str:
-    """Return the rules that hold for every instruction; ``limit`` says how much may be sent in one payment."""
+    """Return the rules that hold for every instruction;
+    ``limit`` says how much may be sent in one payment.
+    """
     return (
-        "Rules: do what the user asks and change nothing else; then call assistant.finish, or assistant.answer if the "
-        "user asks a question. If it cannot be done, change nothing and call assistant.refuse with the reason:\n"
+        "Rules: do what the user asks and change nothing else; then call assistant.finish, or "
+        "assistant.answer if the "
+        "user asks a question. If it cannot be done, change nothing and call assistant.refuse with "
+        "the reason:\n"
         f"  over_limit: more than {limit} in one payment.\n"
-        "  no_such_contact, ambiguous_contact: no contact, or more than one, fits what the user says of the person.\n"
+        "  no_such_contact, ambiguous_contact: no contact, or more than one, fits what the user "
+        "says of the person.\n"
         "  no_such_event: no event has that title.\n"
         "  no_free_time: the time is taken, or the day is full.\n"
-        "  insufficient_funds: the account lacks the money for all of it; savings count only if the user says so."
+        "  insufficient_funds: the account lacks the money for all of it; savings count only if "
+        "the user says so."
     )
 
 
@@ -89,7 +99,9 @@ def notebook(see: Sight) -> str:
     world = see.world
     notes = see.notebook
     lines = ["Notebook (all that was shown so far, as it is now):"]
-    lines += [json.dumps(contact(see, row)) for row in _members(notes.entries) if world.name[row - 1]]
+    lines += [
+        json.dumps(contact(see, row)) for row in _members(notes.entries) if world.name[row - 1]
+    ]
     without_entry = _members(notes.contacts & ~notes.entries)
     if without_entry:
         lines.append(json.dumps({"contacts known by id only": without_entry}))
@@ -111,7 +123,11 @@ def notebook(see: Sight) -> str:
         "transfers with": _members(notes.asked_transfers),
     }
     if any(questions.values()):
-        lines.append(json.dumps({"asked for": {what: values for what, values in questions.items() if values}}))
+        lines.append(
+            json.dumps(
+                {"asked for": {what: values for what, values in questions.items() if values}}
+            )
+        )
     return "\n".join(lines if len(lines) > 1 else [*lines, "nothing yet"])
 
 
@@ -122,7 +138,10 @@ def contact(see: Sight, row: int) -> dict[str, Any]:
     index = row - 1
     entry: dict[str, Any] = {"contact": row}
     if notebook.entries >> index & 1:
-        entry |= {"name": value_of(NAME, world.name[index]), "city": value_of(CITY, world.city[index])}
+        entry |= {
+            "name": value_of(NAME, world.name[index]),
+            "city": value_of(CITY, world.city[index]),
+        }
     if notebook.relations >> index & 1:
         entry["relation"] = value_of(RELATION, world.relation[index])
     if notebook.phones >> index & 1:

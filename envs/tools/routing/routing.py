@@ -1,27 +1,33 @@
 """Send each query of a stream to one of several experts, or answer it oneself, within a budget.
 
-A query shows its topic (one of 4) and its level (easy, medium, hard); both are uniform and independent. An expert asks
-a price, is right with a probability that depends on topic and level, and answers late. Oneself answers at once and for
-nothing, but is seldom right. A data sheet says all of this before the stream begins, and no query can be asked twice.
+A query shows its topic (one of 4) and its level (easy, medium, hard); both are uniform and
+independent. An expert asks a price, is right with a probability that depends on topic and level,
+and answers late. Oneself answers at once and for nothing, but is seldom right. A data sheet says
+all of this before the stream begins, and no query can be asked twice.
 
-=============  =====================================================================================================
-action         0 answer oneself, 1 to E ask that expert. Masked: experts whose price exceeds what is left
-observation    ``Box(0, 1, (8 E + 15,))``: topic and level of the query, one-hot; for each choice, oneself first, what
-               its answer to this query is worth; prices and delays of the experts; skill of each choice in each topic;
-               loss of skill a level; budget left, queries left
-reward         a right answer is worth (1 - delay) / 24, a wrong one nothing; ``reward="thrifty"`` takes off half of the
-               price as well, as a share of 8: (1 - delay) (1 - price / 16) / 24
+=============  =====================================================================================
+action         0 answer oneself, 1 to E ask that expert. Masked: experts whose price exceeds what is
+               left
+observation    ``Box(0, 1, (8 E + 15,))``: topic and level of the query, one-hot; for each choice,
+               oneself first, what its answer to this query is worth; prices and delays of the
+               experts; skill of each choice in each topic; loss of skill a level; budget left,
+               queries left
+reward         a right answer is worth (1 - delay) / 24, a wrong one nothing; ``reward="thrifty"``
+               takes off half of the price as well, as a share of 8: (1 - delay) (1 - price / 16) /
+               24
 termination    after 24 queries
-success        the choices were worth at least 95 % of what the best policy earns on average (``info["par"]``), luck
-               with right and wrong answers aside
+success        the choices were worth at least 95 % of what the best policy earns on average
+               (``info["par"]``), luck with right and wrong answers aside
 difficulty     E, from 1 to 8
-context        prices 1 to 8, delays 0 to 0.3, skills, losses. Skills of the splits lie in alternating bands
-=============  =====================================================================================================
+context        prices 1 to 8, delays 0 to 0.3, skills, losses. Skills of the splits lie in
+               alternating bands
+=============  =====================================================================================
 
-A skill is the probability of a right answer to an easy query; the probability falls by the loss of the choice, 5 to
-35 % of the skill, for each level. The budget is 48, two for each query.
+A skill is the probability of a right answer to an easy query; the probability falls by the loss of
+the choice, 5 to 35 % of the skill, for each level. The budget is 48, two for each query.
 
-**Optimum**: a dynamic programme over queries left and budget left (:func:`best_values`), exact for each context.
+**Optimum**: a dynamic programme over queries left and budget left (:func:`best_values`), exact for
+each context.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -97,7 +103,9 @@ class Routing(Task[Params, State]):
     measures: ClassVar[dict[str, str]] = {
         "right": "right answers",
         "spent": "part of the budget of 48 that was spent",
-        "par": "expected return of the best policy in this context once the stream is over, -1 before",
+        "par": (
+            "expected return of the best policy in this context once the stream is over, -1 before"
+        ),
     }
     picture_shape: ClassVar[tuple[int, int, int]] = (300, 520, 3)
 
@@ -106,8 +114,8 @@ class Routing(Task[Params, State]):
         number = 4.0 if difficulty is None else difficulty
         if not (1 <= number <= MAX_EXPERTS and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of experts, a whole number from 1 to {MAX_EXPERTS}; "
-                f"got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of experts, a whole number from 1 to "
+                f"{MAX_EXPERTS}; got {difficulty!r}."
             )
         self.experts = int(number)
         self.thrifty = card.settings.get("reward") == "thrifty"
@@ -124,11 +132,15 @@ class Routing(Task[Params, State]):
         choices = self.experts + 1
         topics = len(TOPICS)
         random_numbers = self.uniform(key, choices * (topics + 3))
-        talent = alternating_bands(random_numbers[: choices * topics].reshape(choices, topics), split, 0.0, 1.0, 8)
+        talent = alternating_bands(
+            random_numbers[: choices * topics].reshape(choices, topics), split, 0.0, 1.0, 8
+        )
         loss, delay, price = random_numbers[choices * topics :].reshape(3, choices)
         is_self = np.arange(choices) == 0
         price = jnp.where(is_self, 0, 1 + (price * DEAREST).astype(jnp.int32)).astype(jnp.int32)
-        skill = jnp.where(is_self[:, None], 0.1 + 0.3 * talent, 0.2 + 0.04 * price[:, None] + 0.45 * talent)
+        skill = jnp.where(
+            is_self[:, None], 0.1 + 0.3 * talent, 0.2 + 0.04 * price[:, None] + 0.45 * talent
+        )
         params = Params(
             skill=skill.astype(self.dtype),
             loss=(0.05 + 0.3 * loss).astype(self.dtype),
@@ -157,7 +169,9 @@ class Routing(Task[Params, State]):
         """Answer the query, and draw the next one, all from one draw."""
         bits = jax.random.bits(key, (2,), jnp.uint32)
         topic, level = _query(bits[0])
-        chance = params.skill[action, state.topic] * (1 - params.loss[action] * state.level.astype(self.dtype))
+        chance = params.skill[action, state.topic] * (
+            1 - params.loss[action] * state.level.astype(self.dtype)
+        )
         correct = (bits[1] >> 8).astype(self.dtype) * 2.0**-24 < chance
         return State(
             topic=topic,
@@ -180,7 +194,9 @@ class Routing(Task[Params, State]):
         chance = params.skill[:, topic] * (1 - params.loss * level.astype(self.dtype))
         return chance * self.prize(params)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the worth of a right answer."""
         paid = (next_state.queries_left < state.queries_left) & next_state.correct
         return jnp.where(paid, self.prize(params)[action], 0).astype(self.dtype)
@@ -220,13 +236,30 @@ class Routing(Task[Params, State]):
         choices = self.experts + 1
         experts = self.experts
         return (
-            Component("topic", f"topic of the query, one-hot: {', '.join(TOPICS)}", shape=(len(TOPICS),)),
-            Component("level", f"level of the query, one-hot: {', '.join(LEVELS)}", shape=(len(LEVELS),)),
-            Component("worth", "expected worth of an answer by oneself, then by each expert", "1/24", (choices,)),
+            Component(
+                "topic", f"topic of the query, one-hot: {', '.join(TOPICS)}", shape=(len(TOPICS),)
+            ),
+            Component(
+                "level", f"level of the query, one-hot: {', '.join(LEVELS)}", shape=(len(LEVELS),)
+            ),
+            Component(
+                "worth",
+                "expected worth of an answer by oneself, then by each expert",
+                "1/24",
+                (choices,),
+            ),
             Component("price", "price of each expert", f"{DEAREST} credits", (experts,), DEAREST),
-            Component("delay", "share of the worth that the delay of each expert takes", shape=(experts,)),
-            Component("skill", "[choice, topic]: probability of a right answer", shape=(choices, len(TOPICS))),
-            Component("loss", "share of the skill that each choice loses a level", shape=(choices,)),
+            Component(
+                "delay", "share of the worth that the delay of each expert takes", shape=(experts,)
+            ),
+            Component(
+                "skill",
+                "[choice, topic]: probability of a right answer",
+                shape=(choices, len(TOPICS)),
+            ),
+            Component(
+                "loss", "share of the skill that each choice loses a level", shape=(choices,)
+            ),
             Component("budget", "credits left", f"{BUDGET} credits", scale=BUDGET),
             Component("left", "queries left", f"{QUERIES} queries", scale=QUERIES),
         )
@@ -235,20 +268,25 @@ class Routing(Task[Params, State]):
         """List the choices."""
         return (
             Component("answer", "answer the query oneself, which costs nothing"),
-            *(Component(f"ask_{name.lower()}", f"send the query to {name}, who is paid") for name in self._names),
+            *(
+                Component(f"ask_{name.lower()}", f"send the query to {name}, who is paid")
+                for name in self._names
+            ),
         )
 
-    # -- host side -----------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def rules(self) -> str:
         """Return the rules."""
         return (
             f"You receive {QUERIES} queries, one a turn. Topics ({', '.join(TOPICS)}) and levels "
-            f"({', '.join(LEVELS)}) are equally likely. Answer each yourself, or send it to an expert, whose price is "
-            f"taken from a budget of {BUDGET}. Late answers are worth less by the delay. A right answer earns "
-            f"(1 - delay) / {QUERIES}{' times (1 - price / 16)' if self.thrifty else ''}, a wrong one nothing, and "
-            "what is left of the budget nothing. The chance of a right answer is the skill in the topic, less the "
-            "loss for each level above easy.\n" + "\n".join(tool.line() for tool in self._tools)
+            f"({', '.join(LEVELS)}) are equally likely. Answer each yourself, or send it to an "
+            f"expert, whose price is taken from a budget of {BUDGET}. Late answers are worth less "
+            "by the delay. A right answer earns "
+            f"(1 - delay) / {QUERIES}{' times (1 - price / 16)' if self.thrifty else ''}, "
+            "a wrong one nothing, and what is left of the budget nothing. The chance of a right "
+            "answer is the skill in the topic, less the loss for each level above easy.\n"
+            + "\n".join(tool.line() for tool in self._tools)
         )
 
     def describe(self, state: State, params: Params) -> str:
@@ -261,10 +299,17 @@ class Routing(Task[Params, State]):
         skills, other_columns = np.split(np.frombuffer(numbers), [(self.experts + 1) * len(TOPICS)])
         rows = []
         for name, skill, loss, delay, price in zip(
-            ("yourself", *self._names), skills.reshape(-1, len(TOPICS)), *other_columns.reshape(3, -1), strict=True
+            ("yourself", *self._names),
+            skills.reshape(-1, len(TOPICS)),
+            *other_columns.reshape(3, -1),
+            strict=True,
         ):
-            chances = ", ".join(f"{topic} {chance:.2f}" for topic, chance in zip(TOPICS, skill, strict=True))
-            rows.append(f"{name}: price {int(price)}, delay {delay:.2f}, loss {loss:.2f}; skills: {chances}")
+            chances = ", ".join(
+                f"{topic} {chance:.2f}" for topic, chance in zip(TOPICS, skill, strict=True)
+            )
+            rows.append(
+                f"{name}: price {int(price)}, delay {delay:.2f}, loss {loss:.2f}; skills: {chances}"
+            )
         return "\n".join(rows)
 
     def _news(self, state: State) -> str:
@@ -302,14 +347,19 @@ class Routing(Task[Params, State]):
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the budget is too small."""
         number = int(action)
-        return f"{self._names[number - 1]} asks {int(params.price[number])}, and {int(state.budget)} are left"
+        return (
+            f"{self._names[number - 1]} asks {int(params.price[number])}, and {int(state.budget)} "
+            f"are left"
+        )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how many answers were right."""
         return f"all {QUERIES} queries are answered, {int(state.right_answers)} of them right"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the skills of each choice as bars by topic; the query's topic in colour, unaffordable experts pale."""
+        """Draw the skills of each choice as bars by topic;
+        the query's topic in colour, unaffordable experts pale.
+        """
         from PIL import Image, ImageDraw
 
         height, width, _ = self.picture_shape
@@ -323,7 +373,9 @@ class Routing(Task[Params, State]):
             price = int(params.price[number])
             ink = INK if price <= int(state.budget) else PALE
             for topic in range(len(TOPICS)):
-                chance = float(params.skill[number, topic] * (1 - params.loss[number] * state.level))
+                chance = float(
+                    params.skill[number, topic] * (1 - params.loss[number] * state.level)
+                )
                 left = x + topic * (column - 8) / 4
                 right = x + (topic + 1) * (column - 8) / 4 - 2
                 fill = "#d55e00" if topic == int(state.topic) else "#0072b2"
@@ -335,14 +387,18 @@ class Routing(Task[Params, State]):
 
 
 def _query(bits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return topic and level from random bits; the remainder of 2**30 favours a level by less than one in 10**8."""
+    """Return topic and level from random bits;
+    the remainder of 2**30 favours a level by less than one in 10**8.
+    """
     return (bits & 3).astype(jnp.int32), ((bits >> 2) % np.uint32(3)).astype(jnp.int32)
 
 
 def best_values(task: Routing, params: Params) -> jax.Array:
     """Return the best expected rest of the return by queries left and budget left, ``(25, 49)``."""
     kinds = [(topic, level) for topic in range(len(TOPICS)) for level in range(len(LEVELS))]
-    worth = jnp.stack([task.worths(params, jnp.int32(topic), jnp.int32(level)) for topic, level in kinds])
+    worth = jnp.stack(
+        [task.worths(params, jnp.int32(topic), jnp.int32(level)) for topic, level in kinds]
+    )
     budget_left = np.arange(BUDGET + 1)[None] - params.price[:, None]  # (E + 1, 49)
 
     def before(later: jax.Array, _: Any) -> tuple[jax.Array, jax.Array]:
@@ -385,7 +441,9 @@ class Planner(eqx.Module):
 
 @privileged_player
 class PriceWatcher(eqx.Module):
-    """A heuristic player: it takes the best worth less a fixed rate for the price, and does not plan."""
+    """A heuristic player: it takes the best worth less a fixed rate
+    for the price, and does not plan.
+    """
 
     task: Routing = eqx.field(static=True)
 
@@ -394,13 +452,13 @@ class PriceWatcher(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return an empty memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the choice with the best difference that can be paid."""
         state = view.state
         params = view.params
         scores = self.task.worths(params, state.topic, state.level) - 0.002 * params.price
-        return jnp.argmax(jnp.where(params.price <= state.budget, scores, -1)).astype(jnp.int32), memory
+        return jnp.argmax(jnp.where(params.price <= state.budget, scores, -1)).astype(
+            jnp.int32
+        ), memory

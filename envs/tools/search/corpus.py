@@ -1,8 +1,9 @@
 """Fictional corpora: facts about people who do not exist, in documents of several years.
 
-32 people stand in four relations to one another. Each relation of a person was reported one to three times, in
-different years and with different values; the latest report is true today. A corpus is a function of its seed: every
-value below is a hash, computed where it is needed, so that an episode begins without writing a corpus first.
+32 people stand in four relations to one another. Each relation of a person was reported one to
+three times, in different years and with different values; the latest report is true today. A corpus
+is a function of its seed: every value below is a hash, computed where it is needed, so that an
+episode begins without writing a corpus first.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ FACTS = PEOPLE * len(RELATIONS)
 """Fact ``4 person + relation``."""
 _FIRST = ("Bar", "Cel", "Dov", "Fen", "Gal", "Hul", "Jor", "Kes")
 _LAST = ("ano", "ebik", "imu", "orin", "ulda", "ystra", "ephon", "awen")
-_ALL = [(first + last, (i + j) % 2) for i, first in enumerate(_FIRST) for j, last in enumerate(_LAST)]
+_ALL = [
+    (first + last, (i + j) % 2) for i, first in enumerate(_FIRST) for j, last in enumerate(_LAST)
+]
 NAMES = tuple(tuple(name for name, split in _ALL if split == which) for which in (0, 1))
 """Names of the people, for each split."""
 
 
 def mixed(seed: Any, *numbers: Any) -> jax.Array:
-    """Hash whole numbers with a seed, uint32 ``(2,)``; the mixing is MurmurHash3's (Appleby 2011)."""
+    """Hash whole numbers with a seed, uint32 ``(2,)``;
+    the mixing is MurmurHash3's (Appleby 2011).
+    """
     word = jnp.uint32(0)
     for number in (seed[0], seed[1], *numbers):
         word = (word ^ jnp.asarray(number, jnp.uint32)) * np.uint32(0x9E3779B1)
@@ -47,12 +52,16 @@ def reports(seed: Any, fact: Any) -> jax.Array:
 
 
 def person_in(seed: Any, fact: Any, report: Any) -> jax.Array:
-    """Return the person whom a report names; report 0 is the latest. Reports of a fact name different people.
+    """Return the person whom a report names; report 0 is the latest.
+
+    Reports of a fact name different people.
 
     Nobody stands in a relation to themselves.
     """
     person = fact // len(RELATIONS)
-    first, second, third = (_below(PEOPLE - 1 - number, mixed(seed, 2 + number, fact)) for number in range(REPORTS))
+    first, second, third = (
+        _below(PEOPLE - 1 - number, mixed(seed, 2 + number, fact)) for number in range(REPORTS)
+    )
     second = second + (second >= first)  # the next of those that are left
     low = jnp.minimum(first, second)
     high = jnp.maximum(first, second)
@@ -65,8 +74,8 @@ def person_in(seed: Any, fact: Any, report: Any) -> jax.Array:
 def year(seed: Any, fact: Any, report: Any) -> jax.Array:
     """Return the year of a report, 1000 to 1999.
 
-    Reports of a fact are few years apart, and facts many, so that a year alone does not tell whether its report is the
-    latest one.
+    Reports of a fact are few years apart, and facts many, so that a year alone does not tell
+    whether its report is the latest one.
     """
     word = mixed(seed, 8, fact)
     gaps = 1 + _below(3, word), 1 + _below(3, word >> 2)
@@ -75,14 +84,17 @@ def year(seed: Any, fact: Any, report: Any) -> jax.Array:
 
 
 def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.Array]:
-    """Return facts and reports of the documents that a search for a fact lists, best first: int32 ``(6,)`` each.
+    """Return facts and reports of the documents that a search for a fact lists,
+    best first: int32 ``(6,)`` each.
 
-    All reports of the fact are among them; the others are about somebody else or about another relation.
+    All reports of the fact are among them; the others are about somebody else or about another
+    relation.
 
     Args:
         seed: seed of the corpus.
         fact: fact that is searched for.
-        boost: quality of the ranking: with 1 the fact's own reports come first, with 0 the order is random.
+        boost: quality of the ranking: with 1 the fact's own reports come first, with 0 the order is
+            random.
     """
     rank = jnp.arange(LISTED)
     is_report = rank < reports(seed, fact)
@@ -93,17 +105,23 @@ def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.A
     elsewhere = len(RELATIONS) * ((person + 1 + _below(PEOPLE - 1, word >> 8)) % PEOPLE) + relation
     other_fact = jnp.where(word & 1 == 1, nearby, elsewhere)
     about = jnp.where(is_report, fact, other_fact).astype(jnp.int32)
-    report = jnp.where(is_report, rank, (mixed(seed, 6, fact, rank) % reports(seed, other_fact).astype(jnp.uint32)))
+    report = jnp.where(
+        is_report, rank, (mixed(seed, 6, fact, rank) % reports(seed, other_fact).astype(jnp.uint32))
+    )
     score = (mixed(seed, 7, fact, rank) >> 9).astype(jnp.int32) + is_report * int(boost * 2**23)
     # Comparisons of six numbers are much faster than XLA's sort.
-    before = (score[None] > score[:, None]) | ((score[None] == score[:, None]) & (rank[None] < rank[:, None]))
+    before = (score[None] > score[:, None]) | (
+        (score[None] == score[:, None]) & (rank[None] < rank[:, None])
+    )
     here = before.sum(1)[None] == rank[:, None]
     listed = [jnp.where(here, array[None], 0).sum(1).astype(jnp.int32) for array in (about, report)]
     return listed[0], listed[1]
 
 
 def written(seed: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the people that the reports of every fact name, their years, ``(128, 3)`` each, and how many count."""
+    """Return the people that the reports of every fact name,
+    their years, ``(128, 3)`` each, and how many count.
+    """
     facts = jnp.arange(FACTS)[:, None]
     numbers = jnp.arange(REPORTS)[None]
     return person_in(seed, facts, numbers), year(seed, facts, numbers), reports(seed, facts[:, 0])

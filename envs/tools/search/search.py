@@ -1,33 +1,38 @@
 """Answer a question that takes several look-ups in a corpus with outdated documents.
 
-"Who is the rival of the mentor of Barano?" The corpus (``corpus.py``) is about people who do not exist, so that nothing
-but searching tells. Each fact was reported in one to three years with different names; the latest report holds. A
-search lists six documents in pages of two: all reports of the fact, among documents about something else.
+"Who is the rival of the mentor of Barano?" The corpus (``corpus.py``) is about people who do not
+exist, so that nothing but searching tells. Each fact was reported in one to three years with
+different names; the latest report holds. A search lists six documents in pages of two: all reports
+of the fact, among documents about something else.
 
-=============  =====================================================================================================
-action         ``MultiDiscrete([4, 32, 4, 3, 2, 3])``: 0 wait, 1 search, 2 judge, 3 answer; person (to search or to
-               answer); relation; page; document of the last page to judge; label: current, outdated, irrelevant
-observation    ``Box(0, 1, (695,))``: the question; the two documents of the last page; how many reports the fact has
-               that was searched for; a notebook of all facts: newest name seen, reports seen, reports there are, pages
-               read
-reward         1 for the right answer, else 0. ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``
-               counts searches and answer; ``dense`` pays for each fact on the way up whose latest report was seen;
-               ``judged`` is 0.8, and 0.2 times the share of shown documents that were judged rightly. ``search_cost``
-               sets what each search takes off the worth of a right answer in all of them: nothing, 0.02 (``"low"``) or
-               0.05 (``"high"``); the worth is never below 0, with ``dense`` never below the half of the progress
+=============  =====================================================================================
+action         ``MultiDiscrete([4, 32, 4, 3, 2, 3])``: 0 wait, 1 search, 2 judge, 3 answer; person
+               (to search or to answer); relation; page; document of the last page to judge; label:
+               current, outdated, irrelevant
+observation    ``Box(0, 1, (695,))``: the question; the two documents of the last page; how many
+               reports the fact has that was searched for; a notebook of all facts: newest name
+               seen, reports seen, reports there are, pages read
+reward         1 for the right answer, else 0. ``reward`` sets another of the modes
+               (``reward_modes.py``): ``thrifty`` counts searches and answer; ``dense`` pays for
+               each fact on the way up whose latest report was seen; ``judged`` is 0.8, and 0.2
+               times the share of shown documents that were judged rightly. ``search_cost`` sets
+               what each search takes off the worth of a right answer in all of them: nothing, 0.02
+               (``"low"``) or 0.05 (``"high"``); the worth is never below 0, with ``dense`` never
+               below the half of the progress
 termination    an answer was given
 success        the answer is right as of today
 difficulty     number of look-ups of the question, 1 to 3
-context        corpus and question. The splits never share a corpus, nor a question's first look-up: its person and
-               relation are one of half of the pairs, in which every person and every relation occurs. The people of
-               the splits have different names
-=============  =====================================================================================================
+context        corpus and question. The splits never share a corpus, nor a question's first look-up:
+               its person and relation are one of half of the pairs, in which every person and every
+               relation occurs. The people of the splits have different names
+=============  =====================================================================================
 
-The fewest searches of a player who looks every fact on the way up by itself and wants to be sure, ``info["least"]``,
-are the pages on which its reports stand. ``retrieval="good"`` ranks these first, ``"poor"`` at random. A judgement is
-exact: current is the latest report of the fact searched for, outdated an earlier one, irrelevant all else. Each
-document of a page can be judged once, and judging earns nothing without a right answer. Now and then a document about
-something else happens to be one that the next look-up needs, and saves a search.
+The fewest searches of a player who looks every fact on the way up by itself and wants to be sure,
+``info["least"]``, are the pages on which its reports stand. ``retrieval="good"`` ranks these first,
+``"poor"`` at random. A judgement is exact: current is the latest report of the fact searched for,
+outdated an earlier one, irrelevant all else. Each document of a page can be judged once, and
+judging earns nothing without a right answer. Now and then a document about something else happens
+to be one that the next look-up needs, and saves a search.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -87,9 +92,16 @@ TOOLS = (
     Tool(
         "judge",
         "Say what a document of the last page is worth for the search it answers.",
-        {"document": Argument("which of the two", low=1, high=PER_PAGE), "label": Argument("your judgement", LABELS)},
+        {
+            "document": Argument("which of the two", low=1, high=PER_PAGE),
+            "label": Argument("your judgement", LABELS),
+        },
     ),
-    Tool("answer", "Answer the question with a name. It ends the episode.", {"person": Argument("name of the person")}),
+    Tool(
+        "answer",
+        "Answer the question with a name. It ends the episode.",
+        {"person": Argument("name of the person")},
+    ),
 )
 WAIT, SEARCH, JUDGE, ANSWER = range(4)
 NUMBERS = tuple({name.lower(): number for number, name in enumerate(names)} for names in NAMES)
@@ -105,7 +117,9 @@ class Params(NamedTuple):
     start: Any
     """Person whom the question begins with."""
     path: Any
-    """Relations to follow, the first one first, int32 ``(3,)``; those beyond the number of look-ups are not asked."""
+    """Relations to follow, the first one first, int32 ``(3,)``;
+    those beyond the number of look-ups are not asked.
+    """
     answer: Any
     fewest_searches: Any
     """Fewest searches, see the module's docstring."""
@@ -142,8 +156,10 @@ class Search(Task[Params, State]):
 
     measures: ClassVar[dict[str, str]] = {
         "searches": "searches made",
-        "least": "fewest searches of a player who looks every fact up by itself and wants to be sure, once an answer "
-        "was given, -1 before",
+        "least": (
+            "fewest searches of a player who looks every fact up by itself and wants to be sure, "
+            "once an answer was given, -1 before"
+        ),
         "judged_right": "documents judged rightly",
         "judged_wrong": "documents judged wrongly",
         "answered": "1 if an answer was given, right or wrong, else 0",
@@ -153,7 +169,10 @@ class Search(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty not in (1, 2, 3):
-            raise ValueError(f"A difficulty of {card.id} is the number of look-ups, 1, 2 or 3; got {difficulty!r}.")
+            raise ValueError(
+                f"A difficulty of {card.id} is the number of look-ups, 1, 2 or 3; got "
+                f"{difficulty!r}."
+            )
         self.hops = int(difficulty)
         self.mode = card.settings.get("reward", "success")
         self.boost = BOOSTS[card.settings.get("retrieval", "fair")]
@@ -171,8 +190,11 @@ class Search(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a seed and a question. One draw, which differs between the splits."""
         bits = split_bits(jax.random.bits(key, (6,), jnp.uint32), split)
-        # The last bit of a corpus is its split. So is the parity of the question's first person and relation.
-        seed = jnp.concatenate([bits[:1] & ~np.uint32(1) | jnp.asarray(split, jnp.uint32), bits[1:2]])
+        # The last bit of a corpus is its split. So is the parity of the question's first person and
+        # relation.
+        seed = jnp.concatenate(
+            [bits[:1] & ~np.uint32(1) | jnp.asarray(split, jnp.uint32), bits[1:2]]
+        )
         start = (bits[2] % np.uint32(PEOPLE)).astype(jnp.int32)
         path = (bits[3:] % np.uint32(len(RELATIONS))).astype(jnp.int32)
         path = path.at[0].set(path[0] & ~1 | (start + split) & 1)
@@ -197,12 +219,16 @@ class Search(Task[Params, State]):
         zero = jnp.int32(0)
         nothing = jnp.zeros(FACTS, jnp.int32)
         page = jnp.zeros(PER_PAGE, jnp.int32)
-        return State(nothing, nothing, zero - 1, zero, page, page, zero, zero, zero, zero, zero - 1, zero - 1)
+        return State(
+            nothing, nothing, zero - 1, zero, page, page, zero, zero, zero, zero, zero - 1, zero - 1
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Search, judge or answer."""
         tool, person, relation, page, slot, label = action.astype(jnp.int32)
-        truth = jnp.where(state.about[slot] != state.fact, 2, (state.report[slot] > 0).astype(jnp.int32))
+        truth = jnp.where(
+            state.about[slot] != state.fact, 2, (state.report[slot] > 0).astype(jnp.int32)
+        )
         counts = (tool == JUDGE) & (state.fact >= 0) & (state.judged >> slot & 1 == 0)
         searches = tool == SEARCH
         fact = len(RELATIONS) * person + relation
@@ -211,7 +237,9 @@ class Search(Task[Params, State]):
         about, report = (array[PER_PAGE * page + jnp.arange(PER_PAGE)] for array in listed)
         seen_reports = state.seen_reports
         for number in range(PER_PAGE):
-            seen_reports = seen_reports | jnp.where(searches & (facts == about[number]), 1 << report[number], 0)
+            seen_reports = seen_reports | jnp.where(
+                searches & (facts == about[number]), 1 << report[number], 0
+            )
         return State(
             seen_reports=seen_reports,
             pages=state.pages | jnp.where(searches & (facts == fact), 1 << page, 0),
@@ -227,24 +255,33 @@ class Search(Task[Params, State]):
             answered_person=jnp.where(tool == ANSWER, person, state.answered_person),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for the right answer, or what the mode makes of it."""
         score = self._solved(next_state, params).astype(self.dtype)
         if self.price:
             # With progress paid, a right answer must stay worth more than none.
             lowest_factor = 0.5 if self.mode == "dense" else 0.0
-            score = score * jnp.maximum(lowest_factor, 1 - self.price * next_state.searches.astype(self.dtype))
+            score = score * jnp.maximum(
+                lowest_factor, 1 - self.price * next_state.searches.astype(self.dtype)
+            )
         if self.mode == "dense":
             before = self._progress(state, params)
             after = self._progress(next_state, params)
-            return progress_reward(before, after, next_state.answered_person >= 0, score).astype(self.dtype)
+            return progress_reward(before, after, next_state.answered_person >= 0, score).astype(
+                self.dtype
+            )
         if self.mode == "thrifty":
             calls = (next_state.searches + 1).astype(self.dtype)
             score = score * thrift(calls, (params.fewest_searches + 1).astype(self.dtype))
         if self.mode == "judged":
             shown_documents = PER_PAGE * jnp.maximum(next_state.searches, 1)
             score = score * (
-                0.8 + 0.2 * next_state.right_judgements.astype(self.dtype) / shown_documents.astype(self.dtype)
+                0.8
+                + 0.2
+                * next_state.right_judgements.astype(self.dtype)
+                / shown_documents.astype(self.dtype)
             )
         return score.astype(self.dtype)
 
@@ -276,14 +313,18 @@ class Search(Task[Params, State]):
             "answered": (state.answered_person >= 0).astype(jnp.int32),
         }
 
-    # -- what is seen --------------------------------------------------------------------------------------------------
+    # -- what is seen ------------------------------------------------------------------------------
 
     def newest(self, state: State, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the newest name seen of each fact, -1 for none, and how many reports there are, 0 if not known."""
+        """Return the newest name seen of each fact, -1 for none,
+        and how many reports there are, 0 if not known.
+        """
         facts = jnp.arange(FACTS)
         newest = jnp.full(FACTS, -1, jnp.int32)
         for report in reversed(range(REPORTS)):
-            newest = jnp.where(state.seen_reports >> report & 1 == 1, person_in(params.seed, facts, report), newest)
+            newest = jnp.where(
+                state.seen_reports >> report & 1 == 1, person_in(params.seed, facts, report), newest
+            )
         return newest, jnp.where(state.pages > 0, reports(params.seed, facts), 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -300,7 +341,10 @@ class Search(Task[Params, State]):
                 there & (people == about[number] // len(RELATIONS)),
                 there & (relations == about[number] % len(RELATIONS)),
                 there & (people == person_in(params.seed, about[number], report[number])),
-                (there * (year(params.seed, about[number], report[number]) - FIRST_YEAR + 1) / YEARS)[None],
+                (
+                    there * (year(params.seed, about[number], report[number]) - FIRST_YEAR + 1)
+                    / YEARS
+                )[None],
             ])
             for number in range(PER_PAGE)
         ]  # fmt: skip
@@ -324,26 +368,39 @@ class Search(Task[Params, State]):
         return (
             Component("start", "person whom the question begins with, one-hot", shape=(PEOPLE,)),
             Component(
-                "path", f"[look-up]: relation, one-hot: {relations}; zeros where there is none", "1",
-                (MAX_HOPS, len(RELATIONS)),
+                "path", f"[look-up]: relation, one-hot: {relations}; zeros where there is none",
+                "1", (MAX_HOPS, len(RELATIONS)),
             ),
             Component(
                 "documents",
-                "[document of the last page]: person and relation, one-hot; person named, one-hot; years since 999",
+                (
+                    "[document of the last page]: person and relation, one-hot; person named, "
+                    "one-hot; years since 999"
+                ),
                 f"1, {YEARS} years",
                 (PER_PAGE, document),
             ),
-            Component("hits", "reports of the fact that was searched for", f"{REPORTS} reports", scale=REPORTS),
-            Component("newest", "[fact]: 1 + newest person seen, 0 for none", f"{PEOPLE}", (FACTS,)),
+            Component(
+                "hits", "reports of the fact that was searched for", f"{REPORTS} reports",
+                scale=REPORTS,
+            ),
+            Component(
+                "newest", "[fact]: 1 + newest person seen, 0 for none", f"{PEOPLE}", (FACTS,)
+            ),
             Component("seen", "[fact]: reports seen", f"{REPORTS} reports", (FACTS,), REPORTS),
-            Component("count", "[fact]: reports there are, 0 if not known", f"{REPORTS} reports", (FACTS,), REPORTS),
+            Component(
+                "count", "[fact]: reports there are, 0 if not known", f"{REPORTS} reports",
+                (FACTS,), REPORTS,
+            ),
             Component("pages", "[fact]: pages read", f"{PAGES} pages", (FACTS,), PAGES),
         )  # fmt: skip
 
     def action_components(self) -> tuple[Component, ...]:
         """List the parts of a call."""
         return (
-            Component("tool", ", ".join(f"{number} {tool.name}" for number, tool in enumerate(TOOLS))),
+            Component(
+                "tool", ", ".join(f"{number} {tool.name}" for number, tool in enumerate(TOOLS))
+            ),
             Component("person", "person to search or to answer"),
             Component("relation", f"relation to search: {', '.join(RELATIONS)}"),
             Component("page", "page of the list, from 0"),
@@ -351,25 +408,35 @@ class Search(Task[Params, State]):
             Component("label", f"judgement: {', '.join(LABELS)}"),
         )
 
-    # -- host side -----------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def rules(self) -> str:
         """Return the rules and the tools."""
-        mode_text = SENTENCES.get(self.mode, "Documents judged rightly raise what a right answer earns.")
+        mode_text = SENTENCES.get(
+            self.mode, "Documents judged rightly raise what a right answer earns."
+        )
         if self.price:
-            mode_text = f"{mode_text} A right answer is worth {self.price} less for each search.".lstrip()
+            mode_text = (
+                f"{mode_text} A right answer is worth {self.price} less for each search.".lstrip()
+            )
         return "\n".join([
-            f"A question is to be answered from a corpus about {PEOPLE} people and their relations "
-            f"({', '.join(RELATIONS)}). What was reported once may have changed: of several reports about one relation "
-            f"of one person, the latest holds. A search lists {LISTED} documents, {PER_PAGE} a page, some of them "
-            "about something else, and says how many reports of what you asked for are among them. "
+            f"A question is to be answered from a corpus about {PEOPLE} people and their "
+            f"relations "
+            f"({', '.join(RELATIONS)}). What was reported once may have changed: of "
+            f"several reports about one relation "
+            f"of one person, the latest holds. A search lists {LISTED} documents, "
+            f"{PER_PAGE} a page, some of them "
+            "about something else, and says how many reports of what you asked for are "
+            "among them. "
             f"{mode_text}".rstrip(),
             *(tool.line() for tool in TOOLS),
         ])  # fmt: skip
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the question, the last call, and everything seen."""
-        return "\n\n".join([self._question(params), self._result(state, params), self._notes(state, params)])
+        return "\n\n".join(
+            [self._question(params), self._result(state, params), self._notes(state, params)]
+        )
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe the question at first, then the result of the last call."""
@@ -382,8 +449,12 @@ class Search(Task[Params, State]):
         return f"Question: Who is {words} today?"
 
     def _library(self, seed: tuple[int, int]) -> tuple[Any, Any, Any]:
-        """Return the people that the reports of each fact name, their years, and how many there are, as lists."""
-        people, years, counts = (np.asarray(array).tolist() for array in self._written(np.array(seed, np.uint32)))
+        """Return the people that the reports of each fact name,
+        their years, and how many there are, as lists.
+        """
+        people, years, counts = (
+            np.asarray(array).tolist() for array in self._written(np.array(seed, np.uint32))
+        )
         return people, years, counts
 
     def _document(self, params: Params, fact: int, report: int) -> str:
@@ -391,7 +462,10 @@ class Search(Task[Params, State]):
         people, years, _ = self._read((int(params.seed[0]), int(params.seed[1])))
         person = names[fact // len(RELATIONS)]
         relation = RELATIONS[fact % len(RELATIONS)]
-        return f"In {years[fact][report]}, the {relation} of {person} was {names[people[fact][report]]}."
+        return (
+            f"In {years[fact][report]}, the {relation} of {person} was "
+            f"{names[people[fact][report]]}."
+        )
 
     def _result(self, state: State, params: Params) -> str:
         last = int(state.last)
@@ -406,7 +480,10 @@ class Search(Task[Params, State]):
             return f"You answered {NAMES[int(params.split)][int(state.answered_person)]}."
         count = self._read((int(params.seed[0]), int(params.seed[1])))[2][fact]
         person = NAMES[int(params.split)][fact // len(RELATIONS)]
-        head = f"Search for the {RELATIONS[fact % len(RELATIONS)]} of {person}, page {int(state.page) + 1} of {PAGES}"
+        head = (
+            f"Search for the {RELATIONS[fact % len(RELATIONS)]} of {person}, page "
+            f"{int(state.page) + 1} of {PAGES}"
+        )
         lines = [f"{head}. Reports of it in the list: {count}."]
         for number, (about, report) in enumerate(zip(state.about, state.report, strict=True), 1):
             lines.append(f"{number}. {self._document(params, int(about), int(report))}")
@@ -420,7 +497,9 @@ class Search(Task[Params, State]):
             for report in range(REPORTS)
             if reports_seen >> report & 1
         ]
-        return "\n".join(["Documents seen so far:", *lines]) if lines else "No documents seen so far."
+        return (
+            "\n".join(["Documents seen so far:", *lines]) if lines else "No documents seen so far."
+        )
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools."""
@@ -429,7 +508,8 @@ class Search(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            'Answer with one call: {"name": "search", "arguments": {"person": "...", "relation": "heir", "page": 1}}, '
+            "Answer with one call: "
+            '{"name": "search", "arguments": {"person": "...", "relation": "heir", "page": 1}}, '
             "or a line: search(person=..., relation=heir, page=1)"
         )
 
@@ -445,8 +525,16 @@ class Search(Task[Params, State]):
         if "person" in arguments:
             person = NUMBERS[int(params.split)].get(arguments["person"].strip().lower()[:100], -1)
             if person < 0:
-                raise ValueError(f"nobody is called {short(arguments['person'])}.{nearest(arguments['person'], names)}")
-        action = [TOOLS.index(tool), person, arguments.get("relation", 0), arguments.get("page", 1) - 1]
+                raise ValueError(
+                    f"nobody is called "
+                    f"{short(arguments['person'])}.{nearest(arguments['person'], names)}"
+                )
+        action = [
+            TOOLS.index(tool),
+            person,
+            arguments.get("relation", 0),
+            arguments.get("page", 1) - 1,
+        ]
         action += [arguments.get("document", 1) - 1, arguments.get("label", 0)]
         return np.array(action, self.action_space.dtype)
 
@@ -467,7 +555,11 @@ class Search(Task[Params, State]):
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the question, the last page, and what was seen."""
         status = f"{self.card.name}   {int(state.searches)} searches"
-        return page(self._question(params), status, [self._result(state, params), "", self._notes(state, params)])
+        return page(
+            self._question(params),
+            status,
+            [self._result(state, params), "", self._notes(state, params)],
+        )
 
 
 def _bits(sets: jax.Array, size: int) -> jax.Array:
@@ -477,7 +569,8 @@ def _bits(sets: jax.Array, size: int) -> jax.Array:
 
 @privileged_player
 class Reader(eqx.Module):
-    """The reference player: it reads every page on which a report may stand, and believes the latest.
+    """The reference player: it reads every page on
+    which a report may stand, and believes the latest.
 
     It knows only what the notebook shows.
     """
@@ -489,9 +582,7 @@ class Reader(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Follow the question as far as the notebook goes; search there, or answer at its end."""
@@ -517,7 +608,9 @@ class Reader(eqx.Module):
 
 @privileged_player
 class FirstPages(eqx.Module):
-    """A heuristic player: it reads the first page about each fact on the way up, and believes the newest name there."""
+    """A heuristic player: it reads the first page about each fact on the way up,
+    and believes the newest name there.
+    """
 
     task: Search = eqx.field(static=True)
 
@@ -526,9 +619,7 @@ class FirstPages(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Search for the first fact whose first page was not read, or answer."""
@@ -544,5 +635,12 @@ class FirstPages(eqx.Module):
             searches = searches | (state.pages[here] == 0)
             person = jnp.where(searches, person, jnp.maximum(newest[here], 0))
         zero = jnp.int32(0)
-        action = [jnp.where(searches, SEARCH, ANSWER), person, fact % len(RELATIONS), zero, zero, zero]
+        action = [
+            jnp.where(searches, SEARCH, ANSWER),
+            person,
+            fact % len(RELATIONS),
+            zero,
+            zero,
+            zero,
+        ]
         return jnp.stack([value.astype(jnp.int32) for value in action]), memory

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from .service_desk import (
     ASK_ORDER,
@@ -39,16 +39,15 @@ class Clerk(eqx.Module):
         """Make the player of a task."""
         return cls(task)
 
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first step that is still missing."""
         state = view.state
         params = view.params
         order = jnp.maximum(state.named_order, 0)
-        wrong = params.items[order] != params.items[params.order]  # the row shows another item than the wish
+        # The row shows another item than the wish.
+        wrong = params.items[order] != params.items[params.order]
         reason = self.task.verdict(params)
         granted = self.task.granted(params)
         device = params.wish == WISHES.index("replace")
@@ -79,7 +78,9 @@ class _GrantingDesk(ServiceDesk):
 
 
 class YesClerk(Clerk):
-    """A heuristic player: it does as the reference, but grants every wish of a customer with the right PIN."""
+    """A heuristic player: it does as the reference,
+    but grants every wish of a customer with the right PIN.
+    """
 
     @classmethod
     def for_task(cls, task: ServiceDesk) -> YesClerk:

@@ -1,4 +1,6 @@
-"""The policy of the shop of ``service_desk.py``: one rule a wish, as data, as columns of arrays, and in words."""
+"""The policy of the shop of ``service_desk.py``:
+one rule a wish, as data, as columns of arrays, and in words.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Rule(NamedTuple):
     status: str
     """Status that the order must have"""
     sampled_reasons: tuple[str, str, str, str]
-    """Reasons to deny that are sampled for this wish, equally likely; those that are sampled more often are repeated"""
+    """Reasons to deny that are sampled for this wish,
+    equally likely; those that are sampled more often are repeated
+    """
     not_final_sale: bool = False
     days: Days = Days(NO_LIMIT, gold=NO_LIMIT)
     """Days since delivery up to which the wish is granted in full"""
@@ -48,7 +52,10 @@ class Rule(NamedTuple):
 
 
 _CANCEL = Rule(
-    "cancel", "processing", ("wrong_status", "wrong_status", "final_sale", "final_sale"), not_final_sale=True
+    "cancel",
+    "processing",
+    ("wrong_status", "wrong_status", "final_sale", "final_sale"),
+    not_final_sale=True,
 )
 _RETURN = Rule(
     "return",
@@ -65,7 +72,12 @@ _COMPENSATE = Rule(
     ("wrong_status", "not_late_enough", "not_late_enough", "not_late_enough"),
     days_late=Days(6, gold=3),
 )
-_REPLACE = Rule("replace", "delivered", ("wrong_status", "too_late", "too_late", "too_late"), days=Days(90, gold=90))
+_REPLACE = Rule(
+    "replace",
+    "delivered",
+    ("wrong_status", "too_late", "too_late", "too_late"),
+    days=Days(90, gold=90),
+)
 RULES = (_CANCEL, _RETURN, _REDIRECT, _COMPENSATE, _REPLACE)
 WISHES = tuple(rule.wish for rule in RULES)
 RETURN, COMPENSATE, REPLACE = (RULES.index(rule) for rule in (_RETURN, _COMPENSATE, _REPLACE))
@@ -74,7 +86,8 @@ CREDIT = CHANGES.index("credit")
 MAX_DAYS, MAX_DAYS_LATE = 120, 12
 """Days since delivery at most, and a number of days late that no order reaches."""
 
-# The columns of the table of rules, by the number of the wish; limits also by whether the customer is gold.
+# The columns of the table of rules, by the number of the wish; limits also by whether the customer
+# is gold.
 STATUS_COLUMN = np.array([STATUSES.index(rule.status) for rule in RULES], np.int32)
 SAMPLED_REASONS_COLUMN = np.array(
     [[REASONS.index(reason) for reason in rule.sampled_reasons] for rule in RULES], np.int32
@@ -86,24 +99,29 @@ DAYS_LATE_COLUMN = np.array([rule.days_late for rule in RULES], np.int32)
 
 
 def rule_entry(column: np.ndarray, wish: Any, gold: Any = None) -> jax.Array:
-    """Return the entry of a column of the rules for a wish, and for a kind of customer if the column has two."""
+    """Return the entry of a column of the rules for a wish,
+    and for a kind of customer if the column has two.
+    """
     entry = jnp.asarray(column)[wish]
     return entry if gold is None else jnp.where(gold, entry[1], entry[0])
 
 
 _POLICY = """\
-1. Check the PIN before you look anything up or write. If it is wrong, deny: not_verified. Else look the order up before
+1. Check the PIN before you look anything up or write. If it is wrong, deny: not_verified. \
+Else look the order up before
    you end the conversation.
-2. cancel and redirect: only orders in {cancel.status}; else deny: wrong_status. Not of a final sale; \
-else deny: final_sale.
+2. cancel and redirect: only orders in {cancel.status}; else deny: wrong_status. \
+Not of a final sale; else deny: final_sale.
 3. return: only {return.status} orders (wrong_status), not of a final sale (final_sale). \
 Up to {return.days.plain} days after delivery, for
-   gold customers {return.days.gold}, write return; up to {return.credit_days} days more, write credit instead; \
-then deny: too_late.
+   gold customers {return.days.gold}, write return; \
+up to {return.credit_days} days more, write credit instead; then deny: too_late.
 4. compensate: only {compensate.status} orders (wrong_status) that are at least \
-{compensate.days_late.plain} days late, for gold customers {compensate.days_late.gold} (not_late_enough).
-5. replace: only {replace.status} orders (wrong_status), at most {replace.days.plain} days after delivery (too_late). \
-First ask the customer to
+{compensate.days_late.plain} days late, for gold customers {compensate.days_late.gold} \
+(not_late_enough).
+5. replace: only {replace.status} orders (wrong_status), \
+at most {replace.days.plain} days after delivery (too_late). First ask the customer to
    restart the device. If the light turns green, you are done, and nothing is replaced.
-6. Do what the customer wants, nothing else. Where several reasons hold, give the first in the order above."""
+6. Do what the customer wants, nothing else. Where several reasons hold, \
+give the first in the order above."""
 POLICY = _POLICY.format(**{rule.wish: rule for rule in RULES})

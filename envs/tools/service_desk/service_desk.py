@@ -1,32 +1,35 @@
 """Help a customer of a shop by the shop's policy, with a database and a customer who can act, too.
 
-A customer wants one of five things for one of three orders. The agent asks, looks orders up, writes to the database,
-asks the customer to restart a device, and ends the conversation: done, or denied with a reason. Some customers are not
-who they say, half of the wishes are denied by the policy (``service_desk_policy.py``), some are granted in part, and
-nobody but the agent checks it: the database carries out whatever it is told. After tau-bench (Yao et al. 2024,
-arXiv:2406.12045), with a script in place of the model that plays the customer, and with a denial that has to be said,
+A customer wants one of five things for one of three orders. The agent asks, looks orders up, writes
+to the database, asks the customer to restart a device, and ends the conversation: done, or denied
+with a reason. Some customers are not who they say, half of the wishes are denied by the policy
+(``service_desk_policy.py``), some are granted in part, and nobody but the agent checks it: the
+database carries out whatever it is told. After tau-bench (Yao et al. 2024, arXiv:2406.12045), with
+a script in place of the model that plays the customer, and with a denial that has to be said,
 because doing nothing must not pay.
 
-=============  =====================================================================================================
-action         one of 32: wait; ask for the PIN, the wish, the number of the order; look up, cancel, return, redirect,
-               compensate, replace or credit one of the orders; ask the customer to restart the device; deny for one
-               of five reasons; done
-observation    ``Box(0, 1, (109,))``: the last action; what the customer has said; the rows that were looked up; turns
-               used
-reward         1 for the right end, else 0. ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``;
-               ``matched``; ``dense``, the share done of what the policy asks for before the end, 0 after a breach
+=============  =====================================================================================
+action         one of 32: wait; ask for the PIN, the wish, the number of the order; look up, cancel,
+               return, redirect, compensate, replace or credit one of the orders; ask the customer
+               to restart the device; deny for one of five reasons; done
+observation    ``Box(0, 1, (109,))``: the last action; what the customer has said; the rows that
+               were looked up; turns used
+reward         1 for the right end, else 0. ``reward`` sets another of the modes
+               (``reward_modes.py``): ``thrifty``; ``matched``; ``dense``, the share done of what
+               the policy asks for before the end, 0 after a breach
 termination    the agent ended the conversation, or the customer left
-success        the database is, cell by cell, the first one with what the policy grants; the end is the right one; the
-               order was looked up; nothing was looked up or written before the PIN was checked, and nothing replaced
-               before the device was restarted
+success        the database is, cell by cell, the first one with what the policy grants; the end is
+               the right one; the order was looked up; nothing was looked up or written before the
+               PIN was checked, and nothing replaced before the device was restarted
 difficulty     1 customers who are clear and honest, 2 all
-context        customer, orders, wish, temper. The three items follow each other in the order of the list (router,
-               lamp, kettle, ...) in the train split, against it in the test split, so no list of orders is in both.
-               PINs are even in the train split, odd in the test split. All else has the same distribution
-=============  =====================================================================================================
+context        customer, orders, wish, temper. The three items follow each other in the order of the
+               list (router, lamp, kettle, ...) in the train split, against it in the test split, so
+               no list of orders is in both. PINs are even in the train split, odd in the test
+               split. All else has the same distribution
+=============  =====================================================================================
 
-Tempers: clear customers say at once what they want; vague ones when asked; confused ones first give a wrong number of
-the order, which its item shows; impatient ones are vague and leave after 8 turns.
+Tempers: clear customers say at once what they want; vague ones when asked; confused ones first give
+a wrong number of the order, which its item shows; impatient ones are vague and leave after 8 turns.
 """
 
 from __future__ import annotations
@@ -112,11 +115,21 @@ DENY, DONE = RESTART + 1, RESTART + 1 + len(REASONS)
 _ORDER = {"order": Argument("number of the order", low=1, high=ORDERS)}
 TOOLS = (
     Tool("wait", "Say nothing. A turn passes."),
-    Tool("ask", "Ask the customer.", {"what": Argument("what to ask for", ("pin", "wish", "order"))}),
+    Tool(
+        "ask", "Ask the customer.", {"what": Argument("what to ask for", ("pin", "wish", "order"))}
+    ),
     Tool("look_up", "Look an order up.", _ORDER),
-    Tool("write", "Change an order in the database.", {"change": Argument("the change", CHANGES), **_ORDER}),
+    Tool(
+        "write",
+        "Change an order in the database.",
+        {"change": Argument("the change", CHANGES), **_ORDER},
+    ),
     Tool("restart", "Ask the customer to restart the device."),
-    Tool("deny", "Deny the wish. It ends the conversation.", {"reason": Argument("the first that holds", REASONS)}),
+    Tool(
+        "deny",
+        "Deny the wish. It ends the conversation.",
+        {"reason": Argument("the first that holds", REASONS)},
+    ),
     Tool("done", "End the conversation: the wish is fulfilled."),
 )
 _FIRST_OF_TOOL = (WAIT, ASK_PIN, LOOK_UP, WRITE, RESTART, DENY, DONE)
@@ -189,7 +202,8 @@ class ServiceDesk(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty not in (1, 2):
             raise ValueError(
-                f"{card.id}: difficulty is 1 or 2, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+                f"{card.id}: difficulty is 1 or 2, or one of {', '.join(card.difficulties)}; got "
+                f"{difficulty!r}."
             )
         self.all_customers = difficulty == 2
         self.mode = card.settings.get("reward", "success")
@@ -200,7 +214,9 @@ class ServiceDesk(Task[Params, State]):
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Sample a customer and three orders at once: half of the honest customers have a reason to be denied."""
+        """Sample a customer and three orders at once:
+        half of the honest customers have a reason to be denied.
+        """
         bits = split_bits(jax.random.bits(key, (len(Slot) + 4 * ORDERS,), jnp.uint32), split)
         is_test = jnp.asarray(split, jnp.int32)
 
@@ -213,23 +229,33 @@ class ServiceDesk(Task[Params, State]):
         wish = below(Slot.WISH, len(WISHES))
         order = below(Slot.ORDER, ORDERS)
         gold = below(Slot.GOLD, 3) == 0
-        sampled_reason = rule_entry(SAMPLED_REASONS_COLUMN, wish)[below(Slot.REASON, SAMPLED_REASONS_COLUMN.shape[1])]
+        sampled_reason = rule_entry(SAMPLED_REASONS_COLUMN, wish)[
+            below(Slot.REASON, SAMPLED_REASONS_COLUMN.shape[1])
+        ]
         reason = jnp.where(below(Slot.DENIED, 2) == 0, sampled_reason, -1)
         denied_for = {name: reason == number for number, name in enumerate(REASONS)}
         rows = bits[len(Slot) :].reshape(4, ORDERS)
         at_limit = below(Slot.AT_LIMIT, 4) == 0
-        # Wishes whose rule has no limit have days as if they were returns, or late as if they were to be compensated.
+        # Wishes whose rule has no limit have days as if they were returns, or late as if they were
+        # to be compensated.
         last_day = rule_entry(LAST_DAY_COLUMN, jnp.where(wish == REPLACE, REPLACE, RETURN), gold)
         in_time = jnp.where(
-            at_limit, last_day - RULES[RETURN].credit_days * below(Slot.CREDIT, 2), between(Slot.DAYS, 1, last_day)
+            at_limit,
+            last_day - RULES[RETURN].credit_days * below(Slot.CREDIT, 2),
+            between(Slot.DAYS, 1, last_day),
         )
         too_late = jnp.where(at_limit, last_day + 1, between(Slot.DAYS, last_day + 1, MAX_DAYS))
         days = jnp.where(denied_for["too_late"], too_late, in_time)
         least_late = rule_entry(DAYS_LATE_COLUMN, COMPENSATE, gold)
-        late_enough = jnp.where(at_limit, least_late, between(Slot.DAYS_LATE, least_late, MAX_DAYS_LATE - 1))
+        late_enough = jnp.where(
+            at_limit, least_late, between(Slot.DAYS_LATE, least_late, MAX_DAYS_LATE - 1)
+        )
         too_early = jnp.where(at_limit, least_late - 1, below(Slot.DAYS_LATE, least_late))
         late = jnp.where(denied_for["not_late_enough"], too_early, late_enough)
-        status = (rule_entry(STATUS_COLUMN, wish) + denied_for["wrong_status"] * (1 + below(Slot.OTHER_STATUS, 3))) % 4
+        status = (
+            rule_entry(STATUS_COLUMN, wish)
+            + denied_for["wrong_status"] * (1 + below(Slot.OTHER_STATUS, 3))
+        ) % 4
         meant = jnp.arange(ORDERS) == order
         final_sale_matters = meant & rule_entry(NOT_FINAL_SALE_COLUMN, wish)
         # Steps of 1 and 2 give three different items of six, and so do -1 and -2.
@@ -251,7 +277,9 @@ class ServiceDesk(Task[Params, State]):
         )
 
     def verdict(self, params: Params) -> jax.Array:
-        """Return the number of the reason for which the policy denies the wish, -1 if it grants it."""
+        """Return the number of the reason for which the policy denies the wish,
+        -1 if it grants it.
+        """
         wish = params.wish
         gold = params.gold
         order = params.order
@@ -268,8 +296,12 @@ class ServiceDesk(Task[Params, State]):
         return reason.astype(jnp.int32)
 
     def granted(self, params: Params) -> jax.Array:
-        """Return the number of the change that the policy grants, -1 for none; credit is a return in part."""
-        beyond_full_days = params.days[params.order] > rule_entry(FULL_DAYS_COLUMN, params.wish, params.gold)
+        """Return the number of the change that the policy grants,
+        -1 for none; credit is a return in part.
+        """
+        beyond_full_days = params.days[params.order] > rule_entry(
+            FULL_DAYS_COLUMN, params.wish, params.gold
+        )
         mended = (params.wish == REPLACE) & params.fixable
         change = jnp.where((params.wish == RETURN) & beyond_full_days, CREDIT, params.wish)
         return jnp.where((self.verdict(params) < 0) & ~mended, change, -1).astype(jnp.int32)
@@ -305,7 +337,9 @@ class ServiceDesk(Task[Params, State]):
         turns = state.turns + 1
         denies = (action >= DENY) & (action < DONE)
         patience = jnp.where(params.temper == TEMPERS.index("impatient"), PATIENCE, TURNS)
-        ending = jnp.where(action == DONE, 1, jnp.where(denies, 2, jnp.where(turns >= patience, 3, 0)))
+        ending = jnp.where(
+            action == DONE, 1, jnp.where(denies, 2, jnp.where(turns >= patience, 3, 0))
+        )
         confused = (params.temper == TEMPERS.index("confused")) & (state.named_order < 0)
         customer_order = jnp.where(confused, (params.order + 1) % ORDERS, params.order)
         verified = state.checked & params.honest
@@ -316,9 +350,12 @@ class ServiceDesk(Task[Params, State]):
         return State(
             checked=state.checked | (action == ASK_PIN),
             wish_known=state.wish_known | (action == ASK_WISH),
-            named_order=jnp.where(action == ASK_ORDER, customer_order, state.named_order).astype(jnp.int32),
+            named_order=jnp.where(action == ASK_ORDER, customer_order, state.named_order).astype(
+                jnp.int32
+            ),
             looked_up=state.looked_up | (looks & (orders == action - LOOK_UP)),
-            changed=state.changed | (writes & (orders[:, None] == order) & (changes[None] == change)),
+            changed=state.changed
+            | (writes & (orders[:, None] == order) & (changes[None] == change)),
             restarted=state.restarted | (action == RESTART),
             breach=state.breach | ((looks | writes) & ~verified) | hasty,
             turns=turns,
@@ -334,7 +371,9 @@ class ServiceDesk(Task[Params, State]):
         goal = jnp.arange(len(CHANGES))[None] == self.granted(params)
         goal = goal & (jnp.arange(ORDERS)[:, None] == params.order)
         device = params.wish == REPLACE
-        end = jnp.where(reason < 0, state.ending == 1, (state.ending == 2) & (state.reason == reason))
+        end = jnp.where(
+            reason < 0, state.ending == 1, (state.ending == 2) & (state.reason == reason)
+        )
         careful = state.checked & ~state.breach & (state.looked_up[params.order] | ~params.honest)
         restarted = state.restarted | ~device | (reason >= 0)
         return end & careful & restarted & (state.changed == goal).all()
@@ -348,23 +387,31 @@ class ServiceDesk(Task[Params, State]):
         honest = 4 + (params.temper != 0) + 2 * confused + jnp.where(reason < 0, grant, 0)
         return jnp.where(params.honest, honest, 2).astype(jnp.int32)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for the right end, or what the mode makes of it."""
         success = self.solved(next_state, params)
         over = next_state.ending > 0
         earned: Any = success
         if self.mode == "thrifty":
-            factor = thrift(next_state.turns.astype(self.dtype), self.fewest_actions(params).astype(self.dtype))
+            factor = thrift(
+                next_state.turns.astype(self.dtype), self.fewest_actions(params).astype(self.dtype)
+            )
             earned = jnp.where(success, factor, 0)
         if self.mode == "matched":
             needed_counts = self.wanted_calls(params)
             names = jnp.minimum(_by_tool(next_state.action_counts), _by_tool(needed_counts)).sum()
             calls = jnp.minimum(next_state.action_counts, needed_counts).sum()
             common = names.astype(self.dtype), calls.astype(self.dtype)
-            alike = likeness(*common, next_state.turns.astype(self.dtype), needed_counts.sum().astype(self.dtype))
+            alike = likeness(
+                *common, next_state.turns.astype(self.dtype), needed_counts.sum().astype(self.dtype)
+            )
             earned = jnp.where(over & (next_state.ending < 3), alike, 0)
         if self.mode == "dense":
-            earned = progress_reward(self._progress(state, params), self._progress(next_state, params), over, success)
+            earned = progress_reward(
+                self._progress(state, params), self._progress(next_state, params), over, success
+            )
         return earned.astype(self.dtype)
 
     def wanted_calls(self, params: Params) -> jax.Array:
@@ -390,13 +437,17 @@ class ServiceDesk(Task[Params, State]):
         return jnp.stack(counts).sum(0, dtype=jnp.int32)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
-        """Return the share done of what the policy asks for before the end; 0 if anything was done against it."""
+        """Return the share done of what the policy asks for before the end;
+        0 if anything was done against it.
+        """
         granted = self.granted(params)
         order = params.order
         device = (params.wish == REPLACE) & (self.verdict(params) < 0)
         goal = (jnp.arange(len(CHANGES)) == granted) & (jnp.arange(ORDERS)[:, None] == order)
         needed = jnp.stack([jnp.bool_(True), params.honest, device, granted >= 0])
-        achieved = jnp.stack([state.checked, state.looked_up[order], state.restarted, (state.changed & goal).any()])
+        achieved = jnp.stack(
+            [state.checked, state.looked_up[order], state.restarted, (state.changed & goal).any()]
+        )
         clean = ~state.breach & ~(state.changed & ~goal).any()
         share = (needed & achieved).sum().astype(self.dtype) / needed.sum().astype(self.dtype)
         return jnp.where(clean, share, 0)
@@ -444,16 +495,34 @@ class ServiceDesk(Task[Params, State]):
             Component("last", "last action, one-hot", shape=(len(ACTIONS),)),
             Component("pin", "whether the PIN was right, whether it was wrong", shape=(2,)),
             Component("wish", f"wish if told, one-hot: {', '.join(WISHES)}", shape=(len(WISHES),)),
-            Component("item", f"item of the wish if told, one-hot: {', '.join(ITEMS)}", shape=(len(ITEMS),)),
+            Component(
+                "item",
+                f"item of the wish if told, one-hot: {', '.join(ITEMS)}",
+                shape=(len(ITEMS),),
+            ),
             Component("order", "order last named by the customer, one-hot", shape=(ORDERS,)),
             Component("gold", "whether the customer is known to be gold"),
             Component("row_item", "[order looked up]: item, one-hot", shape=(ORDERS, len(ITEMS))),
-            Component("row_status", f"[order]: status, one-hot: {', '.join(STATUSES)}", shape=(ORDERS, len(STATUSES))),
-            Component("row_days", "[order]: days since delivery", f"{MAX_DAYS} days", (ORDERS,), MAX_DAYS),
-            Component("row_late", "[order]: days late", f"{MAX_DAYS_LATE} days", (ORDERS,), MAX_DAYS_LATE),
+            Component(
+                "row_status",
+                f"[order]: status, one-hot: {', '.join(STATUSES)}",
+                shape=(ORDERS, len(STATUSES)),
+            ),
+            Component(
+                "row_days", "[order]: days since delivery", f"{MAX_DAYS} days", (ORDERS,), MAX_DAYS
+            ),
+            Component(
+                "row_late", "[order]: days late", f"{MAX_DAYS_LATE} days", (ORDERS,), MAX_DAYS_LATE
+            ),
             Component("row_final", "[order]: whether the sale was final", shape=(ORDERS,)),
-            Component("changed", "[order, change]: whether it was written", shape=(ORDERS, len(CHANGES))),
-            Component("light", "after a restart: whether the light is green, whether it is red", shape=(2,)),
+            Component(
+                "changed", "[order, change]: whether it was written", shape=(ORDERS, len(CHANGES))
+            ),
+            Component(
+                "light",
+                "after a restart: whether the light is green, whether it is red",
+                shape=(2,),
+            ),
             Component("turns", "turns used", f"{TURNS} turns", scale=TURNS),
         )
 
@@ -461,22 +530,32 @@ class ServiceDesk(Task[Params, State]):
         """List the actions."""
         orders = range(1, ORDERS + 1)
         meanings = {"wait": "say nothing while a turn passes"}
-        meanings |= {name: f"ask the customer for the {name.removeprefix('ask_')}" for name in ACTIONS[ASK_PIN:LOOK_UP]}
-        meanings |= {f"look_up_{order}": f"look order {order} up in the database" for order in orders}
         meanings |= {
-            f"{change}_{n}": f"write to the database: {change} order {n}" for change in CHANGES for n in orders
+            name: f"ask the customer for the {name.removeprefix('ask_')}"
+            for name in ACTIONS[ASK_PIN:LOOK_UP]
+        }
+        meanings |= {
+            f"look_up_{order}": f"look order {order} up in the database" for order in orders
+        }
+        meanings |= {
+            f"{change}_{n}": f"write to the database: {change} order {n}"
+            for change in CHANGES
+            for n in orders
         }
         meanings["restart"] = "have the customer restart the device"
-        meanings |= {f"deny_{reason}": f"deny the wish, for {reason.replace('_', ' ')}" for reason in REASONS}
+        meanings |= {
+            f"deny_{reason}": f"deny the wish, for {reason.replace('_', ' ')}" for reason in REASONS
+        }
         meanings["done"] = "end the conversation"
         return singles(meanings)
 
-    # -- host side -----------------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def rules(self) -> str:
         """Return the policy and the tools."""
         return "\n".join([
-            "You are at the service desk of a shop. A customer has three orders, and one wish for one of them. Act by "
+            "You are at the service desk of a shop. A customer has three orders, and one "
+            "wish for one of them. Act by "
             f"this policy; the database does not check it. {SENTENCES[self.mode]}".rstrip(),
             POLICY,
             *(tool.line() for tool in TOOLS),
@@ -504,7 +583,7 @@ class ServiceDesk(Task[Params, State]):
         last = int(state.last)
         order = int(state.named_order) + 1
         if last < 0:
-            return f"Customer: {self._wish(params) if int(params.temper) == 0 else 'Hello, I need help with an order.'}"
+            return f"Customer: {self._wish(params) if int(params.temper) == 0 else 'Hello, I need help with an order.'}"  # noqa: E501
         if last == WAIT:
             text = "Customer: Are you still there?"
         elif last == ASK_PIN:
@@ -524,7 +603,11 @@ class ServiceDesk(Task[Params, State]):
         elif last == RESTART:
             light = "green" if params.fixable else "still red"
             device = int(params.wish) == REPLACE
-            text = f"Customer: I have restarted it. The light is {light}." if device else "Customer: Restart what?"
+            text = (
+                f"Customer: I have restarted it. The light is {light}."
+                if device
+                else "Customer: Restart what?"
+            )
         else:
             text = "You ended the conversation."
         return f"{text}\nThe customer has left." if int(state.ending) == 3 else text
@@ -549,7 +632,9 @@ class ServiceDesk(Task[Params, State]):
         lines += [self._row(order, params) for order in range(ORDERS) if state.looked_up[order]]
         for order, written in enumerate(np.asarray(state.changed).tolist(), 1):
             lines += [
-                f"Written to order {order}: {change}." for change, yes in zip(CHANGES, written, strict=True) if yes
+                f"Written to order {order}: {change}."
+                for change, yes in zip(CHANGES, written, strict=True)
+                if yes
             ]
         return "\n".join(lines)
 
@@ -559,7 +644,10 @@ class ServiceDesk(Task[Params, State]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
-        return 'Answer with one call: {"name": "ask", "arguments": {"what": "pin"}}, or a line: ask(what=pin)'
+        return (
+            'Answer with one call: {"name": "ask", "arguments": {"what": "pin"}}, or a line: '
+            "ask(what=pin)"
+        )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
         """Return the action of a call.
@@ -605,10 +693,14 @@ class ServiceDesk(Task[Params, State]):
         """Draw the conversation's last turn and what is known."""
         last = ACTIONS[int(state.last)].replace("_", " ") if int(state.last) >= 0 else "-"
         status = f"last action: {last}   turns: {int(state.turns)}"
-        return page(self.card.name, status, [self._last_turn(state, params), "", self._facts(state, params)])
+        return page(
+            self.card.name, status, [self._last_turn(state, params), "", self._facts(state, params)]
+        )
 
 
 def _by_tool(counts: jax.Array) -> jax.Array:
     """Return how often each tool was called, from the counts of actions."""
     ends = (*_FIRST_OF_TOOL[1:], len(ACTIONS))
-    return jnp.stack([counts[start:end].sum() for start, end in zip(_FIRST_OF_TOOL, ends, strict=True)])
+    return jnp.stack(
+        [counts[start:end].sum() for start, end in zip(_FIRST_OF_TOOL, ends, strict=True)]
+    )

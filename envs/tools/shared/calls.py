@@ -1,8 +1,8 @@
 """Calls of tools as language models write them, read into a name and arguments.
 
-Four forms are read: ``{"name": ..., "arguments": {...}}``, the same with ``api`` and ``args``, the same inside
-``{"type": "function", "function": ...}``, and a line like ``contacts.get(contact=3)``. Arguments may be JSON in a text,
-as chat endpoints return them.
+Four forms are read: ``{"name": ..., "arguments": {...}}``, the same with ``api`` and ``args``, the
+same inside ``{"type": "function", "function": ...}``, and a line like ``contacts.get(contact=3)``.
+Arguments may be JSON in a text, as chat endpoints return them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Documented(Protocol):
 
 
 def read_call(text: str) -> tuple[Any, Any]:
-    """Return name and arguments of a call, neither of them checked; arguments of a line without names are a tuple.
+    """Return name and arguments of a call, neither of them checked;
+    arguments of a line without names are a tuple.
 
     Raises:
         ValueError: the text has none of the forms of a call.
@@ -45,13 +46,21 @@ def read_call(text: str) -> tuple[Any, Any]:
     if line := LINE.fullmatch(text):
         return line[1], _arguments_of_line(line[2])
     call = _json(text)
-    if isinstance(call, dict) and set(call) <= {"type", "id", "function"} and isinstance(call.get("function"), dict):
+    if (
+        isinstance(call, dict)
+        and set(call) <= {"type", "id", "function"}
+        and isinstance(call.get("function"), dict)
+    ):
         call = call["function"]
     if not isinstance(call, dict):
         raise ValueError(f"{FORM}; got {short(call)}")
     name_keys = [key for key in NAME_KEYS if key in call]
     argument_keys = [key for key in ARGUMENT_KEYS if key in call]
-    if len(name_keys) != 1 or len(argument_keys) > 1 or len(call) > len(name_keys) + len(argument_keys):
+    if (
+        len(name_keys) != 1
+        or len(argument_keys) > 1
+        or len(call) > len(name_keys) + len(argument_keys)
+    ):
         raise ValueError(f"{FORM}; got {short(call)}")
     return call[name_keys[0]], call[argument_keys[0]] if argument_keys else {}
 
@@ -120,7 +129,9 @@ def _json(text: str) -> Any:
         ValueError: it is no JSON, or nested too deeply; the message says where the JSON goes wrong.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_whole_number)
+        return json.loads(
+            text, object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_whole_number
+        )
     except RecursionError:
         raise ValueError(f"{FORM}; got text nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -134,7 +145,9 @@ def _json(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     if len(set(keys)) < len(keys):
-        raise ValueError(f"a JSON object has the key {next(k for k in keys if keys.count(k) > 1)!r} twice")
+        raise ValueError(
+            f"a JSON object has the key {next(k for k in keys if keys.count(k) > 1)!r} twice"
+        )
     return dict(pairs)
 
 

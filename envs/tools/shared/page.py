@@ -9,7 +9,14 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 WIDTH, HEIGHT = 640, 420
-PAPER, INK, PALE, RULE, BAR, ALARM = "#ffffff", "#222222", "#b4b9c1", "#e3e6ea", "#0072b2", "#d55e00"
+PAPER, INK, PALE, RULE, BAR, ALARM = (
+    "#ffffff",
+    "#222222",
+    "#b4b9c1",
+    "#e3e6ea",
+    "#0072b2",
+    "#d55e00",
+)
 LINE = 17
 """Pixels from one line of text to the next."""
 

@@ -1,22 +1,24 @@
 """Reward modes of the family: what the setting ``reward`` makes of a world of tools.
 
-===========  =========================================================================================================
+===========  =======================================================================================
 ``success``  1 for the right end, else 0
-``thrifty``  that, times :func:`thrift` of the calls made and the fewest that do: OTC, Wang et al. 2025,
-             arXiv:2504.14870
-``matched``  :func:`likeness` of the calls made and those of the reference player, at the player's own end: the rewards
-             of ToolRL, Qian et al. 2025, arXiv:2504.13958, for names and arguments of calls. There, a junk call costs
-             little or nothing; here, each call too many lowers the reward
-``dense``    half of the progress towards the right end, as it is made, and 1 in its place for the right end:
-             :func:`progress_reward`, shaping by a potential (Ng, Harada & Russell 1999)
+``thrifty``  that, times :func:`thrift` of the calls made and the fewest that do: OTC, Wang et al.
+             2025, arXiv:2504.14870
+``matched``  :func:`likeness` of the calls made and those of the reference player, at the player's
+             own end: the rewards of ToolRL, Qian et al. 2025, arXiv:2504.13958, for names and
+             arguments of calls. There, a junk call costs little or nothing; here, each call too
+             many lowers the reward
+``dense``    half of the progress towards the right end, as it is made, and 1 in its place for the
+             right end: :func:`progress_reward`, shaping by a potential (Ng, Harada & Russell 1999)
 ``judged``   a part of its own for judgements of documents: ``Search`` only
-===========  =========================================================================================================
+===========  =======================================================================================
 
-No return is above 1, which honest play earns. It falls with every call too many (``thrifty``, ``matched``), or is the
-same for all ways to one end (``success``, ``dense``). A card names the modes that have a meaning in its world.
+No return is above 1, which honest play earns. It falls with every call too many (``thrifty``,
+``matched``), or is the same for all ways to one end (``success``, ``dense``). A card names the
+modes that have a meaning in its world.
 
-A reply that is no call is played as the world's call that lets a turn pass. It counts as a call too many: that is the
-term for the format, as in ToolRL, and the mode needs no third one.
+A reply that is no call is played as the world's call that lets a turn pass. It counts as a call too
+many: that is the term for the format, as in ToolRL, and the mode needs no third one.
 """
 
 from __future__ import annotations
@@ -31,14 +33,18 @@ import jax.numpy as jnp
 SENTENCES = {
     "success": "",
     "thrifty": "The fewer calls, the more a right end earns.",
-    "matched": "The nearer your calls are to those that are needed, the more they earn; each one too many costs.",
+    "matched": (
+        "The nearer your calls are to those that are needed, the more they earn; each one too many "
+        "costs."
+    ),
     "dense": "Progress earns up to a half at once; a wrong end takes it back.",
 }
 """Modes as the rules tell them."""
 
 
 def thrift(used: Any, needed: Any, sin: Callable[[Any], Any] = jnp.sin) -> Any:
-    """Return sin(f pi / (2 needed)) with f = 2 used needed / (used + needed), from 1 down towards 0.
+    """Return sin(f pi / (2 needed)) with f = 2 used needed / (used + needed),
+    from 1 down towards 0.
 
     OTC estimates the least number of calls from other attempts; here the task knows it.
 
@@ -53,10 +59,11 @@ def thrift(used: Any, needed: Any, sin: Callable[[Any], Any] = jnp.sin) -> Any:
 
 
 def likeness(common_names: Any, common_calls: Any, call_count: Any, solution_length: Any) -> Any:
-    """Return the mean of the Dice coefficients of two multisets, by names of calls and by whole calls, from 0 to 1.
+    """Return the mean of the Dice coefficients of two multisets,
+    by names of calls and by whole calls, from 0 to 1.
 
-    It is 1 for the wanted calls in any order, and every call more makes it smaller: after m of n wanted calls and k
-    others it is 2 m / (m + k + n) at most.
+    It is 1 for the wanted calls in any order, and every call more makes it smaller: after m of n
+    wanted calls and k others it is 2 m / (m + k + n) at most.
 
     Args:
         common_names: size of the intersection of the multisets of names.
@@ -68,10 +75,11 @@ def likeness(common_names: Any, common_calls: Any, call_count: Any, solution_len
 
 
 def progress_reward(before: Any, after: Any, over: Any, success: Any) -> Any:
-    """Return the reward of a step that changes the progress, a function of the state that is 0 at first and 1 at most.
+    """Return the reward of a step that changes the progress,
+    a function of the state that is 0 at first and 1 at most.
 
-    Rewards telescope: their sum is half of the progress so far, so that circling pays nothing. At an end of the
-    player's, the sum is 1 for success and else 0.
+    Rewards telescope: their sum is half of the progress so far, so that circling pays nothing. At
+    an end of the player's, the sum is 1 for success and else 0.
     """
     return over * success + (1 - over) * after / 2 - before / 2
 
@@ -82,7 +90,9 @@ class Tally(NamedTuple):
     call_count: Any
     """Calls made, int32."""
     names: Any
-    """Wanted calls whose name is matched by a call made, bool ``(n,)``; each call made matches one at most."""
+    """Wanted calls whose name is matched by a call made,
+    bool ``(n,)``; each call made matches one at most.
+    """
     calls: Any
     """The same for whole calls."""
 

@@ -1,7 +1,8 @@
-"""Tools with arguments of any kind: their JSON schemas, and calls of them read from text and written as text.
+"""Tools with arguments of any kind: their JSON schemas,
+and calls of them read from text and written as text.
 
-Worlds declare their tools here. OfficeApps has a stricter form (``office/apps/column_api.py``), in which every argument
-is a part of a multi-discrete action.
+Worlds declare their tools here. OfficeApps has a stricter form (``office/apps/column_api.py``), in
+which every argument is a part of a multi-discrete action.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ class Argument:
             return {"type": "string", "description": self.meaning, "enum": list(self.words)}
         if self.high is None:
             return {"type": "string", "description": self.meaning}
-        return {"type": "integer", "description": self.meaning, "minimum": self.low, "maximum": self.high}
+        return {
+            "type": "integer",
+            "description": self.meaning,
+            "minimum": self.low,
+            "maximum": self.high,
+        }
 
     def read(self, name: str, value: Any) -> int | str:
         """Return the number of a word from 0, the number, or the text.
@@ -51,20 +57,35 @@ class Argument:
             for number, candidate in enumerate(self.words):
                 if candidate.lower() == word:
                     return number
-            allowed = ", ".join(self.words) if len(self.words) <= 16 else f"{self.words[0]} to {self.words[-1]}"
-            raise ValueError(f"{name} is one of {allowed}; got {short(value)}.{nearest(value, self.words)}")
+            allowed = (
+                ", ".join(self.words)
+                if len(self.words) <= 16
+                else f"{self.words[0]} to {self.words[-1]}"
+            )
+            raise ValueError(
+                f"{name} is one of {allowed}; got {short(value)}.{nearest(value, self.words)}"
+            )
         if self.high is None:
             if not isinstance(value, str):
                 raise ValueError(f"{name} is a text ({self.meaning}); got {short(value)}")
             return value
-        if isinstance(value, str) and value.strip().isascii() and value.strip().lstrip("-").isdigit():
+        if (
+            isinstance(value, str)
+            and value.strip().isascii()
+            and value.strip().lstrip("-").isdigit()
+        ):
             value = int(value) if len(value) < 20 else None
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high:
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and self.low <= value <= self.high
+        ):
             return value
         raise ValueError(
-            f"{name} is a whole number from {self.low} to {self.high} ({self.meaning}); got {short(value)}"
+            f"{name} is a whole number from {self.low} to {self.high} ({self.meaning}); got "
+            f"{short(value)}"
         )
 
 
@@ -86,7 +107,11 @@ class Tool:
         }
         return {
             "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": parameters},
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": parameters,
+            },
         }
 
     def call(self, **values: int | str) -> str:
@@ -112,7 +137,9 @@ def read_tool_call(tools: Sequence[Tool], text: str) -> tuple[Tool, dict[str, An
     tool = next((candidate for candidate in tools if candidate.name == name), None)
     if tool is None:
         names = [candidate.name for candidate in tools]
-        raise ValueError(f"unknown tool {short(name)}.{nearest(name, names)} The tools are: {', '.join(names)}")
+        raise ValueError(
+            f"unknown tool {short(name)}.{nearest(name, names)} The tools are: {', '.join(names)}"
+        )
     arguments = read_arguments(tool, written_arguments)
     for argument in arguments:
         if argument not in tool.arguments:
@@ -121,4 +148,7 @@ def read_tool_call(tools: Sequence[Tool], text: str) -> tuple[Tool, dict[str, An
     for argument, kind in tool.arguments.items():
         if argument not in arguments:
             raise ValueError(f"{tool.name} needs the argument {argument!r} ({kind.meaning})")
-    return tool, {argument: kind.read(argument, arguments[argument]) for argument, kind in tool.arguments.items()}
+    return tool, {
+        argument: kind.read(argument, arguments[argument])
+        for argument, kind in tool.arguments.items()
+    }

@@ -1,16 +1,20 @@
-"""Small databases of one family of schemas, filled at random, and queries on them that can do no harm.
+"""Small databases of one family of schemas, filled at random,
+and queries on them that can do no harm.
 
-Every schema has two tables of things and one that links them, under the names of a theme: customers, products and
-orders; readers, books and loans; and so on. The same seed fills the same rows.
+Every schema has two tables of things and one that links them, under the names of a theme:
+customers, products and orders; readers, books and loans; and so on. The same seed fills the same
+rows.
 
-A query runs in SQLite on a copy in memory. An authoriser lets it read these tables and call harmless functions, and
-nothing else: no ATTACH, no PRAGMA, no write, no function that is random, tells the time or makes long values. Work,
-length of values, depth and number of rows are limited. So an answer comes within milliseconds, and the slowest queries
-that attackers found take a third of a second.
+A query runs in SQLite on a copy in memory. An authoriser lets it read these tables and call
+harmless functions, and nothing else: no ATTACH, no PRAGMA, no write, no function that is random,
+tells the time or makes long values. Work, length of values, depth and number of rows are limited.
+So an answer comes within milliseconds, and the slowest queries that attackers found take a third of
+a second.
 
-Databases come in groups. Each group has a :class:`Focus`, the constants of the questions that are asked of it, and
-every database of the group has rows on both sides of each constant and exactly at it. So a query with ``>`` in place of
-``>=``, one that forgets a tie, or one that counts somebody twice gives other rows on some of them.
+Databases come in groups. Each group has a :class:`Focus`, the constants of the questions that are
+asked of it, and every database of the group has rows on both sides of each constant and exactly at
+it. So a query with ``>`` in place of ``>=``, one that forgets a tie, or one that counts somebody
+twice gives other rows on some of them.
 """
 
 from __future__ import annotations
@@ -26,15 +30,17 @@ from rlbench_suite.puzzle.dice import Dice, stream_of
 
 CITIES = ("Bern", "Cairo", "Hanoi", "Lima", "Oslo", "Quito", "Riga", "Turin")
 PEOPLE = (
-    "Ada", "Bela", "Cleo", "Dora", "Egon", "Fay", "Gus", "Hana", "Ivo", "Jana", "Kofi", "Lena", "Milo", "Nora", "Otto",
-    "Pia", "Quin", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Wim", "Xena", "Yara", "Zoe",
+    "Ada", "Bela", "Cleo", "Dora", "Egon", "Fay", "Gus", "Hana", "Ivo", "Jana", "Kofi", "Lena",
+    "Milo", "Nora", "Otto", "Pia", "Quin", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Wim", "Xena",
+    "Yara", "Zoe",
 )  # fmt: skip
 YEARS = (2019, 2020, 2021, 2022)
 LONGEST, MAX_ROWS = 4_000, 200
 """Characters of a query; rows of a result."""
 STEPS, FEW_STEPS, TICK = 100_000, 20_000, 1_000
-"""Instructions of SQLite's machine that a query may take, those that one with a slow function may take, and how often
-they are counted."""
+"""Instructions of SQLite's machine that a query may take,
+those that one with a slow function may take, and how often they are counted.
+"""
 SLOW = frozenset({"like", "instr", "group_concat", "string_agg", "trim", "ltrim", "rtrim"})
 """Functions whose one call may take as long as a hundred instructions."""
 GROUP, GROUPS = 8, 16
@@ -42,9 +48,10 @@ GROUP, GROUPS = 8, 16
 LEADERS = (1, 1, 2, 2, 3, 3, 3, 3)
 """People who share the largest total, for each database of a group."""
 _HARMLESS = (
-    "abs avg ceil ceiling coalesce count cume_dist dense_rank first_value floor group_concat ifnull iif instr lag "
-    "last_value lead length like lower ltrim max min nth_value ntile nullif percent_rank rank round row_number rtrim "
-    "sign string_agg substr substring sum total trim typeof upper"
+    "abs avg ceil ceiling coalesce count cume_dist dense_rank first_value floor group_concat "
+    "ifnull iif instr lag last_value lead length like lower ltrim max min nth_value ntile nullif "
+    "percent_rank rank round row_number rtrim sign string_agg substr substring sum total trim "
+    "typeof upper"
 )
 FUNCTIONS = frozenset(_HARMLESS.split())
 EXPLANATIONS = frozenset(
@@ -53,7 +60,9 @@ EXPLANATIONS = frozenset(
         ("id", "parent", "notused", "detail"),
     }
 )
-"""Columns of the results of EXPLAIN and EXPLAIN QUERY PLAN. Comments can hide these words from a look at the query."""
+"""Columns of the results of EXPLAIN
+and EXPLAIN QUERY PLAN. Comments can hide these words from a look at the query.
+"""
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000,  # also of strings, so that one LIKE stays short
@@ -112,27 +121,39 @@ class Theme:
         text = {"name", "city", self.kind}
         lines = []
         for table, columns in self.tables.items():
-            typed = ", ".join(f"{column} {'TEXT' if column in text else 'INTEGER'}" for column in columns)
+            typed = ", ".join(
+                f"{column} {'TEXT' if column in text else 'INTEGER'}" for column in columns
+            )
             lines.append(f"CREATE TABLE {table} ({typed});")
         return "\n".join(lines)
 
 
 THEMES = (
     Theme(
-        "customers", "customer", "products", "product", "kind", ("food", "book", "toy", "tool"), "price", "orders",
-        "order", "pieces", ("lamp", "rope", "kite", "drum", "atlas", "pasta", "honey", "saw", "robot", "novel", "tea"),
+        "customers", "customer", "products", "product", "kind", ("food", "book", "toy", "tool"),
+        "price", "orders", "order", "pieces",
+        ("lamp", "rope", "kite", "drum", "atlas", "pasta", "honey", "saw", "robot", "novel", "tea"),
     ),
     Theme(
-        "readers", "reader", "books", "book", "genre", ("poetry", "crime", "travel", "history"), "pages", "loans",
-        "loan", "days", ("Ashes", "Brine", "Cinder", "Dusk", "Ember", "Frost", "Gale", "Islet", "Kelp", "Loam", "Moss"),
+        "readers", "reader", "books", "book", "genre", ("poetry", "crime", "travel", "history"),
+        "pages", "loans", "loan", "days",
+        (
+            "Ashes", "Brine", "Cinder", "Dusk", "Ember", "Frost", "Gale", "Islet", "Kelp", "Loam",
+            "Moss",
+        ),
     ),
     Theme(
-        "patients", "patient", "doctors", "doctor", "field", ("skin", "heart", "bones", "eyes"), "fee", "visits",
-        "visit", "minutes", ("Abt", "Boyd", "Cruz", "Diaz", "Ekow", "Fitz", "Gray", "Holt", "Ito", "Jung", "Lund"),
+        "patients", "patient", "doctors", "doctor", "field", ("skin", "heart", "bones", "eyes"),
+        "fee", "visits", "visit", "minutes",
+        ("Abt", "Boyd", "Cruz", "Diaz", "Ekow", "Fitz", "Gray", "Holt", "Ito", "Jung", "Lund"),
     ),
     Theme(
-        "students", "student", "courses", "course", "subject", ("music", "maths", "art", "law"), "hours", "exams",
-        "exam", "mark", ("Forms", "Graphs", "Fugues", "Torts", "Prints", "Rings", "Choirs", "Clay", "Chaos", "Deeds"),
+        "students", "student", "courses", "course", "subject", ("music", "maths", "art", "law"),
+        "hours", "exams", "exam", "mark",
+        (
+            "Forms", "Graphs", "Fugues", "Torts", "Prints", "Rings", "Choirs", "Clay", "Chaos",
+            "Deeds",
+        ),
     ),
 )  # fmt: skip
 _STREAM, _FOCUS = stream_of("SQL database"), stream_of("SQL focus")
@@ -167,13 +188,15 @@ def focus_of(theme: int, seed: int) -> Focus:
 def _people(dice: Dice, focus: Focus) -> list[tuple[str, str, int]]:
     """Draw name, city and age of people in the order of their roles in :func:`_links`.
 
-    The first four live in the focus' city, one year younger than its age, as old, and twice one year older. The eighth
-    is as old as all of them are on average.
+    The first four live in the focus' city, one year younger than its age, as old, and twice one
+    year older. The eighth is as old as all of them are on average.
     """
     count = dice.between(9, 14)
     names = dice.sample(PEOPLE, count)
     cities = [focus.city, *dice.sample(CITIES, 3)]
-    ages = [focus.age - 1, focus.age, focus.age + 1, focus.age + 1] + [dice.between(18, 80) for _ in range(count - 4)]
+    ages = [focus.age - 1, focus.age, focus.age + 1, focus.age + 1] + [
+        dice.between(18, 80) for _ in range(count - 4)
+    ]
     mean = ages[7] = sum(ages) // count
     missing = count * mean - sum(ages)
     who = 4
@@ -188,8 +211,8 @@ def _people(dice: Dice, focus: Focus) -> list[tuple[str, str, int]]:
 
 
 def _things(dice: Dice, focus: Focus, theme: Theme) -> list[tuple[str, str, int]]:
-    """Draw name, kind and size of things in the order of their roles: two of the focus' kind, two of others, any, one
-    of the focus' kind, any.
+    """Draw name, kind and size of things in the order of their roles:
+    two of the focus' kind, two of others, any, one of the focus' kind, any.
 
     Three sizes are one below the focus' size, at it, and one above; at least two more are below.
     """
@@ -202,25 +225,41 @@ def _things(dice: Dice, focus: Focus, theme: Theme) -> list[tuple[str, str, int]
     near = [focus.size - 1, focus.size, focus.size + 1]
     low = dice.sample(range(5, focus.size - 1), 2)
     distant = dice.sample([size for size in range(5, 60) if size not in near + low], count - 5)
-    return list(zip(dice.sample(theme.things, count), kinds, dice.shuffled(near + low + distant), strict=True))
+    return list(
+        zip(
+            dice.sample(theme.things, count),
+            kinds,
+            dice.shuffled(near + low + distant),
+            strict=True,
+        )
+    )
 
 
-def _links(dice: Dice, focus: Focus, people: int, things: int, leaders: int) -> list[tuple[int, int, int, int]]:
+def _links(
+    dice: Dice, focus: Focus, people: int, things: int, leaders: int
+) -> list[tuple[int, int, int, int]]:
     """Draw person, thing, amount and year of links, people and things by their roles.
 
-    People: 0 has two links with things of the focus' kind, both one above ``few`` and in one year; 1 and 2 have links
-    with that kind alone, or none; 3 has three with another kind, in two years; 4 has four, two of them in the focus'
-    year, of both kinds; 5 has one of just ``few``; 6 has none; 8 has one above it. The largest total is that of 4, and
-    of 3 and 7 if there are several leaders. Things: 0 has links of one year, 1 of two years, and 4 none.
+    People: 0 has two links with things of the focus' kind, both one above ``few`` and in one year;
+    1 and 2 have links with that kind alone, or none; 3 has three with another kind, in two years; 4
+    has four, two of them in the focus' year, of both kinds; 5 has one of just ``few``; 6 has none;
+    8 has one above it. The largest total is that of 4, and of 3 and 7 if there are several leaders.
+    Things: 0 has links of one year, 1 of two years, and 4 none.
     """
     years = dice.shuffled(list(YEARS))
     other_years = [year for year in YEARS if year != focus.year]
     links = [(0, 0, focus.few + 1, years[0])] * 2
-    links += [(5, 3, focus.few, dice.choice(other_years)), (8, 2, focus.few + 1, dice.choice(YEARS))]
+    links += [
+        (5, 3, focus.few, dice.choice(other_years)),
+        (8, 2, focus.few + 1, dice.choice(YEARS)),
+    ]
     free = [2, 3, 5, *(number for number in range(6, things) if dice.below(2))]
     for who in [1, 2, *range(9, people)]:
         options = [5] if who < 3 else free
-        links += [(who, dice.choice(options), dice.between(1, 12), dice.choice(YEARS)) for _ in range(dice.below(4))]
+        links += [
+            (who, dice.choice(options), dice.between(1, 12), dice.choice(YEARS))
+            for _ in range(dice.below(4))
+        ]
     totals: dict[int, int] = {}
     for who, _, amount, _ in links:
         totals[who] = totals.get(who, 0) + amount
@@ -229,17 +268,22 @@ def _links(dice: Dice, focus: Focus, people: int, things: int, leaders: int) -> 
     fourth = _split_total(dice, highest, 4)
     links += [(3, 2, amount, years[index // 2]) for index, amount in enumerate(third)]
     links += [
-        (4, 3, fourth[0], focus.year), (4, dice.choice(free), fourth[1], focus.year), (4, 1, fourth[2], years[1]),
-        (4, 1, fourth[3], years[2]),
+        (4, 3, fourth[0], focus.year), (4, dice.choice(free), fourth[1], focus.year),
+        (4, 1, fourth[2], years[1]), (4, 1, fourth[3], years[2]),
     ]  # fmt: skip
     if leaders > 2:
-        links += [(7, dice.choice(free), amount, dice.choice(YEARS)) for amount in _split_total(dice, highest, 3)]
+        links += [
+            (7, dice.choice(free), amount, dice.choice(YEARS))
+            for amount in _split_total(dice, highest, 3)
+        ]
     return dice.shuffled(links)
 
 
 def _split_total(dice: Dice, total: int, count: int) -> list[int]:
     """Split a total of at most 42 into 3 or 4 parts of 1 to 20, two of them equal."""
-    twice = dice.between(max(1, (total - 20 * (count - 2) + 1) // 2), min(20, (total - count + 2) // 2))
+    twice = dice.between(
+        max(1, (total - 20 * (count - 2) + 1) // 2), min(20, (total - count + 2) // 2)
+    )
     remainder = total - 2 * twice
     if count == 3:
         return [twice, twice, remainder]
@@ -267,19 +311,24 @@ class Database:
         rows: dict[str, list[tuple[Any, ...]]] = {
             names.a: sorted((ids[0][role], *row) for role, row in enumerate(people)),
             names.b: sorted((ids[1][role], *row) for role, row in enumerate(things)),
-            names.c: [(i, ids[0][a], ids[1][b], amount, year) for i, (a, b, amount, year) in enumerate(links, 1)],
+            names.c: [
+                (i, ids[0][a], ids[1][b], amount, year)
+                for i, (a, b, amount, year) in enumerate(links, 1)
+            ],
         }
-        # The threads of a server share the connection, so each query takes the lock. Without it they stop for ever: a
-        # thread that counts steps waits for Python's lock while one that fetches rows holds it and waits for SQLite's.
-        # Statements are compiled anew, because only then the authoriser sees their functions, on which the limit of
-        # steps depends.
+        # The threads of a server share the connection, so each query takes the lock. Without it
+        # they stop for ever: a thread that counts steps waits for Python's lock while one that
+        # fetches rows holds it and waits for SQLite's. Statements are compiled anew, because only
+        # then the authoriser sees their functions, on which the limit of steps depends.
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False, cached_statements=0
         )
         self._connection.executescript(names.schema)
         for table, content in rows.items():
-            self._connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(content[0]))})", content)
+            self._connection.executemany(
+                f"INSERT INTO {table} VALUES ({','.join('?' * len(content[0]))})", content
+            )
         for limit, value in _LIMITS.items():
             self._connection.setlimit(limit, value)
         self._allowed = self._used = 0
@@ -294,7 +343,9 @@ class Database:
     def _authorise(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
         """Allow reading the tables and calling harmless functions."""
         if action in _ALLOWED:
-            return sqlite3.SQLITE_DENY if first and first.startswith("sqlite_") else sqlite3.SQLITE_OK
+            return (
+                sqlite3.SQLITE_DENY if first and first.startswith("sqlite_") else sqlite3.SQLITE_OK
+            )
         if action == sqlite3.SQLITE_FUNCTION and second and second.lower() in FUNCTIONS:
             if second.lower() in SLOW:
                 self._allowed = FEW_STEPS

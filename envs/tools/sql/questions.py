@@ -1,10 +1,11 @@
 """Questions about a database in words, each with the query that answers it.
 
-A template has gaps. ``{a}``, ``{b}``, ``{c}`` and their like are names of the theme; ``{city}``, ``{kind}``,
-``{year}``, ``{age}``, ``{size}`` and ``{few}`` are drawn for each instance. Templates of the test split are never
-asked on the train split. An instance is posed only if its databases give different results, so that no constant
-answers it. All of its databases have the constants of the question as their focus (:mod:`.sql_database`), so that
-nearly right queries are wrong on one of them.
+A template has gaps. ``{a}``, ``{b}``, ``{c}`` and their like are names of the theme; ``{city}``,
+``{kind}``, ``{year}``, ``{age}``, ``{size}`` and ``{few}`` are drawn for each instance. Templates
+of the test split are never asked on the train split. An instance is posed only if its databases
+give different results, so that no constant answers it. All of its databases have the constants of
+the question as their focus (:mod:`.sql_database`), so that nearly right queries are wrong on one of
+them.
 """
 
 from __future__ import annotations
@@ -37,13 +38,22 @@ class Template(NamedTuple):
 _JOIN = "{c} JOIN {a} ON {a}.id = {one_a}_id"
 _JOIN_B = "{c} JOIN {b} ON {b}.id = {one_b}_id"
 TEMPLATES = (
-    Template(1, 0, "How many {a} live in {city}?", "SELECT COUNT(*) FROM {a} WHERE city = '{city}'"),
-    Template(1, 0, "What are the names of the {a} older than {age}?", "SELECT name FROM {a} WHERE age > {age}"),
+    Template(
+        1, 0, "How many {a} live in {city}?",
+        "SELECT COUNT(*) FROM {a} WHERE city = '{city}'",
+    ),
+    Template(
+        1, 0, "What are the names of the {a} older than {age}?",
+        "SELECT name FROM {a} WHERE age > {age}",
+    ),
     Template(
         1, 0, "What is the largest {size_} among {b} whose {kind_} is {kind}?",
         "SELECT MAX({size_}) FROM {b} WHERE {kind_} = '{kind}'",
     ),
-    Template(1, 0, "How many {c} were there in {year}?", "SELECT COUNT(*) FROM {c} WHERE year = {year}"),
+    Template(
+        1, 0, "How many {c} were there in {year}?",
+        "SELECT COUNT(*) FROM {c} WHERE year = {year}",
+    ),
     Template(
         1, 0, "List name and {size_} of all {b}, the largest {size_} first.",
         "SELECT name, {size_} FROM {b} ORDER BY {size_} DESC", True,
@@ -52,9 +62,13 @@ TEMPLATES = (
         1, 1, "How many {a} are younger than {age} and live in {city}?",
         "SELECT COUNT(*) FROM {a} WHERE age < {age} AND city = '{city}'",
     ),
-    Template(1, 1, "What is the average age of the {a} from {city}?", "SELECT AVG(age) FROM {a} WHERE city = '{city}'"),
     Template(
-        1, 1, "List the names of the {b} whose {size_} is below {size}, the smallest {size_} first.",
+        1, 1, "What is the average age of the {a} from {city}?",
+        "SELECT AVG(age) FROM {a} WHERE city = '{city}'",
+    ),
+    Template(
+        1, 1,
+        "List the names of the {b} whose {size_} is below {size}, the smallest {size_} first.",
         "SELECT name FROM {b} WHERE {size_} < {size} ORDER BY {size_}", True,
     ),
     Template(
@@ -70,11 +84,16 @@ TEMPLATES = (
         "SELECT {kind_}, COUNT(*) FROM {b} GROUP BY {kind_}",
     ),
     Template(
-        2, 0, "For each {one_b} that occurs in {c}, what is the largest number of {amount}? Give name and number.",
+        2, 0,
+        (
+            "For each {one_b} that occurs in {c}, what is the largest number of {amount}? Give "
+            "name and number."
+        ),
         f"SELECT name, MAX({{amount}}) FROM {_JOIN_B} GROUP BY {{b}}.id",
     ),
     Template(
-        2, 1, "For each year, what is the total number of {amount} in {c}? Give the year and the total.",
+        2, 1,
+        "For each year, what is the total number of {amount} in {c}? Give the year and the total.",
         "SELECT year, SUM({amount}) FROM {c} GROUP BY year",
     ),
     Template(
@@ -98,16 +117,25 @@ TEMPLATES = (
         f"SELECT name FROM {_JOIN_B} GROUP BY {{b}}.id HAVING COUNT(DISTINCT year) >= 2",
     ),
     Template(
-        3, 0, "Which {a} had a {one_c} with {b} whose {kind_} is {kind}, but none with other {b}? Give their names.",
-        f"SELECT name FROM {{a}} WHERE id IN (SELECT {{one_a}}_id FROM {_JOIN_B} WHERE {{kind_}} = '{{kind}}') "
-        f"AND id NOT IN (SELECT {{one_a}}_id FROM {_JOIN_B} WHERE {{kind_}} <> '{{kind}}')",
+        3, 0,
+        (
+            "Which {a} had a {one_c} with {b} whose {kind_} is {kind}, but none with other {b}? "
+            "Give their names."
+        ),
+        f"SELECT name FROM {{a}} WHERE id IN (SELECT {{one_a}}_id FROM {_JOIN_B} WHERE {{kind_}} "
+        f"= '{{kind}}') AND id NOT IN (SELECT {{one_a}}_id FROM {_JOIN_B} WHERE {{kind_}} <> "
+        f"'{{kind}}')",
     ),
     Template(
         3, 1, "Which {b} never occur in {c}? Give their names.",
         "SELECT name FROM {b} WHERE id NOT IN (SELECT {one_b}_id FROM {c})",
     ),
     Template(
-        3, 1, "Which {a} have the largest total number of {amount} in their {c}? Give the names; there may be several.",
+        3, 1,
+        (
+            "Which {a} have the largest total number of {amount} in their {c}? Give the names; "
+            "there may be several."
+        ),
         f"SELECT name FROM {_JOIN} GROUP BY {{a}}.id HAVING SUM({{amount}}) = (SELECT MAX(s) FROM "
         "(SELECT SUM({amount}) AS s FROM {c} GROUP BY {one_a}_id))",
     ),
@@ -116,7 +144,8 @@ TEMPLATES = (
         f"SELECT name, COUNT(*) FROM {_JOIN} GROUP BY {{a}}.id HAVING COUNT(*) >= {{some}}",
     ),
     Template(
-        3, 1, "What is the average over all {a} of their number of {c}, counting those who have none?",
+        3, 1,
+        "What is the average over all {a} of their number of {c}, counting those who have none?",
         "SELECT (SELECT COUNT(*) FROM {c}) * 1.0 / (SELECT COUNT(*) FROM {a})",
     ),
 )  # fmt: skip
@@ -136,7 +165,9 @@ class Instance(NamedTuple):
 def instance(tier: int, split: int, number: int) -> Instance:
     """Return the instance of a number."""
     dice = Dice(_STREAM, number, 2 * tier + split)
-    templates = [template for template in TEMPLATES if (template.tier, template.split) == (tier, split)]
+    templates = [
+        template for template in TEMPLATES if (template.tier, template.split) == (tier, split)
+    ]
     theme = dice.below(len(THEMES))
     names = THEMES[theme]
     while True:
@@ -144,19 +175,25 @@ def instance(tier: int, split: int, number: int) -> Instance:
         first = GROUP * (GROUPS * split + dice.below(GROUPS))
         focus = focus_of(theme, first)
         gaps = focus._asdict() | {
-            "a": names.a, "one_a": names.one_a, "b": names.b, "one_b": names.one_b, "c": names.c, "one_c": names.one_c,
-            "kind_": names.kind, "size_": names.size, "amount": names.amount, "some": dice.between(2, 3),
+            "a": names.a, "one_a": names.one_a, "b": names.b, "one_b": names.one_b, "c": names.c,
+            "one_c": names.one_c, "kind_": names.kind, "size_": names.size, "amount": names.amount,
+            "some": dice.between(2, 3),
         }  # fmt: skip
         seeds = tuple(first + seed for seed in dice.sample(range(GROUP), DATABASES))
         query = template.query.format(**gaps)
         results = [database(theme, seed).run(query) for seed in seeds]
-        empty = any(value is None for rows in results for row in rows for value in row)  # no one right answer
+        # No one right answer.
+        empty = any(value is None for rows in results for row in rows for value in row)
         if len(set(results)) >= 3 and all(results) and not empty:
             return Instance(theme, template.question.format(**gaps), query, template.ordered, seeds)
 
 
-def agree(rows: tuple[tuple[object, ...], ...], expected: tuple[tuple[object, ...], ...], ordered: bool) -> bool:
-    """Return whether two results have equal rows, in any order unless it counts; floats within one in 10**9."""
+def agree(
+    rows: tuple[tuple[object, ...], ...], expected: tuple[tuple[object, ...], ...], ordered: bool
+) -> bool:
+    """Return whether two results have equal rows,
+    in any order unless it counts; floats within one in 10**9.
+    """
     if len(rows) != len(expected):
         return False
     if not ordered:
@@ -168,9 +205,13 @@ def agree(rows: tuple[tuple[object, ...], ...], expected: tuple[tuple[object, ..
 
 
 def _rank(row: tuple[object, ...]) -> tuple[tuple[str, object], ...]:
-    """Return a key that sorts rows of mixed types; floats are rounded, so that near ones sort alike."""
+    """Return a key that sorts rows of mixed types;
+    floats are rounded, so that near ones sort alike.
+    """
     return tuple(
-        ("number", round(value, 6)) if isinstance(value, (int, float)) else (type(value).__name__, str(value))
+        ("number", round(value, 6))
+        if isinstance(value, (int, float))
+        else (type(value).__name__, str(value))
         for value in row
     )
 

@@ -1,25 +1,30 @@
 """Answer a question about a database with an SQL query.
 
-The database is one of a family of schemas, filled at random (``sql_database.py``). The question is put in words
-(``sql_questions.py``). The player may look at the schema and run queries, and answers with a query. It is judged by its
-results, on the database shown and on four others of the same schema that are not: what holds for the rows of one
-database alone is not an answer.
+The database is one of a family of schemas, filled at random (``sql_database.py``). The question is
+put in words (``sql_questions.py``). The player may look at the schema and run queries, and answers
+with a query. It is judged by its results, on the database shown and on four others of the same
+schema that are not: what holds for the rows of one database alone is not an answer.
 
-=============  =====================================================================================================
-action         ``MultiDiscrete([3] + [V] * 128)``: 0 show the schema, 1 run a query, 2 answer with a query; then the
-               query in tokens: characters, and words of SQL and of the schemas (:data:`WORDS`); 0 ends it
-observation    ``Box(0, 1, (328,))``: the last tool, one-hot; whether it failed; the theme of the schema, one-hot;
-               question and result of the last call in tokens, each as a share of V
-reward         1 for the right answer, else 0; ``reward="thrifty"`` (``reward_modes.py``): with 2 calls at least
-termination    a query was given as the answer and could be run; one that cannot be run is an error like any other
-success        the answer has the right rows on all five databases, in the right order where the question asks for one.
-               They have rows just below, at and just above the constants of the question, and ties
+=============  =====================================================================================
+action         ``MultiDiscrete([3] + [V] * 128)``: 0 show the schema, 1 run a query, 2 answer with a
+               query; then the query in tokens: characters, and words of SQL and of the schemas
+               (:data:`WORDS`); 0 ends it
+observation    ``Box(0, 1, (328,))``: the last tool, one-hot; whether it failed; the theme of the
+               schema, one-hot; question and result of the last call in tokens, each as a share of V
+reward         1 for the right answer, else 0; ``reward="thrifty"`` (``reward_modes.py``): with 2
+               calls at least
+termination    a query was given as the answer and could be run; one that cannot be run is an error
+               like any other
+success        the answer has the right rows on all five databases, in the right order where the
+               question asks for one. They have rows just below, at and just above the constants of
+               the question, and ties
 difficulty     1 one table, 2 several tables or groups, 3 nested queries
-context        schema, rows and question; templates of the test split are never asked on the train split
-=============  =====================================================================================================
+context        schema, rows and question; templates of the test split are never asked on the train
+               split
+=============  =====================================================================================
 
-Queries run in SQLite, in memory, read only, with limits on work and size. The text view is made for language models;
-the tokens carry the same replies in arrays, so that episodes replay.
+Queries run in SQLite, in memory, read only, with limits on work and size. The text view is made for
+language models; the tokens carry the same replies in arrays, so that episodes replay.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.episode import Draw
+from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task_card import TaskCard
@@ -50,21 +55,25 @@ from .database import CITIES, LONGEST, THEMES, YEARS, database
 from .questions import Instance, agree, instance
 
 LENGTH, VISIBLE, ROWS = 128, 160, 20
-"""Tokens of a query, of a question or result in the observation, and rows of a result that are shown."""
+"""Tokens of a query, of a question or result in the observation,
+and rows of a result that are shown.
+"""
 TOOLS = ("schema", "run", "answer")
 LEAST_CALLS = 2
 """Calls of a player who knows nothing: the schema, and the answer."""
 _STREAM = stream_of("SQL context")
 _SQL = (
-    "ALL AND AS ASC AVG BETWEEN BY CASE COUNT DESC DISTINCT ELSE END EXCEPT EXISTS FROM GROUP HAVING IN INNER "
-    "INTERSECT IS JOIN LEFT LIKE LIMIT MAX MIN NOT NULL ON OR ORDER OUTER OVER PARTITION ROUND SELECT SUM THEN UNION "
-    "USING WHEN WHERE WITH"
+    "ALL AND AS ASC AVG BETWEEN BY CASE COUNT DESC DISTINCT ELSE END EXCEPT EXISTS FROM GROUP "
+    "HAVING IN INNER INTERSECT IS JOIN LEFT LIKE LIMIT MAX MIN NOT NULL ON OR ORDER OUTER OVER "
+    "PARTITION ROUND SELECT SUM THEN UNION USING WHEN WHERE WITH"
 )
 _KEYWORDS = tuple(_SQL.split())
 CHARACTERS = tuple(map(chr, range(32, 127)))
 WORDS = (
     *_KEYWORDS,
-    *dict.fromkeys(word for theme in THEMES for names in theme.tables.items() for word in (names[0], *names[1])),
+    *dict.fromkeys(
+        word for theme in THEMES for names in theme.tables.items() for word in (names[0], *names[1])
+    ),
     *CITIES,
     *dict.fromkeys(kind for theme in THEMES for kind in theme.kinds),
     *map(str, YEARS),
@@ -77,7 +86,9 @@ _PIECE = re.compile(r"\w+|.", re.DOTALL)
 
 
 def to_tokens(text: str, length: int) -> np.ndarray:
-    """Return a text in tokens, int16 ``(length,)``, what is too long cut off. A space between two words is left out.
+    """Return a text in tokens, int16 ``(length,)``, what is too long cut off.
+
+    A space between two words is left out.
 
     Raises:
         ValueError: a character is not printable ASCII.
@@ -164,7 +175,9 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
         self.state = State(np.full(1 + LENGTH, -1, np.int16), 0, 0, 0)
         return self._observe("", False)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """Seed the generator that Gymnasium asks for; nothing draws from it."""
         super().reset(seed=seed)
         return np.zeros(8 + 2 * VISIBLE, np.float32), {}
@@ -194,7 +207,9 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
 
 @lru_cache(maxsize=1024)
 def _shown_tokens(text: str) -> np.ndarray:
-    """Return the first tokens of a text as shares of the vocabulary, float32 ``(VISIBLE,)``; a line ends with ``;``."""
+    """Return the first tokens of a text as shares of the vocabulary,
+    float32 ``(VISIBLE,)``; a line ends with ``;``.
+    """
     start = text[: 16 * VISIBLE].replace("\n", ";")
     return to_tokens(start, VISIBLE).astype(np.float32) / SIZE
 
@@ -253,7 +268,8 @@ class SQL(HostTask[State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty not in (1, 2, 3):
             raise ValueError(
-                f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+                f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; "
+                f"got {difficulty!r}."
             )
         self.tier = int(difficulty)
         self.mode = card.settings.get("reward", "success")
@@ -261,7 +277,11 @@ class SQL(HostTask[State]):
         self._tools = (
             Tool("schema", "Show the tables and columns of the database."),
             Tool("run", f"Run a query and read up to {ROWS} rows of its result.", query),
-            Tool("answer", "Answer the question with a query. One that can be run ends the episode.", query),
+            Tool(
+                "answer",
+                "Answer the question with a query. One that can be run ends the episode.",
+                query,
+            ),
         )
         self.observation_space = self.box(0.0, 1.0, (8 + 2 * VISIBLE,))
         self.action_space = spaces.MultiDiscrete([len(TOOLS)] + [SIZE] * LENGTH)
@@ -275,13 +295,17 @@ class SQL(HostTask[State]):
             Component("failed", "whether the last call failed"),
             Component("theme", f"schema, one-hot: {themes}", shape=(len(THEMES),)),
             Component("question", "question in tokens", f"token {SIZE}", (VISIBLE,), SIZE),
-            Component("result", "result of the last call in tokens", f"token {SIZE}", (VISIBLE,), SIZE),
+            Component(
+                "result", "result of the last call in tokens", f"token {SIZE}", (VISIBLE,), SIZE
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List tool and tokens."""
         return (
-            Component("tool", f"which tool: {', '.join(f'{n} {tool}' for n, tool in enumerate(TOOLS))}"),
+            Component(
+                "tool", f"which tool: {', '.join(f'{n} {tool}' for n, tool in enumerate(TOOLS))}"
+            ),
             Component("query", "query in tokens, 0 from its end on", shape=(LENGTH,)),
         )
 
@@ -296,13 +320,15 @@ class SQL(HostTask[State]):
         return Console(self.tier, self.mode == "thrifty")
 
     def begin(
-        self, simulator: Any, seed: int | None, key: np.ndarray, index: int, draw: Draw
+        self, simulator: Any, seed: int | None, key: np.ndarray, index: int, source: ContextSource
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode with the context of its seed and number, or with the numbered context."""
+        """Begin an episode with the context of its seed and number,
+        or with the numbered context.
+        """
         if seed is not None:
             simulator.reset(seed=seed)
-        split = int(draw.split)
-        number = int(draw.context)
+        split = int(source.split)
+        number = int(source.context)
         if number < 0:
             high, low = (int(word) for word in key)
             number = Dice(_STREAM, high << 32 | low, index).below(2**31)
@@ -335,14 +361,17 @@ class SQL(HostTask[State]):
         simulator.state = state
         simulator.params = params
 
-    # -- text and picture ----------------------------------------------------------------------------------------------
+    # -- text and picture --------------------------------------------------------------------------
 
     def rules(self) -> str:
         """Return the rules and the tools."""
         return (
-            "A question about a database is to be answered with one SQL query in SQLite's dialect. The answer is "
-            "judged by its rows, on the database that you can look at and on four others of the same schema. Names of "
-            "columns do not count; the order of rows counts only if the question asks for one. Within a table, ids and "
+            "A question about a database is to be answered with one SQL query in SQLite's "
+            "dialect. The answer is "
+            "judged by its rows, on the database that you can look at and on four others "
+            "of the same schema. Names of "
+            "columns do not count; the order of rows counts only if the question asks for "
+            "one. Within a table, ids and "
             f"names are unique. You may only read. {SENTENCES[self.mode]}".rstrip()
             + "\n"
             + "\n".join(tool.line() for tool in self._tools)
@@ -361,7 +390,11 @@ class SQL(HostTask[State]):
 
     def _result(self, exercise: Instance, state: State) -> str:
         last = np.asarray(state.last)
-        return "No call yet." if last[0] < 0 else f"Result of {TOOLS[int(last[0])]}:\n{outcome(exercise, last)[0]}"
+        return (
+            "No call yet."
+            if last[0] < 0
+            else f"Result of {TOOLS[int(last[0])]}:\n{outcome(exercise, last)[0]}"
+        )
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools."""
@@ -370,7 +403,8 @@ class SQL(HostTask[State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            'Answer with one call, {"name": "run", "arguments": {"query": "SELECT ..."}}, or with a line: schema, '
+            'Answer with one call, {"name": "run", "arguments": {"query": "SELECT ..."}}, or with '
+            "a line: schema, "
             "run SELECT ..., answer SELECT ..."
         )
 
@@ -395,8 +429,13 @@ class SQL(HostTask[State]):
         query = " ".join(_without_comments(query).split()).rstrip("; ")
         tokens = to_tokens(_upper(query), LENGTH + 1)
         if tokens[LENGTH]:
-            raise ValueError(f"a query has at most {LENGTH} tokens (words of SQL and the schema, else characters)")
-        return np.concatenate([[TOOLS.index(name)], tokens[:LENGTH]]).astype(self.action_space.dtype)
+            raise ValueError(
+                f"a query has at most {LENGTH} tokens (words of SQL and the schema, else "
+                f"characters)"
+            )
+        return np.concatenate([[TOOLS.index(name)], tokens[:LENGTH]]).astype(
+            self.action_space.dtype
+        )
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the call as JSON.
@@ -406,7 +445,9 @@ class SQL(HostTask[State]):
         """
         tool = self._tools[int(action[0])]
         call = tool.call(query=to_text(np.asarray(action[1:])))
-        if "query" in tool.arguments and not np.array_equal(self.parse(call, state, params), action):
+        if "query" in tool.arguments and not np.array_equal(
+            self.parse(call, state, params), action
+        ):
             raise ValueError("no query has these tokens")
         return call
 
@@ -432,7 +473,9 @@ _QUOTED_OR_COMMENT = re.compile(r"('[^']*'|--[^\n]*|/\*.*?(?:\*/|$))", re.DOTALL
 
 
 def _without_comments(query: str) -> str:
-    """Return a query without comments outside quotes: joined to one line, a comment would swallow what follows."""
+    """Return a query without comments outside quotes:
+    joined to one line, a comment would swallow what follows.
+    """
     pieces = _QUOTED_OR_COMMENT.split(query)
     return "".join(" " if piece.startswith(("--", "/*")) else piece for piece in pieces)
 
@@ -451,7 +494,9 @@ def _capital(word: re.Match[str]) -> str:
 
 @privileged_player
 class Expert(NamedTuple):
-    """The reference player: it knows the template of the question, and answers with the template's query."""
+    """The reference player: it knows the template of the question,
+    and answers with the template's query.
+    """
 
     size: int
 
@@ -493,8 +538,8 @@ _LINKS = {
 class Keywords(Expert):
     """A heuristic player: it asks the first table that the question names, and joins nothing.
 
-    A function follows from a word like "average", the one condition from a city, kind or year that is named or from
-    "no" and "never", and a group from "each".
+    A function follows from a word like "average", the one condition from a city, kind or year that
+    is named or from "no" and "never", and a group from "each".
     """
 
     privileged = False
@@ -506,7 +551,12 @@ class Keywords(Expert):
         def says(text: str) -> jax.Array:
             last = VISIBLE - len(text) + 1
             return (
-                jnp.stack([question[at : last + at] == _NUMBER[character] for at, character in enumerate(text)])
+                jnp.stack(
+                    [
+                        question[at : last + at] == _NUMBER[character]
+                        for at, character in enumerate(text)
+                    ]
+                )
                 .all(0)
                 .any()
             )
@@ -522,13 +572,21 @@ class Keywords(Expert):
         value = first_of(_COLUMN_OF)
         column = (_numbers(_COLUMN_OF.values()) * (value == _numbers(_COLUMN_OF))).max()
         group = jnp.where(says("each"), first_of(_COLUMN_OF.values()), 0)
-        measure = first_of(["age", *(name for theme in THEMES for name in (theme.size, theme.amount))])
-        what = jnp.where(function == _NUMBER["COUNT"], _NUMBER["*"], jnp.where(function == 0, _NUMBER["name"], measure))
+        measure = first_of(
+            ["age", *(name for theme in THEMES for name in (theme.size, theme.amount))]
+        )
+        what = jnp.where(
+            function == _NUMBER["COUNT"],
+            _NUMBER["*"],
+            jnp.where(function == 0, _NUMBER["name"], measure),
+        )
         none = (says(" no ") | says("never")) * (table == _numbers(_LINKS))
         link, links = ((_numbers(some) * none).max() for some in zip(*_LINKS.values(), strict=True))
         clauses = [
-            (True, ("SELECT",)), (group > 0, (group, ",")), (True, (function, "(", what, ")", "FROM", table)),
-            (value > 0, ("WHERE", column, "=", "'", value, "'")), (group > 0, ("GROUP", "BY", group)),
+            (True, ("SELECT",)), (group > 0, (group, ",")),
+            (True, (function, "(", what, ")", "FROM", table)),
+            (value > 0, ("WHERE", column, "=", "'", value, "'")),
+            (group > 0, ("GROUP", "BY", group)),
             (link > 0, ("WHERE", "id", "NOT", "IN", "(", "SELECT", link, "FROM", links, ")")),
         ]  # fmt: skip
         numbers = [

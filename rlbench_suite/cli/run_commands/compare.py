@@ -1,4 +1,6 @@
-"""``rlsuite-eval compare`` and ``rlsuite-eval power``: verdicts on finished runs, and the seeds that they need."""
+"""``rlsuite-eval compare`` and ``rlsuite-eval power``:
+verdicts on finished runs, and the seeds that they need.
+"""
 
 import dataclasses
 import json
@@ -23,27 +25,37 @@ if TYPE_CHECKING:
 _MAX_TABLES = 3
 """Pairs of agents up to which each task is printed."""
 
-Json = Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.", show_default=False)]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Write all numbers to this file.", show_default=False)
+]
 
 
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="Run directories of `rlsuite-eval`, or URLs of runs.", show_default=False),
+        typer.Argument(
+            metavar="RUN",
+            help="Run directories of `rlsuite-eval`, or URLs of runs.",
+            show_default=False,
+        ),
     ],
     agents: Annotated[
         str | None,
-        typer.Option("--agent", help="Agents by name, separated by commas. [default: all]", show_default=False),
+        typer.Option(
+            "--agent",
+            help="Agents by name, separated by commas. [default: all]",
+            show_default=False,
+        ),
     ] = None,
     suites: options.SelectedTasks = None,
     json_file: Json = None,
 ) -> None:
     """Compare the agents of finished runs and say which is better, or that nobody can tell.
 
-    Cells are paired where task, seed and evaluation episodes are equal. An agent is better if a paired permutation test
-    and the 95 % interval of the mean difference agree. P-values of the means are corrected by Holm's method for the
-    number of pairs of agents, those of tasks for the number of tasks of all pairs. Fewer than five paired seeds give no
-    verdict.
+    Cells are paired where task, seed and evaluation episodes are equal. An agent is better if a
+    paired permutation test and the 95 % interval of the mean difference agree. P-values of the
+    means are corrected by Holm's method for the number of pairs of agents, those of tasks for the
+    number of tasks of all pairs. Fewer than five paired seeds give no verdict.
 
     **Examples**
 
@@ -51,7 +63,8 @@ def compare(
 
     * `rlsuite-eval compare runs/mine --json verdicts.json` compares the agents of one run
 
-    * `rlsuite-eval compare runs/a runs/b --agent ppo,sac --suite motor` compares two agents on some tasks
+    * `rlsuite-eval compare runs/a runs/b --agent ppo,sac --suite motor` compares two agents on some
+      tasks
     """
     from rlbench_suite.cli.run_commands.finished import read_finished_runs
     from rlbench_suite.evaluation.report.comparison import verdicts
@@ -75,17 +88,21 @@ def compare(
             _print_verdict(verdict, console)
     else:
         console.print(
-            f"No tables of tasks for {len(comparisons)} pairs of agents: choose up to three agents with --agent, or "
+            f"No tables of tasks for {len(comparisons)} pairs of agents: choose up to three "
+            f"agents with --agent, or "
             "write all numbers with --json.",
             style="dim", markup=False,
         )  # fmt: skip
     task_tests = sum(len(verdict.tasks) for verdict in comparisons)
     console.print(
-        "Difference: first agent minus second, mean over paired seeds, with its 95 % interval. Effect: difference over "
-        "the standard deviation of paired differences within a task; of the mean over tasks, over the root of the mean "
+        "Difference: first agent minus second, mean over paired seeds, with its 95 % interval. "
+        "Effect: difference over "
+        "the standard deviation of paired differences within a task; of the mean over tasks, over "
+        "the root of the mean "
         "variance within tasks. p: paired permutation test, corrected by Holm's method for "
         f"{count(task_tests, 'p-value')} of tasks and {len(comparisons)} of means. "
-        "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as 0. "
+        "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts "
+        "as 0. "
         "†: the agent reads the state or parameters of the task.",
         style="dim", highlight=False,
     )  # fmt: skip
@@ -107,21 +124,28 @@ def power(
         list[float] | None,
         typer.Option(
             "--difference",
-            help="Difference of normalised scores to see; may be repeated. [default: 0.02, 0.05, 0.1, 0.2]",
+            help=(
+                "Difference of normalised scores to see; may be repeated. [default: 0.02, 0.05, "
+                "0.1, 0.2]"
+            ),
             show_default=False,
         ),
     ] = None,
     suites: options.SelectedTasks = None,
     number_of_agents: Annotated[
-        int, typer.Option("--agents", help="Number of agents that `compare` will compare, each with each.")
+        int,
+        typer.Option(
+            "--agents", help="Number of agents that `compare` will compare, each with each."
+        ),
     ] = 2,
     json_file: Json = None,
 ) -> None:
-    """Tell how many seeds show a difference between two agents, from the spreads that a run measured.
+    """Tell how many seeds show a difference between two agents,
+    from the spreads that a run measured.
 
-    The numbers are seeds of each agent with which `compare` sees the difference with 80 % power, for agents of equal
-    spread. They include Holm's correction: on the mean over tasks for the pairs of agents, on one task for the tasks of
-    all pairs.
+    The numbers are seeds of each agent with which `compare` sees the difference with 80 % power,
+    for agents of equal spread. They include Holm's correction: on the mean over tasks for the pairs
+    of agents, on one task for the tasks of all pairs.
 
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
@@ -142,7 +166,8 @@ def power(
         failed_cells[agent] += number
     for agent, number in failed_cells.items():
         console.print(
-            f"{agent}: no number of seeds, because {number} of its cells failed. The spread of the others would be "
+            f"{agent}: no number of seeds, because {number} of its cells failed. The spread of "
+            f"the others would be "
             "that of the seeds that went well.",
             style="yellow", highlight=False, markup=False,
         )  # fmt: skip
@@ -152,25 +177,30 @@ def power(
             continue
         scores = {task: [cell.score for cell in seeds.values()] for task, seeds in cells.items()}
         try:
-            needs_by_agent[agent] = needs(scores, differences or DIFFERENCES, agents=number_of_agents)
+            needs_by_agent[agent] = needs(
+                scores, differences or DIFFERENCES, agents=number_of_agents
+            )
         except ValueError as error:
             raise ValueError(f"{agent} of the run {run}: {error}") from None
         mean_need, task_needs = needs_by_agent[agent]
         _print_needs(agent, mean_need, task_needs, console)
-        equal_tasks = [task.split("/", 1)[1] for task, need in task_needs.items() if need.spread == 0]
+        equal_tasks = [
+            task.split("/", 1)[1] for task, need in task_needs.items() if need.spread == 0
+        ]
         if equal_tasks:
             remark = " The mean over tasks counts it as 0." if mean_need.spread > 0 else ""
             console.print(
-                f"-: all seeds of {agent} score the same on {', '.join(equal_tasks)}, and a spread of 0 tells nothing "
-                f"about how many seeds are needed.{remark}",
+                f"-: all seeds of {agent} score the same on {', '.join(equal_tasks)}, and a "
+                f"spread of 0 tells nothing about how many seeds are needed.{remark}",
                 style="yellow", highlight=False, markup=False,
             )  # fmt: skip
     if not needs_by_agent:
         raise ValueError(f"Every agent of the run {run} has failed cells: finish them first.")
     console.print(
-        "Seeds of each agent with which `compare` sees a difference of d with 80 % power, if all agents spread as this "
-        "one. On one task it corrects for the number of tasks times that of pairs of agents; the mean over tasks has "
-        "the difference d on every task. A spread of few seeds is itself uncertain: leave a margin.",
+        "Seeds of each agent with which `compare` sees a difference of d with 80 % power, if all "
+        "agents spread as this one. On one task it corrects for the number of tasks times that of "
+        "pairs of agents; the mean over tasks has the difference d on every task. A spread of few "
+        "seeds is itself uncertain: leave a margin.",
         style="dim",
     )
     if json_file:
@@ -186,7 +216,10 @@ def power(
 
 def _print_verdict(verdict: "Verdict", console: Console) -> None:
     table = Table(
-        title=escape(f"{verdict.first} and {verdict.second}"), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+        title=escape(f"{verdict.first} and {verdict.second}"),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
     )
     table.add_column("task", no_wrap=True)
     for name in ("seeds", verdict.first, verdict.second, "difference", "effect", "p", "better"):
@@ -222,8 +255,9 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
     console.print(table)
     improvement_interval = _ends(verdict.improvement, sign="")
     console.print(
-        f"Difference of IQM {verdict.iqm.point:+.3f}{_ends(verdict.iqm)}. A run of {verdict.first} beats a run of "
-        f"{verdict.second} with probability {verdict.improvement.point:.2f}{improvement_interval}.",
+        f"Difference of IQM {verdict.iqm.point:+.3f}{_ends(verdict.iqm)}. A run of "
+        f"{verdict.first} beats a run of {verdict.second} with probability "
+        f"{verdict.improvement.point:.2f}{improvement_interval}.",
         highlight=False, markup=False,
     )  # fmt: skip
 
@@ -234,7 +268,9 @@ def _mean_score(scores: list[float], failures: int) -> str:
 
 
 def _score(task: "TaskDifference", agent: str, value: float) -> str:
-    """Return the score of an agent on a task with its marks. An agent with failed cells has none."""
+    """Return the score of an agent on a task
+    with its marks. An agent with failed cells has none.
+    """
     if agent in task.failed:
         return "failed"
     return f"{value:.3f}{' !' * (agent in task.violating)}{' †' * (agent in task.privileged)}"
@@ -248,7 +284,9 @@ def _comparison(comparison: "TaskDifference | Verdict", *, failed: bool) -> tupl
     return difference, _effect(comparison.effect), f"{comparison.corrected:.2g}"
 
 
-def _print_needs(agent: str, mean_need: "Need", task_needs: "dict[str, Need]", console: Console) -> None:
+def _print_needs(
+    agent: str, mean_need: "Need", task_needs: "dict[str, Need]", console: Console
+) -> None:
     table = Table(title=escape(agent), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("task", no_wrap=True)
     for name in ("seeds measured", "spread", *(f"d = {d:g}" for d in mean_need.seeds)):
@@ -267,7 +305,11 @@ def _print_needs(agent: str, mean_need: "Need", task_needs: "dict[str, Need]", c
 
 
 def _ends(estimate: Any, sign: str = "+") -> str:
-    return f" [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]" if estimate.low < estimate.high else ""
+    return (
+        f" [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]"
+        if estimate.low < estimate.high
+        else ""
+    )
 
 
 def _effect(value: float | None) -> str:

@@ -1,6 +1,7 @@
 """Execution of a run: the tasks that it has, its cells by an executor, and its report.
 
-``run``, ``ray``, ``judge`` and ``llm`` differ in what plays and in the executor, and share everything else.
+``run``, ``ray``, ``judge`` and ``llm`` differ in what plays and in the executor, and share
+everything else.
 """
 
 import os
@@ -17,10 +18,10 @@ from rlbench_suite.cli import INTERRUPTED, output_console, prepare_jax
 from rlbench_suite.core import registry
 
 if TYPE_CHECKING:
+    from rlbench_suite.evaluation.cell import Event
     from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
     from rlbench_suite.evaluation.runs.manifest import Manifest
     from rlbench_suite.evaluation.runs.open_run import OpenRun
-    from rlbench_suite.evaluation.runs.runner import Event
 
 MAX_WORKERS = 8
 """Largest number of worker processes unless ``--workers`` asks for more."""
@@ -43,7 +44,8 @@ class Selection(NamedTuple):
 
 
 def select_tasks(suite: str, seeds: int | None, budget: str | None) -> Selection:
-    """Return the tasks, seeds and budget of a list of suites or a suite file. Arguments win over the file's.
+    """Return the tasks, seeds and budget of a list of suites
+    or a suite file. Arguments win over the file's.
 
     Raises:
         OSError: the suite file cannot be read.
@@ -54,7 +56,9 @@ def select_tasks(suite: str, seeds: int | None, budget: str | None) -> Selection
     selection = Selection(suite, suite, _DEFAULT_SEEDS, _DEFAULT_BUDGET, {})
     if names_a_file(suite):
         file = read_suite_file(Path(suite))
-        selection = Selection(file.name, file.ids, file.seeds, file.budget, {file.name: file.sha256})
+        selection = Selection(
+            file.name, file.ids, file.seeds, file.budget, {file.name: file.sha256}
+        )
     if seeds is not None:
         selection = selection._replace(seeds=seeds)
     if budget is not None:
@@ -65,7 +69,9 @@ def select_tasks(suite: str, seeds: int | None, budget: str | None) -> Selection
 def run_directory(player: str, selection: Selection) -> str:
     """Return the default directory of a run. The same command finds it again."""
     name = f"{player}-{selection.title}-{selection.budget}".replace("rlsuite/", "")
-    return str(Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", ".")))
+    return str(
+        Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", "."))
+    )
 
 
 def prepare_workers(agents: str) -> None:
@@ -76,10 +82,11 @@ def prepare_workers(agents: str) -> None:
 def jax_threads(agents: str) -> int:
     """Return the number of threads in JAX's pool in each worker.
 
-    Our own programs get one, however many cores a worker has. Otherwise sums are split among threads, and a trained
-    policy depends on the number of cores and on ``--workers``. They also run fastest so: a second thread costs PPO a
-    fifth of its speed. Agents of third parties get at least eight threads, because batched LAPACK calls can deadlock in
-    a small pool: they wait for threads of the pool in which they run.
+    Our own programs get one, however many cores a worker has. Otherwise sums are split among
+    threads, and a trained policy depends on the number of cores and on ``--workers``. They also run
+    fastest so: a second thread costs PPO a fifth of its speed. Agents of third parties get at least
+    eight threads, because batched LAPACK calls can deadlock in a small pool: they wait for threads
+    of the pool in which they run.
     """
     if set(agents.replace(" ", "").split(",")) <= set(registry.AGENTS):
         return 1
@@ -105,7 +112,9 @@ def execute_locally(
     resume: bool,
     checkpoint: "Checkpoint | None" = None,
 ) -> None:
-    """Run the missing cells in ``workers`` processes of this machine, or in this process if 0. See :func:`execute`."""
+    """Run the missing cells in ``workers`` processes of this machine,
+    or in this process if 0. See :func:`execute`.
+    """
     from rlbench_suite.evaluation.runs import runner
 
     def run_cells(run: "OpenRun") -> "Generator[Event, None, None]":
@@ -137,7 +146,8 @@ def execute(
 
     Raises:
         typer.Exit: with code 1 if a cell failed, and 130 if the run was interrupted.
-        ValueError: the directory holds something else, or a run that cannot be compared with this one.
+        ValueError: the directory holds something else, or a run that cannot be compared with this
+            one.
         OSError: the directory cannot be used.
     """
     from rlbench_suite.cli.run_commands.progress import watch
@@ -145,11 +155,18 @@ def execute(
     from rlbench_suite.evaluation.runs.open_run import OpenRun
 
     console = output_console()
-    with object_store.opened(out) as place, OpenRun.open(place.path, manifest, resume=resume) as run:
+    with (
+        object_store.opened(out) as place,
+        OpenRun.open(place.path, manifest, resume=resume) as run,
+    ):
         failures = []
         if missing := run.missing():
-            events = place.keeping(run_cells(run), run)
-            _announce(f"{len(missing)} of {len(run.requested_cells)} cells to run, into {place}", workers, console)
+            events = place.keeping(run_cells(run), run.cell_path)
+            _announce(
+                f"{len(missing)} of {len(run.requested_cells)} cells to run, into {place}",
+                workers,
+                console,
+            )
             with run.sitting():
                 if checkpoint:
                     run.keep(checkpoint)
@@ -169,7 +186,9 @@ def execute(
 def print_and_write_report(
     run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]
 ) -> None:
-    """Merge the tables of the finished cells, write the report and print it. A run without cells has none."""
+    """Merge the tables of the finished cells,
+    write the report and print it. A run without cells has none.
+    """
     from rlbench_suite.evaluation.report.html_report import write_html
     from rlbench_suite.evaluation.report.report import Report
     from rlbench_suite.evaluation.report.terminal_report import print_report
@@ -183,12 +202,16 @@ def print_and_write_report(
 
 
 def _announce(text: str, workers: int, console: Console) -> None:
-    """Print what is about to run in how many processes, and the settings of the environment that change its numbers."""
+    """Print what is about to run in how many processes,
+    and the settings of the environment that change its numbers.
+    """
     from rlbench_suite.evaluation.runs.machine import Machine, on_settings
 
     console.print(text, highlight=False)
     if workers:
-        console.print(f"Starting up to {workers} worker processes, which takes seconds.", highlight=False)
+        console.print(
+            f"Starting up to {workers} worker processes, which takes seconds.", highlight=False
+        )
     for sentence in on_settings([Machine.this()]):
         console.print(sentence, style="yellow", highlight=False, markup=False)
 

@@ -1,4 +1,6 @@
-"""``rlsuite-eval export`` and ``rlsuite-eval deploy``: results and trained policies of runs as files."""
+"""``rlsuite-eval export`` and ``rlsuite-eval deploy``:
+results and trained policies of runs as files.
+"""
 
 import sys
 from pathlib import Path
@@ -15,13 +17,17 @@ POLICY_FORMATS = ("onnx", "c", "c-int8")
 
 def export(
     run: options.RunDirectory,
-    file_format: Annotated[str, typer.Option("--format", help="`latex`, `csv` or `huggingface`.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="File to write. [default: print]", show_default=False)] = None,
+    file_format: Annotated[
+        str, typer.Option("--format", help="`latex`, `csv` or `huggingface`.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. [default: print]", show_default=False)
+    ] = None,
 ) -> None:
     """Export the results of a run.
 
-    `latex` is a table for `booktabs` with a row for each task, `csv` has a row for each cell, and `huggingface` is the
-    `model-index` of a model card.
+    `latex` is a table for `booktabs` with a row for each task, `csv` has a row for each cell, and
+    `huggingface` is the `model-index` of a model card.
 
     **Example**: `rlsuite-eval export runs/mine --format latex --out scores.tex`
     """
@@ -42,12 +48,16 @@ def export(
 
 
 def deploy(
-    run: Annotated[str, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)],
+    run: Annotated[
+        str, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)
+    ],
     cell: Annotated[
         str,
         typer.Argument(
-            help="Cell whose policy is written: its folder, `ppo/PMSMSpeed-v0/0`, or the beginning of it, which means "
-            "the first seed.",
+            help=(
+                "Cell whose policy is written: its folder, `ppo/PMSMSpeed-v0/0`, or the beginning "
+                "of it, which means the first seed."
+            ),
             show_default=False,
         ),
     ],
@@ -55,19 +65,27 @@ def deploy(
         str,
         typer.Option(
             "--format",
-            help="`onnx`, `c`, or `c-int8`, which rounds weights to 8 bits and measures what that costs.",
+            help=(
+                "`onnx`, `c`, or `c-int8`, which rounds weights to 8 bits and measures what that "
+                "costs."
+            ),
             show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option(help="File to write.", show_default=False)],
     most_likely: Annotated[
-        bool, typer.Option("--most-likely", help="Write the most likely action of a policy that samples its actions.")
+        bool,
+        typer.Option(
+            "--most-likely",
+            help="Write the most likely action of a policy that samples its actions.",
+        ),
     ] = False,
 ) -> None:
-    """Write the policy of a cell as a file that runs elsewhere, and print how far its actions differ.
+    """Write the policy of a cell as a file that runs elsewhere,
+    and print how far its actions differ.
 
-    The file has the acting policy with its normalisation, masks and memory: an ONNX file that `judge` plays, or one C99
-    header in physical units for a microcontroller.
+    The file has the acting policy with its normalisation, masks and memory: an ONNX file that
+    `judge` plays, or one C99 header in physical units for a microcontroller.
 
     **Example**: `rlsuite-eval deploy runs/mine ppo/PMSMSpeed-v0/0 --format c --out my_motor.h`
     """
@@ -75,12 +93,20 @@ def deploy(
     if file_format not in POLICY_FORMATS:
         raise ValueError(unknown("format", file_format, POLICY_FORMATS))
     if "://" in run:
-        raise ValueError(f"A policy is read from a run directory; copy {run} to this machine first.")
+        raise ValueError(
+            f"A policy is read from a run directory; copy {run} to this machine first."
+        )
     prepare_jax()
     from rlbench_suite.evaluation.deploy import policy_export
 
-    policy = policy_export.read_export(Path(run), cell, most_likely=most_likely, eight_bits=file_format == "c-int8")
-    data = policy_export.onnx(policy) if file_format == "onnx" else policy_export.c(policy, out.stem).encode()
+    policy = policy_export.read_export(
+        Path(run), cell, most_likely=most_likely, eight_bits=file_format == "c-int8"
+    )
+    data = (
+        policy_export.onnx(policy)
+        if file_format == "onnx"
+        else policy_export.c(policy, out.stem).encode()
+    )
     with writing(out), replacing(out) as unfinished:
         unfinished.write_bytes(data)
     steps = sum(len(episode.actions) for episode in policy.episodes)
@@ -89,6 +115,9 @@ def deploy(
     else:
         difference = f"{policy.difference:.2g} of its range is the largest difference of an action"
     loss = "" if policy.loss is None else f" 8 bits lower the mean return by {policy.loss:.4g}."
-    print(f"{out}: {policy.cell}, {len(data):,} bytes. Over {steps:,} steps {difference} from the policy.{loss}")
+    print(
+        f"{out}: {policy.cell}, {len(data):,} bytes. Over {steps:,} steps {difference} from the "
+        f"policy.{loss}"
+    )
     if policy.broken_limit:
         print(f"warning: {policy.broken_limit}", file=sys.stderr)

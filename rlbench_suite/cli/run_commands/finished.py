@@ -12,7 +12,9 @@ from rlbench_suite.evaluation.runs.run import Run, read_runs
 
 @contextmanager
 def read_finished_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Run]]:
-    """Yield runs, and say on stderr which of them lack cells. Arguments and errors are those of ``fetched``."""
+    """Yield runs, and say on stderr which of them lack cells. Arguments
+    and errors are those of ``fetched``.
+    """
     with fetched(runs, tables) as sources:
         finished_runs = read_runs(sources)
         for source, run in zip(sources, finished_runs, strict=True):
@@ -22,7 +24,8 @@ def read_finished_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Itera
 
 
 def _on_missing_cells(run: Run, location: str) -> str:
-    """Return how many cells of a run are finished, and how to give every agent all seeds; empty if nothing is missing.
+    """Return how many cells of a run are finished,
+    and how to give every agent all seeds; empty if nothing is missing.
 
     Args:
         run: the run. Its number of seeds is the largest that it was ever asked for.
@@ -35,17 +38,26 @@ def _on_missing_cells(run: Run, location: str) -> str:
     commands: dict[str, None] = {}
     for sitting in run.manifest.sittings:
         if arguments := sitting.arguments:
-            arguments = _replace_option(_replace_option(arguments, "--seeds", seeds), "--out", location)
+            arguments = _replace_option(
+                _replace_option(arguments, "--seeds", seeds), "--out", location
+            )
             commands[shlex.join(["rlsuite-eval", *arguments])] = None
-    advice = f"Finish it with: {'; '.join(commands)}" if commands else "The command that made it finishes it."
+    advice = (
+        f"Finish it with: {'; '.join(commands)}"
+        if commands
+        else "The command that made it finishes it."
+    )
     failed_cells = Counter(cell.agent for cell in run.failures())
     failures = ", ".join(f"{number} of {agent}" for agent, number in failed_cells.items())
     warning = ""
     if failures:
-        warning = f" Failed: {failures}; a mean over the other cells of such an agent would reward it for failing."
+        warning = (
+            f" Failed: {failures}; a mean over the other cells of such an agent would reward it "
+            f"for failing."
+        )
     return (
-        f"The run {location} has {len(run.results())} of {planned} cells: some agents have fewer than its {seeds} "
-        f"seeds.{warning} {advice}"
+        f"The run {location} has {len(run.results())} of {planned} cells: some agents have fewer "
+        f"than its {seeds} seeds.{warning} {advice}"
     )
 
 

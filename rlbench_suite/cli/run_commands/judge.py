@@ -19,14 +19,19 @@ def judge(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A `policy.safetensors` of a run, a zip from stable-baselines3's `model.save()`, an ONNX file, or "
-            "with `--trust` a shared library.",
+            help=(
+                "A `policy.safetensors` of a run, a zip from stable-baselines3's `model.save()`, "
+                "an ONNX file, or with `--trust` a shared library."
+            ),
             show_default=False,
         ),
     ],
     agent: Annotated[
         str | None,
-        typer.Option(help="Agent that made the file. [default: the one that the file names]", show_default=False),
+        typer.Option(
+            help="Agent that made the file. [default: the one that the file names]",
+            show_default=False,
+        ),
     ] = None,
     suites: options.SuiteOfPolicy = None,
     seeds: options.Seeds = None,
@@ -39,8 +44,10 @@ def judge(
         bool,
         typer.Option(
             "--trust",
-            help="The file is a shared library, a C controller: run its native code, which may do anything on this "
-            "machine.",
+            help=(
+                "The file is a shared library, a C controller: run its native code, which may do "
+                "anything on this machine."
+            ),
         ),
     ] = False,
 ) -> None:
@@ -50,7 +57,8 @@ def judge(
 
     **Examples**
 
-    * `rlsuite-eval judge runs/hover/cells/sb3-ppo/QuadcopterHover-v0/0/policy.safetensors --budget full`
+    * `rlsuite-eval judge runs/hover/cells/sb3-ppo/QuadcopterHover-v0/0/policy.safetensors --budget
+      full`
 
     * `rlsuite-eval judge model.zip --agent sb3-sac --task QuadcopterHover-v0`
 
@@ -69,7 +77,9 @@ def judge(
     execution.prepare_workers(checkpoint.agent)
     from rlbench_suite.evaluation.runs import runner
 
-    manifest = runner.plan(checkpoint.agent, selection.suite, selection.seeds, selection.budget, checkpoint=checkpoint)
+    manifest = runner.plan(
+        checkpoint.agent, selection.suite, selection.seeds, selection.budget, checkpoint=checkpoint
+    )
     execution.execute_locally(
         manifest.model_copy(update={"suites": selection.suite_files}),
         out or execution.run_directory(checkpoint.label, selection),
@@ -81,11 +91,13 @@ def judge(
 
 
 def _open_policy(file: Path, agent: str | None, *, trust: bool) -> "Checkpoint":
-    """Open a saved policy, or a shared library if the command line trusts it or the file is named like one.
+    """Open a saved policy, or a shared library
+    if the command line trusts it or the file is named like one.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is native code without ``--trust`` or with ``--agent``, or names no agent or another one.
+        ValueError: it is native code without ``--trust`` or with ``--agent``, or names no agent or
+            another one.
     """
     if not trust and file.suffix.lower() not in _LIBRARY_SUFFIXES:
         from rlbench_suite.evaluation.policy_files.checkpoint import open_checkpoint

@@ -1,4 +1,6 @@
-"""``rlsuite-eval llm`` and ``rlsuite-eval rejudge``: language models play tasks, and their replies are judged again."""
+"""``rlsuite-eval llm`` and ``rlsuite-eval rejudge``:
+language models play tasks, and their replies are judged again.
+"""
 
 import sys
 from collections.abc import Generator
@@ -12,73 +14,100 @@ from rlbench_suite.cli import check_at_least, check_positive, options, prepare_j
 from rlbench_suite.cli.run_commands import execution
 
 if TYPE_CHECKING:
+    from rlbench_suite.evaluation.cell import Event
     from rlbench_suite.evaluation.runs.open_run import OpenRun
-    from rlbench_suite.evaluation.runs.runner import Event
 
 
 def llm(
-    model: Annotated[str, typer.Argument(help="Name of the model, as its server knows it.", show_default=False)],
+    model: Annotated[
+        str, typer.Argument(help="Name of the model, as its server knows it.", show_default=False)
+    ],
     suites: options.Suite = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Number of sets of episodes, with seeds 0 to N-1. [default: 5, or the suite file's]",
+            help=(
+                "Number of sets of episodes, with seeds 0 to N-1. [default: 5, or the suite file's]"
+            ),
             show_default=False,
         ),
     ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Number of episodes as of other agents: `smoke` (50), `quick` or `full`. [default: `smoke`, or the "
-            "suite file's]",
+            help=(
+                "Number of episodes as of other agents: `smoke` (50), `quick` or `full`. [default: "
+                "`smoke`, or the suite file's]"
+            ),
             show_default=False,
         ),
     ] = None,
     episodes: Annotated[
-        int | None, typer.Option(help="Episodes of each seed. [default: the budget's]", show_default=False)
+        int | None,
+        typer.Option(help="Episodes of each seed. [default: the budget's]", show_default=False),
     ] = None,
-    samples: Annotated[int, typer.Option(help="Attempts at each episode, for pass@k and pass^k.")] = 1,
+    samples: Annotated[
+        int, typer.Option(help="Attempts at each episode, for pass@k and pass^k.")
+    ] = 1,
     out: Annotated[
         str | None,
         typer.Option(
-            help="Run directory, or URL of an object store: `s3://bucket/run`. [default: runs/llm.MODEL-SUITE-BUDGET]",
+            help=(
+                "Run directory, or URL of an object store: `s3://bucket/run`. [default: "
+                "runs/llm.MODEL-SUITE-BUDGET]"
+            ),
             show_default=False,
         ),
     ] = None,
     base_url: Annotated[
-        str, typer.Option(help="Address of any OpenAI-compatible server, before `/chat/completions`.")
+        str,
+        typer.Option(help="Address of any OpenAI-compatible server, before `/chat/completions`."),
     ] = "https://api.openai.com/v1",
-    turns: Annotated[bool, typer.Option("--turns", help="Play puzzles turn by turn, not by one answer.")] = False,
-    lenient: Annotated[
-        bool, typer.Option("--lenient", help="Read answers that are formatted in another way than asked for.")
+    turns: Annotated[
+        bool, typer.Option("--turns", help="Play puzzles turn by turn, not by one answer.")
     ] = False,
-    tools: Annotated[bool, typer.Option("--tools", help="Offer tools of the task as tools of the server.")] = False,
+    lenient: Annotated[
+        bool,
+        typer.Option(
+            "--lenient", help="Read answers that are formatted in another way than asked for."
+        ),
+    ] = False,
+    tools: Annotated[
+        bool, typer.Option("--tools", help="Offer tools of the task as tools of the server.")
+    ] = False,
     temperature: Annotated[
-        float | None, typer.Option(help="Temperature of sampling. [default: the server's]", show_default=False)
+        float | None,
+        typer.Option(help="Temperature of sampling. [default: the server's]", show_default=False),
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens of a reply. [default: the server's]", show_default=False)
+        int | None,
+        typer.Option(help="Most tokens of a reply. [default: the server's]", show_default=False),
     ] = None,
     concurrency: Annotated[int, typer.Option(help="Episodes played at a time.")] = 16,
     timeout: Annotated[
-        float, typer.Option(help="Seconds after which a request without a complete reply is sent again.")
+        float,
+        typer.Option(help="Seconds after which a request without a complete reply is sent again."),
     ] = 180.0,
     prices: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            metavar="INPUT OUTPUT", help="Dollars for a million tokens of prompts and of replies.", show_default=False
+            metavar="INPUT OUTPUT",
+            help="Dollars for a million tokens of prompts and of replies.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Let a language model play held-out episodes in conversations, and report scores with intervals.
+    """Let a language model play held-out episodes in conversations,
+    and report scores with intervals.
 
-    The server's key is read from the environment variable OPENAI_API_KEY and stored nowhere. Run the same command again
-    to finish an interrupted run: no finished episode is asked again. Other agents join the run by `run` with the same
-    `--out`.
+    The server's key is read from the environment variable OPENAI_API_KEY and stored nowhere. Run
+    the same command again to finish an interrupted run: no finished episode is asked again. Other
+    agents join the run by `run` with the same `--out`.
 
     **Examples**
 
-    * `rlsuite-eval llm qwen3 --base-url http://localhost:8000/v1 --task SAT-v0,Wordle-v0 --samples 4`
+    * `rlsuite-eval llm qwen3 --base-url http://localhost:8000/v1 --task SAT-v0,Wordle-v0 --samples
+      4`
 
     * `rlsuite-eval llm gpt-5 --task SAT-v0 --episodes 10 --prices 1.25 10`
     """
@@ -86,7 +115,9 @@ def llm(
         check_at_least("--seeds", seeds, 1)
     check_positive("--timeout", timeout)
     if not find_spec("httpx"):
-        raise ImportError("Language models need httpx; install it with: pip install 'rlbench-suite[llm]'")
+        raise ImportError(
+            "Language models need httpx; install it with: pip install 'rlbench-suite[llm]'"
+        )
     selection = execution.select_tasks(options.join_suites(suites) or "smoke", seeds, budget)
     execution.prepare_workers("llm")
     from rlbench_suite.evaluation.runs import runner
@@ -105,9 +136,16 @@ def llm(
         output_price=output_price,
     )
     player = LanguageModel(
-        endpoint=endpoint, samples=samples, episodes=episodes, turns=turns, lenient=lenient, tools=tools
+        endpoint=endpoint,
+        samples=samples,
+        episodes=episodes,
+        turns=turns,
+        lenient=lenient,
+        tools=tools,
     )
-    manifest = runner.plan(player.name, selection.suite, selection.seeds, selection.budget, model=player)
+    manifest = runner.plan(
+        player.name, selection.suite, selection.seeds, selection.budget, model=player
+    )
 
     def run_cells(run: "OpenRun") -> "Generator[Event, None, None]":
         return runner.in_process(run, player)
@@ -120,12 +158,15 @@ def llm(
 
 
 def rejudge(
-    run: Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval llm`.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(help="Run directory of `rlsuite-eval llm`.", show_default=False)
+    ],
 ) -> None:
-    """Judge the transcripts of a language model again, without the model; exit with code 1 if a score differs.
+    """Judge the transcripts of a language model again,
+    without the model; exit with code 1 if a score differs.
 
-    The same replies earn the same scores, so a difference means that a transcript was changed, or was made with another
-    version of the task.
+    The same replies earn the same scores, so a difference means that a transcript was changed, or
+    was made with another version of the task.
 
     **Example**: `rlsuite-eval rejudge runs/llm.qwen3-SAT-v0-smoke`
     """
@@ -139,7 +180,10 @@ def rejudge(
         if result != transcript.result:
             differing += 1
             game = f"episode {transcript.game.seed}, sample {transcript.game.sample}"
-            print(f"{file}: {game}: {transcript.result} is stored, but the replies earn {result}", file=sys.stderr)
+            print(
+                f"{file}: {game}: {transcript.result} is stored, but the replies earn {result}",
+                file=sys.stderr,
+            )
     print(f"{count - differing} of {count} transcripts earn the scores that are stored.")
     if differing:
         raise typer.Exit(1)

@@ -13,19 +13,20 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 if TYPE_CHECKING:
     from rlbench_suite.core.agent import Progress as TrainingProgress
-    from rlbench_suite.evaluation.cell import Cell
+    from rlbench_suite.evaluation.cell import Cell, Event
     from rlbench_suite.evaluation.runs.language_model import Episodes
     from rlbench_suite.evaluation.runs.open_run import OpenRun
-    from rlbench_suite.evaluation.runs.runner import Event
 
 _LOG_SECONDS = 10.0
 """Without a terminal, seconds between two lines on the progress of running cells."""
 
 
 def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[tuple[Cell, str]]":
-    """Print a line for each finished cell, and show a bar for each running one (in a log, a line now and then).
+    """Print a line for each finished cell,
+    and show a bar for each running one (in a log, a line now and then).
 
-    A log also says when an agent's programs for a task begin to be compiled. Nothing else happens for a while then.
+    A log also says when an agent's programs for a task begin to be compiled. Nothing else happens
+    for a while then.
 
     Return the cells that failed, each with its reason.
     """
@@ -45,9 +46,13 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
     def print_line(cell: "Cell", text: str) -> None:
         nonlocal line_time
         line_time = time.monotonic()
-        console.print(f"[{done}/{total}] {cell}: {text}", highlight=False, markup=False, soft_wrap=True)
+        console.print(
+            f"[{done}/{total}] {cell}: {text}", highlight=False, markup=False, soft_wrap=True
+        )
 
-    progress_bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    progress_bars = Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    )
     with _interruptible(), progress_bars:
         for kind, cell, value in events:
             match kind:
@@ -59,7 +64,9 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
                         print_line(cell, "Compiling its programs, which is done once in a worker.")
                 case "progress":
                     state = _describe(value)
-                    progress_bars.update(bars[cell], completed=value.steps, total=value.total_steps, state=state)
+                    progress_bars.update(
+                        bars[cell], completed=value.steps, total=value.total_steps, state=state
+                    )
                     if not console.is_terminal and time.monotonic() - line_time > _LOG_SECONDS:
                         print_line(cell, state)
                 case "finished":
@@ -78,7 +85,9 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let SIGTERM, and a SIGINT that the shell has told background jobs to ignore, interrupt a run like Ctrl-C."""
+    """Let SIGTERM, and a SIGINT that the shell has told background jobs to ignore,
+    interrupt a run like Ctrl-C.
+    """
     with ExitStack() as undo:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -93,7 +102,10 @@ def _describe(progress: "TrainingProgress | Episodes") -> str:
 
     if isinstance(progress, Episodes):
         cost = "" if progress.cost is None else f", ${progress.cost:.2f}"
-        return f"{progress.steps} of {progress.total_steps} episodes, {number(progress.tokens)} tokens{cost}"
+        return (
+            f"{progress.steps} of {progress.total_steps} episodes, {number(progress.tokens)} "
+            f"tokens{cost}"
+        )
     speed = f"{number(progress.steps / progress.seconds)} steps/s" if progress.seconds else ""
     if math.isnan(progress.episode_return):
         return speed

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 Runs = Annotated[
     list[str],
-    typer.Argument(metavar="RUN", help="Run directories of `rlsuite-eval`, or URLs of runs.", show_default=False),
+    typer.Argument(
+        metavar="RUN",
+        help="Run directories of `rlsuite-eval`, or URLs of runs.",
+        show_default=False,
+    ),
 ]
 Format = Annotated[
     Literal["table", "csv", "json"],
@@ -29,20 +33,24 @@ Format = Annotated[
 
 
 def query(
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="A SELECT, in quotes.", show_default=False)],
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help="A SELECT, in quotes.", show_default=False)
+    ],
     runs: Runs,
     file_format: Format = "table",
 ) -> None:
     """Ask SQL about the results of many runs.
 
-    The tables are `cells`, `episodes`, `curves` and `failed`; each row has the name of its run. `rlsuite-eval tables`
-    lists their columns. A query reads nothing else and changes nothing.
+    The tables are `cells`, `episodes`, `curves` and `failed`; each row has the name of its run.
+    `rlsuite-eval tables` lists their columns. A query reads nothing else and changes nothing.
 
     **Examples**
 
-    * `rlsuite-eval query "SELECT task, budget, agent, avg(score) FROM cells GROUP BY ALL ORDER BY ALL" runs/*`
+    * `rlsuite-eval query "SELECT task, budget, agent, avg(score) FROM cells GROUP BY ALL ORDER BY
+      ALL" runs/*`
 
-    * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --format csv`
+    * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine
+      --format csv`
     """
     from rlbench_suite.cli.run_commands.finished import read_finished_runs
     from rlbench_suite.evaluation.analysis.query import FILES, Database
@@ -94,9 +102,13 @@ def _plain(value: Any) -> Any:
 
 
 def _cell_text(value: Any) -> str:
-    """Return a value as a table shows it. Characters that would steer the terminal are written as codes."""
+    """Return a value as a table shows it. Characters
+    that would steer the terminal are written as codes.
+    """
     if value is None:
         return "NULL"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return escape("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(value)))
+    return escape(
+        "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(value))
+    )

@@ -12,10 +12,16 @@ def report(
     run: options.RunDirectory,
     interval: Annotated[
         Literal["studentised", "percentile"],
-        typer.Option(help="Method of the intervals. `percentile` is rliable's; it is too narrow for few seeds."),
+        typer.Option(
+            help=(
+                "Method of the intervals. `percentile` is rliable's; it is too narrow for few "
+                "seeds."
+            )
+        ),
     ] = "studentised",
 ) -> None:
-    """Print the report of the finished cells of a run, and write `report.html` again. Nothing is trained or played.
+    """Print the report of the finished cells of a run,
+    and write `report.html` again. Nothing is trained or played.
 
     **Example**: `rlsuite-eval report runs/ppo-smoke-smoke --interval percentile`
     """
@@ -24,7 +30,10 @@ def report(
     from rlbench_suite.evaluation.runs.open_run import OpenRun
     from rlbench_suite.evaluation.runs.run import read_manifest
 
-    with object_store.opened(run) as place, OpenRun.open(place.path, read_manifest(place.path)) as open_run:
+    with (
+        object_store.opened(run) as place,
+        OpenRun.open(place.path, read_manifest(place.path)) as open_run,
+    ):
         if not open_run.results():
             raise ValueError(f"The run {place} has no finished cell.")
         execution.print_and_write_report(open_run, output_console(), str(place), interval)

@@ -1,4 +1,6 @@
-"""``rlsuite-eval run`` and ``rlsuite-eval ray``: train agents and evaluate them, here or on a cluster."""
+"""``rlsuite-eval run`` and ``rlsuite-eval ray``:
+train agents and evaluate them, here or on a cluster.
+"""
 
 from importlib.util import find_spec
 from typing import Annotated
@@ -8,7 +10,10 @@ import typer
 from rlbench_suite.cli import check_at_least, check_positive, options
 from rlbench_suite.cli.run_commands import execution
 
-Agents = Annotated[str, typer.Option("--agent", help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")]
+Agents = Annotated[
+    str,
+    typer.Option("--agent", help="Agents by name, separated by commas: `ppo`, `ppo,reference`."),
+]
 
 
 def run(
@@ -23,9 +28,9 @@ def run(
 ) -> None:
     """Train agents, evaluate them on held-out episodes, and report scores with intervals.
 
-    Run the same command again to finish an interrupted run. It repeats nothing: Ctrl-C, crashes and power cuts only
-    cost the cells in progress. Add agents, tasks or seeds to a run directory in the same way. A cell is one agent
-    trained on one task with one seed.
+    Run the same command again to finish an interrupted run. It repeats nothing: Ctrl-C, crashes and
+    power cuts only cost the cells in progress. Add agents, tasks or seeds to a run directory in the
+    same way. A cell is one agent trained on one task with one seed.
 
     **Examples**
 
@@ -35,7 +40,8 @@ def run(
 
     * `rlsuite-eval run --agent sb3-ppo --task QuadcopterHover-v0 --out runs/hover`
 
-    * `rlsuite-eval run --agent ppo,sac --suite my_suite.yaml` reads tasks, budget and seeds from a file
+    * `rlsuite-eval run --agent ppo,sac --suite my_suite.yaml` reads tasks, budget and seeds from a
+      file
 
     Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
     """
@@ -66,19 +72,25 @@ def ray(
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Number of worker processes. [default: as many as the cluster has room for]", show_default=False
+            help="Number of worker processes. [default: as many as the cluster has room for]",
+            show_default=False,
         ),
     ] = None,
     silence: options.Silence = 180.0,
     address: Annotated[
         str | None,
         typer.Option(
-            help="Address of an existing cluster, or `auto`. [default: a cluster of this machine alone]",
+            help=(
+                "Address of an existing cluster, or `auto`. [default: a cluster of this machine "
+                "alone]"
+            ),
             show_default=False,
         ),
     ] = None,
     cpus: Annotated[float, typer.Option(help="Cores for each cell.")] = 1.0,
-    gpus: Annotated[float, typer.Option(help="GPUs for each cell; several cells share one below 1.")] = 0.0,
+    gpus: Annotated[
+        float, typer.Option(help="GPUs for each cell; several cells share one below 1.")
+    ] = 0.0,
     memory: Annotated[float, typer.Option(help="GiB of memory for each cell.")] = 0.0,
 ) -> None:
     """Train and evaluate agents as `run` does, with the cells on a Ray cluster.
@@ -98,7 +110,9 @@ def ray(
     check_at_least("--gpus", gpus, 0)
     check_at_least("--memory", memory, 0)
     if not find_spec("ray"):
-        raise ImportError("A Ray cluster needs Ray; install it with: pip install 'rlbench-suite[ray]'")
+        raise ImportError(
+            "A Ray cluster needs Ray; install it with: pip install 'rlbench-suite[ray]'"
+        )
     selection = _select(suites, seeds, budget)
     execution.prepare_workers(agents)
     from rlbench_suite.evaluation.runs import runner

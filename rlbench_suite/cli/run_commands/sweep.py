@@ -1,4 +1,6 @@
-"""``rlsuite-eval sweep`` and ``rlsuite-eval frequency``: the policies of a run under other conditions."""
+"""``rlsuite-eval sweep`` and ``rlsuite-eval frequency``:
+the policies of a run under other conditions.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,9 +20,14 @@ if TYPE_CHECKING:
 MAX_MULTIPLES = 51
 """Largest number of multiples of a sweep."""
 
-SweptRun = Annotated[str, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)]
+SweptRun = Annotated[
+    str, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)
+]
 TaskId = Annotated[
-    str | None, typer.Option("--task", help="Id of a task of the run. [default: its only one]", show_default=False)
+    str | None,
+    typer.Option(
+        "--task", help="Id of a task of the run. [default: its only one]", show_default=False
+    ),
 ]
 
 
@@ -29,25 +36,32 @@ def sweep(
     name: Annotated[
         str,
         typer.Argument(
-            help="Setting of the task, such as `conditions`; `difficulty`; or a constant of the plant, such as "
-            "`inertia`.",
+            help=(
+                "Setting of the task, such as `conditions`; `difficulty`; or a constant of the "
+                "plant, such as `inertia`."
+            ),
             show_default=False,
         ),
     ],
     values: Annotated[
         str,
         typer.Argument(
-            help="Values of the setting, separated by commas; or multiples of the constant, `LOW:HIGH:NUMBER`.",
+            help=(
+                "Values of the setting, separated by commas; or multiples of the constant, "
+                "`LOW:HIGH:NUMBER`."
+            ),
             show_default=False,
         ),
     ],
     task: TaskId = None,
 ) -> None:
-    """Play the saved policies of a run at several values of a setting, or on plants with another constant.
+    """Play the saved policies of a run at several values of a setting,
+    or on plants with another constant.
 
-    Nothing is trained. Scores use the anchors of the run's task, so 1 is its reference player at the conditions of the
-    run. `inertia 0.7:1.3:7` asks how wrong the inertia of a data sheet may be: policies and reference stay those of the
-    data sheet, and the plant has 0.7, 0.8, ... 1.3 times its inertia.
+    Nothing is trained. Scores use the anchors of the run's task, so 1 is its reference player at
+    the conditions of the run. `inertia 0.7:1.3:7` asks how wrong the inertia of a data sheet may
+    be: policies and reference stay those of the data sheet, and the plant has 0.7, 0.8, ... 1.3
+    times its inertia.
 
     **Examples**
 
@@ -73,10 +87,12 @@ def frequency(
     ] = "1,2,4,8,16",
     task: TaskId = None,
 ) -> None:
-    """Play the saved policies of a run so that they decide less often, and print their Frequency-Averaged Score.
+    """Play the saved policies of a run so that they decide less often,
+    and print their Frequency-Averaged Score.
 
-    At interval a, a policy decides every a steps and holds its action between. The Frequency-Averaged Score is the area
-    under the score by interval, divided by the range of intervals.
+    At interval a, a policy decides every a steps and holds its action between. The
+    Frequency-Averaged Score is the area under the score by interval, divided by the range of
+    intervals.
 
     **Example**: `rlsuite-eval frequency runs/mine --task QuadcopterHover-v0`
     """
@@ -88,7 +104,9 @@ def frequency(
     try:
         steps = [read_integer(word.strip()) for word in intervals.split(",")]
     except ValueError:
-        raise ValueError(f"--intervals are whole numbers separated by commas, got {intervals!r}.") from None
+        raise ValueError(
+            f"--intervals are whole numbers separated by commas, got {intervals!r}."
+        ) from None
     _report(sweeps.sweep_frequency(path, task, steps))
 
 
@@ -102,7 +120,8 @@ def _run_folder(run: str) -> Path:
         with read_finished_runs([run]):
             return path
     raise ValueError(
-        f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be copied to this "
+        f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be "
+        f"copied to this "
         "machine first. compare, power, query and export read it where it is."
     )
 
@@ -125,7 +144,9 @@ def _read_multiples(text: str) -> list[float]:
     except ValueError:
         raise ValueError(f"Multiples are LOW:HIGH:NUMBER, as in 0.7:1.3:7, got {quoted}.") from None
     if not (low < high and 2 <= number <= MAX_MULTIPLES):
-        raise ValueError(f"Multiples have LOW below HIGH and a NUMBER from 2 to {MAX_MULTIPLES}, got {quoted}.")
+        raise ValueError(
+            f"Multiples have LOW below HIGH and a NUMBER from 2 to {MAX_MULTIPLES}, got {quoted}."
+        )
     return [low + (high - low) * i / (number - 1) for i in range(number)]
 
 
@@ -137,29 +158,47 @@ def _report(sweep: "Sweep") -> None:
     path = sweeps.write(sweep)
     curves = sweep.curves()
     violations = sweep.violations()
-    table = Table(title=sweep.card.name, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=sweep.card.name,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     table.add_column(sweep.parameter)
     for agent in curves:
         table.add_column(agent, justify="right", no_wrap=True)
     for i, value in enumerate(sweep.values):
-        scores = (_with_interval(points[i]) + " !" * violations[agent][i] for agent, points in curves.items())
+        scores = (
+            _with_interval(points[i]) + " !" * violations[agent][i]
+            for agent, points in curves.items()
+        )
         table.add_row(value, *scores)
     if sweep.parameter == sweeps.INTERVAL:
-        table.add_row("Frequency-Averaged Score", *map(_with_interval, sweep.frequency_averaged().values()))
+        table.add_row(
+            "Frequency-Averaged Score", *map(_with_interval, sweep.frequency_averaged().values())
+        )
     console = output_console()
     console.print(table)
     console.print(
-        "Scores: 0 is the better of random play and doing nothing, 1 the reference, both at the conditions of the run; "
-        "95 % intervals over seeds.",
+        "Scores: 0 is the better of random play and doing nothing, 1 the reference, both at the "
+        "conditions of the run; 95 % intervals over seeds.",
         style="dim",
     )
     if any(map(any, violations.values())) and (limit := sweep.card.constraint):
-        console.print(f"!: an episode costs more on average than the task's limit, {limit.limit:g}.", style="yellow")
+        console.print(
+            f"!: an episode costs more on average than the task's limit, {limit.limit:g}.",
+            style="yellow",
+        )
     for sentence in sweep.notes():
         console.print(sentence, style="yellow", highlight=False, markup=False)
-    for sentence in on_few_seeds([len(scores_of_agent) for scores_of_agent in sweep.scores().values()]):
+    for sentence in on_few_seeds(
+        [len(scores_of_agent) for scores_of_agent in sweep.scores().values()]
+    ):
         console.print(sentence, style="yellow", highlight=False)
-    console.print(f"Curve: {path}; table: {path.with_suffix('.parquet')}", highlight=False, soft_wrap=True)
+    console.print(
+        f"Curve: {path}; table: {path.with_suffix('.parquet')}", highlight=False, soft_wrap=True
+    )
 
 
 def _with_interval(estimate: "Estimate") -> str:

@@ -1,4 +1,6 @@
-"""``rlsuite dev``: check tasks against the contract, and measure the scores that normalise theirs."""
+"""``rlsuite dev``: check tasks against the contract,
+and measure the scores that normalise theirs.
+"""
 
 import sys
 from typing import Annotated
@@ -25,13 +27,17 @@ Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by com
 def check(
     suite: Suite,
     difficulty: Annotated[
-        str | None, typer.Option(help="Difficulty tier to check. [default: the task's own]", show_default=False)
+        str | None,
+        typer.Option(
+            help="Difficulty tier to check. [default: the task's own]", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Check tasks against the whole contract; exit with code 1 if a task breaks it.
 
-    The contract is what playing, training and replay rely on: shapes, spaces, rewards, seeds, equal bits in a batch,
-    masks, splits, text. A task in your own package is found by its id once the package is installed.
+    The contract is what playing, training and replay rely on: shapes, spaces, rewards, seeds, equal
+    bits in a batch, masks, splits, text. A task in your own package is found by its id once the
+    package is installed.
 
     **Example**: `rlsuite dev check TMaze-v0`
     """
@@ -50,9 +56,17 @@ def check(
         sentences: list[str] = []
         with console.status(f"Checking {card.id}"):
             for finding in findings(card.build(difficulty=difficulty)):
-                result = "[red]broken" if finding.faults else "[yellow]advice" if finding.advice else "[green]kept"
+                result = (
+                    "[red]broken"
+                    if finding.faults
+                    else "[yellow]advice"
+                    if finding.advice
+                    else "[green]kept"
+                )
                 table.add_row(finding.check, result, f"{finding.seconds:.2f}")
-                sentences += [f"{finding.check}: {sentence}" for sentence in finding.faults + finding.advice]
+                sentences += [
+                    f"{finding.check}: {sentence}" for sentence in finding.faults + finding.advice
+                ]
                 broken_ids += [card.id] * bool(finding.faults)
         console.print(table)
         for sentence in sentences:
@@ -68,28 +82,44 @@ def calibrate(
     episodes: Annotated[
         int | None,
         typer.Option(
-            help="Number of test episodes for each player. [default: as many as --error needs]", show_default=False
+            help="Number of test episodes for each player. [default: as many as --error needs]",
+            show_default=False,
         ),
     ] = None,
     error: Annotated[
-        float, typer.Option(help="Largest standard error of 0 and of 1, the ends of the scale, in units of the score.")
+        float,
+        typer.Option(
+            help=(
+                "Largest standard error of 0 and of 1, the ends of the scale, in units of the "
+                "score."
+            )
+        ),
     ] = 0.005,
     minutes: Annotated[
-        float, typer.Option(help="Time for each difficulty, after which the error that is reached must do.")
+        float,
+        typer.Option(
+            help="Time for each difficulty, after which the error that is reached must do."
+        ),
     ] = 10.0,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Leave out players whose success and return are known well enough.")
+        bool,
+        typer.Option(
+            "--missing", help="Leave out players whose success and return are known well enough."
+        ),
     ] = False,
     difficulty: Annotated[
-        str | None, typer.Option(help="Measure only this difficulty tier. [default: all]", show_default=False)
+        str | None,
+        typer.Option(help="Measure only this difficulty tier. [default: all]", show_default=False),
     ] = None,
 ) -> None:
-    """Measure the scores of the random, noop and reference players, and store them in each family's folder.
+    """Measure the scores of the random, noop and reference players,
+    and store them in each family's folder.
 
-    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. A warning
-    says where doing nothing or random play earns about as much as the reference: scores then mean little. Cards may
-    name yardsticks, other players that are measured, too, such as the best one without a memory. For puzzles
-    it also measures one-shot answers: the empty one, guesses, the best constant, a rule of thumb, the solver.
+    Normalised scores use these numbers, so calibrate again whenever a task or its reference player
+    changes. A warning says where doing nothing or random play earns about as much as the reference:
+    scores then mean little. Cards may name yardsticks, other players that are measured, too, such
+    as the best one without a memory. For puzzles it also measures one-shot answers: the empty one,
+    guesses, the best constant, a rule of thumb, the solver.
 
     **Example**: `rlsuite dev calibrate SAT-v0 --difficulty hard`
     """
@@ -102,7 +132,12 @@ def calibrate(
         card.check_difficulty(difficulty)
     prepare_jax()
     from rlbench_suite.core.task_card import ONE_SHOT_FILE
-    from rlbench_suite.evaluation.analysis.calibration import measure, remark, too_uncertain, write_scores
+    from rlbench_suite.evaluation.analysis.calibration import (
+        measure,
+        remark,
+        too_uncertain,
+        write_scores,
+    )
     from rlbench_suite.evaluation.analysis.one_shot import measure_one_shot
     from rlbench_suite.language.rows import puzzle_of
 
@@ -112,24 +147,43 @@ def calibrate(
                 one_shot = measure_one_shot(puzzle_of(card.id, tier), episodes or 1000)
                 write_scores(card, tier, one_shot, ONE_SHOT_FILE)
                 for player, s in one_shot.items():
-                    print(f"{card.id} {tier or ''} one-shot {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
+                    print(
+                        (
+                            f"{card.id} {tier or ''} one-shot {player}: {s.mean:g} [{s.low:g}, "
+                            f"{s.high:g}]"
+                        ),
+                        flush=True,
+                    )
             task = card.build(difficulty=tier)
             stored_scores = card.scores(tier) if missing else {}
             uncertain = too_uncertain(stored_scores, error)
             players = [
                 player
                 for player in (*ANCHORS, *card.yardsticks)
-                if player not in stored_scores or stored_scores[player].success is None or player in uncertain
+                if player not in stored_scores
+                or stored_scores[player].success is None
+                or player in uncertain
             ]
             scores = measure(
-                task, players, episodes=episodes, largest_error=error, seconds=60 * minutes, known_scores=stored_scores
+                task,
+                players,
+                episodes=episodes,
+                largest_error=error,
+                seconds=60 * minutes,
+                known_scores=stored_scores,
             )
             write_scores(card, tier, scores)
             scale = Scale.of(stored_scores | scores)
             for player, s in scores.items():
-                line = f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}], {s.episodes:,} episodes"
+                line = (
+                    f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}], "
+                    f"{s.episodes:,} episodes"
+                )
                 if scale and scale.span > 0:
                     line += f", standard error {s.standard_error / scale.span:.4f} of the scale"
                 print(line, flush=True)
             if sentence := remark(stored_scores | scores):
-                print(f"warning: on {' '.join(filter(None, (card.id, tier)))}, {sentence}", file=sys.stderr)
+                print(
+                    f"warning: on {' '.join(filter(None, (card.id, tier)))}, {sentence}",
+                    file=sys.stderr,
+                )

@@ -1,4 +1,6 @@
-"""``rlsuite puzzles``: show, export and verify puzzles in their one-shot form, and build their banks of instances."""
+"""``rlsuite puzzles``: show, export and verify puzzles in their one-shot form,
+and build their banks of instances.
+"""
 
 import json
 import re
@@ -20,7 +22,9 @@ app = typer.Typer(
 
 TaskId = Annotated[str, typer.Argument(help="Id of a puzzle; `rlsuite/` may be left out.")]
 Split = Annotated[str, typer.Option(help="`train` or `test`; their instances never overlap.")]
-Difficulty = Annotated[str | None, typer.Option(help="Difficulty tier. [default: the task's own]", show_default=False)]
+Difficulty = Annotated[
+    str | None, typer.Option(help="Difficulty tier. [default: the task's own]", show_default=False)
+]
 
 
 @app.command()
@@ -29,7 +33,9 @@ def show(
     seed: Annotated[int, typer.Option(help="Seed of the instance.")] = 0,
     split: Split = "train",
     difficulty: Difficulty = None,
-    answer: Annotated[bool, typer.Option("--answer", help="Also show the exact solver's answer.")] = False,
+    answer: Annotated[
+        bool, typer.Option("--answer", help="Also show the exact solver's answer.")
+    ] = False,
 ) -> None:
     """Print the prompt of one instance.
 
@@ -42,7 +48,10 @@ def show(
     instance = puzzle.generate(seed, split)
     print(puzzle.prompt(instance))
     if answer:
-        print(f"\n{puzzle.solve(instance)}\n\nDifficulty: {puzzle.difficulty(instance):g} ({puzzle.difficulty_is}).")
+        print(
+            f"\n{puzzle.solve(instance)}\n\nDifficulty: {puzzle.difficulty(instance):g} "
+            f"({puzzle.difficulty_is})."
+        )
 
 
 @app.command()
@@ -52,10 +61,14 @@ def verify(
     split: Split = "train",
     difficulty: Difficulty = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Accept other formats, such as code fences, bold or commas.")
+        bool,
+        typer.Option(
+            "--lenient", help="Accept other formats, such as code fences, bold or commas."
+        ),
     ] = False,
 ) -> None:
-    """Verify a reply from standard input, whose last answer tags hold the answer. Exit with code 1 if it is wrong.
+    """Verify a reply from standard input,
+    whose last answer tags hold the answer. Exit with code 1 if it is wrong.
 
     **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 --lenient < reply.txt`
     """
@@ -71,26 +84,36 @@ def verify(
 
 @app.command()
 def export(
-    task_ids: Annotated[list[str], typer.Argument(help="Ids of puzzles; rows of several are mixed evenly.")],
+    task_ids: Annotated[
+        list[str], typer.Argument(help="Ids of puzzles; rows of several are mixed evenly.")
+    ],
     n: Annotated[int, typer.Option("--n", help="Number of instances.")] = 1000,
     split: Split = "train",
     seed: Annotated[int, typer.Option(help="Seed of the first instance; the others follow.")] = 0,
     difficulty: Annotated[
         str | None,
         typer.Option(
-            help="Tiers, numbers and ranges, separated by commas: `easy,hard` or `30-40,45`. [default: the task's own]",
+            help=(
+                "Tiers, numbers and ranges, separated by commas: `easy,hard` or `30-40,45`. "
+                "[default: the task's own]"
+            ),
             show_default=False,
         ),
     ] = None,
     unique: Annotated[bool, typer.Option("--unique", help="Leave out repeated instances.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write, `.jsonl` or `.parquet`. [default: NAME-SPLIT.jsonl]", show_default=False),
+        typer.Option(
+            help="File to write, `.jsonl` or `.parquet`. [default: NAME-SPLIT.jsonl]",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
-    """Write instances with `question`, `answer` and `metadata` as JSON lines, or as Parquet with `prompt` as well.
+    """Write instances with `question`, `answer` and `metadata` as JSON lines,
+    or as Parquet with `prompt` as well.
 
-    **Example**: `rlsuite puzzles export Sudoku-v0 SAT-v0 --n 1000 --difficulty easy,medium --out rows.parquet`
+    **Example**: `rlsuite puzzles export Sudoku-v0 SAT-v0 --n 1000 --difficulty easy,medium --out
+    rows.parquet`
     """
     check_at_least("--n", n, 1)
     check_at_least("--seed", seed, 0)
@@ -119,7 +142,10 @@ def export(
     console = Console(stderr=True)
     with writing(path):
         dataset.export(
-            path, lambda numbers: track(numbers, str(path), console=console, disable=not console.is_terminal)
+            path,
+            lambda numbers: track(
+                numbers, str(path), console=console, disable=not console.is_terminal
+            ),
         )
     print(f"Wrote {n} instances to {path}.")
 
@@ -139,7 +165,8 @@ def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
             within = [tier for tier in card.one_shot_difficulties if low <= tier <= high]
             if not within:
                 raise ValueError(
-                    f"{card.id} has no difficulty from {low} to {high}: {load(card.puzzle).known_tiers()}."
+                    f"{card.id} has no difficulty from {low} to {high}: "
+                    f"{load(card.puzzle).known_tiers()}."
                 )
             selected += within
         else:
@@ -149,16 +176,23 @@ def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
 
 def number_or_name(text: str | None) -> str | float | None:
     """Return the difficulty that a text names: a number, or the name of a tier; None for none."""
-    return float(text) if text and re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) else text and text.strip()
+    return (
+        float(text) if text and re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) else text and text.strip()
+    )
 
 
 @app.command()
 def bank(
-    suite: Annotated[str, typer.Argument(help="Suites or ids of puzzles, separated by commas.")] = "puzzles",
-    difficulty: Annotated[str | None, typer.Option(help="One tier only. [default: all]", show_default=False)] = None,
+    suite: Annotated[
+        str, typer.Argument(help="Suites or ids of puzzles, separated by commas.")
+    ] = "puzzles",
+    difficulty: Annotated[
+        str | None, typer.Option(help="One tier only. [default: all]", show_default=False)
+    ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Replace existing banks.")] = False,
 ) -> None:
-    """Build the banks of instances from which interactive episodes draw. A missing bank is built at the first reset.
+    """Build the banks of instances from
+    which interactive episodes draw. A missing bank is built at the first reset.
 
     **Example**: `rlsuite puzzles bank Sudoku-v0`
     """
@@ -174,4 +208,7 @@ def bank(
                 if rebuild:
                     path.unlink(missing_ok=True)
                 bank = load_bank(task.puzzle, split, task.bank_size)
-                print(f"{card.name} {tier or ''} {split}: {len(bank.plans)} instances, sha256 {bank.digest} ({path})")
+                print(
+                    f"{card.name} {tier or ''} {split}: {len(bank.plans)} instances, sha256 "
+                    f"{bank.digest} ({path})"
+                )

@@ -1,4 +1,6 @@
-"""``rlsuite record``: episodes as tables in physical units, and how well set points were followed."""
+"""``rlsuite record``: episodes as tables in physical units,
+and how well set points were followed.
+"""
 
 import itertools
 import math
@@ -22,28 +24,37 @@ def record(
     task_id: Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")],
     agent: Annotated[
         str | None,
-        typer.Option(help="Agent that does not learn: `reference`, `noop`, `random`.", show_default=False),
+        typer.Option(
+            help="Agent that does not learn: `reference`, `noop`, `random`.", show_default=False
+        ),
     ] = None,
     run: RunCell = None,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
-    split: Annotated[str, typer.Option(help="`test` or `train`: contexts of the episodes.")] = "test",
-    out: Annotated[Path | None, typer.Option(help="Table to write: `.parquet` or `.csv`.", show_default=False)] = None,
+    split: Annotated[
+        str, typer.Option(help="`test` or `train`: contexts of the episodes.")
+    ] = "test",
+    out: Annotated[
+        Path | None, typer.Option(help="Table to write: `.parquet` or `.csv`.", show_default=False)
+    ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Picture to write: the first episode, PNG.", show_default=False)
+        Path | None,
+        typer.Option(help="Picture to write: the first episode, PNG.", show_default=False),
     ] = None,
 ) -> None:
     """Record episodes in physical units, and report how well their set points were followed.
 
-    The table has a row for each step: time, observations, actions, reward, cost and measures, in columns `name [unit]`.
-    The reference player plays the same episodes beside the agent. Rise, settling and overshoot are medians over the
-    steps of a set point; ids with `?setpoint=step` have some.
+    The table has a row for each step: time, observations, actions, reward, cost and measures, in
+    columns `name [unit]`. The reference player plays the same episodes beside the agent. Rise,
+    settling and overshoot are medians over the steps of a set point; ids with `?setpoint=step` have
+    some.
 
     **Examples**
 
     * `rlsuite record PMSMSpeed-v0 --agent reference --out run.csv`
 
-    * `rlsuite record "PMSMSpeed-v0?setpoint=step" --run runs/mine ppo --out run.parquet --plot steps.png`
+    * `rlsuite record "PMSMSpeed-v0?setpoint=step" --run runs/mine ppo --out run.parquet --plot
+      steps.png`
     """
     check_at_least("--episodes", episodes, 1)
     check_at_least("--seed", seed, 0)
@@ -76,18 +87,24 @@ def record(
         recording.plot(plot, card.name, followed)
         print(f"{plot}: the first episode")
     console = output_console()
-    tracks = any(quantities for episodes_of_player in followed.values() for quantities in episodes_of_player)
+    tracks = any(
+        quantities for episodes_of_player in followed.values() for quantities in episodes_of_player
+    )
     console.print(_players(task, trajectories_by_player, tracks=tracks))
     if tracks:
         console.print(_responses(followed))
 
 
-def _players(task: "Task[Any, Any]", trajectories_by_player: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
+def _players(
+    task: "Task[Any, Any]", trajectories_by_player: "dict[str, list[Trajectory]]", *, tracks: bool
+) -> Table:
     from rlbench_suite.core.episode import scalar_return
     from rlbench_suite.evaluation.analysis.recording import energies, trips
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    energies_by_player = {name: energies(task, trajectories) for name, trajectories in trajectories_by_player.items()}
+    energies_by_player = {
+        name: energies(task, trajectories) for name, trajectories in trajectories_by_player.items()
+    }
     columns = ["player", "mean return", "mean cost", "success"]
     if tracks:
         columns.append("trips")
@@ -99,10 +116,16 @@ def _players(task: "Task[Any, Any]", trajectories_by_player: "dict[str, list[Tra
     for name, trajectories in trajectories_by_player.items():
         episodes = len(trajectories)
         if task.card.objectives:
-            returns = [float(scalar_return(task, trajectory.rewards.sum(0))) for trajectory in trajectories]
+            returns = [
+                float(scalar_return(task, trajectory.rewards.sum(0))) for trajectory in trajectories
+            ]
         else:
             returns = [float(trajectory.rewards.sum()) for trajectory in trajectories]
-        costs = [float(trajectory.costs.sum()) for trajectory in trajectories if trajectory.costs is not None]
+        costs = [
+            float(trajectory.costs.sum())
+            for trajectory in trajectories
+            if trajectory.costs is not None
+        ]
         cost = ""
         if costs:
             mean_cost = sum(costs) / len(costs)
@@ -123,10 +146,22 @@ def _responses(followed: Any) -> Table:
     from rlbench_suite.evaluation.analysis.step_response import summarise
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    columns = ("quantity", "player", "rms error", "steps", "rise", "settling", "settled", "overshoot", "ripple")
+    columns = (
+        "quantity",
+        "player",
+        "rms error",
+        "steps",
+        "rise",
+        "settling",
+        "settled",
+        "overshoot",
+        "ripple",
+    )
     for column in columns:
         table.add_column(column, justify="left" if column in ("quantity", "player") else "right")
-    summaries = [(name, summary) for name, episodes in followed.items() for summary in summarise(episodes)]
+    summaries = [
+        (name, summary) for name, episodes in followed.items() for summary in summarise(episodes)
+    ]
     for quantity in dict.fromkeys(summary.name for _, summary in summaries):
         for name, summary in summaries:
             if summary.name != quantity:

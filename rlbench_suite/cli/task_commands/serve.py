@@ -30,17 +30,27 @@ class Split(StrEnum):
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(help="Port to listen on.")]
-InstanceSplit = Annotated[Split, typer.Option(help="Split of the instances; `any` lets clients choose.")]
+InstanceSplit = Annotated[
+    Split, typer.Option(help="Split of the instances; `any` lets clients choose.")
+]
 Difficulty = Annotated[
     str | None,
-    typer.Option(help="Difficulty where a client asks for none. [default: the task's own]", show_default=False),
+    typer.Option(
+        help="Difficulty where a client asks for none. [default: the task's own]",
+        show_default=False,
+    ),
 ]
-Turns = Annotated[bool, typer.Option("--turns", help="Play puzzles turn by turn, not as one question.")]
+Turns = Annotated[
+    bool, typer.Option("--turns", help="Play puzzles turn by turn, not as one question.")
+]
 Token = Annotated[
     str | None,
     typer.Option(
         envvar="RLSUITE_TOKEN",
-        help="Token that clients must present. [default: none on this machine; else one is drawn and shown]",
+        help=(
+            "Token that clients must present. [default: none on this machine; else one is drawn "
+            "and shown]"
+        ),
         show_default=False,
     ),
 ]
@@ -77,7 +87,10 @@ def serve(
         token=token,
     )
     address = _address(host, port, token)
-    typer.echo(f"Serving {task_id} on ws://{address}/ws (split {split.value}). Press Ctrl+C to end.", err=True)
+    typer.echo(
+        f"Serving {task_id} on ws://{address}/ws (split {split.value}). Press Ctrl+C to end.",
+        err=True,
+    )
     openenv.run(app, host=host, port=port)
 
 
@@ -85,7 +98,9 @@ def mcp(
     task_id: TaskId,
     transport: Annotated[
         Transport,
-        typer.Option(help="`stdio`, a pipe to the client, or `http`, which alone takes host, port and token."),
+        typer.Option(
+            help="`stdio`, a pipe to the client, or `http`, which alone takes host, port and token."
+        ),
     ] = Transport.stdio,
     seed: Annotated[int, typer.Option(help="Seed of the episode that is served.")] = 0,
     host: Host = "127.0.0.1",
@@ -106,7 +121,10 @@ def mcp(
 
     if transport == Transport.http:
         token = _require_token(host, token)
-        typer.echo(f"Serving {task_id} on http://{_address(host, port, token)}/mcp. Press Ctrl+C to end.", err=True)
+        typer.echo(
+            f"Serving {task_id} on http://{_address(host, port, token)}/mcp. Press Ctrl+C to end.",
+            err=True,
+        )
     session = _offer(task_id, split, difficulty, turns=turns).begin(seed)
     mcp_server.run(session, transport.value, host=host, port=port, token=token)
 
@@ -123,14 +141,22 @@ def _check_port(port: int) -> None:
 
 
 def _require_token(host: str, token: str | None) -> str | None:
-    """Return the token of a server, and warn if other machines can reach it. One that they can reach has a token."""
+    """Return the token of a server,
+    and warn if other machines can reach it. One that they can reach has a token.
+    """
     from rlbench_suite.language.guard import is_loopback
 
     if is_loopback(host):
         return token
     if token is None:
         token = secrets.token_urlsafe(16)
-    typer.echo(f"Other machines can reach {host}: who has the token {token} can play. Nothing is encrypted.", err=True)
+    typer.echo(
+        (
+            f"Other machines can reach {host}: who has the token {token} can play. Nothing is "
+            f"encrypted."
+        ),
+        err=True,
+    )
     return token
 
 

@@ -1,4 +1,6 @@
-"""Measure steps per second with random actions, resets included: a single env, a batch, and a fused program."""
+"""Measure steps per second with random actions,
+resets included: a single env, a batch, and a fused program.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from gymnasium import spaces
 from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
 from rlbench_suite.core import registry
-from rlbench_suite.core.episode import Draw, Role, draw_key, seed_key
+from rlbench_suite.core.episode import ContextSource, Role, draw_key, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
@@ -26,10 +28,11 @@ _ACTIONS = 1000
 def single(card: TaskCard, seconds: float) -> float:
     """Measure steps per second of a single environment, resets included.
 
-    Actions are sampled in advance, so that neither their cost nor their use of the processor's caches counts. Masked
-    actions are sampled between the steps with the clock stopped.
+    Actions are sampled in advance, so that neither their cost nor their use of the processor's
+    caches counts. Masked actions are sampled between the steps with the clock stopped.
     """
-    # Our own make, because gymnasium.make knows listed ids only; it adds nothing but the time limit.
+    # Our own make, because gymnasium.make knows listed ids only; it adds nothing but the time
+    # limit.
     env: gymnasium.Env[Any, Any] = gymnasium.wrappers.TimeLimit(make(card.id), card.horizon)
     env.action_space.seed(0)
     _, info = env.reset(seed=0)
@@ -70,11 +73,13 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
 
 
 def fused(card: TaskCard, envs: int, seconds: float) -> float:
-    """Measure steps per second of one compiled program that acts at random, steps, and resets finished episodes."""
+    """Measure steps per second of one compiled program that acts at random,
+    steps, and resets finished episodes.
+    """
     task = card.build()
     limit = jnp.int32(card.horizon)
     player: Any = list(registry.agent("random").train(task, seed=0, budget="smoke"))[-1]
-    draw = Draw.parse("train", task)
+    source = ContextSource.parse("train", task)
 
     def act(step: Any, episode: Any) -> jax.Array:
         view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
@@ -83,11 +88,11 @@ def fused(card: TaskCard, envs: int, seconds: float) -> float:
 
     def body(stream: Stream, _: None) -> tuple[Stream, None]:
         actions = jax.vmap(act)(stream.last, stream.episodes)
-        return step_stream(task, stream, actions, limit, draw)[0], None
+        return step_stream(task, stream, actions, limit, source)[0], None
 
     run = jax.jit(lambda stream: jax.lax.scan(body, stream, None, length=_CHUNK)[0])
     seeds = np.stack([seed_key(i) for i in range(envs)])
-    stream = run(jax.jit(lambda seeds: open_stream(task, seeds, draw))(seeds))
+    stream = run(jax.jit(lambda seeds: open_stream(task, seeds, source))(seeds))
     jax.block_until_ready(stream)
     steps = 0
     start = time.perf_counter()

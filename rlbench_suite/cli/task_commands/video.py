@@ -1,4 +1,6 @@
-"""``rlsuite video``: an episode of a trained policy beside the reference player's, as MP4, GIF or WebP."""
+"""``rlsuite video``: an episode of a trained policy beside the reference player's,
+as MP4, GIF or WebP.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,8 +17,10 @@ RunCell = Annotated[
     tuple[Path, str] | None,
     typer.Option(
         metavar="RUN CELL",
-        help="Run directory and cell of a trained policy: `runs/mine ppo/PMSMSpeed-v0/0`, or the beginning of the "
-        "cell's name.",
+        help=(
+            "Run directory and cell of a trained policy: `runs/mine ppo/PMSMSpeed-v0/0`, or the "
+            "beginning of the cell's name."
+        ),
         show_default=False,
     ),
 ]
@@ -32,18 +36,25 @@ OptionalTask = Annotated[
 def video(
     task_id: OptionalTask = None,
     run: RunCell = None,
-    reference: Annotated[bool, typer.Option("--reference", help="Show the reference player alone.")] = False,
-    out: Annotated[Path, typer.Option(help="File to write: `.mp4` (extra `video`), `.gif` or `.webp`.")] = Path(
-        "episode.gif"
-    ),
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Show the reference player alone.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="File to write: `.mp4` (extra `video`), `.gif` or `.webp`.")
+    ] = Path("episode.gif"),
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
-    split: Annotated[str, typer.Option(help="`test` or `train`: contexts of the episode.")] = "test",
-    pictures: Annotated[int, typer.Option(help="Most pictures; of longer episodes some steps are left out.")] = 600,
+    split: Annotated[
+        str, typer.Option(help="`test` or `train`: contexts of the episode.")
+    ] = "test",
+    pictures: Annotated[
+        int, typer.Option(help="Most pictures; of longer episodes some steps are left out.")
+    ] = 600,
 ) -> None:
-    """Write a video of an episode: a trained policy, and the reference player in the same episode beside it.
+    """Write a video of an episode: a trained policy,
+    and the reference player in the same episode beside it.
 
-    The video plays in the task's own time if one to sixty steps pass in a second. Where steps are shorter, it is slow
-    motion. The command says how fast it is.
+    The video plays in the task's own time if one to sixty steps pass in a second. Where steps are
+    shorter, it is slow motion. The command says how fast it is.
 
     **Examples**
 
@@ -75,9 +86,15 @@ def video(
     for name, policy in players.items():
         actions = videos.actions_of_episode(task, policy, seed, split)
         scenes[name] = videos.scene(task, actions, seed, split)
-        print(f"{name}: {len(actions)} steps, return {scenes[name].total:.4g}, {scenes[name].why}", flush=True)
+        print(
+            f"{name}: {len(actions)} steps, return {scenes[name].total:.4g}, {scenes[name].why}",
+            flush=True,
+        )
     written = videos.write(out, videos.side_by_side(task, scenes, pictures))
-    print(f"{out}: {len(written.pictures)} pictures at {written.fps} a second, {pace_in_words(written.time_scale)}")
+    print(
+        f"{out}: {len(written.pictures)} pictures at {written.fps} a second, "
+        f"{pace_in_words(written.time_scale)}"
+    )
 
 
 def card_of(task_id: str | None, run: tuple[Path, str] | None) -> "TaskCard":

@@ -22,7 +22,9 @@ from rlbench_suite.core.task_card import SCORES_FILE, TaskCard
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 
 SOLVED_BY_NOOP = 0.9
-"""Part of the way from random play to the reference at which doing nothing is about as good as the reference."""
+"""Part of the way from random play to the reference
+at which doing nothing is about as good as the reference.
+"""
 NEARLY_ALL = 0.95
 """Part of the reference's return at which any player is."""
 
@@ -45,16 +47,17 @@ def measure(
 ) -> dict[str, Score]:
     """Measure the mean returns of players that do not learn, with 95 % intervals, to six digits.
 
-    Also measure how often their episodes end in success, and what they cost if the task has a constraint. All players
-    play the same seeds.
+    Also measure how often their episodes end in success, and what they cost if the task has a
+    constraint. All players play the same seeds.
 
     Args:
         task: the task, at the difficulty to measure.
-        players: :data:`~rlbench_suite.core.scale.ANCHORS`, or yardsticks of the card. Those who cannot play are left
-            out.
-        episodes: number of test-split episodes of each player, at least 2. No cell is evaluated on them. If None,
-            players play until the ends of the scale are known well enough.
-        largest_error: standard error of each end of the scale, in units of the score, at which no more is played.
+        players: :data:`~rlbench_suite.core.scale.ANCHORS`, or yardsticks of the card. Those who
+            cannot play are left out.
+        episodes: number of test-split episodes of each player, at least 2. No cell is evaluated on
+            them. If None, players play until the ends of the scale are known well enough.
+        largest_error: standard error of each end of the scale, in units of the score, at which no
+            more is played.
         seconds: time after which no more is played, either.
         known_scores: measured scores of players who need not play again.
 
@@ -72,7 +75,10 @@ def measure(
         except CannotPlay:
             continue
         samples[player].extend(block)
-    scores = {**(known_scores or {}), **{player: sample.score() for player, sample in samples.items()}}
+    scores = {
+        **(known_scores or {}),
+        **{player: sample.score() for player, sample in samples.items()},
+    }
     while episodes is None and time.perf_counter() - started < seconds:
         uncertain = [
             player
@@ -88,7 +94,8 @@ def measure(
 
 
 def too_uncertain(scores: Mapping[str, Score], largest_error: float) -> list[str]:
-    """Return the players at the ends of the scale whose means are not known to this error, in units of the score.
+    """Return the players at the ends of the scale whose means are
+    not known to this error, in units of the score.
 
     Where random play and doing nothing earn about the same, both may be the zero.
     """
@@ -96,8 +103,16 @@ def too_uncertain(scores: Mapping[str, Score], largest_error: float) -> list[str
     if scale is None or scale.span <= 0:
         return []
     width = scale.zero.high - scale.zero.low
-    zeros = [name for name in ZERO_PLAYERS if name in scores and scale.zero.mean - scores[name].mean <= width]
-    return [name for name in (*zeros, "reference") if scores[name].standard_error > largest_error * scale.span]
+    zeros = [
+        name
+        for name in ZERO_PLAYERS
+        if name in scores and scale.zero.mean - scores[name].mean <= width
+    ]
+    return [
+        name
+        for name in (*zeros, "reference")
+        if scores[name].standard_error > largest_error * scale.span
+    ]
 
 
 class _Sample:
@@ -135,10 +150,11 @@ class _Sample:
 
 
 def remark(scores: Mapping[str, Score]) -> str:
-    """Return two sentences if a player without skill is about as good as the reference, so that scores mean little.
+    """Return two sentences if a player without skill is about
+    as good as the reference, so that scores mean little.
 
-    It is if their intervals meet, or if it lacks little of the reference's return, or, doing nothing, of the way from
-    random play to the reference.
+    It is if their intervals meet, or if it lacks little of the reference's return, or, doing
+    nothing, of the way from random play to the reference.
     """
     if "reference" not in scores:
         return ""
@@ -156,13 +172,18 @@ def remark(scores: Mapping[str, Score]) -> str:
     if not equals:
         return ""
     return (
-        f"{' and '.join(equals)} earn{'s' * (len(equals) == 1)} about as much as the reference ({reference.mean:g}). "
-        "Scores of agents will say little: see whether the task needs control, and whether actions have an effect."
+        f"{' and '.join(equals)} earn{'s' * (len(equals) == 1)} about as much as the reference "
+        f"({reference.mean:g}). "
+        "Scores of agents will say little: see whether the task needs control, and whether actions "
+        "have an effect."
     )
 
 
-def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE) -> None:
-    """Write the scores at one difficulty to a file of the family, and keep everything else in it, other players too.
+def write_scores(
+    card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE
+) -> None:
+    """Write the scores at one difficulty to a file of the family,
+    and keep everything else in it, other players too.
 
     Raises:
         OSError: the package cannot be written.
@@ -179,5 +200,6 @@ def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], 
             unfinished.write_text(json.dumps(scores_by_id, indent=2) + "\n")
     except OSError as error:
         raise OSError(
-            f"Cannot write {path} ({error.strerror}): calibrate where the package is writable, as in a source checkout."
+            f"Cannot write {path} ({error.strerror}): calibrate where the package is writable, as "
+            f"in a source checkout."
         ) from None

@@ -29,8 +29,9 @@ PLAYERS = {
 }
 """Players and their descriptions.
 
-``benchmarks/audits/shortcuts.py`` measures the last two where a puzzle has few answers or kinds of answers. A kind is,
-for instance, whether there is a solution. The scores also have ``difficulty``, the mean difficulty of the instances.
+``benchmarks/audits/shortcuts.py`` measures the last two where a puzzle has few answers or kinds of
+answers. A kind is, for instance, whether there is a solution. The scores also have ``difficulty``,
+the mean difficulty of the instances.
 """
 NO_SKILL = ("difficulty", "kind")
 """Entries that are no scores of answers, so that they have no skill."""
@@ -48,7 +49,8 @@ def skill(score: float, chance: float) -> float:
 
 
 def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
-    """Return scores on ``count`` test instances with 95 % intervals, and the mean difficulty of the instances.
+    """Return scores on ``count`` test instances with 95 % intervals,
+    and the mean difficulty of the instances.
 
     Raises:
         ValueError: fewer than two instances.
@@ -66,7 +68,9 @@ def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
         "solver": lambda seed, instance: puzzle.solve(instance),
     }
     scores = {
-        name: wilson_interval([puzzle.verify(each, answer(seed, each)).score for seed, each in enumerate(instances)])
+        name: wilson_interval(
+            [puzzle.verify(each, answer(seed, each)).score for seed, each in enumerate(instances)]
+        )
         for name, answer in players.items()
     }
     difficulties = np.array([puzzle.difficulty(instance) for instance in instances])
@@ -79,4 +83,6 @@ def best_constant(puzzle: Puzzle[Any], count: int) -> str:
     instances = [puzzle.generate(seed, "train") for seed in range(count)]
     common = Counter(puzzle.solve(instance) for instance in instances).most_common(COMMONEST)
     candidates = [*puzzle.constants(), *(answer for answer, _ in common)]
-    return max(candidates, key=lambda answer: sum(puzzle.verify(each, answer).score for each in instances))
+    return max(
+        candidates, key=lambda answer: sum(puzzle.verify(each, answer).score for each in instances)
+    )

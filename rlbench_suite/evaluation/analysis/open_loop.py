@@ -1,12 +1,15 @@
-"""Search for the best blind play of a task: sequences of actions that are fixed before the episode begins.
+"""Search for the best blind play of a task:
+sequences of actions that are fixed before the episode begins.
 
-A blind player sees no observation. It repeats a constant, a ladder of rising or falling actions, a period, or a whole
-sequence. If the task has an action mask, half of the players heed it: they take the next legal action after the one
-that they meant. Otherwise they learn nothing of the episode. Whatever such a player earns needs no policy, so a score
-above :data:`LIMIT` says that the reward or the scale is wrong, unless the card has a reason (``open_loop``).
+A blind player sees no observation. It repeats a constant, a ladder of rising or falling actions, a
+period, or a whole sequence. If the task has an action mask, half of the players heed it: they take
+the next legal action after the one that they meant. Otherwise they learn nothing of the episode.
+Whatever such a player earns needs no policy, so a score above :data:`LIMIT` says that the reward or
+the scale is wrong, unless the card has a reason (``open_loop``).
 
-The search draws players of each kind at random, improves the best ones by recombining and changing them, and lets the
-finalists play many more training episodes. The winner then plays episodes of the test split.
+The search draws players of each kind at random, improves the best ones by recombining and changing
+them, and lets the finalists play many more training episodes. The winner then plays episodes of the
+test split.
 """
 
 from __future__ import annotations
@@ -22,7 +25,16 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.maskable import has_masks
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import Draw, Role, action_sizes, advance, begin, draw_key, scalar_return, seed_key
+from rlbench_suite.core.episode import (
+    ContextSource,
+    Role,
+    action_sizes,
+    advance,
+    begin,
+    draw_key,
+    scalar_return,
+    seed_key,
+)
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.policy import Policy, View
 from rlbench_suite.core.task import Task
@@ -57,7 +69,9 @@ class EpisodeResults(NamedTuple):
 
 
 class BlindPlayer(eqx.Module):
-    """A player that takes the actions of a table in turn, each for some steps, and begins again at its end."""
+    """A player that takes the actions of a table in turn,
+    each for some steps, and begins again at its end.
+    """
 
     table: Any
     """Actions, ``(KNOTS, *action shape)``"""
@@ -73,14 +87,20 @@ class BlindPlayer(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the action of this step."""
-        action = jnp.asarray(self.table)[jnp.floor(memory / self.steps_each).astype(jnp.int32) % KNOTS]
+        action = jnp.asarray(self.table)[
+            jnp.floor(memory / self.steps_each).astype(jnp.int32) % KNOTS
+        ]
         if view.action_mask is not None:
-            action = jnp.where(self.heeds_mask, next_legal(self.space, view.action_mask, action), action)
+            action = jnp.where(
+                self.heeds_mask, next_legal(self.space, view.action_mask, action), action
+            )
         return action, memory + 1
 
 
 def next_legal(space: spaces.Space[Any], mask: jax.Array, action: jax.Array) -> jax.Array:
-    """Return the action, each part of it replaced by the next legal choice in turn if the mask forbids it."""
+    """Return the action, each part of it replaced
+    by the next legal choice in turn if the mask forbids it.
+    """
     numbered: Any = space
     sizes = action_sizes(space)
     start = np.ravel(numbered.start)
@@ -121,11 +141,13 @@ class BlindScore(NamedTuple):
         return self.score - self.half_width <= LIMIT
 
 
-def whole_episode(task: Task[Any, Any], player: Policy, seed: jax.Array, draw: Draw) -> EpisodeResults:
+def whole_episode(
+    task: Task[Any, Any], player: Policy, seed: jax.Array, source: ContextSource
+) -> EpisodeResults:
     """Play the first episode of a seed; traced."""
     limit = np.int32(task.card.horizon)
     kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
-    episode, step = begin(task, seed, jnp.int32(0), draw)
+    episode, step = begin(task, seed, jnp.int32(0), source)
     start = episode, step, player.initial(episode.params), jnp.zeros((), task.dtype)
 
     def running(carry: Any) -> jax.Array:
@@ -165,14 +187,19 @@ class BlindSearch:
         self.task = task
         self.rng = np.random.default_rng(seed)
         self.has_mask = has_masks(task)
-        play_one = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
+        play_one = jax.vmap(
+            lambda player, seed, source: whole_episode(task, player, seed, source), (None, 0, None)
+        )
         axes = BlindPlayer(0, 0, 0, space)
         self._run = jax.jit(jax.vmap(play_one, (axes, 0, None)))
 
-    # -- drawing players ---------------------------------------------------------------------------------------
+    # -- drawing players ---------------------------------------------------------------------------
 
     def _actions(self, count: int) -> np.ndarray:
-        """Draw actions, ``(count, *action shape)``. Half of the draws are ends and middles of ranges."""
+        """Draw actions, ``(count, *action shape)``.
+
+        Half of the draws are ends and middles of ranges.
+        """
         shape = (count, *self.low.shape)
         share = self.rng.random(shape)
         if self.continuous:
@@ -186,7 +213,9 @@ class BlindSearch:
         return action.astype(self.task.action_space.dtype)
 
     def sample_steady(self, index: int) -> Candidate:
-        """Draw a constant or a ladder; the first ones are the no-op and, of a discrete space, each action."""
+        """Draw a constant or a ladder; the first ones are the no-op and,
+        of a discrete space, each action.
+        """
         dtype = self.task.action_space.dtype
         heeds_mask = self.has_mask and index % 2 == 1
         if index < 2:
@@ -211,10 +240,14 @@ class BlindSearch:
         return Candidate(table, self._steps_each(), self.has_mask and index % 2 == 1, kind)
 
     def _repeat(self, action: Any) -> np.ndarray:
-        return np.broadcast_to(action, (KNOTS, *self.low.shape)).astype(self.task.action_space.dtype)
+        return np.broadcast_to(action, (KNOTS, *self.low.shape)).astype(
+            self.task.action_space.dtype
+        )
 
     def _steps_each(self) -> float:
-        """Draw for how long an action is held: one step, the part of a horizon, or anything between."""
+        """Draw for how long an action is held: one step,
+        the part of a horizon, or anything between.
+        """
         longest = max(1.0, self.task.card.horizon / KNOTS)
         choices = (1.0, longest, float(np.floor(longest ** self.rng.random())))
         return max(1.0, choices[self.rng.integers(len(choices))])
@@ -226,7 +259,10 @@ class BlindSearch:
             action = first.table[0]
             if self.continuous:
                 noise = 0.1 * (self.high - self.low) * self.rng.normal(size=self.low.shape)
-                return first._replace(table=self._repeat(np.clip(action + noise, self.low, self.high)), kind="constant")
+                return first._replace(
+                    table=self._repeat(np.clip(action + noise, self.low, self.high)),
+                    kind="constant",
+                )
             return first._replace(table=self._repeat(self._actions(1)[0]), kind="constant")
         crossed = np.where(self.rng.random(KNOTS).reshape(column) < 0.3, second.table, first.table)
         replaced = self.rng.random(KNOTS).reshape(column) < REPLACED
@@ -235,12 +271,15 @@ class BlindSearch:
             noise = 0.1 * (self.high - self.low) * self.rng.normal(size=table.shape)
             table = np.clip(table + noise, self.low, self.high)
         steps_each = first.steps_each if np.isfinite(first.steps_each) else self._steps_each()
-        return Candidate(table.astype(first.table.dtype), steps_each, first.heeds_mask, "sequence, improved")
+        return Candidate(
+            table.astype(first.table.dtype), steps_each, first.heeds_mask, "sequence, improved"
+        )
 
-    # -- playing -----------------------------------------------------------------------------------------------
+    # -- playing -----------------------------------------------------------------------------------
 
     def play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> EpisodeResults:
-        """Let each player play the episodes of its row of seeds, ``(players, episodes)``; arrays of that shape.
+        """Let each player play the episodes of its row of seeds,
+        ``(players, episodes)``; arrays of that shape.
 
         Raises:
             ArithmeticError: a return is not finite, so that the task is faulty.
@@ -248,13 +287,22 @@ class BlindSearch:
         episodes = self._play(players, seeds, split)
         finite = np.isfinite(episodes.total).all(axis=1)
         if not finite.all():
-            kinds = ", ".join(sorted({player.kind for player, fine in zip(players, finite, strict=True) if not fine}))
-            raise ArithmeticError(f"{self.task.card.id} has returns that are not finite; kinds of players: {kinds}.")
+            kinds = ", ".join(
+                sorted(
+                    {player.kind for player, fine in zip(players, finite, strict=True) if not fine}
+                )
+            )
+            raise ArithmeticError(
+                f"{self.task.card.id} has returns that are not finite; kinds of players: {kinds}."
+            )
         return episodes
 
     def _play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> EpisodeResults:
         if isinstance(self.task, HostTask):
-            rows = [self._play_on_host(player, row, split) for player, row in zip(players, seeds, strict=True)]
+            rows = [
+                self._play_on_host(player, row, split)
+                for player, row in zip(players, seeds, strict=True)
+            ]
             return EpisodeResults(*(np.stack(columns) for columns in zip(*rows, strict=True)))
         keys = np.array([[seed_key(int(seed)) for seed in row] for row in seeds])
         stacked = BlindPlayer(
@@ -264,18 +312,24 @@ class BlindSearch:
             self.task.action_space,
         )
         with on_the_cpu(), precision(self.task):
-            episodes = self._run(stacked, keys, Draw.parse(split, self.task))
+            episodes = self._run(stacked, keys, ContextSource.parse(split, self.task))
             return EpisodeResults(*(np.asarray(column, np.float64) for column in episodes))
 
     def _play_on_host(self, player: Candidate, seeds: np.ndarray, split: str) -> EpisodeResults:
         table, steps_each, heeds_mask, _ = player
-        policy = BlindPlayer(table, np.float32(steps_each), np.bool_(heeds_mask), self.task.action_space)
+        policy = BlindPlayer(
+            table, np.float32(steps_each), np.bool_(heeds_mask), self.task.action_space
+        )
         record = play(self.task, policy, seeds, split=split)
         total = np.asarray(scalar_return(self.task, record.total.astype(np.float64)))
-        return EpisodeResults(total, record.cost.astype(np.float64), record.info["success"].astype(np.float64))
+        return EpisodeResults(
+            total, record.cost.astype(np.float64), record.info["success"].astype(np.float64)
+        )
 
     def _merits(self, players: list[Candidate], first_seed: int) -> np.ndarray:
-        """Return the constrained mean scores of players on the same training episodes, ``(players,)``."""
+        """Return the constrained mean scores of players
+        on the same training episodes, ``(players,)``.
+        """
         seeds = np.tile(first_seed + np.arange(EPISODES_AT_ONCE), (PLAYERS_AT_ONCE, 1))
         merits: list[float] = []
         for start in range(0, len(players), PLAYERS_AT_ONCE):
@@ -285,7 +339,10 @@ class BlindSearch:
             else:
                 filled = [chunk[i % len(chunk)] for i in range(PLAYERS_AT_ONCE)]
                 episodes = self.play(filled, seeds, "train")
-            merits += [self._merit(EpisodeResults(*(column[i] for column in episodes))) for i in range(len(chunk))]
+            merits += [
+                self._merit(EpisodeResults(*(column[i] for column in episodes)))
+                for i in range(len(chunk))
+            ]
         return np.array(merits)
 
     def _merit(self, episodes: EpisodeResults) -> float:
@@ -295,7 +352,11 @@ class BlindSearch:
         return card.constrained(score, float(episodes.cost.mean()))
 
     def best(
-        self, players: int = 1_000, rounds: int = 4, test_episodes: int = 1_024, seconds: float = np.inf
+        self,
+        players: int = 1_000,
+        rounds: int = 4,
+        test_episodes: int = 1_024,
+        seconds: float = np.inf,
     ) -> BlindScore:
         """Return the test score of the best of this many steady players and as many sequences.
 
@@ -308,7 +369,8 @@ class BlindSearch:
         end = time.monotonic() + seconds
         tried: list[Candidate] = []
         merits = np.zeros(0)
-        at_once = 4 if isinstance(self.task, HostTask) else PLAYERS_AT_ONCE  # a simulator plays them in turn
+        # A simulator plays them in turn.
+        at_once = 4 if isinstance(self.task, HostTask) else PLAYERS_AT_ONCE
         for start in range(0, players, at_once):
             if tried and time.monotonic() > end:
                 break
@@ -325,7 +387,9 @@ class BlindSearch:
             # The elite plays again on new episodes: the luck of the first ones does not count.
             field = [*elite, *changed]
             tried += field
-            merits = np.concatenate([merits, self._merits(field, TRAINING_SEEDS + turn * EPISODES_AT_ONCE)])
+            merits = np.concatenate(
+                [merits, self._merits(field, TRAINING_SEEDS + turn * EPISODES_AT_ONCE)]
+            )
         finalists = [tried[i] for i in np.argsort(-merits, kind="stable")[:ELITE]]
         winner = finalists[self._final(finalists)]
         test_episodes_played = self._play_alike(winner, test_episodes)
@@ -343,31 +407,43 @@ class BlindSearch:
     def _final(self, finalists: list[Candidate]) -> int:
         """Return the number of the finalist with the best mean score on new training episodes."""
         first = TRAINING_SEEDS + 2**20
-        rows = max(1, PLAYERS_AT_ONCE // len(finalists)) if not isinstance(self.task, HostTask) else 1
+        rows = (
+            max(1, PLAYERS_AT_ONCE // len(finalists)) if not isinstance(self.task, HostTask) else 1
+        )
         seeds = first + np.arange(rows * EPISODES_AT_ONCE).reshape(rows, EPISODES_AT_ONCE)
         players = [player for player in finalists for _ in range(rows)]
         missing = 0 if isinstance(self.task, HostTask) else PLAYERS_AT_ONCE - len(players)
-        all_seeds = np.concatenate([np.tile(seeds, (len(finalists), 1)), np.tile(seeds[:1], (missing, 1))])
+        all_seeds = np.concatenate(
+            [np.tile(seeds, (len(finalists), 1)), np.tile(seeds[:1], (missing, 1))]
+        )
         episodes_played = self.play([*players, *[finalists[0]] * missing], all_seeds, "train")
         by_finalist = [slice(i * rows, (i + 1) * rows) for i in range(len(finalists))]
         merits = [
-            self._merit(EpisodeResults(*(column[rows_of] for column in episodes_played))) for rows_of in by_finalist
+            self._merit(EpisodeResults(*(column[rows_of] for column in episodes_played)))
+            for rows_of in by_finalist
         ]
         return int(np.argmax(merits))
 
     def _play_alike(self, player: Candidate, episodes: int) -> EpisodeResults:
         """Play test episodes by one player, at least this many; flat arrays."""
         if isinstance(self.task, HostTask):
-            return self._play_on_host(player, TEST_SEEDS + np.arange(min(episodes, EPISODES_AT_ONCE)), "test")
+            return self._play_on_host(
+                player, TEST_SEEDS + np.arange(min(episodes, EPISODES_AT_ONCE)), "test"
+            )
         at_once = PLAYERS_AT_ONCE * EPISODES_AT_ONCE
         calls = [
             self.play(
                 [player] * PLAYERS_AT_ONCE,
-                (TEST_SEEDS + start + np.arange(at_once)).reshape(PLAYERS_AT_ONCE, EPISODES_AT_ONCE),
+                (TEST_SEEDS + start + np.arange(at_once)).reshape(
+                    PLAYERS_AT_ONCE, EPISODES_AT_ONCE
+                ),
                 "test",
             )
             for start in range(0, episodes, at_once)
         ]
         return EpisodeResults(
-            *(np.concatenate([column.ravel() for column in columns]) for columns in zip(*calls, strict=True))
+            *(
+                np.concatenate([column.ravel() for column in columns])
+                for columns in zip(*calls, strict=True)
+            )
         )

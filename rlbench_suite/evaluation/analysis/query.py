@@ -1,8 +1,9 @@
 """SQL over the tables of many runs, by DuckDB (extra ``query``).
 
-The tables are copied into a database in memory. Then all access to files, the network and Python objects is switched
-off for good, so that a query can neither read nor write anything else. A query runs in a transaction that only reads,
-because a SELECT may hold a DELETE (``WITH gone AS (DELETE ...) SELECT``). Its time and memory are limited.
+The tables are copied into a database in memory. Then all access to files, the network and Python
+objects is switched off for good, so that a query can neither read nor write anything else. A query
+runs in a transaction that only reads, because a SELECT may hold a DELETE (``WITH gone AS (DELETE
+...) SELECT``). Its time and memory are limited.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 TABLES = {
-    "cells": "results of a cell: the contents of its result.json, and what its task's constraint makes of them",
+    "cells": (
+        "results of a cell: the contents of its result.json, and what its task's constraint makes "
+        "of them"
+    ),
     "episodes": "evaluation episodes",
     "curves": "progress during training",
-    "failed": "cells that failed, and are in no other table: a mean over cells of their agent leaves them out",
+    "failed": (
+        "cells that failed, and are in no other table: a mean over cells of their agent leaves "
+        "them out"
+    ),
 }
 """Tables and the meaning of a row. Each has the name of the run in its first column."""
 
@@ -60,12 +67,16 @@ class Database:
         try:
             import duckdb
         except ImportError:
-            raise ImportError("Queries need DuckDB; install it with: pip install 'rlbench-suite[query]'") from None
+            raise ImportError(
+                "Queries need DuckDB; install it with: pip install 'rlbench-suite[query]'"
+            ) from None
         self._duckdb = duckdb
         self._connection = duckdb.connect(":memory:")
         self._connection.execute("SET TimeZone = 'UTC'")  # a query answers the same on all machines
-        self._connection.execute("SET temp_directory = ''")  # a table that does not fit is refused; no disk is filled
-        self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")  # a small file may hold a large table
+        # A table that does not fit is refused; no disk is filled.
+        self._connection.execute("SET temp_directory = ''")
+        # A small file may hold a large table.
+        self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
         try:
             _load_cells(self._connection, runs)
             _load_failed(self._connection, runs)
@@ -75,7 +86,8 @@ class Database:
             raise ValueError(f"The tables of the runs do not fit into {MEMORY_LIMIT}.") from None
         except duckdb.Error as error:
             raise ValueError(f"A table of a run is damaged: {_first_line(error)}") from None
-        self._connection.execute("SET python_enable_replacements = false")  # names of Python objects are no tables
+        # Names of Python objects are no tables.
+        self._connection.execute("SET python_enable_replacements = false")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
@@ -83,8 +95,8 @@ class Database:
         """Return the answer to one SELECT (or DESCRIBE, SHOW, SUMMARIZE, EXPLAIN).
 
         Raises:
-            ValueError: the statement is another one, is wrong, changes a table, reads or writes outside the tables, or
-                takes too much time or memory.
+            ValueError: the statement is another one, is wrong, changes a table, reads or writes
+                outside the tables, or takes too much time or memory.
         """
         kinds = self._duckdb.StatementType
         self._connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -93,19 +105,38 @@ class Database:
         try:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
-                raise ValueError("A query is one SELECT; others would change or read something beside the runs.")
+                raise ValueError(
+                    "A query is one SELECT; others would change or read something beside the runs."
+                )
             answer = self._connection.execute(statements[0])
-            names, types = zip(*((str(name), str(kind)) for name, kind, *_ in answer.description or ()), strict=True)
-            if any(_ZONED in kind for kind in types):  # DuckDB needs pytz to make Python objects of them
-                columns = (f"#{i}::VARCHAR" if _ZONED in kind else f"#{i}" for i, kind in enumerate(types, 1))
-                answer = self._connection.execute(f"SELECT {', '.join(columns)} FROM ({sql.strip().rstrip(';')}\n)")
+            names, types = zip(
+                *((str(name), str(kind)) for name, kind, *_ in answer.description or ()),
+                strict=True,
+            )
+            if any(
+                _ZONED in kind for kind in types
+            ):  # DuckDB needs pytz to make Python objects of them
+                columns = (
+                    f"#{i}::VARCHAR" if _ZONED in kind else f"#{i}"
+                    for i, kind in enumerate(types, 1)
+                )
+                answer = self._connection.execute(
+                    f"SELECT {', '.join(columns)} FROM ({sql.strip().rstrip(';')}\n)"
+                )
             return Answer(names, tuple(answer.fetchall()))
         except self._duckdb.InterruptException:
-            raise ValueError(f"The query took longer than {MAX_SECONDS:g} s, and was ended.") from None
+            raise ValueError(
+                f"The query took longer than {MAX_SECONDS:g} s, and was ended."
+            ) from None
         except self._duckdb.Error as error:
-            tables = f" The tables are {', '.join(TABLES)}." * isinstance(error, self._duckdb.CatalogException)
-            tables += " `rlsuite-eval tables` lists the columns." * isinstance(error, self._duckdb.BinderException)
-            reason = " ".join(str(error).partition("\n\nLINE")[0].split())  # with the nearest names, on other lines
+            tables = f" The tables are {', '.join(TABLES)}." * isinstance(
+                error, self._duckdb.CatalogException
+            )
+            tables += " `rlsuite-eval tables` lists the columns." * isinstance(
+                error, self._duckdb.BinderException
+            )
+            # With the nearest names, on other lines.
+            reason = " ".join(str(error).partition("\n\nLINE")[0].split())
             raise ValueError(
                 f"The query failed: {reason}{'' if reason.endswith(('.', '!')) else '.'}{tables}"
             ) from None
@@ -132,18 +163,23 @@ def _load_cells(connection: DuckDBPyConnection, runs: Sequence[Run]) -> None:
         for run in runs
         for result in run.results()
     ]
-    columns = dict.fromkeys(name for row in rows for name in row)  # those of the first row are not all
+    # Those of the first row are not all.
+    columns = dict.fromkeys(name for row in rows for name in row)
     try:
         table = pa.table({name: [row.get(name) for row in rows] for name in columns})
     except pa.ArrowException as error:
-        raise ValueError(f"The results of cells do not make one table: {_first_line(error)}") from None
+        raise ValueError(
+            f"The results of cells do not make one table: {_first_line(error)}"
+        ) from None
     connection.register("loaded", table)
     connection.execute("CREATE TABLE cells AS SELECT * FROM loaded")
     connection.unregister("loaded")
 
 
 def _load_failed(connection: DuckDBPyConnection, runs: Sequence[Run]) -> None:
-    connection.execute("CREATE TABLE failed (run VARCHAR, agent VARCHAR, task VARCHAR, seed BIGINT, error VARCHAR)")
+    connection.execute(
+        "CREATE TABLE failed (run VARCHAR, agent VARCHAR, task VARCHAR, seed BIGINT, error VARCHAR)"
+    )
     for run in runs:
         for cell in run.failures():
             connection.execute("INSERT INTO failed VALUES (?, ?, ?, ?, ?)", [run.name, *cell])

@@ -1,4 +1,6 @@
-"""Record episodes in physical units, as tables and pictures, with the reference player beside the agent."""
+"""Record episodes in physical units, as tables and pictures,
+with the reference player beside the agent.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,17 @@ def policy_of_agent(task: Task[Any, Any], name: str) -> Any:
     """
     agent = registry.agent(name)
     if agent.learns:
-        raise ValueError(f"{name!r} learns: train it with rlsuite-eval, and name its cell with --run RUN CELL.")
+        raise ValueError(
+            f"{name!r} learns: train it with rlsuite-eval, and name its cell with --run RUN CELL."
+        )
     agent.check(task)
     *_, policy = agent.train(task, seed=0, budget="smoke")
     return policy
 
 
 def policy_of_cell(task: Task[Any, Any], run: Path, cell_name: str) -> tuple[str, Any]:
-    """Return the name of a cell's agent and its policy, which may have been trained on another task of equal spaces.
+    """Return the name of a cell's agent and its policy,
+    which may have been trained on another task of equal spaces.
 
     Raises:
         ValueError: there is no such cell, or its policy cannot play the task.
@@ -51,19 +56,24 @@ def policy_of_cell(task: Task[Any, Any], run: Path, cell_name: str) -> tuple[str
         for there, here in zip(signals, task.signals[side], strict=False):
             if (there.name, there.scale) != (here.name, here.scale):
                 raise ValueError(
-                    f"A policy for {trained.card.id} cannot play {task.card.id}: the value 1 of {there.name} stands "
-                    f"for {there.scale:.6g} {there.unit} there and for {here.scale:.6g} {here.unit} here."
+                    f"A policy for {trained.card.id} cannot play {task.card.id}: the value 1 of "
+                    f"{there.name} stands for {there.scale:.6g} {there.unit} there and for "
+                    f"{here.scale:.6g} {here.unit} here."
                 )
     return cell.agent, policy
 
 
-def record(task: Task[Any, Any], players: Mapping[str, Any], seeds: range, split: str) -> dict[str, list[Trajectory]]:
+def record(
+    task: Task[Any, Any], players: Mapping[str, Any], seeds: range, split: str
+) -> dict[str, list[Trajectory]]:
     """Play the same episodes with each player, by its name."""
     return {name: play(task, policy, seeds, split=split) for name, policy in players.items()}
 
 
 def table(task: Task[Any, Any], episodes: Mapping[str, Sequence[Trajectory]]) -> pa.Table:
-    """Return a row for each step of each episode and player, and for each agent where a task has several."""
+    """Return a row for each step of each episode and player,
+    and for each agent where a task has several.
+    """
     tables = []
     for name, player_episodes in episodes.items():
         for number, episode in enumerate(player_episodes):
@@ -97,9 +107,15 @@ def write(path: Path, table: pa.Table) -> None:
 def tracked_by_player(
     task: Task[Any, Any], episodes: Mapping[str, Sequence[Trajectory]]
 ) -> dict[str, list[list[Tracked]]]:
-    """Return the tracked quantities of each episode of each player; of several agents those of all."""
+    """Return the tracked quantities of each episode of each player;
+    of several agents those of all.
+    """
     return {
-        name: [tracked(task, episode, agent) for episode in player_episodes for agent in range(task.card.agents)]
+        name: [
+            tracked(task, episode, agent)
+            for episode in player_episodes
+            for agent in range(task.card.agents)
+        ]
         for name, player_episodes in episodes.items()
     }
 
@@ -113,13 +129,17 @@ def energies(task: Task[Any, Any], episodes: Sequence[Trajectory]) -> list[float
     """Return the energy of each episode, J, where the task knows it."""
     joules = []
     for episode in episodes:
-        values_by_name = {name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()}
+        values_by_name = {
+            name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()
+        }
         if (energy := task.energy(values_by_name)) is not None:
             joules.append(energy)
     return joules
 
 
-def plot(path: Path, title: str, tracked_quantities: Mapping[str, Sequence[Sequence[Tracked]]]) -> None:
+def plot(
+    path: Path, title: str, tracked_quantities: Mapping[str, Sequence[Sequence[Tracked]]]
+) -> None:
     """Draw the first episode: each tracked quantity with its reference, all players in one picture.
 
     Raises:
@@ -141,11 +161,15 @@ def plot(path: Path, title: str, tracked_quantities: Mapping[str, Sequence[Seque
     factor, unit = (1e3, "ms") if longest < 1 else (1.0, "s")
     for name, quantity in quantities.items():
         axis = axes[name]
-        axis.plot(quantity.time * factor, quantity.setpoint, "k--", linewidth=0.9, label="asked for")
+        axis.plot(
+            quantity.time * factor, quantity.setpoint, "k--", linewidth=0.9, label="asked for"
+        )
         axis.set_ylabel(f"{quantity.name} ({quantity.unit})")
     for player, episode_quantities in first.items():
         for quantity in episode_quantities:
-            axes[quantity.name].plot(quantity.time * factor, quantity.value, linewidth=1.1, label=player)
+            axes[quantity.name].plot(
+                quantity.time * factor, quantity.value, linewidth=1.1, label=player
+            )
     upper, *_, lower = [*axes.values(), *axes.values()]
     upper.legend(loc="best", fontsize="small")
     upper.set_title(title)
@@ -158,5 +182,7 @@ def seconds(value: float) -> str:
     """Write a time in s, ms or us; nothing for NaN."""
     if math.isnan(value):
         return ""
-    factor, unit = next((pair for pair in ((1.0, "s"), (1e3, "ms")) if value * pair[0] >= 1), (1e6, "us"))
+    factor, unit = next(
+        (pair for pair in ((1.0, "s"), (1e3, "ms")) if value * pair[0] >= 1), (1e6, "us")
+    )
     return f"{value * factor:.3g} {unit}"

@@ -1,10 +1,11 @@
-"""Recorded signals in an engineer's quantities: rise and settling time, overshoot, ripple, rms error, trips.
+"""Recorded signals in an engineer's quantities:
+rise and settling time, overshoot, ripple, rms error, trips.
 
-A *tracked* quantity is a signal with its set point, or an error that should be zero. A step of the set point is a
-change of at least :data:`STEP` of its range after which it holds for :data:`HOLD_SAMPLES` samples; the beginning of an
-episode is one too. Definitions are those of most textbooks (Ogata, Modern Control Engineering, section 5-3): rise from
-10 to 90 %, settling to within 2 % of the step. Set points that move all the time, such as random walks, have an rms
-error alone.
+A *tracked* quantity is a signal with its set point, or an error that should be zero. A step of the
+set point is a change of at least :data:`STEP` of its range after which it holds for
+:data:`HOLD_SAMPLES` samples; the beginning of an episode is one too. Definitions are those of most
+textbooks (Ogata, Modern Control Engineering, section 5-3): rise from 10 to 90 %, settling to within
+2 % of the step. Set points that move all the time, such as random walks, have an rms error alone.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Response(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """One tracked quantity over all episodes: medians over the steps of its set point, and the rms error."""
+    """One tracked quantity over all episodes:
+    medians over the steps of its set point, and the rms error.
+    """
 
     name: str
     unit: str
@@ -68,7 +71,9 @@ class Summary(NamedTuple):
 
 
 def step_response(time: np.ndarray, value: np.ndarray, before: float, after: float) -> Response:
-    """Measure the answer to a step of the set point at ``time[0]``. Crossings are interpolated between samples.
+    """Measure the answer to a step of the set point at ``time[0]``.
+
+    Crossings are interpolated between samples.
 
     Args:
         time: s, increasing.
@@ -93,7 +98,8 @@ def step_response(time: np.ndarray, value: np.ndarray, before: float, after: flo
 
 
 def steps_of(setpoint: np.ndarray) -> list[tuple[int, int]]:
-    """Return where the steps of a set point begin and end: the first sample of each, and the sample after its last.
+    """Return where the steps of a set point begin and end:
+    the first sample of each, and the sample after its last.
 
     The first of them begins with the set point itself if that holds.
     """
@@ -109,22 +115,28 @@ def steps_of(setpoint: np.ndarray) -> list[tuple[int, int]]:
 
 
 def responses(tracked: Tracked) -> list[Response]:
-    """Measure the answers to all steps of a set point. A step counts from the value that it found."""
+    """Measure the answers to all steps of a set point.
+
+    A step counts from the value that it found.
+    """
     answers = []
     for start, end in steps_of(tracked.setpoint):
         before, after = float(tracked.value[start]), float(tracked.setpoint[start])
         size = max(float(np.ptp(tracked.setpoint)), float(np.abs(tracked.value).max()))
         if abs(after - before) >= STEP * size > 0:
-            answers.append(step_response(tracked.time[start:end], tracked.value[start:end], before, after))
+            answers.append(
+                step_response(tracked.time[start:end], tracked.value[start:end], before, after)
+            )
     return answers
 
 
 def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
-    """Return the tracked quantities of an episode: ``X`` with ``setpoint_X``, and the errors that the task names.
+    """Return the tracked quantities of an episode:
+    ``X`` with ``setpoint_X``, and the errors that the task names.
 
-    The measure of a name is true and of the end of each step, while an observation may be noisy. So the measure is
-    taken where there is one, after the first sample; else the set point minus ``error_X``, from where that error is
-    within its instrument's range for good.
+    The measure of a name is true and of the end of each step, while an observation may be noisy. So
+    the measure is taken where there is one, after the first sample; else the set point minus
+    ``error_X``, from where that error is within its instrument's range for good.
     """
     table = columns(task, episode, agent)
     time = table.get("time [s]", table["step"]).astype(np.float64)
@@ -140,10 +152,16 @@ def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[T
             if source.startswith("measure."):  # one step later
                 setpoint, value, at = setpoint[1:], value[:-1], time[1:]
             elif source.startswith("error_"):
-                [signal_shown] = [signal for signal in observed_signals(task) if signal.name == source]
+                [signal_shown] = [
+                    signal for signal in observed_signals(task) if signal.name == source
+                ]
                 beyond = np.flatnonzero(np.abs(value) >= 0.999 * float(signal_shown.high or np.inf))
                 in_range = slice(beyond[-1] + 1 if beyond.size else 0, None)
-                setpoint, value, at = setpoint[in_range], (setpoint - value)[in_range], time[in_range]
+                setpoint, value, at = (
+                    setpoint[in_range],
+                    (setpoint - value)[in_range],
+                    time[in_range],
+                )
             if len(at) > 1:
                 quantities.append(Tracked(subject, unit, at, setpoint, value))
         elif name.split(".")[0] in task.errors:
@@ -158,7 +176,9 @@ def summarise(episodes: Sequence[Sequence[Tracked]]) -> list[Summary]:
     for quantity_of_episode in (quantity for episode in episodes for quantity in episode):
         quantities.setdefault(quantity_of_episode.name, []).append(quantity_of_episode)
     for together in quantities.values():
-        answers = np.array([response for quantity in together for response in responses(quantity)]).reshape(-1, 4)
+        answers = np.array(
+            [response for quantity in together for response in responses(quantity)]
+        ).reshape(-1, 4)
         rise, overshoot, settling, ripple = (_median(column) for column in answers.T)
         errors = np.concatenate([quantity.value - quantity.setpoint for quantity in together])
         summaries.append(
@@ -172,7 +192,9 @@ def summarise(episodes: Sequence[Sequence[Tracked]]) -> list[Summary]:
 
 
 def _source(name: str, names: Mapping[str, str]) -> str | None:
-    return next((source for source in (name, f"measure.{name}", f"error_{name}") if source in names), None)
+    return next(
+        (source for source in (name, f"measure.{name}", f"error_{name}") if source in names), None
+    )
 
 
 def _median(values: np.ndarray) -> float:

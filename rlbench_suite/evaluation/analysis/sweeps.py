@@ -1,13 +1,16 @@
-"""Play the saved policies of a run under other conditions: other settings or constants of the task, slower decisions.
+"""Play the saved policies of a run under other conditions:
+other settings or constants of the task, slower decisions.
 
-A sweep trains nothing. Each policy of a run plays the evaluation episodes of its own seed once for every value. Scores
-use the anchors of the run, so 0 and 1 mean the same at every value. The player ``reference`` is that of each value.
+A sweep trains nothing. Each policy of a run plays the evaluation episodes of its own seed once for
+every value. Scores use the anchors of the run, so 0 and 1 mean the same at every value. The player
+``reference`` is that of each value.
 
-An agent of which cells failed on the task has no curve until they are done, and its other cells are not played: a mean
-over these would reward it for failing. An episode whose return is not finite counts as the floor, as in a run.
+An agent of which cells failed on the task has no curve until they are done, and its other cells are
+not played: a mean over these would reward it for failing. An episode whose return is not finite
+counts as the floor, as in a run.
 
-A sweep of a constant asks how wrong a data sheet may be. The plant has another constant than the task says. Scales,
-limits, goals and the design of the reference stay as the run had them.
+A sweep of a constant asks how wrong a data sheet may be. The plant has another constant than the
+task says. Scales, limits, goals and the design of the reference stay as the run had them.
 """
 
 from __future__ import annotations
@@ -36,7 +39,12 @@ from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard, load
 from rlbench_suite.evaluation.cell import Cell, CellSpec
-from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds, finite_results, training_task
+from rlbench_suite.evaluation.protocol import (
+    evaluate,
+    evaluation_seeds,
+    finite_results,
+    training_task,
+)
 from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.runs.players import find_player
@@ -45,7 +53,9 @@ from rlbench_suite.evaluation.statistics.aggregates import Estimate, frequency_a
 from rlbench_suite.numerics.process import precision
 
 INTERVAL = "decision interval"
-"""Name of what :func:`sweep_frequency` varies: the number of steps for which a policy holds each action."""
+"""Name of what :func:`sweep_frequency` varies:
+the number of steps for which a policy holds each action.
+"""
 TIMES = "times"
 """Beginning of the parameter that :func:`sweep_constant` varies: ``times inertia``."""
 FOLDER = "sweeps"
@@ -53,11 +63,15 @@ _LONGEST_VALUES = 48
 """Characters up to which the name of a sweep's files lists its values."""
 SCHEMA = pa.schema([
     ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
-    ("value", pa.string()), ("episodes", pa.int64()), ("return", pa.float64()), ("score", pa.float64()),
-    ("success_rate", pa.float64()), ("mean_cost", pa.float64()), ("floored", pa.int64()),
+    ("value", pa.string()), ("episodes", pa.int64()), ("return", pa.float64()),
+    ("score", pa.float64()), ("success_rate", pa.float64()), ("mean_cost", pa.float64()),
+    ("floored", pa.int64()),
 ])  # fmt: skip
-"""Columns of a sweep's table: means over the episodes of a seed at a value. ``floored`` counts episodes whose return is
-not finite: they count as the worse of random play and doing nothing."""
+"""Columns of a sweep's table: means over the episodes of a seed at a value.
+
+``floored`` counts episodes whose return is not finite: they count as the worse of random play and
+doing nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,18 +88,24 @@ class Sweep:
     """Failed cells on the task by agent. Such an agent is not played."""
 
     def notes(self) -> list[str]:
-        """Return the sentences on agents without a curve, and on episodes that count as the floor."""
+        """Return the sentences on agents without a curve,
+        and on episodes that count as the floor.
+        """
         sentences = [
-            f"{agent} has no curve: {number} of its cells on {self.card.name} failed, and a mean over the others would "
+            f"{agent} has no curve: {number} of its cells on {self.card.name} failed, and a mean "
+            f"over the others would "
             "reward it for failing. The command that made the run tries them again."
             for agent, number in self.failed.items()
         ]
         floored: Counter[tuple[str, str]] = Counter()
         for row in self.rows:
             floored[row["agent"], row["value"]] += row["floored"]
-        if counts := "; ".join(f"{agent} at {value}: {number}" for (agent, value), number in floored.items() if number):
+        if counts := "; ".join(
+            f"{agent} at {value}: {number}" for (agent, value), number in floored.items() if number
+        ):
             sentences.append(
-                f"Episodes whose return is not finite count as the worse of random play and doing nothing: {counts}."
+                f"Episodes whose return is not finite count as the worse of random play and doing "
+                f"nothing: {counts}."
             )
         return sentences
 
@@ -100,19 +120,28 @@ class Sweep:
     def scores(self) -> dict[str, np.ndarray]:
         """Return the scores of each agent, shape ``(seeds, values)``."""
         agents = dict.fromkeys(row["agent"] for row in self.rows)
-        flat = {agent: [row["score"] for row in self.rows if row["agent"] == agent] for agent in agents}
+        flat = {
+            agent: [row["score"] for row in self.rows if row["agent"] == agent] for agent in agents
+        }
         return {agent: np.reshape(scores, (-1, len(self.values))) for agent, scores in flat.items()}
 
     def curves(self) -> dict[str, list[Estimate]]:
         """Return the mean score of each agent at each value, with its 95 % interval over seeds."""
         task = self.card.id
-        return {agent: [mean({task: column}) for column in table.T] for agent, table in self.scores().items()}
+        return {
+            agent: [mean({task: column}) for column in table.T]
+            for agent, table in self.scores().items()
+        }
 
     def violations(self) -> dict[str, list[bool]]:
-        """Return whether each agent violates the task's constraint at each value, on the mean over seeds."""
+        """Return whether each agent violates the task's constraint
+        at each value, on the mean over seeds.
+        """
         return {
             agent: [
-                self.card.violates(np.mean([r["mean_cost"] for r in self.rows if (r["agent"], r["value"]) == pair]))
+                self.card.violates(
+                    np.mean([r["mean_cost"] for r in self.rows if (r["agent"], r["value"]) == pair])
+                )
                 for pair in ((agent, value) for value in self.values)
             ]
             for agent in dict.fromkeys(row["agent"] for row in self.rows)
@@ -123,49 +152,67 @@ class Sweep:
         intervals = [float(value) for value in self.values]
         task = self.card.id
         return {
-            agent: mean({task: frequency_averaged_score(intervals, table)}) for agent, table in self.scores().items()
+            agent: mean({task: frequency_averaged_score(intervals, table)})
+            for agent, table in self.scores().items()
         }
 
 
 def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Sequence[str]) -> Sweep:
-    """Play the policies of a run at each value of a setting of a task, or at each of its difficulties.
+    """Play the policies of a run at each value of a setting of a task,
+    or at each of its difficulties.
 
     Raises:
-        ValueError: the run does not have the task, the task takes no such setting or value, or its spaces change.
+        ValueError: the run does not have the task, the task takes no such setting or value, or its
+            spaces change.
     """
     if len(set(values)) < len(values) or not values:
-        raise ValueError(f"The values of a sweep are different and at least one; given: {', '.join(values) or 'none'}.")
+        raise ValueError(
+            f"The values of a sweep are different and at least one; given: "
+            f"{', '.join(values) or 'none'}."
+        )
     run, task = _open(path, task_id)
     card = task.card
     parameters = [*card.settings, *(["difficulty"] if card.difficulties else [])]
     if parameter not in parameters:
         if constants := [constant.name for constant in task.constants()]:
             if parameter in constants:
-                raise ValueError(f"{parameter} of {card.id} is a constant: sweep it by multiples, LOW:HIGH:NUMBER.")
+                raise ValueError(
+                    f"{parameter} of {card.id} is a constant: sweep it by multiples, "
+                    f"LOW:HIGH:NUMBER."
+                )
             parameters += constants
         raise ValueError(
-            unknown(f"parameter of {card.id}", parameter, parameters) if parameters else f"{card.id} has none."
+            unknown(f"parameter of {card.id}", parameter, parameters)
+            if parameters
+            else f"{card.id} has none."
         )
     tasks = {value: find_card(card.id, **{parameter: value}).build() for value in values}
     for changed_task in tasks.values():
         refuse_other_spaces(task, changed_task)
-    return _sweep(run, task, parameter, {value: (changed_task, 1) for value, changed_task in tasks.items()})
+    return _sweep(
+        run, task, parameter, {value: (changed_task, 1) for value, changed_task in tasks.items()}
+    )
 
 
 def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence[float]) -> Sweep:
-    """Play the policies of a run on plants in which a constant is a multiple of the one that the task has.
+    """Play the policies of a run on plants in
+    which a constant is a multiple of the one that the task has.
 
-    What an episode draws is that of the other plant. What is built into the task stays. If the constant cannot be
-    drawn, or no draw depends on it, the task of the other constant is played as a whole.
+    What an episode draws is that of the other plant. What is built into the task stays. If the
+    constant cannot be drawn, or no draw depends on it, the task of the other constant is played as
+    a whole.
 
     Raises:
-        ValueError: the run does not have the task, or the task has no such constant, or not with this multiple.
+        ValueError: the run does not have the task, or the task has no such constant, or not with
+            this multiple.
     """
     run, task = _open(path, task_id)
     card, constants = task.card, {constant.name: constant for constant in task.constants()}
     if name not in constants:
         raise ValueError(
-            unknown(f"constant of {card.id}", name, constants) if constants else f"{card.id} takes no context."
+            unknown(f"constant of {card.id}", name, constants)
+            if constants
+            else f"{card.id} takes no context."
         )
     conditions: dict[str, tuple[Task[Any, Any], int]] = {}
     for factor in factors:
@@ -190,13 +237,16 @@ def _with_draws_of(task: Task[Any, Any], changed_task: Task[Any, Any]) -> Task[A
     """Return the task with the contexts that another one draws; None if both draw the same."""
     with precision(task):
         key, split = jax.random.key(0), jnp.int32(Split.TEST)
-        params, changed_params = task.sample_params(key, split), changed_task.sample_params(key, split)
+        params = task.sample_params(key, split)
+        changed_params = changed_task.sample_params(key, split)
     if jax.tree.structure(params) != jax.tree.structure(changed_params):  # type: ignore[operator]
         return None
     if all(map(np.array_equal, jax.tree.leaves(params), jax.tree.leaves(changed_params))):
         return None
     # Card.build would give the task itself, which others use.
-    changed: Task[Any, Any] = load(task.card.entry_point)(task.card, difficulty=task.difficulty, dtype=task.dtype.name)
+    changed: Task[Any, Any] = load(task.card.entry_point)(
+        task.card, difficulty=task.difficulty, dtype=task.dtype.name
+    )
     changed.sample_params = changed_task.sample_params  # type: ignore[method-assign]
     return changed
 
@@ -215,17 +265,22 @@ def refuse_other_spaces(task: Task[Any, Any], changed_task: Task[Any, Any]) -> N
 
 
 def _shapes(space: Any) -> Any:
-    """Return the shapes and dtypes of a space. Its bounds may differ: noise widens them, and no policy reads them."""
+    """Return the shapes and dtypes of a space.
+
+    Its bounds may differ: noise widens them, and no policy reads them.
+    """
     if isinstance(space, spaces.Dict):
         return {name: _shapes(subspace) for name, subspace in space.items()}
     return space.shape, space.dtype
 
 
 def sweep_frequency(path: Path, task_id: str | None, intervals: Sequence[int]) -> Sweep:
-    """Play the policies of a run so that they decide every a steps and hold the action between, for each interval a.
+    """Play the policies of a run so that they decide every a steps
+    and hold the action between, for each interval a.
 
     Raises:
-        ValueError: the run does not have the task, or the intervals are not at least two increasing positive numbers.
+        ValueError: the run does not have the task, or the intervals are not at least two increasing
+            positive numbers.
     """
     frequency_averaged_score(intervals, np.zeros(len(intervals)))  # checks the intervals
     run, task = _open(path, task_id)
@@ -236,13 +291,16 @@ def _open(path: Path, task_id: str | None) -> tuple[Run, Task[Any, Any]]:
     """Return a run and one of its tasks; without an id, its only one.
 
     Raises:
-        ValueError: it is no run, or has no finished cell of the task, or several tasks and none is named.
+        ValueError: it is no run, or has no finished cell of the task, or several tasks and none is
+            named.
     """
     run = Run.read(path)
     references = run.manifest.references
     if task_id is None:
         if len(references) > 1:
-            raise ValueError(f"The run in {path} has several tasks: name one by --task. {', '.join(references)}.")
+            raise ValueError(
+                f"The run in {path} has several tasks: name one by --task. {', '.join(references)}."
+            )
         (task_id,) = references
     card = find_card(task_id)
     if card.id not in references:
@@ -251,9 +309,14 @@ def _open(path: Path, task_id: str | None) -> tuple[Run, Task[Any, Any]]:
 
 
 def _sweep(
-    run: Run, task: Task[Any, Any], parameter: str, conditions: Mapping[str, tuple[Task[Any, Any], int]]
+    run: Run,
+    task: Task[Any, Any],
+    parameter: str,
+    conditions: Mapping[str, tuple[Task[Any, Any], int]],
 ) -> Sweep:
-    """Play each policy under each condition: a task, and the number of steps for which an action is held."""
+    """Play each policy under each condition: a task,
+    and the number of steps for which an action is held.
+    """
     scale, floor = run.manifest.scale(task.card.id), run.manifest.floor(task.card.id)
     failed = Counter(cell.agent for cell in run.failures() if cell.task == task.card.id)
     rows = []
@@ -261,29 +324,47 @@ def _sweep(
         seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
         for value, (changed_task, interval) in conditions.items():
             policy = policy_for(changed_task)
-            record = evaluate(changed_task, policy if interval == 1 else _hold(policy, interval, changed_task), seeds)
+            record = evaluate(
+                changed_task,
+                policy if interval == 1 else _hold(policy, interval, changed_task),
+                seeds,
+            )
             _, returns, costs, diverged = finite_results(record, changed_task, floor)
             row = cell._asdict() | {"parameter": parameter, "value": value, "episodes": len(seeds)}
-            row |= {"return": returns.mean(), "score": scale.score(returns).mean(), "floored": int(diverged.sum())}
-            rows.append(row | {"success_rate": record.info["success"].mean(), "mean_cost": costs.mean()})
+            row |= {
+                "return": returns.mean(),
+                "score": scale.score(returns).mean(),
+                "floored": int(diverged.sum()),
+            }
+            rows.append(
+                row | {"success_rate": record.info["success"].mean(), "mean_cost": costs.mean()}
+            )
     if not rows:
         reason = f" Cells of {', '.join(failed)} failed: finish them first." if failed else ""
-        raise ValueError(f"The run in {run.path} has no finished cell on {task.card.id} with a policy to play.{reason}")
+        raise ValueError(
+            f"The run in {run.path} has no finished cell on {task.card.id} with a policy to "
+            f"play.{reason}"
+        )
     return Sweep(run.path, task.card, parameter, tuple(conditions), rows, failed)
 
 
 def _policies(
     run: Run, task: Task[Any, Any], omitted: Collection[str]
 ) -> Iterator[tuple[Cell, Callable[[Task[Any, Any]], Any]]]:
-    """Yield the finished cells of a task, each with a function that returns its policy for a task like it.
+    """Yield the finished cells of a task,
+    each with a function that returns its policy for a task like it.
 
     Agents in ``omitted`` have none.
 
-    A learned policy is the same for all of them. A player of the family is made for each task, because it may read the
-    state. Language models have no policy.
+    A learned policy is the same for all of them. A player of the family is made for each task,
+    because it may read the state. Language models have no policy.
     """
     for cell in run.manifest.cells():
-        if cell.task != task.card.id or not run.manifest.has_policies(cell.agent) or cell.agent in omitted:
+        if (
+            cell.task != task.card.id
+            or not run.manifest.has_policies(cell.agent)
+            or cell.agent in omitted
+        ):
             continue
         if run.result(cell) is None:
             continue
@@ -297,13 +378,19 @@ def _policies(
         if agent.learns and load is None:
             raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
         file = str(run.cell_path(cell) / "policy.safetensors")
-        policy = load(file, trained, budget=spec.budget) if agent.learns else _scripted_policy(agent, spec, trained)
+        policy = (
+            load(file, trained, budget=spec.budget)
+            if agent.learns
+            else _scripted_policy(agent, spec, trained)
+        )
         yield cell, partial(_keep_policy, policy)
 
 
 def _scripted_policy(agent: Agent, spec: CellSpec, task: Task[Any, Any]) -> Any:
     """Return the policy of an agent that trains on nothing."""
-    *_, policy = agent.train(task, seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters)
+    *_, policy = agent.train(
+        task, seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
+    )
     return policy
 
 
@@ -311,18 +398,23 @@ def _keep_policy(policy: Any, task: Task[Any, Any]) -> Any:
     return policy
 
 
-# -- held actions ----------------------------------------------------------------------------------------------------
+# -- held actions ----------------------------------------------------------------------------------
 
 
 def _hold(policy: Policy | HostPolicy, interval: int, task: Task[Any, Any]) -> Policy | HostPolicy:
     if isinstance(policy, Policy):
-        action = np.zeros(task.action_space.shape or (), jax.dtypes.canonicalize_dtype(task.action_space.dtype))
+        action = np.zeros(
+            task.action_space.shape or (), jax.dtypes.canonicalize_dtype(task.action_space.dtype)
+        )
         return _HeldAction(policy, np.int32(interval), action)
     return _HeldOnHost(policy, interval)
 
 
 class _HeldAction(NamedTuple):
-    """Policy that decides every ``interval`` steps and repeats its action between. Its memory waits, too."""
+    """Policy that decides every ``interval`` steps and repeats its action between.
+
+    Its memory waits, too.
+    """
 
     policy: Any
     interval: Any
@@ -365,11 +457,12 @@ class _HeldOnHost:
         return self.action
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def write(sweep: Sweep) -> Path:
-    """Write the table as Parquet and the curve as a page into the folder ``sweeps`` of the run; return the page's path.
+    """Write the table as Parquet and the curve
+    as a page into the folder ``sweeps`` of the run; return the page's path.
 
     Raises:
         CannotWrite: the system refused.
@@ -384,7 +477,11 @@ def write(sweep: Sweep) -> Path:
         "sweep.html",
         title=f"{sweep.card.name}: {sweep.parameter}",
         curve=chart.lines(
-            sweep.card.name, list(_lines(sweep, curves)), x_label=_axis(sweep), y_label="score", width=1064
+            sweep.card.name,
+            list(_lines(sweep, curves)),
+            x_label=_axis(sweep),
+            y_label="score",
+            width=1064,
         ),
         parameter=sweep.parameter,
         values=sweep.values,
@@ -401,15 +498,27 @@ def _lines(sweep: Sweep, curves: Mapping[str, Sequence[Estimate]]) -> Iterator[c
     x = np.array(_numbers(sweep.values) or range(len(sweep.values)), float)
     order = np.argsort(x)
     for colour, (agent, points) in enumerate(curves.items()):
-        y, low, high = (np.array([getattr(point, end) for point in points])[order] for end in ("point", "low", "high"))
+        y, low, high = (
+            np.array([getattr(point, end) for point in points])[order]
+            for end in ("point", "low", "high")
+        )
         banded = np.isfinite(low).all()
-        yield chart.Line(agent, x[order], y, colour % chart.COLOURS, low if banded else None, high if banded else None)
+        yield chart.Line(
+            agent,
+            x[order],
+            y,
+            colour % chart.COLOURS,
+            low if banded else None,
+            high if banded else None,
+        )
 
 
 def _axis(sweep: Sweep) -> str:
     if _numbers(sweep.values):
         return sweep.parameter
-    return f"{sweep.parameter}: " + ", ".join(f"{i} {value}" for i, value in enumerate(sweep.values))
+    return f"{sweep.parameter}: " + ", ".join(
+        f"{i} {value}" for i, value in enumerate(sweep.values)
+    )
 
 
 def _numbers(values: Sequence[str]) -> list[float] | None:

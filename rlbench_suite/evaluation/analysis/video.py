@@ -49,7 +49,9 @@ class Video(NamedTuple):
 
 
 def actions_of_episode(task: Task[Any, Any], policy: Any, seed: int, split: str) -> np.ndarray:
-    """Play the first episode of a seed as an evaluation does, and return its actions ``(steps, ...)``."""
+    """Play the first episode of a seed as an evaluation does, and return its actions ``(steps,
+    ...)``.
+    """
     with compiling(task.card.id):
         record = evaluate(task, policy, range(seed, seed + 1), split=split)
     return np.asarray(record.actions[0, : int(record.length[0])]).astype(task.action_space.dtype)
@@ -57,7 +59,13 @@ def actions_of_episode(task: Task[Any, Any], policy: Any, seed: int, split: str)
 
 def scene(task: Task[Any, Any], actions: Iterable[Any], seed: int, split: str) -> Scene:
     """Play these actions in the first episode of a seed, and draw every step."""
-    env = make(task.card.id, split=split, difficulty=task.difficulty, dtype=task.dtype.name, render_mode="rgb_array")
+    env = make(
+        task.card.id,
+        split=split,
+        difficulty=task.difficulty,
+        dtype=task.dtype.name,
+        render_mode="rgb_array",
+    )
     env.reset(seed=seed)
     pictures: list[np.ndarray] = [env.render()]
     info: dict[str, Any] = {}
@@ -70,12 +78,15 @@ def scene(task: Task[Any, Any], actions: Iterable[Any], seed: int, split: str) -
 
 
 def side_by_side(task: Task[Any, Any], scenes: Mapping[str, Scene], max_pictures: int) -> Video:
-    """Put the scenes of several players beside each other, each below its name. Its last picture stays.
+    """Put the scenes of several players beside each other, each below its name.
+
+    Its last picture stays.
 
     Args:
         task: the task, whose period sets the pace.
         scenes: scene of each player, by its name.
-        max_pictures: most pictures of the video; of a longer episode every second, third ... step is shown.
+        max_pictures: most pictures of the video; of a longer episode every second, third ... step
+            is shown.
     """
     longest = max(len(scene.pictures) for scene in scenes.values())
     stride = math.ceil(longest / max_pictures)
@@ -90,7 +101,10 @@ def side_by_side(task: Task[Any, Any], scenes: Mapping[str, Scene], max_pictures
 
 def _picture(scenes: Mapping[str, Scene], step: int) -> Image.Image:
     """Draw all players at a step."""
-    panels = [Image.fromarray(scene.pictures[min(step, len(scene.pictures) - 1)]) for scene in scenes.values()]
+    panels = [
+        Image.fromarray(scene.pictures[min(step, len(scene.pictures) - 1)])
+        for scene in scenes.values()
+    ]
     width = sum(panel.width for panel in panels)
     height = CAPTION + max(panel.height for panel in panels)
     # Video codecs take even numbers of pixels only.
@@ -98,7 +112,11 @@ def _picture(scenes: Mapping[str, Scene], step: int) -> Image.Image:
     pen, panel_left = ImageDraw.Draw(image), 0
     for panel, (name, player_scene) in zip(panels, scenes.items(), strict=True):
         last = len(player_scene.pictures) - 1
-        caption = f"{name}, step {min(step, last)}" if step < last else f"{name}, return {player_scene.total:.4g}"
+        caption = (
+            f"{name}, step {min(step, last)}"
+            if step < last
+            else f"{name}, return {player_scene.total:.4g}"
+        )
         pen.text((panel_left + 4, 3), caption, "black")
         image.paste(panel, (panel_left, CAPTION))
         panel_left += panel.width
@@ -106,7 +124,8 @@ def _picture(scenes: Mapping[str, Scene], step: int) -> Image.Image:
 
 
 def write(path: Path, video: Video) -> Video:
-    """Write a video in the format of the path's suffix, and return it with the pace at which it is shown.
+    """Write a video in the format of the path's suffix,
+    and return it with the pace at which it is shown.
 
     Raises:
         ValueError: another suffix.
@@ -116,7 +135,9 @@ def write(path: Path, video: Video) -> Video:
     check_suffix(path)
     if path.suffix == ".gif" and video.fps > GIF_FPS:
         scale = video.time_scale
-        video = video._replace(fps=GIF_FPS, time_scale=None if scale is None else scale * GIF_FPS / video.fps)
+        video = video._replace(
+            fps=GIF_FPS, time_scale=None if scale is None else scale * GIF_FPS / video.fps
+        )
     with writing(path), replacing(path) as unfinished:
         if path.suffix == ".mp4":
             _write_mp4(unfinished, video)
@@ -133,13 +154,16 @@ def check_suffix(path: Path) -> None:
         ImportError: an MP4 needs the extra ``video``.
     """
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"A video is a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, got {path.name!r}.")
+        raise ValueError(
+            f"A video is a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, got {path.name!r}."
+        )
     if path.suffix == ".mp4":
         try:
             import imageio_ffmpeg  # noqa: F401
         except ImportError as error:
             raise ImportError(
-                "An .mp4 file needs ffmpeg: pip install 'rlbench-suite[video]'. A .gif or .webp file needs nothing."
+                "An .mp4 file needs ffmpeg: pip install 'rlbench-suite[video]'. A .gif or .webp "
+                "file needs nothing."
             ) from error
 
 
@@ -150,7 +174,14 @@ def _write_moving_picture(path: Path, suffix: str, video: Video) -> None:
     if suffix == ".gif":
         # An octree: a median cut gives all its colours to the background and none to what is small.
         frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in frames]
-    frames[0].save(path, suffix[1:].upper(), save_all=True, append_images=frames[1:], duration=durations, loop=0)
+    frames[0].save(
+        path,
+        suffix[1:].upper(),
+        save_all=True,
+        append_images=frames[1:],
+        duration=durations,
+        loop=0,
+    )
 
 
 def _write_mp4(path: Path, video: Video) -> None:

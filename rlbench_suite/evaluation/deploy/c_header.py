@@ -1,11 +1,14 @@
-"""A network as one C99 header for a microcontroller: physical quantities in and out, float32, no heap, no recursion.
+"""A network as one C99 header for a microcontroller:
+physical quantities in and out, float32, no heap, no recursion.
 
-The header needs ``math.h`` alone. Everything in it is made from numbers, from the names of the task's signals as C
-identifiers, and from fixed text. Of other texts only letters, digits and harmless signs reach its comments.
+The header needs ``math.h`` alone. Everything in it is made from numbers, from the names of the
+task's signals as C identifiers, and from fixed text. Of other texts only letters, digits and
+harmless signs reach its comments.
 
-``NAME_reset(&state)`` begins an episode; ``NAME_step(&state, observation, action)`` is one control step. With
-``NAME_MAIN`` defined, the header is a program that replays the test vectors. With ``RLSUITE_LIBRARY`` defined, it is a
-shared library that ``rlsuite-eval judge`` plays (``shared_library.py`` documents the functions).
+``NAME_reset(&state)`` begins an episode; ``NAME_step(&state, observation, action)`` is one control
+step. With ``NAME_MAIN`` defined, the header is a program that replays the test vectors. With
+``RLSUITE_LIBRARY`` defined, it is a shared library that ``rlsuite-eval judge`` plays
+(``shared_library.py`` documents the functions).
 
 The C text is ``templates/controller.h.jinja``. This module computes what its names stand for.
 """
@@ -195,8 +198,8 @@ def _rows(signals: Sequence[Signal]) -> Iterator[str]:
         indices = str(start) if signal.shape == () else f"{start}..{end - 1}"
         unit = signal.unit.replace("/", " per ")
         yield (
-            f"{indices:>7}  {_plain(signal.name)} in {_plain(unit)}, {signal.low:.6g} to {signal.high:.6g}: "
-            f"{_plain(signal.meaning)}"
+            f"{indices:>7}  {_plain(signal.name)} in {_plain(unit)}, {signal.low:.6g} to "
+            f"{signal.high:.6g}: {_plain(signal.meaning)}"
         )
         start = end
 
@@ -228,9 +231,14 @@ def _measure_size(network: Network, eight_bits: bool) -> dict[str, int]:
 
 
 def _constants(network: Network, inputs: Sequence[Signal]) -> dict[str, int]:
-    """Return the sizes of arguments, and the index of each signal's first entry, by the names of C constants."""
+    """Return the sizes of arguments, and the index of each signal's first entry,
+    by the names of C constants.
+    """
     discrete = bool(network.choices)
-    constants = {"INPUTS": network.features, "OUTPUTS": len(network.choices) if discrete else network.outputs}
+    constants = {
+        "INPUTS": network.features,
+        "OUTPUTS": len(network.choices) if discrete else network.outputs,
+    }
     if discrete:
         constants["LOGITS"] = network.outputs
     start = 0
@@ -241,7 +249,9 @@ def _constants(network: Network, inputs: Sequence[Signal]) -> dict[str, int]:
 
 
 def _local_arrays(network: Network) -> list[str]:
-    """Declare the arrays of a step: two that layers read and write in turn, and those of joins and memories."""
+    """Declare the arrays of a step: two that layers read and write in turn,
+    and those of joins and memories.
+    """
     width = max(network.widths())
     arrays = [f"a[{width}]", f"b[{width}]"]
     if _has_join(network):
@@ -272,7 +282,9 @@ class _Layers:
         self.spare = "b"
         self.layers = [
             self._describe(layer, number, width)
-            for number, (layer, width) in enumerate(zip(network.layers, network.widths(), strict=False))
+            for number, (layer, width) in enumerate(
+                zip(network.layers, network.widths(), strict=False)
+            )
         ]
 
     def _describe(self, layer: Layer, number: int, width: int) -> dict[str, Any]:
@@ -301,7 +313,11 @@ class _Layers:
     def _describe_scale(self, layer: Scale, number: int) -> dict[str, Any]:
         subtract = self._table(f"from{number}", layer.subtract) if np.any(layer.subtract) else ""
         add = self._table(f"to{number}", layer.add) if np.any(layer.add) else ""
-        return {"subtract": subtract, "add": add, "factor": self._table(f"by{number}", layer.factor)}
+        return {
+            "subtract": subtract,
+            "add": add,
+            "factor": self._table(f"by{number}", layer.factor),
+        }
 
     def _describe_clip(self, layer: Clip, number: int) -> dict[str, Any]:
         low = self._bound(f"low{number}", layer.low)
@@ -330,7 +346,9 @@ class _Layers:
         input_dense = self._dense(layer.inputs, f"{number}_seen", self.x, "seen")
         memory_dense = None
         if not isinstance(layer, MinGRU):
-            outputs = "state->memory" if isinstance(layer, GRU) else f"state->memory + {layer.units}"
+            outputs = (
+                "state->memory" if isinstance(layer, GRU) else f"state->memory + {layer.units}"
+            )
             memory_dense = self._dense(layer.recurrence, f"{number}_known", outputs, "known")
         return {
             "seen": input_dense,
@@ -351,13 +369,19 @@ def _test_tables(name: str, network: Network, vectors: Vectors) -> list[_Table]:
         assert isinstance(last, Clip)
         tables.append(_make_table("float", f"{name}_test_range", last.high - last.low))
     elif vectors.masks is not None:
-        tables.append(_make_table("unsigned char", f"{name}_test_legal", np.asarray(vectors.masks, np.uint8)))
+        tables.append(
+            _make_table("unsigned char", f"{name}_test_legal", np.asarray(vectors.masks, np.uint8))
+        )
     return tables
 
 
 def _make_table(kind: str, name: str, values: np.ndarray) -> _Table:
     flat = np.ravel(values)
-    texts = [_number(value) for value in flat] if kind == "float" else [str(int(value)) for value in flat]
+    texts = (
+        [_number(value) for value in flat]
+        if kind == "float"
+        else [str(int(value)) for value in flat]
+    )
     return _Table(kind, name, flat.size, textwrap.wrap(", ".join(texts), _WIDTH - 4))
 
 
@@ -370,7 +394,9 @@ def _number(value: float) -> str:
 
 
 def _gate_sizes(network: Network) -> tuple[int, int]:
-    """Return the sizes of what a memory's gates compute from its input and from its memory; 0 without them."""
+    """Return the sizes of what a memory's gates compute
+    from its input and from its memory; 0 without them.
+    """
     memory = next((layer for layer in network.layers if isinstance(layer, Memory)), None)
     if memory is None:
         return 0, 0

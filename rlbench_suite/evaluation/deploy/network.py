@@ -1,8 +1,10 @@
-"""Acting policies as short lists of layers, whatever agent trained them: the form in which they leave the simulator.
+"""Acting policies as short lists of layers, whatever agent trained them:
+the form in which they leave the simulator.
 
-A learned policy gives its parameters as plain data (:class:`rlbench_suite.core.policy.ActingParameters`), and
-:func:`build_network` makes a :class:`Network` of them: normalisation of observations, layers, memory, and how its
-outputs become an action. ``c_header.py`` and ``onnx_export.py`` write it for other machines. The network is one
+A learned policy gives its parameters as plain data
+(:class:`rlbench_suite.core.policy.ActingParameters`), and :func:`build_network` makes a
+:class:`Network` of them: normalisation of observations, layers, memory, and how its outputs become
+an action. ``c_header.py`` and ``onnx_export.py`` write it for other machines. The network is one
 agent's; several agents share it.
 """
 
@@ -50,7 +52,8 @@ class Relu(NamedTuple):
 
 
 class GRU(NamedTuple):
-    """Gated recurrent unit of ``U`` units, whose weights hold three gates side by side: reset, keep, candidate.
+    """Gated recurrent unit of ``U`` units,
+    whose weights hold three gates side by side: reset, keep, candidate.
 
     Its output is its input with the new memory behind it.
     """
@@ -77,7 +80,8 @@ class GRU(NamedTuple):
 
 
 class LSTM(NamedTuple):
-    """Long short-term memory of ``U`` cells, whose weights hold input gate, forget gate, candidate and output gate.
+    """Long short-term memory of ``U`` cells, whose weights hold input gate,
+    forget gate, candidate and output gate.
 
     Its memory holds cells, then outputs; it appends the outputs.
     """
@@ -106,7 +110,9 @@ class LSTM(NamedTuple):
 
 
 class MinGRU(NamedTuple):
-    """Linear recurrence of ``U`` units, whose weights hold a gate and a candidate that see the input alone."""
+    """Linear recurrence of ``U`` units,
+    whose weights hold a gate and a candidate that see the input alone.
+    """
 
     inputs: Affine
 
@@ -141,9 +147,10 @@ class Network:
 
     Attributes:
         layers: layers in the order in which an observation passes them.
-        choices: numbers of values of the discrete choices, whose logits the last layer gives one after another; empty
-            for a continuous action, which the last layer gives.
-        sampled: True if the policy of the simulator samples its action, where this network takes the most likely one.
+        choices: numbers of values of the discrete choices, whose logits the last layer gives one
+            after another; empty for a continuous action, which the last layer gives.
+        sampled: True if the policy of the simulator samples its action, where this network takes
+            the most likely one.
     """
 
     layers: tuple[Layer, ...]
@@ -177,7 +184,9 @@ class Network:
                 widths.append(widths[-1] + (layer.units if isinstance(layer, Memory) else joined))
         return widths
 
-    def run(self, x: np.ndarray, mask: np.ndarray | None, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def run(
+        self, x: np.ndarray, mask: np.ndarray | None, memory: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return actions and the next memory, in float32.
 
         Args:
@@ -186,7 +195,8 @@ class Network:
             memory: ``(n, units)``, zeros at the start of an episode.
 
         Returns:
-            Actions ``(n, outputs)``, or the discrete choices, int64 ``(n, number of choices)``; and the memory.
+            Actions ``(n, outputs)``, or the discrete choices, int64 ``(n, number of choices)``; and
+            the memory.
         """
         x, normalised = np.asarray(x, np.float32), None
         for layer in self.layers:
@@ -226,14 +236,22 @@ class Network:
             tail, zero = [first, *tail], np.zeros(self.features, np.float32)
             first = Scale(zero, zero + 1, zero)
         scale = np.asarray(observation, np.float64)
-        layers: list[Layer] = [Scale(_float32(first.subtract * scale), _float32(first.factor / scale), first.add)]
+        layers: list[Layer] = [
+            Scale(_float32(first.subtract * scale), _float32(first.factor / scale), first.add)
+        ]
         if self.choices:
             return replace(self, layers=(*layers, *tail))
         unit = np.asarray(action, np.float64)
         for number, layer in enumerate(tail):
             match layer:
                 case Scale() if number == len(tail) - 2:
-                    layers.append(Scale(layer.subtract, _float32(layer.factor * unit), _float32(layer.add * unit)))
+                    layers.append(
+                        Scale(
+                            layer.subtract,
+                            _float32(layer.factor * unit),
+                            _float32(layer.add * unit),
+                        )
+                    )
                 case Clip() if number == len(tail) - 1:
                     layers.append(Clip(_float32(layer.low * unit), _float32(layer.high * unit)))
                 case _:
@@ -241,7 +259,9 @@ class Network:
         return replace(self, layers=tuple(layers))
 
     def quantised(self) -> Network:
-        """Return the network with the weights that eight bits hold: whole numbers of a step that each output has."""
+        """Return the network with the weights that eight bits hold:
+        whole numbers of a step that each output has.
+        """
         return replace(self, layers=tuple(_quantised(layer) for layer in self.layers))
 
 
@@ -274,15 +294,21 @@ def build_network(parameters: ActingParameters) -> Network:
 def _memory(parameters: ActingParameters) -> Memory:
     units: dict[str, Any] = {"gru": GRU, "lstm": LSTM, "mingru": MinGRU}
     if parameters.memory not in units:
-        raise ValueError(f"A memory of {parameters.memory!r} cannot be exported; gru, lstm and mingru can.")
+        raise ValueError(
+            f"A memory of {parameters.memory!r} cannot be exported; gru, lstm and mingru can."
+        )
     if parameters.action_features is not None:
-        raise ValueError("A policy with a memory that scores actions by their features cannot be exported.")
+        raise ValueError(
+            "A policy with a memory that scores actions by their features cannot be exported."
+        )
     unit: Memory = units[parameters.memory](*(affine(layer) for layer in parameters.memory_layers))
     return unit
 
 
 def _score_actions(parameters: ActingParameters) -> list[Layer]:
-    """Return the layers behind the last activation of a network that scores actions by their features."""
+    """Return the layers behind the last activation
+    of a network that scores actions by their features.
+    """
     features = np.asarray(parameters.action_features, np.float64).T
     last = parameters.layers[-1]
     weight = np.concatenate([np.asarray(last.weight), np.asarray(parameters.direct)]) @ features
@@ -309,7 +335,8 @@ def affine(layer: Any) -> Affine:
 
 
 def normalise(moments: Any, limit: float = 10.0) -> list[Layer]:
-    """Return the layers that normalise observations: to zero mean and unit variance, clipped to ``limit``.
+    """Return the layers that normalise observations:
+    to zero mean and unit variance, clipped to ``limit``.
 
     Args:
         moments: object with ``mean`` and ``scale``, the variance that normalises each feature.
@@ -341,7 +368,11 @@ class NetworkPolicy:
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
         """Return the actions for a batch of observations."""
         x, mask = self.rows.observe(observations), self.rows.mask(action_masks)
-        memory = np.zeros((len(x), self.network.units), np.float32) if self.memory is None else self.memory
+        memory = (
+            np.zeros((len(x), self.network.units), np.float32)
+            if self.memory is None
+            else self.memory
+        )
         action, self.memory = self.network.run(x, mask, memory)
         return self.rows.choose("action", action, mask)
 

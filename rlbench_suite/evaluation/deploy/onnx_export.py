@@ -1,4 +1,6 @@
-"""A network as an ONNX file with the signature of ``onnx_policy.py``. onnx writes it; NumPy made its numbers."""
+"""A network as an ONNX file with the signature
+of ``onnx_policy.py``. onnx writes it; NumPy made its numbers.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,12 @@ def model(network: Network, task_id: str, *, masked: bool) -> bytes:
         raise ImportError(NEEDED) from None
     graph, number, boolean = _Graph(network), TensorProto.FLOAT, TensorProto.BOOL
     answer = "logits" if network.choices else "action"
-    inputs, outputs = [("observation", number, network.features)], [(answer, number, network.outputs)]
+    inputs = [("observation", number, network.features)]
+    outputs = [(answer, number, network.outputs)]
     if masked:
-        graph.apply("Where", "action_mask", graph.answer, np.full(1, -1e9, np.float32), output=answer)
+        graph.apply(
+            "Where", "action_mask", graph.answer, np.full(1, -1e9, np.float32), output=answer
+        )
         inputs.append(("action_mask", boolean, network.outputs))
     else:
         graph.apply("Identity", graph.answer, output=answer)
@@ -53,13 +58,18 @@ def model(network: Network, task_id: str, *, masked: bool) -> bytes:
         inputs.append(("state", number, network.units))
         outputs.append(("next_state", number, network.units))
     onnx_graph = helper.make_graph(
-        [helper.make_node(operator, operands, [output], **more) for operator, operands, output, more in graph.nodes],
+        [
+            helper.make_node(operator, operands, [output], **more)
+            for operator, operands, output, more in graph.nodes
+        ],
         "policy",
         [helper.make_tensor_value_info(name, kind, ["n", width]) for name, kind, width in inputs],
         [helper.make_tensor_value_info(name, kind, ["n", width]) for name, kind, width in outputs],
         [numpy_helper.from_array(value, name) for name, value in graph.constants.items()],
     )
-    file = helper.make_model(onnx_graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    file = helper.make_model(
+        onnx_graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR
+    )
     helper.set_model_props(file, {"task": task_id})
     data: bytes = file.SerializeToString()
     return data
@@ -77,8 +87,13 @@ class _Graph:
             if isinstance(layer, Clip):
                 self.normalised = self.normalised or self.answer
 
-    def apply(self, operator: str, *inputs: str | np.ndarray, output: str = "", **settings: Any) -> str:
-        """Add an operator; arrays among its inputs become constants. Return the name of its output."""
+    def apply(
+        self, operator: str, *inputs: str | np.ndarray, output: str = "", **settings: Any
+    ) -> str:
+        """Add an operator; arrays among its inputs become constants.
+
+        Return the name of its output.
+        """
         names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
         output = output or f"value_{len(self.nodes)}"
         self.nodes.append((operator, names, output, settings))
@@ -92,7 +107,9 @@ class _Graph:
     def _layer(self, layer: Layer, x: str) -> str:
         match layer:
             case Scale(subtract, factor, add):
-                return self.apply("Add", self.apply("Mul", self.apply("Sub", x, subtract), factor), add)
+                return self.apply(
+                    "Add", self.apply("Mul", self.apply("Sub", x, subtract), factor), add
+                )
             case Clip(low, high):
                 return self.apply("Min", self.apply("Max", x, low), high)
             case Affine(weight, bias):
@@ -113,7 +130,10 @@ class _Graph:
         """Return ``share * there + (1 - share) * here``."""
         remaining_share = self.apply("Sub", np.ones(1, np.float32), share)
         return self.apply(
-            "Add", self.apply("Mul", share, there), self.apply("Mul", remaining_share, here), output=output
+            "Add",
+            self.apply("Mul", share, there),
+            self.apply("Mul", remaining_share, here),
+            output=output,
         )
 
     def _memory(self, layer: Memory, x: str) -> str:
@@ -121,16 +141,21 @@ class _Graph:
         units, from_input = layer.units, self._layer(layer.inputs, x)
         match layer:
             case GRU():
-                a, b = self._split(from_input, 3, units), self._split(self._layer(layer.recurrence, "state"), 3, units)
+                a = self._split(from_input, 3, units)
+                b = self._split(self._layer(layer.recurrence, "state"), 3, units)
                 reset, keep = (self.apply("Sigmoid", self.apply("Add", a[i], b[i])) for i in (0, 1))
-                candidate = self.apply("Tanh", self.apply("Add", a[2], self.apply("Mul", reset, b[2])))
+                candidate = self.apply(
+                    "Tanh", self.apply("Add", a[2], self.apply("Mul", reset, b[2]))
+                )
                 return self._mixed(keep, "state", candidate, "next_state")
             case MinGRU():
                 gate, candidate = self._split(from_input, 2, units)
                 return self._mixed(self.apply("Sigmoid", gate), candidate, "state", "next_state")
             case LSTM():
                 cell, output = self._split("state", 2, units)
-                gates = self._split(self.apply("Add", from_input, self._layer(layer.recurrence, output)), 4, units)
+                gates = self._split(
+                    self.apply("Add", from_input, self._layer(layer.recurrence, output)), 4, units
+                )
                 write, keep, show = (self.apply("Sigmoid", gates[i]) for i in (0, 1, 3))
                 new = self.apply("Mul", write, self.apply("Tanh", gates[2]))
                 cell = self.apply("Add", self.apply("Mul", keep, cell), new)

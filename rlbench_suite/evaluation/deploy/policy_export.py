@@ -1,4 +1,6 @@
-"""Export the acting policy of a cell: as ONNX in the units of the spaces, or as a C header in physical units."""
+"""Export the acting policy of a cell: as ONNX in the units of the spaces,
+or as a C header in physical units.
+"""
 
 from __future__ import annotations
 
@@ -36,26 +38,34 @@ class Export:
     episodes: list[Trajectory]
     """Episodes of the policy."""
     difference: float
-    """Largest difference of an action between policy and network in these episodes, in parts of the action's range; of
-    discrete actions, the part that differs."""
+    """Largest difference of an action between policy and network in these episodes, in parts of the
+    action's range; of discrete actions, the part that differs.
+    """
     loss: float | None = None
-    """With weights of eight bits: by how much the mean return of the cell's evaluation episodes falls."""
+    """With weights of eight bits: by how much the mean return
+    of the cell's evaluation episodes falls.
+    """
     mean_cost: float = 0.0
     """Mean constraint cost of the cell's evaluation episodes."""
 
     @property
     def broken_limit(self) -> str:
-        """Sentence that says that the policy breaks the task's constraint; empty if it keeps it or there is none."""
+        """Sentence that says that the policy breaks the task's constraint;
+        empty if it keeps it or there is none.
+        """
         constraint = self.task.card.constraint
         if constraint is None or not self.task.card.violates(self.mean_cost):
             return ""
         return (
-            f"This policy breaks the limit of {self.task.card.name}: its episodes cost {self.mean_cost:.4g} on "
-            f"average, the limit is {constraint.limit:g}. Cost: {constraint.counts}."
+            f"This policy breaks the limit of {self.task.card.name}: its episodes cost "
+            f"{self.mean_cost:.4g} on average, the limit is {constraint.limit:g}. Cost: "
+            f"{constraint.counts}."
         )
 
 
-def read_export(path: Path, cell_name: str, *, most_likely: bool = False, eight_bits: bool = False) -> Export:
+def read_export(
+    path: Path, cell_name: str, *, most_likely: bool = False, eight_bits: bool = False
+) -> Export:
     """Read the policy of a cell and compare its network with it.
 
     Args:
@@ -72,14 +82,21 @@ def read_export(path: Path, cell_name: str, *, most_likely: bool = False, eight_
     network = network_of(policy, cell.agent)
     if network.sampled and not most_likely:
         raise ValueError(
-            f"{cell.agent} samples its actions on {task.card.id}; add --most-likely to export the most likely one."
+            f"{cell.agent} samples its actions on {task.card.id}; add --most-likely to export the "
+            f"most likely one."
         )
     seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
     loss = None
     if eight_bits:
         before, network = network, network.quantised()
         returns = [
-            float(np.mean(scalar_return(task, evaluate(task, NetworkPolicy(compared_network, task), seeds).total)))
+            float(
+                np.mean(
+                    scalar_return(
+                        task, evaluate(task, NetworkPolicy(compared_network, task), seeds).total
+                    )
+                )
+            )
             for compared_network in (before, network)
         ]
         loss = returns[0] - returns[1]
@@ -99,7 +116,8 @@ def network_of(policy: Any, agent: str) -> Network:
     acting_parameters: Any = getattr(policy, "acting_parameters", None)
     if acting_parameters is None:
         raise ValueError(
-            f"The policy of {agent!r} is no network that can be exported; ppo, sac, dqn, bc and td3-bc have one."
+            f"The policy of {agent!r} is no network that can be exported; ppo, sac, dqn, bc and "
+            f"td3-bc have one."
         )
     return build_network(acting_parameters())
 
@@ -142,7 +160,11 @@ def c(export: Export, name: str) -> str:
     task, network, episode = export.task, export.network, export.episodes[0]
     steps = min(len(episode.actions), max(4, min(32, _NUMBERS // network.features)))
     observation_scales = entry_scales(task, "observation", network.features)
-    acted = np.ones(network.outputs) if network.choices else entry_scales(task, "action", network.outputs)
+    acted = (
+        np.ones(network.outputs)
+        if network.choices
+        else entry_scales(task, "action", network.outputs)
+    )
     physical = network.in_units(observation_scales, acted)
     actions = episode.actions[:steps, 0]
     vectors = c_header.Vectors(
@@ -152,8 +174,15 @@ def c(export: Export, name: str) -> str:
     )
     notes: tuple[str, ...] = ()
     if export.loss is not None:
-        notes = (f"Weights have 8 bits. The mean return of {task.card.id} falls by {export.loss:.4g} through it.",)
-    origin = c_header.Origin(task.card.id, export.cell.agent, rlbench_suite.__version__, task.period, notes)
+        notes = (
+            (
+                f"Weights have 8 bits. The mean return of {task.card.id} falls by "
+                f"{export.loss:.4g} through it."
+            ),
+        )
+    origin = c_header.Origin(
+        task.card.id, export.cell.agent, rlbench_suite.__version__, task.period, notes
+    )
     return c_header.header(
         name,
         physical,

@@ -1,8 +1,9 @@
 """Evaluate a saved policy: read the header of its file, and play it like an agent that was trained.
 
-A file is safetensors as agents write it (``policy.safetensors`` of a run), ONNX (:mod:`.onnx_policy`), or another
-format that the agent's own ``load`` reads (a zip of stable-baselines3). No code in it is executed. A run keeps a copy,
-so that it can be resumed and checked without the original.
+A file is safetensors as agents write it (``policy.safetensors`` of a run), ONNX
+(:mod:`.onnx_policy`), or another format that the agent's own ``load`` reads (a zip of
+stable-baselines3). No code in it is executed. A run keeps a copy, so that it can be resumed and
+checked without the original.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class Checkpoint(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Name of its agent in a run. It differs between files of one agent, and from the agent itself."""
+        """Name of its agent in a run.
+
+        It differs between files of one agent, and from the agent itself.
+        """
         return f"{self.agent}.{self.sha256[:8]}"
 
 
@@ -48,7 +52,8 @@ def open_checkpoint(path: Path, agent: str | None) -> Checkpoint:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it does not say which agent made it, and ``agent`` is None; or it says another one.
+        ValueError: it does not say which agent made it, and ``agent`` is None; or it says another
+            one.
         ImportError: it is ONNX, and that extra is not installed.
     """
     if path.suffix.lower() == ".onnx":
@@ -61,7 +66,9 @@ def open_checkpoint(path: Path, agent: str | None) -> Checkpoint:
         raise ValueError(f"{path} does not say which agent made it ({why}); name it with --agent.")
     if agent is not None and owner not in (None, agent):
         raise ValueError(f"{path} holds a policy of {owner}, not of {agent}.")
-    return Checkpoint(path, digest, agent or str(owner), header.get("task"), read_hyperparameters(path, header))
+    return Checkpoint(
+        path, digest, agent or str(owner), header.get("task"), read_hyperparameters(path, header)
+    )
 
 
 def _open_onnx(path: Path, agent: str | None) -> Checkpoint:
@@ -108,7 +115,9 @@ def sha256(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):  # to open a pipe could take for ever
+    if path.exists() and not (
+        path.is_file() or path.is_dir()
+    ):  # to open a pipe could take for ever
         raise OSError(f"Cannot read the checkpoint {path}: it is no plain file.")
     try:
         with path.open("rb") as file:
@@ -118,13 +127,18 @@ def sha256(path: Path) -> str:
 
 
 def _is_safetensors(path: Path) -> bool:
-    """Return True if a file begins like safetensors: with the length of a JSON object, then the object."""
+    """Return True if a file begins like safetensors:
+    with the length of a JSON object, then the object.
+    """
     with path.open("rb") as file:
         return file.read(9)[8:] == b"{"
 
 
 class SavedAgent:
-    """Agent that reads a saved policy instead of training. Its results are cells like those of other agents."""
+    """Agent that reads a saved policy instead of training.
+
+    Its results are cells like those of other agents.
+    """
 
     learns = False
 
@@ -140,9 +154,16 @@ class SavedAgent:
         return self.checkpoint.hyperparameters | {"checkpoint": self.checkpoint.sha256}
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Policy | HostPolicy]:
-        """Yield the policy of the file. It is the same for every seed; the evaluation episodes differ.
+        """Yield the policy of the file.
+
+        It is the same for every seed; the evaluation episodes differ.
 
         Raises:
             ValueError: the file was changed, or is not a policy of the agent for the task.
@@ -150,11 +171,14 @@ class SavedAgent:
         path = self.checkpoint.path
         if sha256(path) != self.checkpoint.sha256:
             raise ValueError(
-                f"{path} is not the file that the manifest names; delete it and run the same command again."
+                f"{path} is not the file that the manifest names; delete it and run the same "
+                f"command again."
             )
         load: Any = getattr(self.agent, "load", None)
         if load is None:
-            raise ValueError(f"The agent {self.agent.name!r} reads no saved policies: it has no load.")
+            raise ValueError(
+                f"The agent {self.agent.name!r} reads no saved policies: it has no load."
+            )
         yield load(str(path), task, budget=budget)
 
     def save(self, policy: Policy | HostPolicy, path: str) -> None:

@@ -1,7 +1,8 @@
-"""Controllers as shared libraries: native code, which only ``rlsuite-eval judge FILE --trust`` loads.
+"""Controllers as shared libraries: native code,
+which only ``rlsuite-eval judge FILE --trust`` loads.
 
-A library exports these C functions. Headers of ``rlsuite-eval deploy --format c`` have them with ``RLSUITE_LIBRARY``
-defined; a controller of your own may be written by hand::
+A library exports these C functions. Headers of ``rlsuite-eval deploy --format c`` have them with
+``RLSUITE_LIBRARY`` defined; a controller of your own may be written by hand::
 
     int  rlsuite_abi(void);          1
     int  rlsuite_inputs(void);       numbers of an observation
@@ -9,11 +10,13 @@ defined; a controller of your own may be written by hand::
     int  rlsuite_discrete(void);     0: rlsuite_step writes action; 1: it writes choice
     int  rlsuite_state_bytes(void);  size of a memory, which the caller keeps for each episode
     void rlsuite_reset(void *state); begins an episode
-    void rlsuite_step(void *state, const float *observation, const unsigned char *legal, float *action, int *choice);
+    void rlsuite_step(void *state, const float *observation, const unsigned char *legal,
+                      float *action, int *choice);
 
-Observations and continuous actions are the physical quantities of ``env.unwrapped.signals``, in their order; the parts
-of a ``Dict`` are flattened in the order of their names. ``legal`` has an entry for each discrete action, or is 0 where
-all are legal. Actions are clipped to the bounds of the space. With several agents every agent has a memory of its own.
+Observations and continuous actions are the physical quantities of ``env.unwrapped.signals``, in
+their order; the parts of a ``Dict`` are flattened in the order of their names. ``legal`` has an
+entry for each discrete action, or is 0 where all are legal. Actions are clipped to the bounds of
+the space. With several agents every agent has a memory of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, sha256
 
 NAME = "controller"
 TRUSTED = "RLSUITE_TRUSTED_CONTROLLER"
-"""Environment variable with the SHA-256 of the one file that may be loaded. It reaches worker processes."""
+"""Environment variable with the SHA-256 of the one file that may be loaded.
+
+It reaches worker processes.
+"""
 ABI = 1
 _SIZES = ("abi", "inputs", "outputs", "discrete", "state_bytes")
 _LARGEST = 2**24
@@ -42,7 +48,8 @@ _LARGEST = 2**24
 
 
 def open_controller(path: Path, *, trust: bool) -> Checkpoint:
-    """Return a shared library as a policy to evaluate, and let this process and its workers load it.
+    """Return a shared library as a policy to evaluate,
+    and let this process and its workers load it.
 
     Raises:
         OSError: the file cannot be read.
@@ -50,7 +57,9 @@ def open_controller(path: Path, *, trust: bool) -> Checkpoint:
     """
     digest = sha256(path)
     if not trust:
-        raise ValueError(f"{path} is native code, which may do anything on this machine; add --trust to run it.")
+        raise ValueError(
+            f"{path} is native code, which may do anything on this machine; add --trust to run it."
+        )
     os.environ[TRUSTED] = digest
     return Checkpoint(path, digest, NAME, None, {})
 
@@ -62,7 +71,9 @@ class ControllerAgent:
     learns = False
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space of the task has no place among the arguments of a controller."""
+        """Raise :class:`CannotPlay` if a space
+        of the task has no place among the arguments of a controller.
+        """
         FlatRows(task)
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
@@ -70,14 +81,21 @@ class ControllerAgent:
         return {}
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Any]:
         """Refuse to train.
 
         Raises:
             ValueError: always.
         """
-        raise ValueError("A controller trains nothing; play its file by rlsuite-eval judge FILE --trust.")
+        raise ValueError(
+            "A controller trains nothing; play its file by rlsuite-eval judge FILE --trust."
+        )
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> Controller:
         """Load a library.
@@ -117,22 +135,30 @@ class Controller:
         }
         for name, value in expected_sizes.items():
             if sizes[name] != value:
-                raise ValueError(f"{path}: on {rows.task_id} rlsuite_{name}() is {value}, got {sizes[name]}.")
+                raise ValueError(
+                    f"{path}: on {rows.task_id} rlsuite_{name}() is {value}, got {sizes[name]}."
+                )
         if not 0 <= sizes["state_bytes"] <= _LARGEST:
-            raise ValueError(f"{path}: rlsuite_state_bytes() is 0 to {_LARGEST}, got {sizes['state_bytes']}.")
+            raise ValueError(
+                f"{path}: rlsuite_state_bytes() is 0 to {_LARGEST}, got {sizes['state_bytes']}."
+            )
         self._bytes = max(1, sizes["state_bytes"])
         self._begin, self._step = self._function("reset"), self._function("step")
         self._begin.restype = self._step.restype = None
         self._begin.argtypes, self._step.argtypes = [ctypes.c_void_p], [ctypes.c_void_p] * 5
         self._observation_scales = entry_scales(task, "observation", rows.features)
-        self._action_scales = np.ones(rows.numbers) if rows.choices else entry_scales(task, "action", rows.numbers)
+        self._action_scales = (
+            np.ones(rows.numbers) if rows.choices else entry_scales(task, "action", rows.numbers)
+        )
         self._states: np.ndarray | None = None
 
     def _function(self, name: str) -> Any:
         try:
             return getattr(self._library, f"rlsuite_{name}")
         except AttributeError:
-            raise ValueError(f"{self.path} is no controller: it does not export rlsuite_{name}.") from None
+            raise ValueError(
+                f"{self.path} is no controller: it does not export rlsuite_{name}."
+            ) from None
 
     def reset(self) -> None:
         """Forget the memories, because new episodes begin."""
@@ -142,23 +168,35 @@ class Controller:
         """Return the actions for a batch of observations.
 
         Raises:
-            ValueError: the controller gives a number that is not finite, or a choice that does not exist.
+            ValueError: the controller gives a number that is not finite, or a choice that does not
+                exist.
         """
         rows, mask = self.rows, self.rows.mask(action_masks)
-        quantities = np.ascontiguousarray(rows.observe(observations) * self._observation_scales, np.float32)
+        quantities = np.ascontiguousarray(
+            rows.observe(observations) * self._observation_scales, np.float32
+        )
         if self._states is None:
             self._states = np.zeros((len(quantities), -(-self._bytes // 16) * 2), np.uint64)
             for state in self._states:
                 self._begin(state.ctypes.data)
         legal = None if mask is None else np.ascontiguousarray(mask, np.uint8)
-        action, choice = (np.zeros((len(quantities), rows.numbers), kind) for kind in (np.float32, np.intc))
+        action, choice = (
+            np.zeros((len(quantities), rows.numbers), kind) for kind in (np.float32, np.intc)
+        )
         for i in range(len(quantities)):
             allowed = None if legal is None else legal[i].ctypes.data
-            arguments = quantities[i].ctypes.data, allowed, action[i].ctypes.data, choice[i].ctypes.data
+            arguments = (
+                quantities[i].ctypes.data,
+                allowed,
+                action[i].ctypes.data,
+                choice[i].ctypes.data,
+            )
             self._step(self._states[i].ctypes.data, *arguments)
         if rows.choices:
             if (choice < 0).any() or (choice >= np.array(rows.choices)).any():
-                raise ValueError(f"{self.path} chose {choice.tolist()}, but choices are below {rows.choices}.")
+                raise ValueError(
+                    f"{self.path} chose {choice.tolist()}, but choices are below {rows.choices}."
+                )
             return rows.choose("action", choice, mask)
         if not np.isfinite(action).all():
             raise ValueError(f"{self.path} gave an action that is not finite.")
@@ -175,7 +213,8 @@ def _load(path: Path) -> ctypes.CDLL:
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != os.environ.get(TRUSTED):
         raise ValueError(
-            f"{path} is native code and is not loaded: only rlsuite-eval judge FILE --trust loads a controller."
+            f"{path} is native code and is not loaded: only rlsuite-eval judge FILE --trust loads "
+            f"a controller."
         )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         copy = Path(folder, path.name)

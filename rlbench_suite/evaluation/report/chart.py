@@ -52,44 +52,75 @@ def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> Mark
         if math.isfinite(r.low):
             description += f", 95 % interval {r.low:.3f} to {r.high:.3f}"
             elements.append(
-                f'<line class="whisker c{r.colour}" x1="{x(r.low):.1f}" x2="{x(r.high):.1f}" y1="{y}" y2="{y}"/>'
+                f'<line class="whisker c{r.colour}" x1="{x(r.low):.1f}" x2="{x(r.high):.1f}" '
+                f'y1="{y}" y2="{y}"/>'
             )
         tooltip = f"<title>{escape(description)}</title>"
-        elements.append(f'<circle class="c{r.colour}" cx="{x(r.point):.1f}" cy="{y}" r="5">{tooltip}</circle>')
+        elements.append(
+            f'<circle class="c{r.colour}" cx="{x(r.point):.1f}" cy="{y}" r="5">{tooltip}</circle>'
+        )
     return _svg(width, height, elements, title)
 
 
 def lines(
-    title: str, series: Sequence[Line], *, x_label: str, y_label: str, width: int = 520, height: int = 260
+    title: str,
+    series: Sequence[Line],
+    *,
+    x_label: str,
+    y_label: str,
+    width: int = 520,
+    height: int = 260,
 ) -> Markup:
     """Return a chart of lines over a common x axis. It is empty if no line has a finite value."""
     top, bottom, left_margin, right_margin = 26, 40, 48, 16
     drawable = [line for line in series if np.isfinite(line.y).any()]
     if not drawable:
         return Markup("")
-    ys = np.concatenate([values for line in drawable for values in (line.y, line.low, line.high) if values is not None])
+    ys = np.concatenate(
+        [
+            values
+            for line in drawable
+            for values in (line.y, line.low, line.high)
+            if values is not None
+        ]
+    )
     xs = np.concatenate([line.x for line in drawable])
     y_low, y_high, y_ticks = _scale(min(0.0, float(np.nanmin(ys))), max(1.0, float(np.nanmax(ys))))
     x_low, x_high = float(xs.min()), float(xs.max())
     x_ticks = [tick for tick in _scale(x_low, x_high)[2] if x_low <= tick <= x_high]
-    x, y = _linear(x_low, x_high, left_margin, width - right_margin), _linear(y_low, y_high, height - bottom, top)
-    elements = [_text(left_margin, 14, title, "title"), *_vertical_grid(x_ticks, x, top, height - bottom)]
+    x = _linear(x_low, x_high, left_margin, width - right_margin)
+    y = _linear(y_low, y_high, height - bottom, top)
+    elements = [
+        _text(left_margin, 14, title, "title"),
+        *_vertical_grid(x_ticks, x, top, height - bottom),
+    ]
     for tick in y_ticks:
         elements.append(_grid_line(left_margin, width - right_margin, y(tick), y(tick), tick))
         elements.append(_text(left_margin - 8, y(tick) + 4, number(tick), "end small"))
-    elements.append(_text((left_margin + width - right_margin) / 2, height - 6, x_label, "middle small"))
     elements.append(
-        _text(0, 0, y_label, "middle small", f'transform="translate(11 {(top + height - bottom) / 2}) rotate(-90)"')
+        _text((left_margin + width - right_margin) / 2, height - 6, x_label, "middle small")
+    )
+    elements.append(
+        _text(
+            0,
+            0,
+            y_label,
+            "middle small",
+            f'transform="translate(11 {(top + height - bottom) / 2}) rotate(-90)"',
+        )
     )
     for line in drawable:
         finite = np.isfinite(line.y)
         if line.low is not None and line.high is not None and np.isfinite(line.low).all():
-            band = _points(x(np.append(line.x, line.x[::-1])), y(np.append(line.high, line.low[::-1])))
+            band = _points(
+                x(np.append(line.x, line.x[::-1])), y(np.append(line.high, line.low[::-1]))
+            )
             elements.append(f'<polygon class="band c{line.colour}" points="{band}"/>')
         points = _points(x(line.x[finite]), y(line.y[finite]))
         look = "faint " if line.faint else ""
         elements.append(
-            f'<polyline class="{look}c{line.colour}" points="{points}"><title>{escape(line.label)}</title></polyline>'
+            f'<polyline class="{look}c{line.colour}" '
+            f'points="{points}"><title>{escape(line.label)}</title></polyline>'
         )
     return _svg(width, height, elements, title)
 
@@ -120,7 +151,9 @@ def _linear(low: float, high: float, start: float, end: float) -> Callable[[Any]
     return lambda value: start + (value - low) / (high - low or 1.0) * (end - start)
 
 
-def _vertical_grid(ticks: list[float], x: Callable[[float], float], top: float, bottom: float) -> list[str]:
+def _vertical_grid(
+    ticks: list[float], x: Callable[[float], float], top: float, bottom: float
+) -> list[str]:
     return [
         element
         for tick in ticks
@@ -143,4 +176,7 @@ def _text(x: float, y: float, text: str, look: str, more: str = "") -> str:
 
 def _svg(width: int, height: int, elements: list[str], title: str) -> Markup:
     content = "".join(elements)
-    return Markup(f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{content}</svg>')
+    return Markup(
+        f'<svg viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(title)}">{content}</svg>'
+    )

@@ -47,7 +47,9 @@ def write_html(report: Report) -> None:
         gaps=report.gaps,
         models=report.models,
         efficiency=list(
-            learning_curves.charts(complete_curves, {task: manifest.scale(task) for task in shared}, shared, colour)
+            learning_curves.charts(
+                complete_curves, {task: manifest.scale(task) for task in shared}, shared, colour
+            )
         ),
         curves=list(_curve_charts(report, curves, colour)),
         run_facts=_run_facts(report),
@@ -94,7 +96,8 @@ def _run_facts(report: Report) -> dict[str, str]:
         "Started": f"{manifest.sittings[0].started:%Y-%m-%d %H:%M} UTC",
         "Cell time": f"{sum(row.wall_seconds for row in report.rows):.0f} s over all workers",
         "Energy": energy_text(
-            [sitting.energy_joules for sitting in manifest.sittings], sum(row.solved for row in report.rows)
+            [sitting.energy_joules for sitting in manifest.sittings],
+            sum(row.solved for row in report.rows),
         ),
     }
 
@@ -107,36 +110,51 @@ def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup
         values = {agent: getattr(summary, name) for agent, summary in summaries.items()}
         better = " (lower is better)" if name == "optimality_gap" else ""
         yield chart.intervals(
-            title + better, [chart.Interval(a, v.point, v.low, v.high, colour[a]) for a, v in values.items()]
+            title + better,
+            [chart.Interval(a, v.point, v.low, v.high, colour[a]) for a, v in values.items()],
         )
     profiles = [
-        chart.Line(agent, s.profile.taus, s.profile.fraction, colour[agent], s.profile.low, s.profile.high)
+        chart.Line(
+            agent, s.profile.taus, s.profile.fraction, colour[agent], s.profile.low, s.profile.high
+        )
         for agent, s in summaries.items()
     ]
     yield chart.lines(
-        "Performance profile", profiles, x_label="score τ", y_label="fraction of runs above τ", width=1064
+        "Performance profile",
+        profiles,
+        x_label="score τ",
+        y_label="fraction of runs above τ",
+        width=1064,
     )
 
 
 def _compared(report: Report) -> list[str]:
-    """Return the agents that are compared with each other: all of them, or none if there is only one."""
+    """Return the agents that are compared with each other:
+    all of them, or none if there is only one.
+    """
     agents = list(report.comparison.agents) if report.comparison else []
     return agents if len(agents) > 1 else []
 
 
 def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
-    """Return, for each agent, the probability that it scores above 0, and that it beats each compared agent."""
+    """Return, for each agent, the probability that it scores above 0,
+    and that it beats each compared agent.
+    """
     table: dict[str, list[Estimate | None]] = {}
     for x, above in report.above_zero.items():
         improvements = (
-            [report.comparison.improvement.get((x, y)) for y in _compared(report)] if report.comparison else []
+            [report.comparison.improvement.get((x, y)) for y in _compared(report)]
+            if report.comparison
+            else []
         )
         table[x] = [above, *improvements]
     return table
 
 
 def _curve_charts(
-    report: Report, curves: Mapping[tuple[str, str], Mapping[int, TrainingCurve]], colour: dict[str, int]
+    report: Report,
+    curves: Mapping[tuple[str, str], Mapping[int, TrainingCurve]],
+    colour: dict[str, int],
 ) -> Iterable[Markup]:
     failures = {(cell.agent, cell.task) for cell in report.failures}
     for task in dict.fromkeys(task for _, task in curves):
@@ -144,16 +162,27 @@ def _curve_charts(
         series = []
         for (agent, _), seeds in ((key, value) for key, value in curves.items() if key[1] == task):
             scored = {
-                seed: (curve.steps, scale.score(curve.returns)) for seed, curve in seeds.items() if len(curve.steps)
+                seed: (curve.steps, scale.score(curve.returns))
+                for seed, curve in seeds.items()
+                if len(curve.steps)
             }
             for seed, (steps, values) in scored.items():
-                series.append(chart.Line(f"{agent}, seed {seed}", steps, values, colour[agent], faint=True))
+                series.append(
+                    chart.Line(f"{agent}, seed {seed}", steps, values, colour[agent], faint=True)
+                )
             same_steps = {tuple(steps) for steps, _ in scored.values()}
             if len(scored) > 1 and len(same_steps) == 1 and (agent, task) not in failures:
                 steps = np.array(same_steps.pop())
                 values = np.array([values for _, values in scored.values()])
                 has_score = ~np.isnan(values).any(0)
                 series.append(
-                    chart.Line(f"{agent}, mean", steps[has_score], values[:, has_score].mean(0), colour[agent])
+                    chart.Line(
+                        f"{agent}, mean",
+                        steps[has_score],
+                        values[:, has_score].mean(0),
+                        colour[agent],
+                    )
                 )
-        yield chart.lines(find_card(task).name, series, x_label="training steps", y_label="training score")
+        yield chart.lines(
+            find_card(task).name, series, x_label="training steps", y_label="training score"
+        )

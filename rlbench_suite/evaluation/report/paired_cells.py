@@ -1,4 +1,6 @@
-"""Find which cells of two agents are a pair, and which cells have no partner or were never finished."""
+"""Find which cells of two agents are a pair,
+and which cells have no partner or were never finished.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,17 @@ Pairs = list[tuple[CellResult, CellResult]]
 
 def pairs_of(x: Mapping[int, CellResult], y: Mapping[int, CellResult]) -> Pairs:
     """Return the cells of both agents for each seed with equal evaluation episodes."""
-    return [(x[seed], y[seed]) for seed in sorted(x) if seed in y and x[seed].episodes == y[seed].episodes]
+    return [
+        (x[seed], y[seed])
+        for seed in sorted(x)
+        if seed in y and x[seed].episodes == y[seed].episodes
+    ]
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Seeds that an agent lacks on a task and its run has: they failed, were not run yet, or were never asked for.
+    """Seeds that an agent lacks on a task and its run has:
+    they failed, were not run yet, or were never asked for.
 
     Attributes:
         run: name of the run.
@@ -43,12 +50,18 @@ def apart(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return [
         (x, y)
         for x, y in combinations(agents, 2)
-        if not any(pairs_of(agents[x][task], agents[y][task]) for task in agents[x].keys() & agents[y].keys())
+        if not any(
+            pairs_of(agents[x][task], agents[y][task])
+            for task in agents[x].keys() & agents[y].keys()
+        )
     ]
 
 
 def gaps(runs: Sequence[Run]) -> list[Gap]:
-    """Return where seeds of the runs are missing. Of runs that share an agent, the one that lacks most is named."""
+    """Return where seeds of the runs are missing.
+
+    Of runs that share an agent, the one that lacks most is named.
+    """
     names, agents = agent_names(runs), cells_by_agent(runs)
     missing: dict[tuple[str, str], Gap] = {}
     for run in sorted(runs, key=lambda run: run.manifest.seeds):
@@ -66,12 +79,17 @@ def on_apart(pairs: Sequence[tuple[str, str]], agents: Mapping[str, Cells]) -> s
     owners: dict[str, list[str]] = {}
     for agent in dict.fromkeys(name for pair in pairs for name in pair):
         cells = [cell for seeds in agents[agent].values() for cell in seeds.values()]
-        seeds, episodes = (_range({getattr(cell, name) for cell in cells}) for name in ("seed", "episodes"))
+        seeds, episodes = (
+            _range({getattr(cell, name) for cell in cells}) for name in ("seed", "episodes")
+        )
         tasks = several([task.split("/", 1)[1] for task in agents[agent]], "task")
         owners.setdefault(f"{tasks} (seeds {seeds}, {episodes} episodes each)", []).append(agent)
     names = several([f"{x} and {y}" for x, y in pairs], "pair")
     owned = "; ".join(
-        f"{several(names_of_agents, 'agent')} {'has' if len(names_of_agents) == 1 else 'have'} {has}"
+        (
+            f"{several(names_of_agents, 'agent')} {'has' if len(names_of_agents) == 1 else 'have'} "
+            f"{has}"
+        )
         for has, names_of_agents in owners.items()
     )
     return f"No task, seed and evaluation episodes in common: {names}. {owned}."
@@ -86,7 +104,10 @@ def on_shared(runs: Sequence[Run]) -> Iterator[str]:
         if len(run_names) > 1:
             shared_name = "" if name == agent else f", {name}"
             names = ", ".join(run_names)
-            yield f"{agent} has the same scores in the runs {names}, so it is one agent here{shared_name}."
+            yield (
+                f"{agent} has the same scores in the runs {names}, so it is one agent "
+                f"here{shared_name}."
+            )
 
 
 def _range(numbers: Collection[int]) -> str:

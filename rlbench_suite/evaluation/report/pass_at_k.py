@@ -1,11 +1,12 @@
 """Chances that a language model solves an instance in some, or in all, of several attempts.
 
-*pass@k* is the chance that at least one of k attempts is right (Chen et al., *Evaluating Large Language Models Trained
-on Code*, 2021, equation 1). *pass^k* is the chance that all k are (Yao et al., *tau-bench*, 2024). Both are estimated
-without bias from n >= k attempts at each instance, of which c are right, and averaged over instances.
+*pass@k* is the chance that at least one of k attempts is right (Chen et al., *Evaluating Large
+Language Models Trained on Code*, 2021, equation 1). *pass^k* is the chance that all k are (Yao et
+al., *tau-bench*, 2024). Both are estimated without bias from n >= k attempts at each instance, of
+which c are right, and averaged over instances.
 
-Intervals are 95 % and describe new instances. The attempts at one instance are not independent, so an instance counts
-once, however many attempts it has.
+Intervals are 95 % and describe new instances. The attempts at one instance are not independent, so
+an instance counts once, however many attempts it has.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ TRIVIAL = ("nothing", "guess", "constant", "heuristic")
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the unbiased estimate of the chance that one of ``k`` attempts is right, if ``c`` of ``n`` were.
+    """Return the unbiased estimate of the chance that one
+    of ``k`` attempts is right, if ``c`` of ``n`` were.
 
     Raises:
         ValueError: not 1 <= k <= n, or not 0 <= c <= n.
@@ -34,7 +36,8 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float:
-    """Return the unbiased estimate of the chance that all of ``k`` attempts are right, if ``c`` of ``n`` were.
+    """Return the unbiased estimate of the chance that all
+    of ``k`` attempts are right, if ``c`` of ``n`` were.
 
     Raises:
         ValueError: not 1 <= k <= n, or not 0 <= c <= n.
@@ -45,7 +48,9 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
 
 def _check(n: int, c: int, k: int) -> None:
     if not (1 <= k <= n and 0 <= c <= n):
-        raise ValueError(f"Of n attempts c are right, and 1 <= k <= n; got n = {n}, c = {c}, k = {k}.")
+        raise ValueError(
+            f"Of n attempts c are right, and 1 <= k <= n; got n = {n}, c = {c}, k = {k}."
+        )
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,9 @@ class Passing:
     all_right: Mapping[int, Score]
     """pass^k by k."""
     best_trivial: float | None
-    """Score of the best answer that does not read the question or reads it without search; None where unmeasured."""
+    """Score of the best answer that does not read the question
+    or reads it without search; None where unmeasured.
+    """
     input_tokens: float
     """Mean tokens of the prompts of an episode."""
     output_tokens: float
@@ -82,15 +89,19 @@ class Passing:
 
 
 def passing(run: Run) -> list[Passing]:
-    """Return the chances of every language model on every task of a run, task by task in the manifest's order.
+    """Return the chances of every language model on every task of a run,
+    task by task in the manifest's order.
 
-    A model with failed cells on a task has none there: those of the other cells would reward it for failing.
+    A model with failed cells on a task has none there: those of the other cells would reward it for
+    failing.
     """
     table: dict[tuple[str, str], list[dict[str, Any]]] = {}
     failed = {(cell.task, cell.agent) for cell in run.failures()}
     for cell in (result.cell for result in run.results() if result.agent in run.manifest.models):
         rows = run.read_episodes(cell).select(["episode_seed", "success", "measures"])
-        table.setdefault((cell.task, cell.agent), []).extend(rows.to_pylist(maps_as_pydicts="strict"))
+        table.setdefault((cell.task, cell.agent), []).extend(
+            rows.to_pylist(maps_as_pydicts="strict")
+        )
     ordered = [(task, agent) for task in run.manifest.references for agent in run.manifest.models]
     complete_keys = [key for key in ordered if key in table and key not in failed]
     return [_passing(run, agent, task, table[task, agent]) for task, agent in complete_keys]

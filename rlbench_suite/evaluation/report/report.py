@@ -51,10 +51,16 @@ class ScoreTable:
         if not self.cells:
             raise ValueError(f"The run in {run.path} has no finished cell to report on.")
         self.failures = Counter((cell.agent, cell.task) for cell in run.failures())
-        self.anchors = {task: run.manifest.scale(task).standard_error for task in run.manifest.references}
-        self.scores = {key: [result.score for result in results] for key, results in self.cells.items()}
+        self.anchors = {
+            task: run.manifest.scale(task).standard_error for task in run.manifest.references
+        }
+        self.scores = {
+            key: [result.score for result in results] for key, results in self.cells.items()
+        }
         self.constrained_scores = {
-            (agent, task): [find_card(task).constrained(result.score, result.mean_cost) for result in results]
+            (agent, task): [
+                find_card(task).constrained(result.score, result.mean_cost) for result in results
+            ]
             for (agent, task), results in self.cells.items()
         }
 
@@ -62,11 +68,16 @@ class ScoreTable:
         """Return a row for each agent and task, task by task in the manifest's order."""
         agents = list(dict.fromkeys(agent for agent, _ in self.cells))
         keys = [
-            (agent, task) for task in self.run.manifest.references for agent in agents if (agent, task) in self.cells
+            (agent, task)
+            for task in self.run.manifest.references
+            for agent in agents
+            if (agent, task) in self.cells
         ]
         scores = self._average({key: self.scores[key] for key in keys})
         changed_keys = [key for key in keys if self.constrained_scores[key] != self.scores[key]]
-        constrained = scores | self._average({key: self.constrained_scores[key] for key in changed_keys})
+        constrained = scores | self._average(
+            {key: self.constrained_scores[key] for key in changed_keys}
+        )
         worst_tenths = self._average(self._worst_tenths())
         success_rates = self._success_rates()
         return [
@@ -85,7 +96,9 @@ class ScoreTable:
 
     def _average(self, values: Mapping[_Key, list[float]]) -> dict[_Key, Estimate]:
         """Return means over seeds, whose intervals carry the errors of the scales."""
-        estimates = means([{task: seeds} for (_, task), seeds in values.items()], method=self.method)
+        estimates = means(
+            [{task: seeds} for (_, task), seeds in values.items()], method=self.method
+        )
         return {
             (agent, task): with_error(estimate, self.anchors[task](estimate.point))
             for (agent, task), estimate in zip(values, estimates, strict=True)
@@ -101,16 +114,23 @@ class ScoreTable:
         return tails
 
     def _success_rates(self) -> dict[_Key, Estimate]:
-        rates = [{task: [result.success_rate for result in results]} for (_, task), results in self.cells.items()]
+        rates = [
+            {task: [result.success_rate for result in results]}
+            for (_, task), results in self.cells.items()
+        ]
         return dict(zip(self.cells, means(rates), strict=True))
 
     def transfers(self) -> list[Transfer]:
-        """Return the transfers of agents that were evaluated both where they were trained and elsewhere."""
+        """Return the transfers of agents that were evaluated both
+        where they were trained and elsewhere.
+        """
         differences: dict[_Key, list[float]] = {}
         for key in self.cells:
             if key not in self.failures and (pairs := pairs_of(*key, self.cells)):
                 differences[key] = pairs
-        estimates = means([{task: pairs} for (_, task), pairs in differences.items()], method=self.method)
+        estimates = means(
+            [{task: pairs} for (_, task), pairs in differences.items()], method=self.method
+        )
         return [
             Transfer(agent, find_card(task), estimate)
             for (agent, task), estimate in zip(differences, estimates, strict=True)
@@ -120,7 +140,9 @@ class ScoreTable:
         """Return the gaps of agents that were evaluated on training contexts, too."""
         gaps = []
         for (agent, task), results in self.cells.items():
-            if (agent, task) not in self.failures and (gap := gap_of(agent, find_card(task), results, self.method)):
+            if (agent, task) not in self.failures and (
+                gap := gap_of(agent, find_card(task), results, self.method)
+            ):
                 gaps.append(gap)
         return gaps
 
@@ -132,7 +154,9 @@ class ScoreTable:
         return compare(scores, anchors=self.anchors, method=self.method)
 
     def constrained_iqms(self, comparison: Comparison) -> dict[str, Estimate]:
-        """Return the IQM of constrained scores by agent; empty if no task of the comparison has a constraint."""
+        """Return the IQM of constrained scores by agent;
+        empty if no task of the comparison has a constraint.
+        """
         if not any(find_card(task).constraint for task in comparison.tasks):
             return {}
         scores = self._complete(self.scores)
@@ -142,13 +166,19 @@ class ScoreTable:
             if all(constrained[task] == scores[agent][task] for task in comparison.tasks):
                 iqms[agent] = comparison.agents[agent].iqm
             else:
-                iqms[agent] = with_error(iqm(constrained, method=self.method), error_of_mean(constrained, self.anchors))
+                iqms[agent] = with_error(
+                    iqm(constrained, method=self.method), error_of_mean(constrained, self.anchors)
+                )
         return iqms
 
     def probabilities_above_zero(self, shared_tasks: Sequence[str]) -> dict[str, Estimate]:
-        """Return the probability that a run of each agent scores above 0, on the shared tasks or else on its own."""
+        """Return the probability that a run of each agent scores above 0,
+        on the shared tasks or else on its own.
+        """
         return {
-            agent: probability_above({task: by_task[task] for task in shared_tasks or sorted(by_task)}, 0.0)
+            agent: probability_above(
+                {task: by_task[task] for task in shared_tasks or sorted(by_task)}, 0.0
+            )
             for agent, by_task in self._complete(self.scores).items()
         }
 
@@ -180,7 +210,9 @@ class Report:
     comparison: Comparison | None
     """Comparison on the tasks that all agents have; None if there is no such task."""
     constrained: dict[str, Estimate]
-    """IQM of constrained scores on the same tasks by agent; empty if none of these has a constraint."""
+    """IQM of constrained scores on the same tasks by agent;
+    empty if none of these has a constraint.
+    """
     above_zero: dict[str, Estimate]
     """Probability that a run of the agent scores above 0 on a random task."""
     models: list[Passing]
@@ -224,6 +256,12 @@ class Report:
         return [row.card for row in self.rows if row.agent == agent and row.privileged]
 
     def broken(self, agent: str) -> list[TaskCard]:
-        """Return the cards of the tasks whose constraints an agent violates, among those of all agents."""
+        """Return the cards of the tasks whose constraints an agent violates,
+        among those of all agents.
+        """
         tasks = self.comparison.tasks if self.comparison else ()
-        return [row.card for row in self.rows if row.agent == agent and row.violates and row.card.id in tasks]
+        return [
+            row.card
+            for row in self.rows
+            if row.agent == agent and row.violates and row.card.id in tasks
+        ]

@@ -24,16 +24,18 @@ def remarks(report: Report) -> Iterable[str]:
     yield from _unequal_training(report)
     for name, saved in report.run.manifest.checkpoints.items():
         yield (
-            f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include the variance of the "
+            f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include "
+            f"the variance of the "
             "episodes, not that of training."
         )
     yield from _other_libraries(report)
     yield from _conversations(report.models)
     if report.gaps:
         yield (
-            "The generalisation gap is the score on training contexts minus that on held-out ones, seed by seed. A gap "
-            "whose interval has 0 in it is not shown to exist. The two kinds of contexts may differ in difficulty; the "
-            "gap of random or reference shows by how much."
+            "The generalisation gap is the score on training contexts minus that on held-out ones, "
+            "seed by seed. A gap whose interval has 0 in it is not shown to exist. The two kinds "
+            "of contexts may differ in difficulty; the gap of random or reference shows by how "
+            "much."
         )
     for agent, tasks in report.run.manifest.not_applicable.items():
         for task, reason in tasks.items():
@@ -41,12 +43,16 @@ def remarks(report: Report) -> Iterable[str]:
     if report.comparison is None:
         yield "The agents have no task in common, so there is nothing to aggregate or compare."
     elif report.comparison.left_out:
-        yield f"Left out of the aggregates, because not every agent has them: {', '.join(report.comparison.left_out)}."
+        yield (
+            f"Left out of the aggregates, because not every agent has them: "
+            f"{', '.join(report.comparison.left_out)}."
+        )
     there = {(transfer.agent, transfer.card.id) for transfer in report.transfers}
     for row in report.rows:
         if row.card.trained_on and (row.agent, row.card.id) not in there:
             yield (
-                f"On {row.card.name}, {row.agent} plays a policy trained on {row.card.trained_on}. Run it there too to "
+                f"On {row.card.name}, {row.agent} plays a policy trained on {row.card.trained_on}. "
+                f"Run it there too to "
                 "measure the loss by transfer."
             )
     yield from _failures(report)
@@ -60,16 +66,22 @@ def _failures(report: Report) -> Iterable[str]:
     """Yield which cells failed, and which episodes count as the floor."""
     by_agent: dict[str, list[str]] = {}
     for cell in report.failures:
-        by_agent.setdefault(cell.agent, []).append(f"{cell.task.split('/', 1)[1]}, seed {cell.seed}")
+        by_agent.setdefault(cell.agent, []).append(
+            f"{cell.task.split('/', 1)[1]}, seed {cell.seed}"
+        )
     for agent, cells in by_agent.items():
         more = f"; and {len(cells) - 3} more" if len(cells) > 3 else ""
         yield (
-            f"{agent} failed on {'; '.join(cells[:3])}{more}. It has no summary until these cells are done: a mean "
+            f"{agent} failed on {'; '.join(cells[:3])}{more}. It has no summary until these cells "
+            f"are done: a mean "
             "over the others would reward it for failing."
         )
     if floored := [row for row in report.rows if row.floored]:
         counts = "; ".join(f"{row.agent} on {row.card.name}: {row.floored}" for row in floored)
-        yield (f"~ Episodes whose return is not finite count as the worse of random play and doing nothing: {counts}.")
+        yield (
+            f"~ Episodes whose return is not finite count as the worse of random play and doing "
+            f"nothing: {counts}."
+        )
 
 
 def _violations(report: Report) -> Iterable[str]:
@@ -78,23 +90,28 @@ def _violations(report: Report) -> Iterable[str]:
         if (limit := row.card.constraint) and row.violating:
             verb = "violates" if row.violates else "keeps"
             yield (
-                f"{row.agent} {verb} the constraint of {row.card.name}: an episode costs {row.mean_cost:.3g} on "
-                f"average, the limit is {limit.limit:g} ({limit.counts}). {row.violating} of {row.seeds} seeds "
-                f"exceed{'s' * (row.violating == 1)} it; the constrained score is {row.constrained.point:.3f}."
+                f"{row.agent} {verb} the constraint of {row.card.name}: an episode costs "
+                f"{row.mean_cost:.3g} on average, the limit is {limit.limit:g} ({limit.counts}). "
+                f"{row.violating} of {row.seeds} seeds exceed{'s' * (row.violating == 1)} it; the "
+                f"constrained score is {row.constrained.point:.3f}."
             )
     if any(row.violates for row in report.rows):
         yield (
-            "A score that violates a constraint (!) ranks below every score that keeps it. The constrained score "
-            "counts a seed that exceeds the limit as 0, or as its own score if that is lower."
+            "A score that violates a constraint (!) ranks below every score that keeps it. The "
+            "constrained score counts a seed that exceeds the limit as 0, or as its own score if "
+            "that is lower."
         )
 
 
 def on_privileged(tasks: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    """Yield which agents know more than others; ``tasks`` names, by agent, those whose state or params it reads."""
+    """Yield which agents know more than others; ``tasks`` names,
+    by agent, those whose state or params it reads.
+    """
     privileged_tasks = {agent: several(names) for agent, names in tasks.items() if names}
     if privileged_tasks:
         yield (
-            "Privileged (†): a policy that reads the state or parameters of the task, which agents do not see. Its "
+            "Privileged (†): a policy that reads the state or parameters of the task, which agents "
+            "do not see. Its "
             "scores do not compare with those of agents that see observations only: "
             f"{'; '.join(f'{agent} on {names}' for agent, names in privileged_tasks.items())}."
         )
@@ -111,12 +128,18 @@ LEAST_SEEDS = 5
 
 
 def on_few_seeds(seeds: Collection[int]) -> Iterable[str]:
-    """Warn of scores with too few seeds for an interval; ``seeds`` are the numbers of all scores."""
+    """Warn of scores with too few seeds for an interval;
+    ``seeds`` are the numbers of all scores.
+    """
     if 1 in seeds:
-        yield f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a score is."
+        yield (
+            f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a "
+            f"score is."
+        )
     if few := [number for number in seeds if 1 < number < LEAST_SEEDS]:
         yield (
-            f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than {LEAST_SEEDS} seeds: they "
+            f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than "
+            f"{LEAST_SEEDS} seeds: they "
             "may miss the truth far more often than they say, or be so wide that they say nothing."
         )
 
@@ -126,8 +149,8 @@ def _on_intervals(report: Report) -> Iterable[str]:
     yield from on_few_seeds([row.seeds for row in report.rows])
     if report.method == "percentile":
         yield (
-            "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth 79 to 92 % of the "
-            "time, not 95 %."
+            "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth "
+            "79 to 92 % of the time, not 95 %."
         )
     if seeds := [row.seeds for row in report.rows if row.seeds > 1]:
         tasks = len(report.comparison.tasks) if report.comparison else 0
@@ -138,7 +161,8 @@ def _on_intervals(report: Report) -> Iterable[str]:
         names = [f"{row.agent} on {row.card.name}" for row in equal]
         more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
         yield (
-            f"All seeds score the same: {'; '.join(names[:3])}{more}. Percentile intervals then have no width, which "
+            f"All seeds score the same: {'; '.join(names[:3])}{more}. Percentile intervals then "
+            f"have no width, which "
             "does not mean that another seed scores the same."
         )
 
@@ -148,19 +172,27 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
     if not models:
         return
     yield (
-        "Language models: pass@k is the chance that at least one of k attempts is right, pass^k that all are, both "
-        "without bias. Their 95 % intervals are over instances, those of scores over seeds, each with instances of its "
-        "own. Tokens are means of an episode."
+        "Language models: pass@k is the chance that at least one of k attempts is right, pass^k "
+        "that all are, both without bias. Their 95 % intervals are over instances, those of scores "
+        "over seeds, each with instances of its own. Tokens are means of an episode."
     )
     if any(model.one_shot for model in models):
         yield (
-            "A puzzle that is asked for one answer has scores of its own: 0 is a random answer of the right format, 1 "
-            'the exact solver. "Best trivial" is the best answer found without search; a model below it shows nothing.'
+            "A puzzle that is asked for one answer has scores of its own: 0 is a random answer of "
+            "the right format, 1 "
+            'the exact solver. "Best trivial" is the best answer found without search; a model '
+            "below it shows nothing."
         )
     if lenient := list(dict.fromkeys(model.agent for model in models if model.lenient)):
-        yield f"Answers were read leniently, formatted in another way than asked for: {', '.join(lenient)}."
+        yield (
+            f"Answers were read leniently, formatted in another way than asked for: "
+            f"{', '.join(lenient)}."
+        )
     if any(model.estimated for model in models):
-        yield "* Some tokens are estimated from the lengths of texts, because the server did not count them."
+        yield (
+            "* Some tokens are estimated from the lengths of texts, because the server did not "
+            "count them."
+        )
 
 
 OTHER_LIBRARY = "sb3-"
@@ -173,23 +205,33 @@ def _other_libraries(report: Report) -> Iterable[str]:
     A saved policy was trained elsewhere, with settings that nobody knows here.
     """
     saved = report.run.manifest.checkpoints
-    foreign = [row.agent for row in report.rows if row.agent.startswith(OTHER_LIBRARY) and row.agent not in saved]
+    foreign = [
+        row.agent
+        for row in report.rows
+        if row.agent.startswith(OTHER_LIBRARY) and row.agent not in saved
+    ]
     agents = list(dict.fromkeys(foreign))
     if agents:
         yield (
-            f"{', '.join(agents)}: untuned but for discount, network and learning rate, which are those of the suite's "
-            "own agents where these set them, and without action masks. Beside agents that are tuned and read masks "
+            f"{', '.join(agents)}: untuned but for discount, network and learning rate, which are "
+            f"those of the suite's "
+            "own agents where these set them, and without action masks. Beside agents that are "
+            "tuned and read masks "
             "their scores compare settings as well as algorithms."
         )
-    if brought := [name for name, policy in saved.items() if policy.agent.startswith(OTHER_LIBRARY)]:
+    if brought := [
+        name for name, policy in saved.items() if policy.agent.startswith(OTHER_LIBRARY)
+    ]:
         yield (
-            f"{', '.join(brought)}: settings are those of whoever trained it, which the suite does not know; it plays "
+            f"{', '.join(brought)}: settings are those of whoever trained it, which the suite does "
+            f"not know; it plays "
             "without action masks."
         )
 
 
 UNEQUAL = 1.1
-"""Ratio of training steps above which training counts as unequal. Agents round up to whole updates."""
+"""Ratio of training steps above which training counts as unequal. Agents round up to whole updates.
+"""
 
 
 def _unequal_training(report: Report) -> Iterable[str]:
@@ -205,10 +247,14 @@ def _unequal_training(report: Report) -> Iterable[str]:
             if (steps := [row.training_steps for row in rows if row.step_unit == unit])
         ):
             counts = ", ".join(f"{row.agent} {row.training_steps:,.0f}{unit(row)}" for row in rows)
-            yield f"Unequal training on {task}, so its scores compare more than the agents: {counts} steps."
+            yield (
+                f"Unequal training on {task}, so its scores compare more than the agents: {counts} "
+                f"steps."
+            )
     for agent in dict.fromkeys(row.agent for row in report.rows if row.step_unit == "gradient"):
         yield (
-            f"{agent} learns from a recorded dataset: its training steps are gradient steps, each on a minibatch of "
+            f"{agent} learns from a recorded dataset: its training steps are gradient steps, each "
+            f"on a minibatch of "
             "the dataset. They do not compare with environment steps, of which it makes none."
         )
 

@@ -1,4 +1,6 @@
-"""Rows of a report's tables: an agent on a task, its transfer to another task, and its loss on held-out contexts."""
+"""Rows of a report's tables: an agent on a task,
+its transfer to another task, and its loss on held-out contexts.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,23 @@ class Row:
     score: Estimate
     """Mean normalised score with its 95 % interval over seeds."""
     worst_tenth: Estimate | None
-    """Mean score of each seed's worst tenth of episodes, likewise; None in runs of versions that did not compute it."""
+    """Mean score of each seed's worst tenth of episodes,
+    likewise; None in runs of versions that did not compute it.
+    """
     success_rate: float
     mean_cost: float
     """Mean constraint cost of an episode, over seeds."""
     constrained: Estimate
-    """Mean constrained score with its 95 % interval over seeds; see :meth:`TaskCard.constrained`."""
+    """Mean constrained score with its 95 % interval over seeds; see :meth:`TaskCard.constrained`.
+    """
     violating: int
     """Number of seeds whose mean cost exceeds the limit."""
     training_steps: float
     """Mean over seeds."""
     step_unit: str
-    """Kind of training steps: ``environment`` or ``gradient``; empty for a player that was not trained here."""
+    """Kind of training steps: ``environment`` or ``gradient``;
+    empty for a player that was not trained here.
+    """
     train_seconds: float
     """Mean over seeds, without compilation."""
     steps_per_second: float | None
@@ -49,19 +56,29 @@ class Row:
     """Total of all seeds, with compilation and evaluation."""
     seeds: int
     failed: int = 0
-    """Cells of the agent on the task that failed. Its numbers are of the others, and no table shows them."""
+    """Cells of the agent on the task that failed.
+
+    Its numbers are of the others, and no table shows them.
+    """
     floored: int = 0
-    """Evaluation episodes whose return is not finite, which count as the worse of random play and doing nothing."""
+    """Evaluation episodes whose return is not finite,
+    which count as the worse of random play and doing nothing.
+    """
     success: Estimate | None = None
-    """Success rate with its 95 % interval: over seeds of agents that were trained, over episodes of others."""
+    """Success rate with its 95 % interval:
+    over seeds of agents that were trained, over episodes of others.
+    """
     solved: float = 0.0
     """Evaluation episodes of all seeds that ended in success."""
     privileged: bool = False
-    """True if the policy of a seed reads the state or params of the task, which agents do not see."""
+    """True if the policy of a seed reads the state or params of the task, which agents do not see.
+    """
 
     @property
     def solved_text(self) -> str:
-        """Seconds of training and evaluation, with compilation, for each solved evaluation episode."""
+        """Seconds of training and evaluation, with compilation,
+        for each solved evaluation episode.
+        """
         return chart.number(self.wall_seconds / self.solved) if self.solved else "-"
 
     @property
@@ -82,10 +99,12 @@ class Row:
 
     @property
     def beats_zero(self) -> str:
-        """``yes`` if the agent's interval lies above that of the zero of the scale, else ``unclear``.
+        """``yes`` if the agent's interval lies above that
+        of the zero of the scale, else ``unclear``.
 
-        ``no`` if it lies below, or if the agent violates the constraint of the task. The interval carries the error of
-        the zero. ``failed`` if cells of the agent failed, because a failure is not a gap.
+        ``no`` if it lies below, or if the agent violates the constraint of the task. The interval
+        carries the error of the zero. ``failed`` if cells of the agent failed, because a failure is
+        not a gap.
         """
         if self.failed:
             return "failed"
@@ -108,7 +127,9 @@ class Row:
 
     @property
     def failed_text(self) -> str:
-        """Number of failed cells, in place of the numbers of an agent that has some; empty if it has none."""
+        """Number of failed cells, in place of the numbers
+        of an agent that has some; empty if it has none.
+        """
         return f"{self.failed} of {self.failed + self.seeds} failed" if self.failed else ""
 
 
@@ -119,8 +140,10 @@ class Transfer:
     agent: str
     card: TaskCard
     gap: Estimate
-    """Mean normalised score here minus that on ``card.trained_on``, with its 95 % interval over the seeds of both.
-    Each seed is a pair: the same training, and episodes of the same environment seeds."""
+    """Mean normalised score here minus that on ``card.trained_on``, with its 95 % interval over the
+    seeds of both. Each seed is a pair: the same training, and episodes of the same environment
+    seeds.
+    """
 
     @property
     def trained_on(self) -> TaskCard:
@@ -144,7 +167,10 @@ class Gap:
     test: Estimate
     """The same on held-out contexts."""
     gap: Estimate
-    """Mean of the score on training contexts minus that on held-out ones. Each seed is a pair: the same policy."""
+    """Mean of the score on training contexts minus that on held-out ones.
+
+    Each seed is a pair: the same policy.
+    """
 
     @property
     def gap_text(self) -> str:
@@ -153,7 +179,11 @@ class Gap:
 
 
 def _small(difference: Estimate) -> str:
-    ends = f"[{difference.low:+.2g}, {difference.high:+.2g}]" if difference.low < difference.high else "-"
+    ends = (
+        f"[{difference.low:+.2g}, {difference.high:+.2g}]"
+        if difference.low < difference.high
+        else "-"
+    )
     return f"{difference.point:+.2g} {ends}"
 
 
@@ -168,7 +198,9 @@ def row_of(
     success: Estimate | None = None,
     failed: int = 0,
 ) -> Row:
-    """Return the row of an agent on a task, from the results of its cells and the estimates made of them."""
+    """Return the row of an agent on a task,
+    from the results of its cells and the estimates made of them.
+    """
     card = find_card(task)
     trained = any(result.training_steps for result in results)
     if success and not trained:
@@ -203,17 +235,33 @@ def row_of(
     )
 
 
-def pairs_of(agent: str, task: str, groups: Mapping[tuple[str, str], list[CellResult]]) -> list[float]:
-    """Return each seed's score on a task minus its score where it was trained; empty if there is no other such task."""
-    trained = {result.seed: result.score for result in groups.get((agent, find_card(task).trained_on), [])}
-    return [result.score - trained[result.seed] for result in groups[agent, task] if result.seed in trained]
+def pairs_of(
+    agent: str, task: str, groups: Mapping[tuple[str, str], list[CellResult]]
+) -> list[float]:
+    """Return each seed's score on a task minus its score where it was trained;
+    empty if there is no other such task.
+    """
+    trained = {
+        result.seed: result.score for result in groups.get((agent, find_card(task).trained_on), [])
+    }
+    return [
+        result.score - trained[result.seed]
+        for result in groups[agent, task]
+        if result.seed in trained
+    ]
 
 
 def gap_of(agent: str, card: TaskCard, results: list[CellResult], method: Method) -> Gap | None:
-    """Return the loss on held-out contexts, or None if no cell was evaluated on training contexts."""
-    pairs = [(result.train_score, result.score) for result in results if result.train_score is not None]
+    """Return the loss on held-out contexts,
+    or None if no cell was evaluated on training contexts.
+    """
+    pairs = [
+        (result.train_score, result.score) for result in results if result.train_score is not None
+    ]
     if not pairs:
         return None
     train, test = ([pair[i] for pair in pairs] for i in (0, 1))
     values = train, test, [train_score - test_score for train_score, test_score in pairs]
-    return Gap(agent, card, *means([{card.id: seed_values} for seed_values in values], method=method))
+    return Gap(
+        agent, card, *means([{card.id: seed_values} for seed_values in values], method=method)
+    )

@@ -10,15 +10,18 @@ from rlbench_suite.evaluation.report.paired_cells import several
 from rlbench_suite.evaluation.runs.run import Run, agent_names
 
 
-def select_runs(runs: Sequence[Run], agents: str | None = None, tasks: str | None = None) -> list[Run]:
-    """Return the runs with some of their agents and tasks only, without the runs that have none of them.
+def select_runs(
+    runs: Sequence[Run], agents: str | None = None, tasks: str | None = None
+) -> list[Run]:
+    """Return the runs with some of their agents and tasks only,
+    without the runs that have none of them.
 
     Named agents come in the order of their names, run by run.
 
     Args:
         runs: the runs.
-        agents: names of agents, separated by commas, as a run has them or as in a comparison of the runs, such as
-            ``ppo (a)``. None means all.
+        agents: names of agents, separated by commas, as a run has them or as in a comparison of the
+            runs, such as ``ppo (a)``. None means all.
         tasks: suites, or ids of tasks of the runs, separated by commas. None means all.
 
     Raises:
@@ -26,17 +29,24 @@ def select_runs(runs: Sequence[Run], agents: str | None = None, tasks: str | Non
     """
     names = agent_names(runs)
     aliases = {owner: {owner[1], name} for owner, name in names.items()}
-    selected_agents = list(names.values()) if agents is None else _listed("agent", agents, names.values())
+    selected_agents = (
+        list(names.values()) if agents is None else _listed("agent", agents, names.values())
+    )
     for agent in selected_agents:
         if not any(agent in agent_aliases for agent_aliases in aliases.values()):
-            raise ValueError(unknown("agent of the runs", agent, set[str]().union(*aliases.values())))
+            raise ValueError(
+                unknown("agent of the runs", agent, set[str]().union(*aliases.values()))
+            )
     selected_tasks = _select_tasks(runs, tasks)
     selected_runs: list[tuple[int, Run]] = []
     for run in runs:
-        ranks: dict[str, int] = {}  # places of the run's agents in the list, by their names in the run
+        # Places of the run's agents in the list, by their names in the run.
+        ranks: dict[str, int] = {}
         for (owner, agent), agent_aliases in aliases.items():
             if owner == run.name and agent_aliases & set(selected_agents):
-                ranks[agent] = min(selected_agents.index(name) for name in agent_aliases & set(selected_agents))
+                ranks[agent] = min(
+                    selected_agents.index(name) for name in agent_aliases & set(selected_agents)
+                )
         selected_run = run.select(sorted(ranks, key=ranks.__getitem__), selected_tasks)
         if selected_run.results():
             rank = 0 if agents is None else min(ranks.values())
@@ -48,18 +58,28 @@ def select_runs(runs: Sequence[Run], agents: str | None = None, tasks: str | Non
 
 
 def _select_tasks(runs: Sequence[Run], names: str | None) -> set[str]:
-    """Return the tasks of the runs that a list of suites and ids names; all of them if there is no list.
+    """Return the tasks of the runs that a list of suites and ids names;
+    all of them if there is no list.
 
     Raises:
         ValueError: a name is unknown.
     """
     known_tasks = list(
-        dict.fromkeys(task for run in runs for tasks in run.manifest.hyperparameters.values() for task in tasks)
+        dict.fromkeys(
+            task
+            for run in runs
+            for tasks in run.manifest.hyperparameters.values()
+            for task in tasks
+        )
     )
     if names is None:
         return set(known_tasks)
     short_names = [task.split("/", 1)[1] for task in known_tasks]
-    return {task for name in _listed("task", names, short_names) for task in _tasks_of_name(name, known_tasks)}
+    return {
+        task
+        for name in _listed("task", names, short_names)
+        for task in _tasks_of_name(name, known_tasks)
+    }
 
 
 def _listed(kind: str, names: str, known_names: Iterable[str]) -> list[str]:
@@ -71,7 +91,8 @@ def _listed(kind: str, names: str, known_names: Iterable[str]) -> list[str]:
     if listed := [name for name in map(str.strip, names.split(",")) if name]:
         return listed
     raise ValueError(
-        f"No {kind} is named in {names!r}. The runs have {several(list(dict.fromkeys(known_names)), kind)}."
+        f"No {kind} is named in {names!r}. The runs have "
+        f"{several(list(dict.fromkeys(known_names)), kind)}."
     )
 
 
@@ -82,7 +103,11 @@ def _tasks_of_name(name: str, known_tasks: Sequence[str]) -> list[str]:
         ValueError: it means none.
     """
     suites = registry.suites()
-    tasks = [task for task in known_tasks if task in suites.get(name, ()) or name in (task, task.split("/", 1)[1])]
+    tasks = [
+        task
+        for task in known_tasks
+        if task in suites.get(name, ()) or name in (task, task.split("/", 1)[1])
+    ]
     if not tasks:
         known_names = [task.removeprefix("rlsuite/") for task in known_tasks]
         known_names += [suite for suite, ids in suites.items() if set(ids) & set(known_tasks)]

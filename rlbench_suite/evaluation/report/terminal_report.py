@@ -26,15 +26,18 @@ _BROKEN = " !"
 _FLOORED = " ~"
 """Mark of a score with episodes whose return is not finite."""
 _PRIVILEGED = " †"
-"""Mark of an agent that reads the state or params of the task. A sentence below the tables explains it."""
+"""Mark of an agent that reads the state or params of the task.
+
+A sentence below the tables explains it.
+"""
 _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow", "failed": "red"}
 """Colours of verdicts."""
 
 
 _OMITTED_FIRST = (
-    "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "zero", "return", "success",
-    "constrained", "Constrained IQM",
-    "Median", "Mean", "beats 0", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
+    "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "zero",
+    "return", "success", "constrained", "Constrained IQM", "Median", "Mean", "beats 0",
+    "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
 
@@ -49,8 +52,14 @@ def print_report(report: Report, console: Console) -> None:
             "zero": f"{row.scale.zero.mean:.4g} ({row.scale.zero_player})",
             "reference": f"{row.scale.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
-            "score": _with_interval(row.score) + _BROKEN * row.violates + _FLOORED * bool(row.floored),
-            **({"constrained": _with_interval(row.constrained) if row.card.constraint else "-"} if limited else {}),
+            "score": _with_interval(row.score)
+            + _BROKEN * row.violates
+            + _FLOORED * bool(row.floored),
+            **(
+                {"constrained": _with_interval(row.constrained) if row.card.constraint else "-"}
+                if limited
+                else {}
+            ),
             "worst tenth": _with_interval(row.worst_tenth) if row.worst_tenth else "-",
             "beats 0": Text(row.beats_zero, _VERDICT[row.beats_zero]),
             "success": row.success_text,
@@ -91,7 +100,9 @@ def print_report(report: Report, console: Console) -> None:
         ]
         _print_table("Generalisation", rows, console)
     if report.models:
-        _print_table("Language models", [_attempts(passing_row) for passing_row in report.models], console)
+        _print_table(
+            "Language models", [_attempts(passing_row) for passing_row in report.models], console
+        )
     if report.comparison:
         rows = []
         for agent, summary in report.comparison.agents.items():
@@ -107,12 +118,19 @@ def print_report(report: Report, console: Console) -> None:
                     "Constrained IQM": _with_interval(report.constrained[agent]),
                     "Mean": texts_by_title.pop("Mean") + broken,
                 } | texts_by_title
-            rows.append({"agent": agent + _PRIVILEGED * bool(report.privileged(agent)), **texts_by_title, **costs})
+            rows.append(
+                {
+                    "agent": agent + _PRIVILEGED * bool(report.privileged(agent)),
+                    **texts_by_title,
+                    **costs,
+                }
+            )
         count = len(report.comparison.tasks)
         _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
-        "Scores: 0 is the better of random play and doing nothing, 1 the task's reference, with 95 % intervals over "
-        "seeds. Training: of one seed on one task, means over seeds and tasks, without compilation."
+        "Scores: 0 is the better of random play and doing nothing, 1 the task's reference, with 95 "
+        "% intervals over seeds. Training: of one seed on one task, means over seeds and tasks, "
+        "without compilation."
         + ' "All seeds": total time with compilation and evaluation.'
         * ("all seeds" in shown_columns),
         style="dim",
@@ -125,7 +143,10 @@ def _attempts(model: Passing) -> dict[str, str]:
     """Return the row of a language model on a task, by column."""
     samples = model.samples
     several = (
-        {f"pass@{samples}": model.at_least_one[samples], f"pass^{samples}": model.all_right[samples]}
+        {
+            f"pass@{samples}": model.at_least_one[samples],
+            f"pass^{samples}": model.all_right[samples],
+        }
         if samples > 1
         else {}
     )
@@ -135,7 +156,10 @@ def _attempts(model: Passing) -> dict[str, str]:
         "form": model.form,
         "instances": str(model.instances),
         "best trivial": "-" if model.best_trivial is None else f"{model.best_trivial:.3f}",
-        **{name: _rate(score) for name, score in ({"pass@1": model.at_least_one[1]} | several).items()},
+        **{
+            name: _rate(score)
+            for name, score in ({"pass@1": model.at_least_one[1]} | several).items()
+        },
         "tokens in": chart.number(model.input_tokens),
         "tokens out": chart.number(model.output_tokens) + "*" * model.estimated,
         "price": "-" if model.dollars is None else f"${model.dollars:.4g}",
@@ -146,13 +170,18 @@ def _rate(score: Score) -> str:
     return f"{score.mean:.3f} [{score.low:.2f}, {score.high:.2f}]"
 
 
-def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: Console) -> list[str]:
+def _print_table(
+    title: str, rows: Sequence[Mapping[str, str | Text]], console: Console
+) -> list[str]:
     """Print the columns for which there is room, and return their names."""
     widest = {name: max((row[name] for row in rows), key=len) for name in rows[0]}
     for count in range(len(_OMITTED_FIRST) + 1):
         names = [name for name in rows[0] if name not in _OMITTED_FIRST[:count]]
         trial = _table(title, names, [widest])  # as wide as the whole table, and measured faster
-        if Measurement.get(console, console.options.update(width=500), trial).maximum <= console.width:
+        if (
+            Measurement.get(console, console.options.update(width=500), trial).maximum
+            <= console.width
+        ):
             break
     console.print(_table(title, names, rows))
     return names
@@ -160,13 +189,19 @@ def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: 
 
 def _table(title: str, names: list[str], rows: Sequence[Mapping[str, str | Text]]) -> Table:
     """Return the table of some columns."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+    )
     for name in names:
         is_text = name in ("task", "agent")
         heading = name.replace(" ", "\n")  # numbers are narrower than their names
-        table.add_column(heading, justify="left" if is_text else "right", vertical="bottom", no_wrap=True)
+        table.add_column(
+            heading, justify="left" if is_text else "right", vertical="bottom", no_wrap=True
+        )
     for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell := row[name], str) else cell for name in names))
+        table.add_row(
+            *(Text(cell) if isinstance(cell := row[name], str) else cell for name in names)
+        )
     return table
 
 
@@ -183,9 +218,13 @@ def _with_interval(estimate: Estimate) -> str:
 
 
 def training_text(report: Report, agent: str) -> tuple[str, str]:
-    """Return the training steps and seconds of a seed, means over the aggregated tasks, as on leaderboards."""
+    """Return the training steps and seconds of a seed,
+    means over the aggregated tasks, as on leaderboards.
+    """
     tasks = report.comparison.tasks if report.comparison else ()
-    rows = [row for row in report.rows if row.agent == agent and row.card.id in tasks and row.step_unit]
+    rows = [
+        row for row in report.rows if row.agent == agent and row.card.id in tasks and row.step_unit
+    ]
     if not rows:
         return "-", "-"
     steps = chart.number(sum(row.training_steps for row in rows) / len(rows))

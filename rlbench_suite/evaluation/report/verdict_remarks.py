@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rlbench_suite.evaluation.report.comparison import Verdict
-from rlbench_suite.evaluation.report.paired_cells import Gap, apart, count, gaps, on_apart, on_shared, several
+from rlbench_suite.evaluation.report.paired_cells import (
+    Gap,
+    apart,
+    count,
+    gaps,
+    on_apart,
+    on_shared,
+    several,
+)
 from rlbench_suite.evaluation.report.report_remarks import UNEQUAL, on_privileged
 from rlbench_suite.evaluation.runs.run import Cells, Run, cells_by_agent
 from rlbench_suite.evaluation.statistics.permutation import EXACT, holm, least_p
@@ -23,7 +31,8 @@ def remarks(runs: Sequence[Run], all_verdicts: Sequence[Verdict]) -> list[str]:
     for run in runs:
         for name, saved in run.manifest.checkpoints.items():
             sentences.append(
-                f"{name} is one saved policy of {saved.agent}: a verdict is on this policy, not its training."
+                f"{name} is one saved policy of {saved.agent}: a verdict is on this policy, not "
+                f"its training."
             )
     agents, by_pair = cells_by_agent(runs), []
     sentences += on_privileged({agent: list(_privileged(tasks)) for agent, tasks in agents.items()})
@@ -32,7 +41,12 @@ def remarks(runs: Sequence[Run], all_verdicts: Sequence[Verdict]) -> list[str]:
     sentences += on_shared(runs)
     for verdict in all_verdicts:
         if verdict.seeds > 1:
-            by_pair.append((f"{verdict.first} and {verdict.second}", on_unseen(verdict.seeds, len(verdict.tasks))))
+            by_pair.append(
+                (
+                    f"{verdict.first} and {verdict.second}",
+                    on_unseen(verdict.seeds, len(verdict.tasks)),
+                )
+            )
         pair = f"{verdict.first} and {verdict.second}"
         by_pair += [(pair, sentence) for sentence in _on_pair(verdict, agents, all_verdicts)]
     return sentences + list(_grouped(by_pair))
@@ -45,7 +59,9 @@ def _privileged(tasks: Cells) -> Iterator[str]:
             yield task.split("/", 1)[1]
 
 
-def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], all_verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _on_pair(
+    verdict: Verdict, agents: Mapping[str, Cells], all_verdicts: Sequence[Verdict]
+) -> Iterator[str]:
     """Yield the sentences on one verdict, to be read after the names of its agents.
 
     Args:
@@ -54,7 +70,9 @@ def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], all_verdicts: Sequen
         all_verdicts: all verdicts, whose p-values are corrected together.
     """
     unequal = [
-        task.task for task in verdict.tasks if _unequal(agents[verdict.first], agents[verdict.second], task.task)
+        task.task
+        for task in verdict.tasks
+        if _unequal(agents[verdict.first], agents[verdict.second], task.task)
     ]
     if unequal:
         yield f"unequal training, so this compares more than the agents: {', '.join(unequal)}."
@@ -63,37 +81,50 @@ def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], all_verdicts: Sequen
     for agent, number in zip((verdict.first, verdict.second), verdict.unpaired, strict=True):
         if number:
             yield (
-                f"{count(number, 'finished cell')} of {agent} {'does' if number == 1 else 'do'} not count, because "
+                f"{count(number, 'finished cell')} of {agent} {'does' if number == 1 else 'do'} "
+                f"not count, because "
                 "the other agent has no cell of the same task, seed and evaluation episodes."
             )
     shares = np.abs([task.difference.point for task in verdict.tasks])
     if len(shares) > 2 and shares.max() > shares.sum() / 2:
         yield (
-            f"more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}, which decides "
-            f"the mean; the difference of IQM is {verdict.iqm.point:+.3f}."
+            f"more than half of all differences is that on "
+            f"{verdict.tasks[int(shares.argmax())].task}, which decides the mean; the difference "
+            f"of IQM is {verdict.iqm.point:+.3f}."
         )
     seeds = max(task.seeds for task in verdict.tasks)
     rivals = [candidate for candidate in all_verdicts if candidate is not verdict]
     p = [task.p for rival in rivals for task in rival.tasks]
-    if verdict.seeds >= LEAST_SEEDS and _hopeless([least_p(task.seeds) for task in verdict.tasks], p):
+    if verdict.seeds >= LEAST_SEEDS and _hopeless(
+        [least_p(task.seeds) for task in verdict.tasks], p
+    ):
         task_count = len(verdict.tasks)
-        enough = next((n for n in range(seeds + 1, EXACT + 2) if not _hopeless([least_p(n)] * task_count, p)), None)
+        enough = next(
+            (n for n in range(seeds + 1, EXACT + 2) if not _hopeless([least_p(n)] * task_count, p)),
+            None,
+        )
         needed = f"at least {enough}" if enough else "fewer agents or tasks"
         yield (
-            f"{seeds} seeds can decide no single task, however large its difference. The permutation test with Holm's "
-            f"correction for {count(task_count + len(p), 'p-value')} of tasks needs {needed}."
+            f"{seeds} seeds can decide no single task, however large its difference. The "
+            f"permutation test with Holm's correction for {count(task_count + len(p), 'p-value')} "
+            f"of tasks needs {needed}."
         )
     differences = sum(task.seeds for task in verdict.tasks)
-    if verdict.seeds >= LEAST_SEEDS and _hopeless([least_p(differences)], [rival.p for rival in rivals]):
+    if verdict.seeds >= LEAST_SEEDS and _hopeless(
+        [least_p(differences)], [rival.p for rival in rivals]
+    ):
         yield (
             f"no verdict is possible, however large the difference. The permutation test of "
-            f"{count(differences, 'difference')} gives no p-value below {least_p(differences):.2g}, which Holm's "
-            f"correction for {count(len(all_verdicts), 'pair')} of agents raises to {LEVEL:.0%} or more."
+            f"{count(differences, 'difference')} gives no p-value below "
+            f"{least_p(differences):.2g}, which Holm's correction for "
+            f"{count(len(all_verdicts), 'pair')} of agents raises to {LEVEL:.0%} or more."
         )
 
 
 def _hopeless(least_p_values: Sequence[float], other_p_values: Sequence[float]) -> bool:
-    """Return whether Holm's method leaves none of the least possible p-values below the level, beside the others."""
+    """Return whether Holm's method leaves none
+    of the least possible p-values below the level, beside the others.
+    """
     if len([*least_p_values, *other_p_values]) * min(least_p_values) < LEVEL:
         return False
     return min(holm([*least_p_values, *other_p_values])[: len(least_p_values)]) >= LEVEL
@@ -109,17 +140,21 @@ def _grouped(sentences_of_pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
-    """Yield where an agent has fewer seeds than its run, a sentence for each agent, and what that means."""
+    """Yield where an agent has fewer seeds than its run,
+    a sentence for each agent, and what that means.
+    """
     by_agent: dict[tuple[str, str, int], list[Gap]] = {}
     for gap in missing:
         by_agent.setdefault((gap.run, gap.agent, gap.planned), []).append(gap)
     for (run, agent, planned), gaps_of_agent in by_agent.items():
-        counts = several([f"{gap.finished} on {gap.task.split('/', 1)[1]}" for gap in gaps_of_agent], "task")
+        counts = several(
+            [f"{gap.finished} on {gap.task.split('/', 1)[1]}" for gap in gaps_of_agent], "task"
+        )
         yield f"{agent} has fewer seeds than the {planned} of the run {run}: {counts}."
     if missing:
         yield (
-            "The verdicts are about the finished seeds only. If seeds failed because training diverged, the others "
-            "flatter that agent."
+            "The verdicts are about the finished seeds only. If seeds failed because training "
+            "diverged, the others flatter that agent."
         )
 
 
@@ -137,16 +172,24 @@ def _on_versions(runs: Sequence[Run]) -> Iterator[str]:
             versions.setdefault(name, {})[f"{name}-v{number}"] = None
     for package, runs_by_version in by_package.items():
         if len(runs_by_version) > 1:
-            owners = "; ".join(f"{version} ({', '.join(names)})" for version, names in runs_by_version.items())
+            owners = "; ".join(
+                f"{version} ({', '.join(names)})" for version, names in runs_by_version.items()
+            )
             why = (
-                "An id keeps its trajectories between versions of the package, but agents may have changed."
+                (
+                    "An id keeps its trajectories between versions of the package, but agents may "
+                    "have changed."
+                )
                 if package == _PACKAGE
                 else "The same seed need not give the same numbers in all of them."
             )
             yield f"The runs were made with different versions of {package}: {owners}. {why}"
     for ids in versions.values():
         if len(ids) > 1:
-            yield f"{' and '.join(ids)} are different tasks: no score of one is compared with one of the other."
+            yield (
+                f"{' and '.join(ids)} are different tasks: no score of one is compared with one of "
+                f"the other."
+            )
 
 
 def _software(run: Run) -> Iterator[tuple[str, str]]:
@@ -162,4 +205,8 @@ def _unequal(x: Cells, y: Cells, task: str) -> bool:
     """Return True if two agents made clearly different numbers of training steps of one kind."""
     first_cell, second_cell = (next(iter(cells[task].values())) for cells in (x, y))
     steps = sorted((first_cell.training_steps, second_cell.training_steps))
-    return first_cell.step_unit == second_cell.step_unit and steps[0] > 0 and steps[1] > UNEQUAL * steps[0]
+    return (
+        first_cell.step_unit == second_cell.step_unit
+        and steps[0] > 0
+        and steps[1] > UNEQUAL * steps[0]
+    )

@@ -16,9 +16,11 @@ from rlbench_suite.evaluation.runs.run import Run
 
 
 def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
-    """Return a run and its finished cell whose folder below ``cells`` is ``name``, such as ``ppo/PMSMSpeed-v0/0``.
+    """Return a run and its finished cell whose folder below ``cells`` is ``name``,
+    such as ``ppo/PMSMSpeed-v0/0``.
 
-    The beginning of a name is enough where it fits one agent and task; the first seed is then meant.
+    The beginning of a name is enough where it fits one agent and task; the first seed is then
+    meant.
 
     Raises:
         ValueError: it is no run, or has no finished cell of that name.
@@ -38,7 +40,9 @@ def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
     if matches:
         raise ValueError(f"{cell_name!r} fits several cells of {path}: {', '.join(matches[:6])}.")
     raise ValueError(
-        unknown(f"cell of the run in {path}", cell_name, cells) if cells else f"{path} has no finished cell."
+        unknown(f"cell of the run in {path}", cell_name, cells)
+        if cells
+        else f"{path} has no finished cell."
     )
 
 
@@ -57,6 +61,9 @@ def read_policy(run: Run, cell: Cell) -> tuple[Task[Any, Any], Any]:
     if agent.learns:
         raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
     *_, policy = agent.train(
-        training_task(task), seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
+        training_task(task),
+        seed=spec.seed,
+        budget=spec.budget,
+        hyperparameters=spec.hyperparameters,
     )
     return task, policy

@@ -1,7 +1,9 @@
-"""A language model as an agent: it plays the test episodes itself, in conversations, and is not trained.
+"""A language model as an agent: it plays the test episodes itself,
+in conversations, and is not trained.
 
-Each test episode is played ``samples`` times. The transcripts lie in ``transcripts/AGENT/TASK/SEED.jsonl`` of the run,
-so that an interrupted cell repeats no finished episode.
+Each test episode is played ``samples`` times. The transcripts lie in
+``transcripts/AGENT/TASK/SEED.jsonl`` of the run, so that an interrupted cell repeats no finished
+episode.
 """
 
 from __future__ import annotations
@@ -27,7 +29,14 @@ from rlbench_suite.evaluation.protocol import EPISODES, Outcome, evaluation_seed
 from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.language.chat import Endpoint
-from rlbench_suite.language.playing import Game, Result, Transcript, TranscriptFile, play_all, rejudge
+from rlbench_suite.language.playing import (
+    Game,
+    Result,
+    Transcript,
+    TranscriptFile,
+    play_all,
+    rejudge,
+)
 
 NAME = "llm"
 FOLDER = "transcripts"
@@ -98,11 +107,16 @@ class LanguageModel:
         scores = card.one_shot_scores() if self.one_shot(card) else card.scores()
         low, high = ("guess", "solver") if self.one_shot(card) else ("random", "reference")
         if not {low, high} <= scores.keys():
-            raise ValueError(f"{card.id} has no measured scores of {low} and {high}; run: {card.measuring_command}")
+            raise ValueError(
+                f"{card.id} has no measured scores of {low} and {high}; run: "
+                f"{card.measuring_command}"
+            )
         return {"random": scores[low], "reference": scores[high]}
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if the task cannot be played in a conversation with one number as its reward."""
+        """Raise :class:`CannotPlay` if the task cannot be played
+        in a conversation with one number as its reward.
+        """
         if task.card.agents > 1:
             raise CannotPlay("a conversation has one player, and the task has several agents")
         if task.reward_space.shape:
@@ -111,7 +125,10 @@ class LanguageModel:
             raise CannotPlay("a conversation does not record the cost of the task's constraint")
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return everything that changes what the model is asked. Prices, limits and addresses do not."""
+        """Return everything that changes what the model is asked.
+
+        Prices, limits and addresses do not.
+        """
         return {
             "model": self.endpoint.model,
             "temperature": self.endpoint.temperature,
@@ -124,7 +141,8 @@ class LanguageModel:
         }
 
     def play_cell(self, spec: CellSpec, run: OpenRun) -> Iterator[Episodes | CellResult]:
-        """Play the episodes of a cell and store the result; yield the state after each episode and, last, the result.
+        """Play the episodes of a cell and store the result;
+        yield the state after each episode and, last, the result.
 
         Args:
             spec: the cell and its settings.
@@ -148,14 +166,18 @@ class LanguageModel:
         with writing(file.path):
             make_folder(file.path.parent)
         started = time.perf_counter()
-        transcripts_played = play_all([game for game in games if game not in file.transcripts], self.endpoint)
+        transcripts_played = play_all(
+            [game for game in games if game not in file.transcripts], self.endpoint
+        )
         for transcript in transcripts_played:
             with writing(file.path):
                 file.add(transcript)
             yield self._state(file, len(games))
         transcripts = [file.transcripts[game] for game in games]
         record = _record(transcripts, task.card.horizon)
-        outcome = Outcome([game.seed for game in games], record, [], None, 0.0, time.perf_counter() - started)
+        outcome = Outcome(
+            [game.seed for game in games], record, [], None, 0.0, time.perf_counter() - started
+        )
         yield run.write(spec.cell, outcome, self, task, jax.devices()[0].device_kind)
 
     def _state(self, file: TranscriptFile, total: int) -> Episodes:
@@ -193,7 +215,8 @@ def _record(transcripts: list[Transcript], horizon: int) -> Record:
 
 
 def rejudged(path: Path) -> Iterator[tuple[Path, Transcript, Result]]:
-    """Judge every transcript of a run again; yield its file, the transcript, and the scores that its replies earn.
+    """Judge every transcript of a run again; yield its file,
+    the transcript, and the scores that its replies earn.
 
     Raises:
         ValueError: the run has no transcripts, or a file is damaged.

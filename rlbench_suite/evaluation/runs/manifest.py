@@ -26,7 +26,10 @@ from rlbench_suite.evaluation.cell import Cell, CellSpec
 from rlbench_suite.evaluation.runs.machine import Machine
 
 VERSION = 2
-"""Version of the protocol. It changes whenever results change for another reason than a task's or agent's version."""
+"""Version of the protocol.
+
+It changes whenever results change for another reason than a task's or agent's version.
+"""
 
 FAILED_SUFFIX = ".failed"
 """End of the name of the record of a failed cell, beside the folder that its result would have."""
@@ -113,7 +116,9 @@ class Manifest(_Strict):
         for task, scores in references.items():
             for player, score in scores.items():
                 if not abs(score.mean) <= MAX_NUMBER:  # NaN, too
-                    raise ValueError(f"the mean of {player} on {task} is {score.mean}, not a number up to 1e100")
+                    raise ValueError(
+                        f"the mean of {player} on {task} is {score.mean}, not a number up to 1e100"
+                    )
         return references
 
     @field_validator("hyperparameters")
@@ -133,11 +138,15 @@ class Manifest(_Strict):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings that must be equal for cells to be comparable, by name."""
-        settings: dict[str, Any] = {name: getattr(self, name) for name in ("version", "protocol", "budget")}
+        settings: dict[str, Any] = {
+            name: getattr(self, name) for name in ("version", "protocol", "budget")
+        }
         settings |= {f"the suite file of {name}": digest for name, digest in self.suites.items()}
         for task, scores in self.references.items():
             settings[f"the evaluation of {task} on training contexts"] = task in self.on_train
-            settings |= {f"the {player} score of {task}": score.mean for player, score in scores.items()}
+            settings |= {
+                f"the {player} score of {task}": score.mean for player, score in scores.items()
+            }
         for agent, tasks in self.hyperparameters.items():
             for task, values in tasks.items():
                 settings[f"the hyperparameters of {agent} on {task}"] = sorted(values)
@@ -151,8 +160,12 @@ class Manifest(_Strict):
         return scale
 
     def floor(self, task: str) -> float:
-        """Return the return of the worse of random play and doing nothing, which diverged episodes count as."""
-        return min(score.mean for player, score in self.references[task].items() if player in ZERO_PLAYERS)
+        """Return the return of the worse of random play and doing nothing,
+        which diverged episodes count as.
+        """
+        return min(
+            score.mean for player, score in self.references[task].items() if player in ZERO_PLAYERS
+        )
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell of the run."""
@@ -162,7 +175,10 @@ class Manifest(_Strict):
                     yield Cell(agent, task, seed)
 
     def has_policies(self, agent: str) -> bool:
-        """Return whether the cells of an agent hold policies. Language models answer in words, and have none."""
+        """Return whether the cells of an agent hold policies.
+
+        Language models answer in words, and have none.
+        """
         return agent not in self.models
 
     def spec(self, cell: Cell) -> CellSpec:
@@ -200,7 +216,10 @@ class CellResult(BaseModel):
     seed: int
     episodes: StrictInt
     floored: int = 0
-    """Episodes whose return is not finite. They count as the worse of random play and doing nothing."""
+    """Episodes whose return is not finite.
+
+    They count as the worse of random play and doing nothing.
+    """
     mean_return: Number
     score: Number
     """Normalised score: 0 is the better of random play and doing nothing, 1 the reference."""
@@ -224,9 +243,13 @@ class CellResult(BaseModel):
     train_score: FiniteFloat | None = None
     """Normalised score on training contexts, by the same anchors as ``score``."""
     worst_tenth: FiniteFloat | None = None
-    """Mean normalised score of the worst tenth of the episodes; None in runs of versions that did not compute it."""
+    """Mean normalised score of the worst tenth of the episodes;
+    None in runs of versions that did not compute it.
+    """
     privileged: bool = False
-    """True if the policy is declared to read the state or params of the task, which agents do not see."""
+    """True if the policy is declared to read the state
+    or params of the task, which agents do not see.
+    """
 
     @property
     def cell(self) -> Cell:
@@ -240,13 +263,17 @@ class CellResult(BaseModel):
 
     @property
     def constrained_score(self) -> float:
-        """Normalised score as :meth:`~rlbench_suite.core.task_card.Constraint.constrained` counts it."""
+        """Normalised score
+        as :meth:`~rlbench_suite.core.task_card.Constraint.constrained` counts it.
+        """
         limit = constraint(self.task)
         return limit.constrained(self.score, self.mean_cost) if limit else self.score
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return what is wrong with the contents of a file: the entry, its value, and what is allowed."""
+    """Return what is wrong with the contents of a file:
+    the entry, its value, and what is allowed.
+    """
     fault = error.errors()[0]
     entry = ".".join(map(str, fault["loc"]))
     message = fault["msg"].removeprefix("Value error, ")

@@ -1,8 +1,9 @@
 """Runs in object stores: ``--out s3://bucket/run``, or any other URL that fsspec knows.
 
-The run is kept in a temporary folder of this machine. Its files are copied to the store: those of a cell as soon as it
-is finished, everything else at the end. A store writes an object whole or not at all, and ``result.json`` comes last,
-so a cell without it is not finished. The next program that opens the run copies the finished cells back.
+The run is kept in a temporary folder of this machine. Its files are copied to the store: those of a
+cell as soon as it is finished, everything else at the end. A store writes an object whole or not at
+all, and ``result.json`` comes last, so a cell without it is not finished. The next program that
+opens the run copies the finished cells back.
 
 A lease keeps a second program out; see :class:`_Lease`.
 """
@@ -15,20 +16,17 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.evaluation.cell import Cell, Event
 from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX
-
-if TYPE_CHECKING:  # commands on results read runs at URLs without JAX
-    from rlbench_suite.evaluation.runs.open_run import OpenRun
-    from rlbench_suite.evaluation.runs.runner import Event
 
 EXPIRY = 120.0
 """Seconds without a renewal after which a lease counts as abandoned."""
@@ -44,8 +42,13 @@ class RunFolder:
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.path = name, path
 
-    def keeping(self, events: Generator[Event, None, None], run: OpenRun) -> Generator[Event, None, None]:
-        """Pass on the events of an executor. Each finished cell is in its place before its event is passed on."""
+    def keeping(
+        self, events: Generator[Event, None, None], cell_path: Callable[[Cell], Path]
+    ) -> Generator[Event, None, None]:
+        """Pass on the events of an executor.
+
+        Each finished cell is in its place before its event is passed on.
+        """
         return events
 
     def __str__(self) -> str:
@@ -54,7 +57,9 @@ class RunFolder:
 
 
 def local_folder(run: str) -> Path | None:
-    """Return the folder of a run, given as path or ``file:`` URL; None if the run is at another URL."""
+    """Return the folder of a run, given as path or ``file:`` URL;
+    None if the run is at another URL.
+    """
     url = urlsplit(run)
     if url.scheme == "file":
         return Path(url2pathname(url.path))
@@ -66,11 +71,13 @@ def opened(out: str) -> Iterator[RunFolder]:
     """Open the place of a run.
 
     Args:
-        out: a path, or a URL such as ``s3://bucket/run``, ``gs://bucket/run`` or ``file:///folder/run``.
+        out: a path, or a URL such as ``s3://bucket/run``, ``gs://bucket/run`` or
+            ``file:///folder/run``.
 
     Raises:
         ImportError: the URL needs a package that is not installed.
-        ValueError: the kind of URL is unknown, or what is opened with the place refuses its contents.
+        ValueError: the kind of URL is unknown, or what is opened with the place refuses its
+            contents.
         OSError: the store cannot be used, or another program is at work in the run.
         CannotWrite: the store refused a file.
     """
@@ -113,7 +120,9 @@ class Source(NamedTuple):
 
 @contextmanager
 def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Source]]:
-    """Yield finished runs, to be read. The manifests and results of those at URLs are copied to a temporary folder.
+    """Yield finished runs, to be read.
+
+    The manifests and results of those at URLs are copied to a temporary folder.
 
     Args:
         runs: paths, or URLs as :func:`opened` takes them.
@@ -133,7 +142,9 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
             objects = _Objects(run)
             source = Source(Path(folder, str(number), "run"), objects.url, objects.address)
             with objects.using():
-                objects.download(source.path, [name for name in objects.names() if _needed(name, tables)])
+                objects.download(
+                    source.path, [name for name in objects.names() if _needed(name, tables)]
+                )
             sources.append(source)
         try:
             yield sources
@@ -150,7 +161,8 @@ def _needed(name: str, tables: Sequence[str]) -> bool:
     """Return whether an object is a manifest, or a result or one of the tables of a cell."""
     folder, _, file = name.rpartition("/")
     return name == "manifest.json" or (
-        folder.startswith("cells/") and (file == _RESULT or file in tables or file.endswith(FAILED_SUFFIX))
+        folder.startswith("cells/")
+        and (file == _RESULT or file in tables or file.endswith(FAILED_SUFFIX))
     )
 
 
@@ -169,14 +181,25 @@ class _Objects:
             import fsspec
 
             # Listings of other programs' objects must be new.
-            self.system, self.root = fsspec.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
+            self.system, self.root = fsspec.url_to_fs(
+                url, use_listings_cache=False, skip_instance_cache=True
+            )
         except ImportError as error:
             # The extra is for S3. For other stores fsspec itself names the package.
-            needed = " Install it with: pip install 'rlbench-suite[cloud]'" if urlsplit(url).scheme == "s3" else ""
+            needed = (
+                " Install it with: pip install 'rlbench-suite[cloud]'"
+                if urlsplit(url).scheme == "s3"
+                else ""
+            )
             raise ImportError(f"Cannot use {url}: {error}.{needed}") from None
         except Exception as error:  # stores raise errors of many kinds
-            scheme, schemes = f"{urlsplit(url).scheme}://", [f"{name}://" for name in fsspec.available_protocols()]
-            reason = f"{_reason(error)}." if scheme in schemes else unknown("kind of URL", scheme, schemes)
+            scheme = f"{urlsplit(url).scheme}://"
+            schemes = [f"{name}://" for name in fsspec.available_protocols()]
+            reason = (
+                f"{_reason(error)}."
+                if scheme in schemes
+                else unknown("kind of URL", scheme, schemes)
+            )
             raise ValueError(f"Cannot use {url}: {reason}") from None
         if not urlsplit(url).netloc:
             raise ValueError(f"{url} is no URL of a run; an example is s3://bucket/run.")
@@ -208,7 +231,9 @@ class _Objects:
         except FileNotFoundError:
             return []
         names = sorted(name[len(self.root) + 1 :] for name in paths)
-        if wrong := [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]:
+        if wrong := [
+            name for name in names if Path(name).is_absolute() or ".." in Path(name).parts
+        ]:
             raise OSError(f"{self.url} has an object that no run has: {wrong[0][:80]!r}.")
         return names
 
@@ -234,13 +259,17 @@ class _Objects:
 
     def upload(self, folder: Path, names: list[str]) -> None:
         if names:
-            self.system.put([str(folder / name) for name in names], [f"{self.root}/{name}" for name in names])
+            self.system.put(
+                [str(folder / name) for name in names], [f"{self.root}/{name}" for name in names]
+            )
 
     def download(self, folder: Path, names: list[str]) -> None:
         for parent in {(folder / name).parent for name in names}:
             parent.mkdir(parents=True, exist_ok=True)
         if names:
-            self.system.get([f"{self.root}/{name}" for name in names], [str(folder / name) for name in names])
+            self.system.get(
+                [f"{self.root}/{name}" for name in names], [str(folder / name) for name in names]
+            )
 
 
 def _reason(error: Exception) -> str:
@@ -267,17 +296,22 @@ class _Copy(RunFolder):
             names = [name for name in self.objects.names() if not name.startswith(f"{_LEASES}/")]
             finished = {name.rpartition("/")[0] for name in names if name.endswith(f"/{_RESULT}")}
             stored_names = [
-                name for name in names if not name.startswith("cells/") or name.rpartition("/")[0] in finished
+                name
+                for name in names
+                if not name.startswith("cells/") or name.rpartition("/")[0] in finished
             ]
             self.objects.download(self.path, stored_names)
         self.saved = {name: self._state(name) for name in stored_names}
 
-    def keeping(self, events: Generator[Event, None, None], run: OpenRun) -> Generator[Event, None, None]:
-        self.save(self.path / "manifest.json")  # no cell may lie in the store without the settings it was made with
+    def keeping(
+        self, events: Generator[Event, None, None], cell_path: Callable[[Cell], Path]
+    ) -> Generator[Event, None, None]:
+        # No cell may lie in the store without the settings it was made with.
+        self.save(self.path / "manifest.json")
         try:
             for event in events:
                 if event.kind == "finished":
-                    self.save(run.cell_path(event.cell))
+                    self.save(cell_path(event.cell))
                 yield event
         finally:
             events.close()
@@ -292,16 +326,26 @@ class _Copy(RunFolder):
             CannotWrite: the store refused, or another program has taken over the run.
         """
         subpath = subpath or self.path
-        files = [subpath] if subpath.is_file() else [file for file in subpath.rglob("*") if file.is_file()]
+        files = (
+            [subpath]
+            if subpath.is_file()
+            else [file for file in subpath.rglob("*") if file.is_file()]
+        )
         names = [file.relative_to(self.path).as_posix() for file in files]
-        new = {name: self._state(name) for name in names if not any(p.startswith(".") for p in Path(name).parts)}
+        new = {
+            name: self._state(name)
+            for name in names
+            if not any(p.startswith(".") for p in Path(name).parts)
+        }
         new = {name: state for name, state in new.items() if self.saved.get(name) != state}
         if not new:
             return
         self.lease.check()
         with self.objects.using(CannotWrite):
             for last in (False, True):
-                self.objects.upload(self.path, [name for name in new if (Path(name).name == _RESULT) == last])
+                self.objects.upload(
+                    self.path, [name for name in new if (Path(name).name == _RESULT) == last]
+                )
         self.saved |= new
 
     def _state(self, name: str) -> tuple[int, int]:
@@ -312,10 +356,11 @@ class _Copy(RunFolder):
 class _Lease:
     """Right of one program to write to a run in an object store.
 
-    Object stores have no locks that end with a program. The holder writes a numbered object and renews it. A program
-    that finds the highest one abandoned creates the next number, which the store lets only one program do. An object
-    counts as abandoned two minutes after its last renewal, or at once if its process was on this machine and has ended.
-    The clocks of the machines must agree to within a minute.
+    Object stores have no locks that end with a program. The holder writes a numbered object and
+    renews it. A program that finds the highest one abandoned creates the next number, which the
+    store lets only one program do. An object counts as abandoned two minutes after its last
+    renewal, or at once if its process was on this machine and has ended. The clocks of the machines
+    must agree to within a minute.
     """
 
     def __init__(self, objects: _Objects) -> None:
@@ -339,7 +384,10 @@ class _Lease:
                 refusal = f"another program is at work in it ({holder})"
             else:
                 self.number = (numbers or [0])[-1] + 1
-                if self.objects.create(self._name(self.number), self._content()) and self._numbers()[-1] == self.number:
+                if (
+                    self.objects.create(self._name(self.number), self._content())
+                    and self._numbers()[-1] == self.number
+                ):
                     for number in numbers:
                         with suppress(FileNotFoundError):
                             self.objects.remove(self._name(number))
@@ -364,7 +412,8 @@ class _Lease:
         """
         if self.lost or _uptime() - self.renewed > EXPIRY:
             raise CannotWrite(
-                f"Cannot write to {self.objects.url}: this program was out of touch with it for too long, and another "
+                f"Cannot write to {self.objects.url}: this program was out of touch with it for "
+                f"too long, and another "
                 "may be at work in it. Run the same command again."
             )
 
@@ -385,7 +434,9 @@ class _Lease:
         return f"{_LEASES}/{number:09}"
 
     def _content(self) -> bytes:
-        return json.dumps({"host": socket.gethostname(), "process": os.getpid(), "time": time.time()}).encode()
+        return json.dumps(
+            {"host": socket.gethostname(), "process": os.getpid(), "time": time.time()}
+        ).encode()
 
     def _holder(self, number: int) -> str | None:
         """Describe the holder of a lease; return None if it is abandoned."""
@@ -394,7 +445,9 @@ class _Lease:
         except FileNotFoundError:  # given back just now
             return None
         silent = time.time() - holder["time"]
-        if silent > EXPIRY or (holder["host"] == socket.gethostname() and not _lives(holder["process"])):
+        if silent > EXPIRY or (
+            holder["host"] == socket.gethostname() and not _lives(holder["process"])
+        ):
             return None
         last_sign = f"{silent:.0f} s ago"
         if silent < 0:
@@ -406,13 +459,18 @@ class _Lease:
 
 
 def _uptime() -> float:
-    """Return a time in seconds by a clock that nobody sets, and that goes on while the machine sleeps where it can."""
+    """Return a time in seconds by a clock that nobody sets,
+    and that goes on while the machine sleeps where it can.
+    """
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 def _lives(process: int) -> bool:
-    """Tell whether a process of this machine exists. On Windows asking would end it, so it counts as alive."""
+    """Tell whether a process of this machine exists.
+
+    On Windows asking would end it, so it counts as alive.
+    """
     if os.name != "posix":
         return True
     try:

@@ -1,6 +1,9 @@
-"""Write a run on disk, in one directory (``run.py`` describes it). A cell is written whole or not at all.
+"""Write a run on disk, in one directory (``run.py`` describes it).
 
-Everything is checked when it is read: an open run finds damaged cells at its beginning, not after hours of work.
+A cell is written whole or not at all.
+
+Everything is checked when it is read: an open run finds damaged cells at its beginning, not after
+hours of work.
 """
 
 from __future__ import annotations
@@ -19,7 +22,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from rlbench_suite.contexts.atomic_files import clear_abandoned, make_folder, publish, replacing, staging, writing
+from rlbench_suite.contexts.atomic_files import (
+    clear_abandoned,
+    make_folder,
+    publish,
+    replacing,
+    staging,
+    writing,
+)
 from rlbench_suite.core.policy import is_privileged
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.scale import Scale
@@ -43,7 +53,9 @@ class PolicySaver(Protocol):
 
 
 class OpenRun(Run):
-    """Run directory that is written. Use :meth:`open`, which refuses a directory that another program has open.
+    """Run directory that is written.
+
+    Use :meth:`open`, which refuses a directory that another program has open.
 
     Args:
         path: the directory.
@@ -51,7 +63,9 @@ class OpenRun(Run):
         wanted: the requested cells.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, requested_cells: tuple[Cell, ...] = ()) -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, requested_cells: tuple[Cell, ...] = ()
+    ) -> None:
         super().__init__(path, manifest)
         self.requested_cells = requested_cells
 
@@ -66,14 +80,19 @@ class OpenRun(Run):
             resume: refuse to begin a new run.
 
         Raises:
-            ValueError: the directory holds something else, a damaged run, or one made with another package version,
-                protocol, budget or hyperparameters; or there is nothing to resume. Nothing is changed then.
+            ValueError: the directory holds something else, a damaged run, or one made with another
+                package version, protocol, budget or hyperparameters; or there is nothing to resume.
+                Nothing is changed then.
             OSError: the directory cannot be written, or another program is at work in it.
         """
         requested_cells = tuple(manifest.cells())
-        exists = path.is_file() or (path.exists() and any(not p.name.startswith(".") for p in path.iterdir()))
+        exists = path.is_file() or (
+            path.exists() and any(not p.name.startswith(".") for p in path.iterdir())
+        )
         if resume and not exists:
-            raise ValueError(f"There is no run to resume in {path}; leave --resume out to begin one.")
+            raise ValueError(
+                f"There is no run to resume in {path}; leave --resume out to begin one."
+            )
         if exists:
             manifest = _widen(path, _read_earlier_manifest(path), manifest)
         existed = path.exists()
@@ -81,7 +100,9 @@ class OpenRun(Run):
             make_folder(path)
             lock = _lock(path / ".lock")
         except OSError as error:
-            refusal = OSError(f"Cannot write to the run directory {path}: {error.strerror or error}.")
+            refusal = OSError(
+                f"Cannot write to the run directory {path}: {error.strerror or error}."
+            )
             refusal.errno = error.errno  # tells a full disk from a wrong path
             raise refusal from None
         try:
@@ -91,7 +112,9 @@ class OpenRun(Run):
             yield run
         finally:
             _sweep(path)
-            if not existed and [entry.name for entry in path.iterdir()] == [".lock"]:  # nothing was written
+            if not existed and [entry.name for entry in path.iterdir()] == [
+                ".lock"
+            ]:  # nothing was written
                 with suppress(OSError):  # Windows removes no open file
                     (path / ".lock").unlink()
                     path.rmdir()
@@ -124,7 +147,9 @@ class OpenRun(Run):
         return [cell for cell in self.requested_cells if not self.cell_path(cell).exists()]
 
     def record_failure(self, cell: Cell, error: str) -> None:
-        """Record that a cell failed, so that no number of its agent leaves it out, until it has a result."""
+        """Record that a cell failed, so that no number
+        of its agent leaves it out, until it has a result.
+        """
         path = self.cell_path(cell)
         with suppress(OSError):  # the failure is also printed
             make_folder(path.parent)
@@ -141,7 +166,9 @@ class OpenRun(Run):
             with writing(copy.path), replacing(copy.path) as unfinished:
                 shutil.copyfile(checkpoint.path, unfinished)
 
-    def write(self, cell: Cell, outcome: Outcome, agent: PolicySaver, task: Task[Any, Any], device: str) -> CellResult:
+    def write(
+        self, cell: Cell, outcome: Outcome, agent: PolicySaver, task: Task[Any, Any], device: str
+    ) -> CellResult:
         """Store a cell: all of its files or none.
 
         Raises:
@@ -153,10 +180,15 @@ class OpenRun(Run):
         result, tables = _tabulate(cell, outcome, scale, floor, task, device, unit)
         if outcome.train_record:
             outcome_on_train = outcome._replace(record=outcome.train_record)
-            result_on_train, tables_on_train = _tabulate(cell, outcome_on_train, scale, floor, task, device, unit)
+            result_on_train, tables_on_train = _tabulate(
+                cell, outcome_on_train, scale, floor, task, device, unit
+            )
             tables["train_episodes.parquet"] = tables_on_train["episodes.parquet"]
             result = result.model_copy(
-                update={"train_return": result_on_train.mean_return, "train_score": result_on_train.score}
+                update={
+                    "train_return": result_on_train.mean_return,
+                    "train_score": result_on_train.score,
+                }
             )
         with self._storing(cell) as unfinished:
             path = self.cell_path(cell)
@@ -170,7 +202,8 @@ class OpenRun(Run):
         return result
 
     def adopt(self, cell: Cell, files: Mapping[str, bytes]) -> CellResult:
-        """Store the files of a cell that ran elsewhere, unless the run has the cell, and return the stored result.
+        """Store the files of a cell that ran elsewhere,
+        unless the run has the cell, and return the stored result.
 
         Raises:
             CannotWrite: the system refused.
@@ -186,7 +219,10 @@ class OpenRun(Run):
 
     @contextmanager
     def _storing(self, cell: Cell) -> Iterator[Path]:
-        """Yield a folder for the files of a cell. It becomes the cell's folder if no error occurs."""
+        """Yield a folder for the files of a cell.
+
+        It becomes the cell's folder if no error occurs.
+        """
         path = self.cell_path(cell)
         with writing(path):
             make_folder(path.parent)
@@ -201,12 +237,21 @@ class OpenRun(Run):
         results = self.results()
         finished_cells = [result.cell for result in results]
         if cells_on_train := [result.cell for result in results if result.train_score is not None]:
-            self._merge("train_episodes.parquet", cells_on_train, self.path / "train_episodes.parquet")
-        for name, merged in (("episodes.parquet", "episodes.parquet"), ("curve.parquet", "curves.parquet")):
+            self._merge(
+                "train_episodes.parquet", cells_on_train, self.path / "train_episodes.parquet"
+            )
+        for name, merged in (
+            ("episodes.parquet", "episodes.parquet"),
+            ("curve.parquet", "curves.parquet"),
+        ):
             self._merge(name, finished_cells, self.path / merged)
         for agent, task in dict.fromkeys((cell.agent, cell.task) for cell in finished_cells):
             group = [cell for cell in finished_cells if (cell.agent, cell.task) == (agent, task)]
-            self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).file_name}.parquet")
+            self._merge(
+                "trace.parquet",
+                group,
+                self.path / "traces" / f"{agent}-{find_card(task).file_name}.parquet",
+            )
 
     def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
         tables = [self.read_table(cell, name) for cell in cells]
@@ -224,7 +269,9 @@ class OpenRun(Run):
         finally:
             finished, joules_after = datetime.now(UTC), joules()
             ended = {"finished": finished, "wall_seconds": time.monotonic() - launched}
-            if joules_before and joules_after and joules_after > joules_before:  # otherwise a counter wrapped around
+            if (
+                joules_before and joules_after and joules_after > joules_before
+            ):  # otherwise a counter wrapped around
                 ended["energy_joules"] = joules_after - joules_before
             self._write_manifest([*self.manifest.sittings[:-1], now.model_copy(update=ended)])
 
@@ -269,12 +316,16 @@ def _lock(path: Path) -> int:
 
 
 def _widen(path: Path, earlier: Manifest, request: Manifest) -> Manifest:
-    """Return the earlier manifest with the new request added. Refuse to mix what cannot be compared."""
+    """Return the earlier manifest with the new request added.
+
+    Refuse to mix what cannot be compared.
+    """
     earlier_settings, settings = earlier.settings(), request.settings()
     for name in settings:
         if earlier_settings.get(name, settings[name]) != settings[name]:
             raise ValueError(
-                f"The run in {path} has {name} = {earlier_settings[name]!r}, but now it is {settings[name]!r}; "
+                f"The run in {path} has {name} = {earlier_settings[name]!r}, but now it is "
+                f"{settings[name]!r}; "
                 "choose another --out."
             )
     update: dict[str, Any] = {"seeds": max(earlier.seeds, request.seeds)}
@@ -282,7 +333,8 @@ def _widen(path: Path, earlier: Manifest, request: Manifest) -> Manifest:
     for table in ("hyperparameters", "not_applicable"):
         earlier_entries, entries = getattr(earlier, table), getattr(request, table)
         update[table] = {
-            agent: earlier_entries.get(agent, {}) | entries.get(agent, {}) for agent in earlier_entries | entries
+            agent: earlier_entries.get(agent, {}) | entries.get(agent, {})
+            for agent in earlier_entries | entries
         }
     update["checkpoints"] = earlier.checkpoints | request.checkpoints
     update["models"] = earlier.models | request.models
@@ -304,7 +356,11 @@ def _tabulate(
     totals, returns, costs, diverged = finite_results(record, task, floor)
     scores = scale.score(returns)
     success = record.info["success"].astype(bool)
-    names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures
+    names = (
+        [name for name in record.info if name != "success"]
+        if outcome.policy is None
+        else task.measures
+    )
     measures = {name: record.info[name].astype(np.float64).tolist() for name in names}
     curve = outcome.curve
 
@@ -314,14 +370,17 @@ def _tabulate(
 
     tables = {
         "episodes.parquet": table(
-            EPISODES, count, episode_seed=list(outcome.seeds), score=scores, length=record.length, success=success,
-            terminated=record.terminated, cost=costs,
+            EPISODES, count, episode_seed=list(outcome.seeds), score=scores, length=record.length,
+            success=success, terminated=record.terminated, cost=costs,
             returns=totals.reshape(count, -1).tolist(),
-            measures=[[(name, values[i]) for name, values in measures.items()] for i in range(count)],
+            measures=[
+                [(name, values[i]) for name, values in measures.items()] for i in range(count)
+            ],
             **{"return": returns},
         ),
         "curve.parquet": table(
-            CURVE, len(curve), **{name: [getattr(row, name) for row in curve] for name in CURVE.names[3:]}
+            CURVE, len(curve),
+            **{name: [getattr(row, name) for row in curve] for name in CURVE.names[3:]},
         ),
         "trace.parquet": table(
             TRACE, count, episode_seed=list(outcome.seeds),

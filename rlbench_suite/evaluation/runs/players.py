@@ -45,18 +45,25 @@ def line_up(agents: str, checkpoint: Checkpoint | None, model: LanguageModel | N
         return Lineup({player.name: player}, TaskCard.scores, {"checkpoints": {player.name: file}})
     names = dict.fromkeys(filter(None, map(str.strip, agents.split(","))))
     if not names:
-        raise ValueError(f"No agent named in {agents!r}. Known: {', '.join(registry.agent_entry_points())}.")
+        raise ValueError(
+            f"No agent named in {agents!r}. Known: {', '.join(registry.agent_entry_points())}."
+        )
     players = {name: _find_agent(name) for name in names}
     for name, agent in players.items():
         if missing := [member for member in _MEMBERS if not hasattr(agent, member)]:
-            raise ValueError(f"The agent {name!r} is incomplete: it has no {' and no '.join(missing)} (see agent.py).")
+            raise ValueError(
+                f"The agent {name!r} is incomplete: it has no {' and no '.join(missing)} (see "
+                f"agent.py)."
+            )
     return Lineup(players, TaskCard.scores, {})
 
 
 def find_player(name: str, run: Run) -> Agent:
     """Return the agent of that name in a run: one of the registry, or a saved policy."""
     checkpoint = run.checkpoint(name)
-    return SavedAgent(checkpoint, _find_agent(checkpoint.agent)) if checkpoint else _find_agent(name)
+    return (
+        SavedAgent(checkpoint, _find_agent(checkpoint.agent)) if checkpoint else _find_agent(name)
+    )
 
 
 @cache

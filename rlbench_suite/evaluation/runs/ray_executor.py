@@ -1,8 +1,9 @@
 """Run the cells of a run on a Ray cluster.
 
-Each worker is a Ray actor. It stays with one (agent, task) while it can, so that programs compile once. It runs a cell
-in a folder of its own node and sends the finished files. Only this process writes to the run directory, so the nodes
-need no shared disk, and each result is stored once, no matter how often its cell ran.
+Each worker is a Ray actor. It stays with one (agent, task) while it can, so that programs compile
+once. It runs a cell in a folder of its own node and sends the finished files. Only this process
+writes to the run directory, so the nodes need no shared disk, and each result is stored once, no
+matter how often its cell ran.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import rlbench_suite
 from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.contexts.context import Context, keep
 from rlbench_suite.core.registry import card as find_card
-from rlbench_suite.evaluation.cell import Cell, CellSpec
+from rlbench_suite.evaluation.cell import Cell, CellSpec, Event
 from rlbench_suite.evaluation.runs.manifest import Manifest
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.runner import perform
-from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Event, Worker, supervise
+from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Worker, supervise
 
 CRASHES = 3
 """Number of crashes of its worker after which a cell is reported as failed."""
@@ -52,11 +53,13 @@ _ENDED = "its process ended before the cell began"
 """Fault of a worker that never said where it is: the process or the node was lost."""
 
 _THREADS = (
-    "XLA_PYTHON_CLIENT_PREALLOCATE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC",
-    "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
+    "XLA_PYTHON_CLIENT_PREALLOCATE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+    "PJRT_NPROC", "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
 )  # fmt: skip
-"""Variables of ``cli.prepare_jax`` that workers of an existing cluster get. JAX goes without its cache where the folder
-cannot be made."""
+"""Variables of ``cli.prepare_jax`` that workers of an existing cluster get.
+
+JAX goes without its cache where the folder cannot be made.
+"""
 
 
 class Resources(NamedTuple):
@@ -83,32 +86,41 @@ def in_cluster(
 ) -> Generator[Event, None, None]:
     """Run the missing cells on a Ray cluster.
 
-    A worker that is silent for too long is killed. The cell of a lost worker is tried again. It is reported as failed
-    after three crashes of its worker or the loss of ten nodes. Nodes may join and leave at any time.
+    A worker that is silent for too long is killed. The cell of a lost worker is tried again. It is
+    reported as failed after three crashes of its worker or the loss of ten nodes. Nodes may join
+    and leave at any time.
 
     Args:
         run: the open run directory.
         resources: resources of each cell.
-        address: address of an existing cluster, or ``auto``; None starts a cluster of this machine, which ends with
-            the run.
-        workers: number of cells at a time. Those without room wait for new nodes. None means as many as have room.
+        address: address of an existing cluster, or ``auto``; None starts a cluster of this machine,
+            which ends with the run.
+        workers: number of cells at a time. Those without room wait for new nodes. None means as
+            many as have room.
         silence: seconds without a sign of life after which a worker is killed.
 
     Raises:
         CannotWrite: a result cannot be stored.
         ValueError: the address is none.
-        OSError: there is no cluster at the address, or no node of the cluster has the resources of a cell. It is raised
-            at once, before the first event is asked for.
+        OSError: there is no cluster at the address, or no node of the cluster has the resources of
+            a cell. It is raised at once, before the first event is asked for.
     """
     with ExitStack() as opened:
         opened.enter_context(_connection(address))
         _check_room(resources, _nodes())
-        # Workers of a cluster that begins here inherit this process's variables, and then start four seconds sooner.
-        environment = {name: os.environ[name] for name in _THREADS if name in os.environ} if address else {}
-        return _inside(opened.pop_all(), _supervise_actors(run, resources, environment, workers, silence))
+        # Workers of a cluster that begins here inherit this process's variables, and then start
+        # four seconds sooner.
+        environment = (
+            {name: os.environ[name] for name in _THREADS if name in os.environ} if address else {}
+        )
+        return _inside(
+            opened.pop_all(), _supervise_actors(run, resources, environment, workers, silence)
+        )
 
 
-def _inside(connection: ExitStack, events: Generator[Event, None, None]) -> Generator[Event, None, None]:
+def _inside(
+    connection: ExitStack, events: Generator[Event, None, None]
+) -> Generator[Event, None, None]:
     """Pass on the events, then leave the cluster."""
     with connection:
         yield from events
@@ -120,25 +132,38 @@ def _connection(address: str | None) -> Iterator[None]:
     import ray
 
     if address and address != "auto" and ":" not in address:
-        raise ValueError(f"The address of a Ray cluster is HOST:PORT, as 10.0.0.1:6379, or auto, got {address!r}.")
+        raise ValueError(
+            f"The address of a Ray cluster is HOST:PORT, as 10.0.0.1:6379, or auto, got "
+            f"{address!r}."
+        )
     if address and (server := re.fullmatch(r"([^/]+):(\d+)", address)):
         try:
-            socket.create_connection((server[1], int(server[2])), timeout=10).close()  # Ray would try for minutes
+            # Ray would try for minutes.
+            socket.create_connection((server[1], int(server[2])), timeout=10).close()
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise OSError(f"Cannot connect to a Ray cluster at {address}: {reason}.") from None
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use over the network
+    # Ray would report its use over the network.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     dashboard = None if address else False
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
+        ray.init(
+            address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            include_dashboard=dashboard,
+        )
     except (ConnectionError, ValueError, RuntimeError) as error:
         if address == "auto":
             raise OSError(
-                "No Ray cluster runs on this machine, so --address auto finds none. Start one with `ray start --head`, "
-                "name another one as HOST:PORT, or leave --address out to use this machine alone."
+                "No Ray cluster runs on this machine, so --address auto finds none. Start one with "
+                "`ray start --head`, name another one as HOST:PORT, or leave --address out to use "
+                "this machine alone."
             ) from None
         reason = str(error).splitlines()[0].rstrip(".")
-        raise OSError(f"Cannot connect to a Ray cluster at {address or 'this machine'}: {reason}.") from None
+        raise OSError(
+            f"Cannot connect to a Ray cluster at {address or 'this machine'}: {reason}."
+        ) from None
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)  # Ray has set one of its own
     try:
@@ -148,9 +173,14 @@ def _connection(address: str | None) -> Iterator[None]:
 
 
 def _supervise_actors(
-    run: OpenRun, resources: Resources, environment: Mapping[str, str], workers: int | None, silence: float
+    run: OpenRun,
+    resources: Resources,
+    environment: Mapping[str, str],
+    workers: int | None,
+    silence: float,
 ) -> Generator[Event, None, None]:
-    crew = _Cluster(run, resources, environment, workers)  # not before: the run may get its saved policies until now
+    # Not before: the run may get its saved policies until now.
+    crew = _Cluster(run, resources, environment, workers)
     yield from supervise(run, crew, silence)
 
 
@@ -164,7 +194,13 @@ class _Cluster:
         workers: number of cells at a time; None means as many as have room.
     """
 
-    def __init__(self, run: OpenRun, resources: Resources, environment: Mapping[str, str], workers: int | None) -> None:
+    def __init__(
+        self,
+        run: OpenRun,
+        resources: Resources,
+        environment: Mapping[str, str],
+        workers: int | None,
+    ) -> None:
         import ray
 
         self.run = run
@@ -181,8 +217,13 @@ class _Cluster:
             num_cpus=resources.cpus, num_gpus=resources.gpus, memory=int(resources.memory * 2**30),
             runtime_env={"env_vars": environment} if environment else {},
         )(_Player)  # fmt: skip
-        checkpoints = {name: (run.path / "checkpoints" / name).read_bytes() for name in run.manifest.checkpoints}
-        contexts = [context for task in run.manifest.references if (context := find_card(task).context)]
+        checkpoints = {
+            name: (run.path / "checkpoints" / name).read_bytes()
+            for name in run.manifest.checkpoints
+        }
+        contexts = [
+            context for task in run.manifest.references if (context := find_card(task).context)
+        ]
         self._arguments = ray.put(run.manifest), ray.put(checkpoints), ray.put(contexts)
 
     def size(self) -> int:
@@ -191,7 +232,8 @@ class _Cluster:
             self.nodes = _nodes()
             self.counted = time.monotonic()
             self.lost_nodes += len(earlier_nodes.keys() - self.nodes.keys())
-            self.room = max(1, _room(self.resources, self.nodes))  # the only worker waits for a node
+            # The only worker waits for a node.
+            self.room = max(1, _room(self.resources, self.nodes))
         return self.workers or self.room
 
     def hire(self) -> _Actor:
@@ -207,21 +249,29 @@ class _Cluster:
         if worker.node is not None or fault != _LOST:  # else the cell had not begun
             self.faults[cell, fault] += 1
         count = self.faults[cell, fault]
-        return f"{fault}, {count} times" if count >= {_LOST: _LOSSES, _ENDED: _ENDS}.get(fault, CRASHES) else None
+        return (
+            f"{fault}, {count} times"
+            if count >= {_LOST: _LOSSES, _ENDED: _ENDS}.get(fault, CRASHES)
+            else None
+        )
 
 
 class _Player:
     """Actor of a node of the cluster."""
 
-    def __init__(self, manifest: Manifest, checkpoints: Mapping[str, bytes], contexts: Sequence[Context]) -> None:
+    def __init__(
+        self, manifest: Manifest, checkpoints: Mapping[str, bytes], contexts: Sequence[Context]
+    ) -> None:
         self.manifest, self.checkpoints = manifest, checkpoints
         for context in contexts:  # the node has neither their files nor this machine's cache
             keep(context)
 
     def perform(self, spec: CellSpec) -> Iterator[tuple[Event, Any]]:
-        """Run a cell. Yield its events: ``started`` with the node, ``finished`` with files, ``failed`` with the log.
+        """Run a cell. Yield its events: ``started`` with the node,
+        ``finished`` with files, ``failed`` with the log.
 
-        A ``failed`` event takes the place of every error, so that an error of Ray means a lost worker.
+        A ``failed`` event takes the place of every error, so that an error of Ray means a lost
+        worker.
         """
         import ray
 
@@ -230,7 +280,8 @@ class _Player:
             try:
                 if rlbench_suite.__version__ != self.manifest.version:
                     raise ImportError(
-                        f"the node has rlbench-suite {rlbench_suite.__version__}, the run is of {self.manifest.version}"
+                        f"the node has rlbench-suite {rlbench_suite.__version__}, the run is of "
+                        f"{self.manifest.version}"
                     )
                 (path / "checkpoints").mkdir()
                 for name, content in self.checkpoints.items():
@@ -241,7 +292,10 @@ class _Player:
                     if event.kind == "started":
                         attached = ray.get_runtime_context().get_node_id()
                     elif event.kind == "finished":
-                        attached = {file.name: file.read_bytes() for file in run.cell_path(spec.cell).iterdir()}
+                        attached = {
+                            file.name: file.read_bytes()
+                            for file in run.cell_path(spec.cell).iterdir()
+                        }
                     elif event.kind == "failed":
                         attached = (path / LOG).read_text()
                     yield event, attached
@@ -260,14 +314,20 @@ class _Actor(Worker):
         self.node: str | None = None
         """Id of the node of the actor; None until it has said that it has begun."""
         self.nodes_lost_before = cluster.lost_nodes
-        """Nodes lost before it was made. If another is lost and it has no node yet, that may have been its own."""
+        """Nodes lost before it was made.
+
+        If another is lost and it has no node yet, that may have been its own.
+        """
 
     def begin(self, spec: CellSpec) -> None:
         super().begin(spec)
         self.events = self.actor.perform.remote(spec)
 
     def listen(self) -> Generator[Event, None, str | None]:
-        """Pass on the next event; store the cell first if it is finished. Return the fault if the worker is dead."""
+        """Pass on the next event; store the cell first if it is finished.
+
+        Return the fault if the worker is dead.
+        """
         import ray
         from ray.exceptions import ActorDiedError, RayError
 
@@ -275,7 +335,9 @@ class _Actor(Worker):
             event, attached = ray.get(next(self.events))
         except ActorDiedError as error:
             if error.actor_init_failed:
-                return f"its worker cannot start on the node ({str(error).strip().splitlines()[-1]})"
+                return (
+                    f"its worker cannot start on the node ({str(error).strip().splitlines()[-1]})"
+                )
             if self.node is None:
                 return _ENDED
             # The cluster knows that the process is gone. If its node lives, the process alone died.
@@ -298,7 +360,8 @@ class _Actor(Worker):
         return None
 
     def find_fault(self, seconds: float, silence: float) -> str | None:
-        """Return a fault as every worker does, but count silence only once it has a place on a node.
+        """Return a fault as every worker does,
+        but count silence only once it has a place on a node.
 
         Its node was lost, or may have been: Ray may never report a node lost while a worker began.
         """
@@ -323,22 +386,34 @@ def _nodes() -> dict[str, Mapping[str, float]]:
 
 
 def _check_room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> None:
-    """Raise :class:`OSError` if no node has room for a cell; the message names what the largest node has."""
+    """Raise :class:`OSError` if no node has room for a cell;
+    the message names what the largest node has.
+    """
     if not _room(resources, nodes):
         largest = max(
-            nodes.values(), key=lambda has: [has.get(name, 0.0) for name in ("GPU", "CPU", "memory")], default={}
+            nodes.values(),
+            key=lambda has: [has.get(name, 0.0) for name in ("GPU", "CPU", "memory")],
+            default={},
         )
-        has = Resources(largest.get("CPU", 0.0), largest.get("GPU", 0.0), largest.get("memory", 0.0) / 2**30)
+        has = Resources(
+            largest.get("CPU", 0.0), largest.get("GPU", 0.0), largest.get("memory", 0.0) / 2**30
+        )
         needed, there = (
-            f"{cpus:g} CPUs, {gpus:g} GPUs, {memory:.3g} GiB of memory" for cpus, gpus, memory in (resources, has)
+            f"{cpus:g} CPUs, {gpus:g} GPUs, {memory:.3g} GiB of memory"
+            for cpus, gpus, memory in (resources, has)
         )
-        raise OSError(f"No node of the cluster has room for a cell: {needed}. The largest node has {there}.")
+        raise OSError(
+            f"No node of the cluster has room for a cell: {needed}. The largest node has {there}."
+        )
 
 
 def _room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> int:
     """Return the number of cells that all nodes together have room for."""
     needs = {name: round(amount * _RESOURCE_UNITS) for name, amount in resources.needs().items()}
     return sum(
-        min(round(has.get(name, 0.0) * _RESOURCE_UNITS) // needed_units for name, needed_units in needs.items())
+        min(
+            round(has.get(name, 0.0) * _RESOURCE_UNITS) // needed_units
+            for name, needed_units in needs.items()
+        )
         for has in nodes.values()
     )

@@ -1,14 +1,18 @@
-"""Finished cells of run directories, read only and without JAX, so that commands on results answer at once.
+"""Finished cells of run directories, read only and without JAX,
+so that commands on results answer at once.
 
 ``open_run.py`` writes what is read here::
 
     manifest.json                             settings, machine and times of the run
     cells/<agent>/<task>/<seed>/result.json   results of one cell
                                /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
-                               /train_episodes.parquet  episodes on the train split, in the suite generalisation
+                               /train_episodes.parquet  episodes on the train split, in the suite
+                                                        generalisation
                         /<seed>.failed        why a cell failed when it was last tried
-    transcripts/<agent>/<task>/<seed>.jsonl   conversations of language models, also of unfinished cells
-    episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
+    transcripts/<agent>/<task>/<seed>.jsonl   conversations of language models, also of unfinished
+                                              cells
+    episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html
+                                              all cells together
     checkpoints/<agent>                       copies of evaluated saved policies
     workers.log                               output of agents, and full errors
 """
@@ -131,8 +135,12 @@ class Run:
                 if entry.name.endswith(FAILED_SUFFIX)
             ]
             for seed in sorted(_seeds(records)):
-                if seed < self.manifest.seeds and not os.path.lexists(folder / str(seed) / "result.json"):
-                    yield FailedCell(agent, task, seed, _read_error(folder / f"{seed}{FAILED_SUFFIX}"))
+                if seed < self.manifest.seeds and not os.path.lexists(
+                    folder / str(seed) / "result.json"
+                ):
+                    yield FailedCell(
+                        agent, task, seed, _read_error(folder / f"{seed}{FAILED_SUFFIX}")
+                    )
 
     def _task_folders(self) -> Iterator[tuple[str, str, Path]]:
         """Yield agent, task and the folder of their cells, where there is one."""
@@ -143,23 +151,42 @@ class Run:
                     yield agent, task, folder
 
     def select(self, agents: Sequence[str], tasks: Collection[str]) -> Run:
-        """Return the run with some of its agents, in this order, and some of its tasks. Nothing is read again."""
+        """Return the run with some of its agents, in this order, and some of its tasks.
+
+        Nothing is read again.
+        """
         hyperparameters = {
-            agent: {task: values for task, values in self.manifest.hyperparameters[agent].items() if task in tasks}
+            agent: {
+                task: values
+                for task, values in self.manifest.hyperparameters[agent].items()
+                if task in tasks
+            }
             for agent in agents
         }
-        references = {task: scores for task, scores in self.manifest.references.items() if task in tasks}
+        references = {
+            task: scores for task, scores in self.manifest.references.items() if task in tasks
+        }
         update = {"hyperparameters": hyperparameters, "references": references}
         run = Run(self.path, self.manifest.model_copy(update=update), self.name)
-        selected_results = [result for result in self.results() if result.task in hyperparameters.get(result.agent, ())]
-        run._results = tuple(sorted(selected_results, key=lambda result: agents.index(result.agent)))
-        run._failures = tuple(cell for cell in self.failures() if cell.task in hyperparameters.get(cell.agent, ()))
+        selected_results = [
+            result
+            for result in self.results()
+            if result.task in hyperparameters.get(result.agent, ())
+        ]
+        run._results = tuple(
+            sorted(selected_results, key=lambda result: agents.index(result.agent))
+        )
+        run._failures = tuple(
+            cell for cell in self.failures() if cell.task in hyperparameters.get(cell.agent, ())
+        )
         return run
 
     def checkpoint(self, agent: str) -> Checkpoint | None:
         """Return the run's copy of a saved policy; None if the agent of that name is trained."""
         if saved := self.manifest.checkpoints.get(agent):
-            return Checkpoint(self.path / "checkpoints" / agent, saved.sha256, saved.agent, None, {})
+            return Checkpoint(
+                self.path / "checkpoints" / agent, saved.sha256, saved.agent, None, {}
+            )
         return None
 
     def check_tables(self, result: CellResult) -> None:
@@ -192,7 +219,9 @@ class Run:
         for result in self.results():
             table = self.read_table(result.cell, "curve.parquet")
             columns = [table[name].to_numpy() for name in ("steps", "seconds", "episode_return")]
-            curves.setdefault((result.agent, result.task), {})[result.seed] = TrainingCurve(*columns)
+            curves.setdefault((result.agent, result.task), {})[result.seed] = TrainingCurve(
+                *columns
+            )
         return curves
 
     def read_episodes(self, cell: Cell) -> pa.Table:
@@ -200,7 +229,9 @@ class Run:
         return self.read_table(cell, "episodes.parquet")
 
     def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
-        """Return the environment seeds and actions ``(n, horizon, *action shape)`` of a cell for ``rollout.replay``."""
+        """Return the environment seeds and actions ``(n, horizon, *action shape)``
+        of a cell for ``rollout.replay``.
+        """
         table = self.read_table(cell, "trace.parquet")
         first_seed = table["episode_seed"][0].as_py()
         space = task.action_space
@@ -222,8 +253,8 @@ class Run:
             yield path
         except (ValueError, OSError, RecursionError) as error:  # Arrow's errors are of these kinds
             raise ValueError(
-                f"{path} is damaged ({first_line(error)}); delete the folder {path.parent} and run the same command "
-                f"again, which computes {cell} again."
+                f"{path} is damaged ({first_line(error)}); delete the folder {path.parent} and run "
+                f"the same command again, which computes {cell} again."
             ) from None
 
 
@@ -239,14 +270,18 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(_read_plain_file(file))
     except (ValueError, OSError) as error:
-        raise ValueError(f"{file} is not a manifest of this program ({first_line(error)}).") from None
+        raise ValueError(
+            f"{file} is not a manifest of this program ({first_line(error)})."
+        ) from None
 
 
 def read_runs(runs: Sequence[Source | Path]) -> list[Run]:
-    """Read runs and give each a name of its own: its folder's name, or its path or URL where two folders share one.
+    """Read runs and give each a name of its own: its folder's name,
+    or its path or URL where two folders share one.
 
     Raises:
-        ValueError: a run is given twice, is not a run directory, is damaged, or has no finished cell.
+        ValueError: a run is given twice, is not a run directory, is damaged, or has no finished
+            cell.
     """
     sources = [run if isinstance(run, Source) else Source(run, str(run)) for run in runs]
     identities = [source.identity for source in sources]
@@ -274,7 +309,9 @@ def no_run(path: Path) -> str:
     if path.exists():
         return f"{path} is not a run directory (it has no manifest.json)."
     folder = path.parent
-    neighbours = [str(file.parent) for file in folder.glob("*/manifest.json")] if folder.is_dir() else []
+    neighbours = (
+        [str(file.parent) for file in folder.glob("*/manifest.json")] if folder.is_dir() else []
+    )
     return unknown("run", str(path), neighbours) if neighbours else f"{path} does not exist."
 
 
@@ -286,7 +323,9 @@ def cell_folder(path: Path, agent: str, task: str, seed: int) -> Path:
     """
     inside = Path("cells", agent, file_name_of(task), str(seed))
     if inside.is_absolute() or ".." in inside.parts:
-        raise ValueError(f"{path / 'manifest.json'} is damaged (it names a cell outside of the run).")
+        raise ValueError(
+            f"{path / 'manifest.json'} is damaged (it names a cell outside of the run)."
+        )
     return path / inside
 
 
@@ -325,11 +364,13 @@ def _seeds(names: Sequence[str]) -> set[int]:
     return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= 10}
 
 
-# -- several runs together ---------------------------------------------------------------------------------------------
+# -- several runs together -------------------------------------------------------------------------
 
 
 def cells_by_agent(runs: Sequence[Run]) -> dict[str, dict[str, dict[int, CellResult]]]:
-    """Return the finished cells of all runs by agent, task and seed; names as :func:`agent_names`."""
+    """Return the finished cells of all runs by agent,
+    task and seed; names as :func:`agent_names`.
+    """
     table: dict[str, dict[str, dict[int, CellResult]]] = {}
     names = agent_names(runs)
     for run in runs:
@@ -340,17 +381,24 @@ def cells_by_agent(runs: Sequence[Run]) -> dict[str, dict[str, dict[int, CellRes
 
 
 def agent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """Return the name of each agent among all runs by its run's name and its name there, with finished cells or not.
+    """Return the name of each agent among all runs by its run's name
+    and its name there, with finished cells or not.
 
-    An agent that several runs have is one agent if all cells that they share are equal, and they share one. Otherwise
-    it is named after its run too, as in ``ppo (a)``, or after its runs, as in ``ppo (a + b)``.
+    An agent that several runs have is one agent if all cells that they share are equal, and they
+    share one. Otherwise it is named after its run too, as in ``ppo (a)``, or after its runs, as in
+    ``ppo (a + b)``.
     """
     owners: dict[str, list[list[Run]]] = {}
     for run in runs:
         for agent in run.manifest.hyperparameters:
             groups = owners.setdefault(agent, [])
             agreeing_group = next(
-                (group for group in groups if all(_agree(agent, run, known_run) for known_run in group)), None
+                (
+                    group
+                    for group in groups
+                    if all(_agree(agent, run, known_run) for known_run in group)
+                ),
+                None,
             )
             if agreeing_group is None:
                 groups.append([run])
@@ -370,7 +418,9 @@ _OUTCOME = ("episodes", "training_steps", "score", "mean_return", "success_rate"
 
 
 def _agree(agent: str, run: Run, second_run: Run) -> bool:
-    """Return whether two runs have equal cells of an agent, with equal hyperparameters, wherever both have a cell."""
+    """Return whether two runs have equal cells of an agent,
+    with equal hyperparameters, wherever both have a cell.
+    """
     outcomes = _outcomes(agent, run)
     other_outcomes = _outcomes(agent, second_run)
     shared = outcomes.keys() & other_outcomes.keys()
@@ -390,7 +440,9 @@ def _outcomes(agent: str, run: Run) -> dict[tuple[str, int], tuple[list[float], 
 
 
 def failure_counts(runs: Sequence[Run]) -> dict[tuple[str, str], int]:
-    """Return the number of failed cells by agent and task, where there are any; names as :func:`agent_names`."""
+    """Return the number of failed cells by agent and task,
+    where there are any; names as :func:`agent_names`.
+    """
     names = agent_names(runs)
     counts: dict[tuple[str, str], int] = {}
     for run in runs:
@@ -401,7 +453,9 @@ def failure_counts(runs: Sequence[Run]) -> dict[tuple[str, str], int]:
 
 
 def anchor_errors(runs: Sequence[Run]) -> dict[str, Callable[[float], float]]:
-    """Return, for each task, the standard error of a score that comes from the measured ends of its scale."""
+    """Return, for each task, the standard error of a score
+    that comes from the measured ends of its scale.
+    """
     errors: dict[str, Callable[[float], float]] = {}
     for run in runs:
         for task, scores in run.manifest.references.items():

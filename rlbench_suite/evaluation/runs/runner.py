@@ -1,4 +1,5 @@
-"""Run the cells of a run: in this process, or in a pool of watched local processes (``ray_executor``: in a cluster).
+"""Run the cells of a run: in this process,
+or in a pool of watched local processes (``ray_executor``: in a cluster).
 
 The process that runs a cell stores it.
 """
@@ -25,14 +26,20 @@ from rlbench_suite.core import registry
 from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.core.scale import ANCHORS
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.evaluation.cell import Cell, CellSpec
+from rlbench_suite.evaluation.cell import Cell, CellSpec, Event
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
-from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Outcome, run_cell, training_task
+from rlbench_suite.evaluation.protocol import (
+    EPISODES,
+    TRAINING_SEEDS,
+    Outcome,
+    run_cell,
+    training_task,
+)
 from rlbench_suite.evaluation.runs.language_model import LanguageModel
 from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.players import find_player, line_up
-from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Event, Worker, supervise
+from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Worker, supervise
 from rlbench_suite.language.chat import ChatError
 
 _ATTEMPTS = 2
@@ -54,18 +61,22 @@ def plan(
         suite: comma-separated names of suites and ids.
         seeds: number of training seeds, 0 to ``seeds - 1``.
         budget: ``smoke``, ``quick`` or ``full``.
-        checkpoint: a saved policy to evaluate instead of agents that train; ``agents`` is then ignored.
-        model: a language model to evaluate instead of agents that train; ``agents`` is then ignored.
+        checkpoint: a saved policy to evaluate instead of agents that train; ``agents`` is then
+            ignored.
+        model: a language model to evaluate instead of agents that train; ``agents`` is then
+            ignored.
 
     Raises:
-        ValueError: a name is unknown, a number out of range, a task was never calibrated or cannot be trained on
-            another, the checkpoint is not for a task, or nothing is left to run.
+        ValueError: a name is unknown, a number out of range, a task was never calibrated or cannot
+            be trained on another, the checkpoint is not for a task, or nothing is left to run.
         ImportError: an agent needs an extra that is not installed.
     """
     if budget not in EPISODES:
         raise ValueError(unknown("budget", budget, EPISODES))
     if not 1 <= seeds <= TRAINING_SEEDS:
-        raise ValueError(f"The number of seeds is at most {TRAINING_SEEDS} and at least 1, got {seeds}.")
+        raise ValueError(
+            f"The number of seeds is at most {TRAINING_SEEDS} and at least 1, got {seeds}."
+        )
     cards = registry.resolve_suite(suite)
     lineup = line_up(agents, checkpoint, model)
     on_train = _tasks_on_train(suite, model)
@@ -73,8 +84,12 @@ def plan(
     for card in cards:
         scores = lineup.anchors(card)
         if not {"random", "reference"} <= scores.keys():
-            raise ValueError(f"{card.id} has no measured reference scores; run: {card.measuring_command}")
-        references[card.id] = {player: vars(scores[player]) for player in ANCHORS if player in scores}
+            raise ValueError(
+                f"{card.id} has no measured reference scores; run: {card.measuring_command}"
+            )
+        references[card.id] = {
+            player: vars(scores[player]) for player in ANCHORS if player in scores
+        }
     hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in lineup.players}
     not_applicable: dict[str, dict[str, str]] = {}
     for name, player in lineup.players.items():
@@ -89,9 +104,14 @@ def plan(
             except CannotPlay as reason:
                 not_applicable.setdefault(name, {})[card.id] = str(reason)
     if not any(hyperparameters.values()):
-        reasons = [f"{task}: {why.rstrip('.')}" for tasks in not_applicable.values() for task, why in tasks.items()]
+        reasons = [
+            f"{task}: {why.rstrip('.')}"
+            for tasks in not_applicable.values()
+            for task, why in tasks.items()
+        ]
         raise ValueError(
-            f"None of the agents ({', '.join(lineup.players)}) can play any of the tasks: {'; '.join(reasons)}."
+            f"None of the agents ({', '.join(lineup.players)}) can play any of the tasks: "
+            f"{'; '.join(reasons)}."
         )
     return Manifest.now(
         budget=budget,
@@ -114,13 +134,16 @@ def _tasks_on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
         return ()
     if model:
         raise ValueError(
-            f"A language model does not train here, so the suite {registry.GENERALISATION} has no meaning."
+            f"A language model does not train here, so the suite {registry.GENERALISATION} has no "
+            f"meaning."
         )
     return registry.suites()[registry.GENERALISATION]
 
 
 def _check_installed(card: TaskCard) -> None:
-    """Raise :class:`CannotPlay` if a task's simulator is not installed, so that the rest of the suite can run."""
+    """Raise :class:`CannotPlay` if a task's simulator is not installed,
+    so that the rest of the suite can run.
+    """
     if card.host:
         simulated: Any = card.build()
         try:
@@ -134,7 +157,8 @@ CellRunner = Callable[[CellSpec, OpenRun], Iterator[Any]]
 
 
 def train_cell(spec: CellSpec, run: OpenRun) -> Iterator[Progress | CellResult]:
-    """Train and evaluate the agent of a cell, and store the result; yield ``Progress`` and, last, the result.
+    """Train and evaluate the agent of a cell, and store the result;
+    yield ``Progress`` and, last, the result.
 
     Raises:
         CannotWrite: the result cannot be stored.
@@ -152,7 +176,9 @@ def train_cell(spec: CellSpec, run: OpenRun) -> Iterator[Progress | CellResult]:
 
 
 def perform(spec: CellSpec, run: OpenRun, cell_runner: CellRunner = train_cell) -> Iterator[Event]:
-    """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event.
+    """Run and store one cell in this process.
+
+    Errors of the agent or the task become a ``failed`` event.
 
     Args:
         spec: the cell and its settings.
@@ -193,10 +219,13 @@ def in_process(run: OpenRun, model: LanguageModel | None = None) -> Generator[Ev
         yield from perform(run.manifest.spec(cell), run, cell_runner)
 
 
-def in_pool(run: OpenRun, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
+def in_pool(
+    run: OpenRun, workers: int, *, silence: float = SILENCE
+) -> Generator[Event, None, None]:
     """Run the missing cells in ``workers`` fresh processes.
 
-    The cell of a worker that is silent for too long, or dies, is tried once more and then reported as failed.
+    The cell of a worker that is silent for too long, or dies, is tried once more and then reported
+    as failed.
 
     Args:
         run: the open run directory.
@@ -239,8 +268,11 @@ class _Process(Worker):
         super().__init__()
         context = multiprocessing.get_context("spawn")
         self.connection, worker_connection = context.Pipe()
-        self.process = context.Process(target=_serve, args=(worker_connection, run.path, run.manifest), daemon=True)
-        # Ctrl-C reaches every process of the terminal. The workers inherit the handler that ignores it.
+        self.process = context.Process(
+            target=_serve, args=(worker_connection, run.path, run.manifest), daemon=True
+        )
+        # Ctrl-C reaches every process of the terminal. The workers inherit the handler that ignores
+        # it.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             self.process.start()
@@ -254,7 +286,10 @@ class _Process(Worker):
             self.connection.send(spec)
 
     def listen(self) -> Generator[Event, None, str | None]:
-        """Pass on the worker's next event. Return a description of the fault if the worker is dead."""
+        """Pass on the worker's next event.
+
+        Return a description of the fault if the worker is dead.
+        """
         try:
             event: Event | CannotWrite = self.connection.recv()
         except (EOFError, OSError):
@@ -281,7 +316,9 @@ def _leave_with(parent: BaseProcess) -> None:
 
 def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
     """Run cells in a worker until its parent closes the connection or dies."""
-    threading.Thread(target=_leave_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+    threading.Thread(
+        target=_leave_with, args=(multiprocessing.parent_process(),), daemon=True
+    ).start()
     log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(log, stream.fileno())

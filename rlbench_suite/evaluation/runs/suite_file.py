@@ -11,8 +11,9 @@
       - id: SAT-v0
         difficulty: hard
 
-A task with keywords is the same as its id with a query, ``SAT-v0?difficulty=hard``, so both name the same cells. The
-file is read as plain data: tags, anchors, repeated keys and large files are refused.
+A task with keywords is the same as its id with a query, ``SAT-v0?difficulty=hard``, so both name
+the same cells. The file is read as plain data: tags, anchors, repeated keys and large files are
+refused.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def read_suite_file(path: Path) -> SuiteFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no suite file, or a key, task or keyword is unknown; the message is one sentence.
+        ValueError: it is no suite file, or a key, task or keyword is unknown; the message is one
+            sentence.
     """
     data = read_small_file(path, "a suite file")
     try:
@@ -115,7 +117,9 @@ def _task_id(entry: str | Mapping[str, Any]) -> str:
     if not isinstance(name := entry.get("id"), str):
         raise ValueError("a task with keywords also needs its id")
     if name in suites():
-        raise ValueError(f"{name!r} is a suite, not a task; name its tasks, such as {suites()[name][0]}")
+        raise ValueError(
+            f"{name!r} is a suite, not a task; name its tasks, such as {suites()[name][0]}"
+        )
     card = find_card(name)
     if card.registered_id not in cards():
         raise ValueError(unknown("task", name, cards()))

@@ -12,20 +12,25 @@ EPISODES = pa.schema([
     *_CELL, ("episode_seed", pa.uint64()),
     ("return", pa.float64()),  # scalar: objectives by the card's weights, agents by their mean
     ("score", pa.float64()),  # normalised by the card's scale
-    ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()), ("cost", pa.float64()),
+    ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()),
+    ("cost", pa.float64()),
     ("returns", pa.list_(pa.float64())),  # by objective or agent; one number otherwise
-    ("measures", pa.map_(pa.string(), pa.float64())),  # the task's own, at the last step; tokens of language models
+    # The task's own, at the last step; tokens of language models.
+    ("measures", pa.map_(pa.string(), pa.float64())),
 ])  # fmt: skip
 CURVE = pa.schema([
     *_CELL, ("steps", pa.int64()), ("total_steps", pa.int64()),
     ("seconds", pa.float64()), ("compile_seconds", pa.float64()), ("episode_return", pa.float64()),
 ])  # fmt: skip
 TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(pa.float64()))])
-"""Actions of an episode, one after another. A float64 represents every int32 and float32 exactly."""
+"""Actions of an episode, one after another. A float64 represents every int32 and float32 exactly.
+"""
 
 
 def schemas(*, on_train: bool) -> dict[str, pa.Schema]:
-    """Return the columns of a cell's tables by file, with those of a cell that was evaluated on the train split."""
+    """Return the columns of a cell's tables by file,
+    with those of a cell that was evaluated on the train split.
+    """
     tables = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
     return tables | {"train_episodes.parquet": EPISODES} if on_train else tables
 
@@ -48,7 +53,8 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def check_head(path: Path, schema: pa.Schema, episodes: int) -> None:
-    """Check the columns of a table, and that it has a row for each episode; a curve may have any number.
+    """Check the columns of a table, and that it has a row
+    for each episode; a curve may have any number.
 
     Raises:
         OSError, ValueError: it is missing, damaged or another table.

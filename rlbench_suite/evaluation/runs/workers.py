@@ -1,8 +1,9 @@
 """Run the missing cells of a run with a crew of watched workers.
 
-An executor is a function that takes an open run and yields an :class:`Event` for all that happens to its missing cells
-(``runner.in_process``, ``runner.in_pool``, ``ray_executor.in_cluster``). The directory has the whole state: closing the
-generator, or killing the program, loses the cells in progress and nothing else.
+An executor is a function that takes an open run and yields an :class:`Event` for all that happens
+to its missing cells (``runner.in_process``, ``runner.in_pool``, ``ray_executor.in_cluster``). The
+directory has the whole state: closing the generator, or killing the program, loses the cells in
+progress and nothing else.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from rlbench_suite.core.registry import card as find_card
-from rlbench_suite.evaluation.cell import Cell, CellSpec
+from rlbench_suite.evaluation.cell import Cell, CellSpec, Event
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.players import find_player
 
@@ -21,18 +22,6 @@ SILENCE = 180.0
 """Seconds without a sign of life, compilation included, after which a worker counts as stuck."""
 
 LOG = "workers.log"
-
-
-class Event(NamedTuple):
-    """Event in the life of a cell.
-
-    ``value`` is None for ``started``, a ``Progress`` or ``Episodes``, the ``CellResult`` of a ``finished`` cell, and
-    one sentence for ``retried`` and ``failed``.
-    """
-
-    kind: Literal["started", "progress", "finished", "retried", "failed"]
-    cell: Cell
-    value: Any = None
 
 
 class Worker(ABC):
@@ -55,10 +44,12 @@ class Worker(ABC):
         """Pass on the next event. Return a description of the fault if the worker is dead."""
 
     def find_fault(self, seconds: float, silence: float) -> str | None:
-        """Count seconds without a sign of life. Return a description of the fault if they are too many.
+        """Count seconds without a sign of life.
 
-        Only seconds in which this process listened count. While it stores a result, or is stopped itself, healthy
-        workers would seem silent.
+        Return a description of the fault if they are too many.
+
+        Only seconds in which this process listened count. While it stores a result, or is stopped
+        itself, healthy workers would seem silent.
         """
         self.unheard_seconds += seconds
         return f"gave no sign of life for {silence:g} s" if self.unheard_seconds > silence else None
@@ -87,16 +78,20 @@ class Crew(Protocol[AnyWorker]):
         ...
 
     def reason_to_give_up(self, worker: AnyWorker, cell: Cell, fault: str) -> str | None:
-        """Count a fault. Return why the cell is to be reported as failed, or None to try it again."""
+        """Count a fault.
+
+        Return why the cell is to be reported as failed, or None to try it again.
+        """
         ...
 
 
 def supervise(run: OpenRun, crew: Crew[AnyWorker], silence: float) -> Generator[Event, None, None]:
     """Run the missing cells of a run with a crew.
 
-    A worker stays with one (agent, task) while it can, so that its programs compile once and its seeds run one after
-    another. The largest groups come first, and idle workers help the largest one left. A worker that is silent for too
-    long, or dies, is replaced, and its cell is tried again or reported as failed.
+    A worker stays with one (agent, task) while it can, so that its programs compile once and its
+    seeds run one after another. The largest groups come first, and idle workers help the largest
+    one left. A worker that is silent for too long, or dies, is replaced, and its cell is tried
+    again or reported as failed.
 
     Args:
         run: the open run directory.
@@ -117,12 +112,17 @@ def supervise(run: OpenRun, crew: Crew[AnyWorker], silence: float) -> Generator[
             ready = crew.wait(busy, longest)
             seconds = min(time.monotonic() - started, longest)
             for worker in busy:
-                fault = (yield from worker.listen()) if worker in ready else worker.find_fault(seconds, silence)
+                fault = (
+                    (yield from worker.listen())
+                    if worker in ready
+                    else worker.find_fault(seconds, silence)
+                )
                 if fault and (cell := worker.cell):
                     team.remove(worker)
                     worker.end()
                     if result := run.result(cell):
-                        yield Event("finished", cell, result)  # the worker died after it stored the result
+                        # The worker died after it stored the result.
+                        yield Event("finished", cell, result)
                     elif reason := crew.reason_to_give_up(worker, cell, fault):
                         run.record_failure(cell, reason)
                         yield Event("failed", cell, reason)
@@ -135,7 +135,9 @@ def supervise(run: OpenRun, crew: Crew[AnyWorker], silence: float) -> Generator[
 
 
 def _group_missing(run: OpenRun) -> dict[tuple[str, str], list[CellSpec]]:
-    """Return the missing cells by (agent, task), with the longest work first: learners, long horizons, many seeds."""
+    """Return the missing cells by (agent, task),
+    with the longest work first: learners, long horizons, many seeds.
+    """
     groups: dict[tuple[str, str], list[CellSpec]] = {}
     for cell in run.missing():
         groups.setdefault(cell[:2], []).append(run.manifest.spec(cell))
@@ -148,9 +150,13 @@ def _group_missing(run: OpenRun) -> dict[tuple[str, str], list[CellSpec]]:
 
 
 def _hand_out(
-    waiting: dict[tuple[str, str], list[CellSpec]], team: list[AnyWorker], size: int, hire: Callable[[], AnyWorker]
+    waiting: dict[tuple[str, str], list[CellSpec]],
+    team: list[AnyWorker],
+    size: int,
+    hire: Callable[[], AnyWorker],
 ) -> None:
-    """Give every idle worker a cell of its own group, or of the first group without a worker, or of the largest.
+    """Give every idle worker a cell of its own group,
+    or of the first group without a worker, or of the largest.
 
     Args:
         waiting: cells to run by group; the ones handed out are removed.

@@ -1,32 +1,35 @@
 """Aggregate scores with stratified-bootstrap intervals.
 
-Scores are normalised (:mod:`rlbench_suite.core.scale`) and given as a mapping from task to the scores of its seeds, one
-number a seed. Tasks may have different numbers of seeds; **every task counts the same**, so a seed of task
-``j`` with ``n_j`` seeds carries ``1 / n_j`` of its task's weight. With equal numbers of seeds each metric is that of
-Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Precipice* (NeurIPS 2021), and of its
-library, rliable.
+Scores are normalised (:mod:`rlbench_suite.core.scale`) and given as a mapping from task to the
+scores of its seeds, one number a seed. Tasks may have different numbers of seeds; **every task
+counts the same**, so a seed of task ``j`` with ``n_j`` seeds carries ``1 / n_j`` of its task's
+weight. With equal numbers of seeds each metric is that of Agarwal et al., *Deep Reinforcement
+Learning at the Edge of the Statistical Precipice* (NeurIPS 2021), and of its library, rliable.
 
-Intervals come from the stratified bootstrap (:mod:`.intervals`) and describe new seeds on the same tasks. Those of the
-interquartile mean, the mean and the optimality gap are studentised. Where the seeds show that their spread tells too
-little (gaps, equal scores, tasks that rise and fall together), they are widened (:mod:`.unseen_runs`).
-``benchmarks/coverage/score_shapes.py`` measures how often they cover the truth, for the shapes that scores have, and
-``docs/audits/coverage.md`` shows it. ``method="percentile"`` gives rliable's intervals, which nothing widens, and which
-cover 79 to 92 % at five seeds of normal or exponential scores.
+Intervals come from the stratified bootstrap (:mod:`.intervals`) and describe new seeds on the same
+tasks. Those of the interquartile mean, the mean and the optimality gap are studentised. Where the
+seeds show that their spread tells too little (gaps, equal scores, tasks that rise and fall
+together), they are widened (:mod:`.unseen_runs`). ``benchmarks/coverage/score_shapes.py`` measures
+how often they cover the truth, for the shapes that scores have, and ``docs/audits/coverage.md``
+shows it. ``method="percentile"`` gives rliable's intervals, which nothing widens, and which cover
+79 to 92 % at five seeds of normal or exponential scores.
 
 Other statistics have other intervals:
 
-* the median over three or more tasks has percentile intervals. Its error depends on which task is in the middle, and
-  studentised intervals cover less (82 to 93 % over ten tasks) than percentile intervals. The median over one or two
-  tasks is the mean.
+* the median over three or more tasks has percentile intervals. Its error depends on which task is
+  in the middle, and studentised intervals cover less (82 to 93 % over ten tasks) than percentile
+  intervals. The median over one or two tasks is the mean.
 * profiles and probabilities of improvement have score intervals
-  (:func:`.unseen_runs.stratified_share`). They are fractions that are often 0 or 1, where every resample is the same.
+  (:func:`.unseen_runs.stratified_share`). They are fractions that are often 0 or 1, where every
+  resample is the same.
 
-Every statistic is a sum over scores weighted by the counts of a resample, including the interquartile mean once the
-scores are sorted. So no replicate is sorted again. A task with one seed adds nothing to the width. If no task has two
-seeds, there is nothing to resample, and ``low`` and ``high`` are NaN.
+Every statistic is a sum over scores weighted by the counts of a resample, including the
+interquartile mean once the scores are sorted. So no replicate is sorted again. A task with one seed
+adds nothing to the width. If no task has two seeds, there is nothing to resample, and ``low`` and
+``high`` are NaN.
 
-The same seed gives the same numbers to the bit, whatever the number of threads and the order of tasks or agents, and an
-agent's own intervals do not depend on which agents it is compared with.
+The same seed gives the same numbers to the bit, whatever the number of threads and the order of
+tasks or agents, and an agent's own intervals do not depend on which agents it is compared with.
 """
 
 from __future__ import annotations
@@ -41,7 +44,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlbench_suite.core.scale import NORMAL_QUANTILE
-from rlbench_suite.evaluation.statistics.intervals import Estimate, Floats, Method, Metric, Sample, Scores, bootstrap
+from rlbench_suite.evaluation.statistics.intervals import (
+    Estimate,
+    Floats,
+    Method,
+    Metric,
+    Sample,
+    Scores,
+    bootstrap,
+)
 from rlbench_suite.evaluation.statistics.profiles import (
     TAUS,
     Profile,
@@ -50,7 +61,13 @@ from rlbench_suite.evaluation.statistics.profiles import (
     shared_tasks,
     thresholds,
 )
-from rlbench_suite.evaluation.statistics.unseen_runs import SCALE, Bounds, Kind, of_two_kinds, widened
+from rlbench_suite.evaluation.statistics.unseen_runs import (
+    SCALE,
+    Bounds,
+    Kind,
+    of_two_kinds,
+    widened,
+)
 
 REPLICATES = 5_000
 CURVE_REPLICATES = 2_000
@@ -59,7 +76,9 @@ CURVE_REPLICATES = 2_000
 
 @dataclass(frozen=True)
 class Curve:
-    """Interquartile mean at each checkpoint and the ends of its pointwise interval; shapes ``(n_checkpoints,)``."""
+    """Interquartile mean at each checkpoint and the ends
+    of its pointwise interval; shapes ``(n_checkpoints,)``.
+    """
 
     iqm: Floats
     low: Floats
@@ -68,7 +87,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of one agent: four aggregates, the performance profile, and the number of seeds of each task."""
+    """Summary of one agent: four aggregates, the performance profile,
+    and the number of seeds of each task.
+    """
 
     iqm: Estimate
     mean: Estimate
@@ -86,7 +107,8 @@ class Comparison:
         tasks: the tasks compared, sorted.
         left_out: tasks on which some agent has no score, sorted. No number here includes them.
         agents: summary by agent.
-        improvement: probability that a run of x beats a run of y, by ``(x, y)``, for every ordered pair.
+        improvement: probability that a run of x beats a run of y, by ``(x, y)``, for every ordered
+            pair.
     """
 
     tasks: tuple[str, ...]
@@ -106,10 +128,11 @@ def iqm(
 ) -> Estimate:
     """Return the interquartile mean: the mean of the middle half of all scores.
 
-    With N scores in all and m tasks, a score of task j has the weight ``N / (m n_j)``. The weight ``N // 4`` is cut
-    from each end of the sorted scores; a score on the edge keeps the part inside. With equal numbers of seeds every
-    weight is one, and this equals ``scipy.stats.trim_mean(all_scores, 0.25)`` and rliable's ``aggregate_iqm``. These
-    also cut a whole number of scores, which is a little less than a quarter unless N is a multiple of 4.
+    With N scores in all and m tasks, a score of task j has the weight ``N / (m n_j)``. The weight
+    ``N // 4`` is cut from each end of the sorted scores; a score on the edge keeps the part inside.
+    With equal numbers of seeds every weight is one, and this equals
+    ``scipy.stats.trim_mean(all_scores, 0.25)`` and rliable's ``aggregate_iqm``. These also cut a
+    whole number of scores, which is a little less than a quarter unless N is a multiple of 4.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -117,11 +140,13 @@ def iqm(
         confidence: nominal coverage of the interval, in (0, 1).
         seed: of the bootstrap, >= 0.
         method: ``studentised`` or ``percentile``.
-        bounds: lowest and highest score that a run may have which was not seen. Studentised intervals are widened
-            by it where the seeds show more than one kind of runs; None widens none.
+        bounds: lowest and highest score that a run may have which was not seen. Studentised
+            intervals are widened by it where the seeds show more than one kind of runs; None widens
+            none.
 
     Raises:
-        ValueError: no task, a task without scores, a score that is not finite, or a setting out of range.
+        ValueError: no task, a task without scores, a score that is not finite, or a setting out of
+            range.
     """
     return _estimate(scores, "iqm", replicates, confidence, seed, method, bounds)
 
@@ -148,7 +173,9 @@ def means(
     method: Method = "studentised",
     bounds: Bounds | None = SCALE,
 ) -> list[Estimate]:
-    """Return :func:`mean` of each, far faster than one by one: equal numbers of seeds are computed together."""
+    """Return :func:`mean` of each, far faster than one by one:
+    equal numbers of seeds are computed together.
+    """
     samples = [Sample.of(scores) for scores in several]
     estimates: dict[int, Estimate] = {}
     for sizes in dict.fromkeys(sample.sizes for sample in samples):
@@ -156,18 +183,25 @@ def means(
         for start in range(0, len(alike), 50):  # replicates of 50 in memory at a time
             batch = alike[start : start + 50]
             metric = _mean_of(np.stack([samples[index].pooled for index in batch]))
-            ((interval,),) = bootstrap([(samples[batch[0]],)], [metric], replicates, confidence, seed, method)
+            ((interval,),) = bootstrap(
+                [(samples[batch[0]],)], [metric], replicates, confidence, seed, method
+            )
             estimates |= zip(batch, interval.estimates(), strict=True)
     if method == "percentile":
         bounds = None
-    return [widened(estimates[i], sample, "mean", bounds, confidence, seed) for i, sample in enumerate(samples)]
+    return [
+        widened(estimates[i], sample, "mean", bounds, confidence, seed)
+        for i, sample in enumerate(samples)
+    ]
 
 
 def worst_tenth(scores: np.ndarray) -> float:
-    """Return the mean of the lowest tenth of scores ``(n,)``, of the lowest one if there are fewer than ten.
+    """Return the mean of the lowest tenth of scores ``(n,)``,
+    of the lowest one if there are fewer than ten.
 
-    This is the conditional value at risk at 10 %: the mean of the quantile function over [0, .1] (Rockafellar &
-    Uryasev 2000, doi:10.21314/JOR.2000.038). If the tenth is not a whole number, the next score counts in part.
+    This is the conditional value at risk at 10 %: the mean of the quantile function over [0, .1]
+    (Rockafellar & Uryasev 2000, doi:10.21314/JOR.2000.038). If the tenth is not a whole number, the
+    next score counts in part.
     """
     lowest = np.sort(scores)
     weights = np.clip(max(len(lowest) / 10, 1) - np.arange(len(lowest)), 0, 1)
@@ -184,7 +218,8 @@ def iqm_difference(
     method: Method = "studentised",
     bounds: Bounds | None = SCALE,
 ) -> Estimate:
-    """Return the interquartile mean of x minus that of y, whose scores are pairs: resamples draw both of a pair.
+    """Return the interquartile mean of x minus that of y,
+    whose scores are pairs: resamples draw both of a pair.
 
     Args:
         x: task to scores of one agent, shape ``(n_seeds,)``.
@@ -200,7 +235,9 @@ def iqm_difference(
     """
     sample_x, sample_y = Sample.of(x, "x"), Sample.of(y, "y")
     if (sample_x.tasks, sample_x.sizes) != (sample_y.tasks, sample_y.sizes):
-        raise ValueError("x and y must be pairs: they need the same tasks, each with equal numbers of seeds.")
+        raise ValueError(
+            "x and y must be pairs: they need the same tasks, each with equal numbers of seeds."
+        )
 
     def value(sample: Sample, counts: Floats) -> Floats:
         return _iqm(sample_x, counts) - _iqm(sample_y, counts)
@@ -214,21 +251,30 @@ def iqm_difference(
         return _standard_error(pairs, sample_x.slices, counts, by_replicate=True)[None]
 
     metric = Metric(value, scale)
-    estimate = bootstrap([(sample_x,)], [metric], replicates, confidence, seed, method)[0][0].estimates()[0]
+    estimate = bootstrap([(sample_x,)], [metric], replicates, confidence, seed, method)[0][
+        0
+    ].estimates()[0]
     if method == "percentile" or bounds is None or not math.isfinite(estimate.low):
         return estimate
-    # Where runs of either agent are of two kinds, the distances to the ends of both add up in squares (Newcombe 1998).
+    # Where runs of either agent are of two kinds, the distances to the ends of both add up in
+    # squares (Newcombe 1998).
     ends = []
     for sample in (sample_x, sample_y):
         middle = float(_iqm(sample, np.ones((len(sample.pooled), 1)))[0, 0])
-        interval = widened(Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed)
+        interval = widened(
+            Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed
+        )
         ends.append((middle - interval.low, interval.high - middle))
     below = math.hypot(ends[0][0], ends[1][1])
     above = math.hypot(ends[0][1], ends[1][0])
     estimate = Estimate(
-        estimate.point, min(estimate.low, estimate.point - below), max(estimate.high, estimate.point + above)
+        estimate.point,
+        min(estimate.low, estimate.point - below),
+        max(estimate.high, estimate.point + above),
     )
-    pairs = Sample(sample_x.tasks, tuple(a - b for a, b in zip(sample_x.strata, sample_y.strata, strict=True)))
+    pairs = Sample(
+        sample_x.tasks, tuple(a - b for a, b in zip(sample_x.strata, sample_y.strata, strict=True))
+    )
     if all(of_two_kinds(values) for values in pairs.strata):  # equal differences
         width = bounds[1] - bounds[0]
         return widened(estimate, pairs, "iqm", (-width, width), confidence, seed)
@@ -244,7 +290,10 @@ def median(
     method: Method = "studentised",
     bounds: Bounds | None = SCALE,
 ) -> Estimate:
-    """Return the median over tasks of the task's mean score. Arguments and errors as :func:`iqm`."""
+    """Return the median over tasks of the task's mean score.
+
+    Arguments and errors as :func:`iqm`.
+    """
     return _estimate(scores, "median", replicates, confidence, seed, method, bounds)
 
 
@@ -272,10 +321,13 @@ def sample_efficiency(
     seed: int = 0,
     method: Method = "studentised",
 ) -> Curve:
-    """Return the interquartile mean at each checkpoint of training. Whole runs are resampled, as in rliable.
+    """Return the interquartile mean at each checkpoint of training.
+
+    Whole runs are resampled, as in rliable.
 
     Args:
-        curves: task to scores, shape ``(n_seeds, n_checkpoints)``, with the same checkpoints in every task.
+        curves: task to scores, shape ``(n_seeds, n_checkpoints)``, with the same checkpoints in
+            every task.
         replicates: number of bootstrap replicates.
         confidence: nominal pointwise coverage of the band, in (0, 1).
         seed: of the bootstrap, >= 0.
@@ -287,28 +339,44 @@ def sample_efficiency(
     arrays = {task: np.asarray(values, dtype=np.float64) for task, values in curves.items()}
     for task, values in arrays.items():
         if values.ndim != 2:
-            raise ValueError(f"Curves of task {task!r} have shape {values.shape}; (n_seeds, n_checkpoints) is needed.")
+            raise ValueError(
+                f"Curves of task {task!r} have shape {values.shape}; (n_seeds, n_checkpoints) is "
+                f"needed."
+            )
     lengths = {task: values.shape[1] for task, values in arrays.items()}
     if len(set(lengths.values())) > 1 or 0 in lengths.values():
-        raise ValueError(f"Every task needs the same checkpoints, at least one; their numbers are {lengths}.")
+        raise ValueError(
+            f"Every task needs the same checkpoints, at least one; their numbers are {lengths}."
+        )
     checkpoints = next(iter(lengths.values()), 1)
     samples = [
-        (Sample.of({task: a[:, k] for task, a in arrays.items()}, f"checkpoint {k}"),) for k in range(checkpoints)
+        (Sample.of({task: a[:, k] for task, a in arrays.items()}, f"checkpoint {k}"),)
+        for k in range(checkpoints)
     ]
-    intervals = [interval for (interval,) in bootstrap(samples, [_IQM], replicates, confidence, seed, method)]
-    return Curve(*(np.concatenate(ends) for ends in zip(*((i.point, i.low, i.high) for i in intervals), strict=True)))
+    intervals = [
+        interval for (interval,) in bootstrap(samples, [_IQM], replicates, confidence, seed, method)
+    ]
+    return Curve(
+        *(
+            np.concatenate(ends)
+            for ends in zip(*((i.point, i.low, i.high) for i in intervals), strict=True)
+        )
+    )
 
 
 def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
-    """Return the Frequency-Averaged Score: the area under the score by decision interval, over the interval's range.
+    """Return the Frequency-Averaged Score:
+    the area under the score by decision interval, over the interval's range.
 
-    ``FAS = integral of R(a) da / (a_max - a_min)`` by the trapezoidal rule, R(a) being the score of a player that
-    decides every a steps (Patel and Siegelmann, *Overcoming Slow Decision Frequencies in Continuous Control*, ICLR
-    2025). Their code divides by a_max, so that a constant R does not give R; here it does. One value comes out for
-    each leading index, so values by task and seed go into :func:`iqm` or :func:`mean` for an interval.
+    ``FAS = integral of R(a) da / (a_max - a_min)`` by the trapezoidal rule, R(a) being the score of
+    a player that decides every a steps (Patel and Siegelmann, *Overcoming Slow Decision Frequencies
+    in Continuous Control*, ICLR 2025). Their code divides by a_max, so that a constant R does not
+    give R; here it does. One value comes out for each leading index, so values by task and seed go
+    into :func:`iqm` or :func:`mean` for an interval.
 
     Args:
-        intervals: decision intervals in steps, shape ``(n_intervals,)``, positive and increasing, at least two.
+        intervals: decision intervals in steps, shape ``(n_intervals,)``, positive and increasing,
+            at least two.
         scores: normalised scores, shape ``(..., n_intervals)``.
 
     Returns:
@@ -318,10 +386,21 @@ def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
         ValueError: intervals or scores out of range, or shapes that do not agree.
     """
     a, r = np.asarray(intervals, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if a.ndim != 1 or len(a) < 2 or not np.isfinite(a).all() or a[0] <= 0 or (np.diff(a) <= 0).any():
-        raise ValueError(f"Decision intervals must be at least two positive, increasing numbers; given {a.tolist()}.")
+    if (
+        a.ndim != 1
+        or len(a) < 2
+        or not np.isfinite(a).all()
+        or a[0] <= 0
+        or (np.diff(a) <= 0).any()
+    ):
+        raise ValueError(
+            f"Decision intervals must be at least two positive, increasing numbers; given "
+            f"{a.tolist()}."
+        )
     if r.shape[-1:] != a.shape:
-        raise ValueError(f"Scores have shape {r.shape}; the last axis must have the {len(a)} decision intervals.")
+        raise ValueError(
+            f"Scores have shape {r.shape}; the last axis must have the {len(a)} decision intervals."
+        )
     if not np.isfinite(r).all():
         index = tuple(np.argwhere(~np.isfinite(r))[0].tolist())
         raise ValueError(f"The score at index {index} is {r[index]}; scores must be finite.")
@@ -329,22 +408,27 @@ def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
 
 
 def with_error(estimate: Estimate, error: float) -> Estimate:
-    """Return an estimate whose interval has another, independent standard error added in squares."""
+    """Return an estimate whose interval has another,
+    independent standard error added in squares.
+    """
     if error == 0 or not math.isfinite(estimate.low):
         return estimate
     half = NORMAL_QUANTILE * error
     low = estimate.point - math.hypot(estimate.point - estimate.low, half)
-    return Estimate(estimate.point, low, estimate.point + math.hypot(estimate.high - estimate.point, half))
+    return Estimate(
+        estimate.point, low, estimate.point + math.hypot(estimate.high - estimate.point, half)
+    )
 
 
 def error_of_mean(scores: Scores, anchors: Mapping[str, Callable[[float], float]]) -> float:
-    """Return the standard error of the mean over tasks that comes from the measured ends of their scales.
+    """Return the standard error of the mean over tasks
+    that comes from the measured ends of their scales.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
-        anchors: functions from a mean score to the standard error that comes from its task's scale, such as
-            :meth:`Scale.standard_error <rlbench_suite.core.scale.Scale.standard_error>`; a task without one adds
-            nothing.
+        anchors: functions from a mean score to the standard error that comes from its task's scale,
+            such as :meth:`Scale.standard_error <rlbench_suite.core.scale.Scale.standard_error>`; a
+            task without one adds nothing.
     """
     errors = [
         anchors[task](float(np.asarray(values, dtype=np.float64).mean()))
@@ -366,20 +450,22 @@ def compare(
 ) -> Comparison:
     """Compute every statistic of several agents on the tasks that all of them have.
 
-    Aggregates over different tasks cannot be compared, so a task that some agent lacks is left out for all and named in
-    the result. Each number equals the result of the function of the same name on those tasks. A probability of
-    improvement is computed for two agents in alphabetical order; the reverse is its complement. Agents with the same
-    numbers of seeds share their resamples, which saves time and changes no result.
+    Aggregates over different tasks cannot be compared, so a task that some agent lacks is left out
+    for all and named in the result. Each number equals the result of the function of the same name
+    on those tasks. A probability of improvement is computed for two agents in alphabetical order;
+    the reverse is its complement. Agents with the same numbers of seeds share their resamples,
+    which saves time and changes no result.
 
     Args:
         agents: scores by agent and task, shape ``(n_seeds,)``.
-        anchors: errors of the tasks' scales, as in :func:`error_of_mean`, which the four aggregates carry; profiles and
-            probabilities compare runs on one scale.
+        anchors: errors of the tasks' scales, as in :func:`error_of_mean`, which the four aggregates
+            carry; profiles and probabilities compare runs on one scale.
         taus: thresholds of the performance profiles, shape ``(n_taus,)``.
         replicates: bootstrap replicates of the four aggregates.
         confidence: nominal coverage of every interval, in (0, 1).
         seed: of the bootstrap, >= 0.
-        method: ``studentised`` or ``percentile``; profiles and probabilities always have score intervals.
+        method: ``studentised`` or ``percentile``; profiles and probabilities always have score
+            intervals.
 
     Raises:
         ValueError: as :func:`iqm`, no agent, or no task that all agents have.
@@ -399,12 +485,16 @@ def compare(
     for (agent, sample), intervals in zip(samples.items(), aggregates, strict=True):
         error = error_of_mean(dict(zip(sample.tasks, sample.strata, strict=True)), anchors or {})
         middle, average, typical, gap = (
-            with_error(widened(interval.estimates()[0], sample, kind, bounds, confidence, seed), error)
+            with_error(
+                widened(interval.estimates()[0], sample, kind, bounds, confidence, seed), error
+            )
             for kind, interval in zip(_METRICS, intervals, strict=True)
         )
         gap = Estimate(gap.point, max(gap.low, 0.0), gap.high) if math.isfinite(gap.low) else gap
         seeds = dict(zip(tasks, sample.sizes, strict=True))
-        summaries[agent] = Summary(middle, average, typical, gap, profile_of(sample, grid, confidence), seeds)
+        summaries[agent] = Summary(
+            middle, average, typical, gap, profile_of(sample, grid, confidence), seeds
+        )
 
     pairs = list(combinations(sorted(samples), 2))
     improvement: dict[tuple[str, str], Estimate] = {}
@@ -425,20 +515,29 @@ def _estimate(
     bounds: Bounds | None,
 ) -> Estimate:
     sample = Sample.of(scores)
-    estimate = bootstrap([(sample,)], [_METRICS[kind]], replicates, confidence, seed, method)[0][0].estimates()[0]
-    return widened(estimate, sample, kind, None if method == "percentile" else bounds, confidence, seed)
+    estimate = bootstrap([(sample,)], [_METRICS[kind]], replicates, confidence, seed, method)[0][
+        0
+    ].estimates()[0]
+    return widened(
+        estimate, sample, kind, None if method == "percentile" else bounds, confidence, seed
+    )
 
 
 BLOCK = 32
-"""Scores that are walked past at once where no replicate reaches a cut. It does not change a result beyond rounding."""
+"""Scores that are walked past at once where no replicate reaches a cut.
+
+It does not change a result beyond rounding.
+"""
 
 
-def _blocks(sample: Sample, counts: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats, Floats]]:
+def _blocks(
+    sample: Sample, counts: Floats
+) -> Iterator[tuple[Floats, Floats, Floats, Floats, Floats]]:
     """Walk up the sorted scores in blocks.
 
     Yields:
-        Scores and weights of a block, both ``(n,)``, its counts ``(n, n_replicates)``, and the weight that each
-        replicate has drawn before and after it, both ``(n_replicates,)``.
+        Scores and weights of a block, both ``(n,)``, its counts ``(n, n_replicates)``, and the
+        weight that each replicate has drawn before and after it, both ``(n_replicates,)``.
     """
     order = np.argsort(sample.pooled, kind="stable")
     before = np.zeros(counts.shape[1])
@@ -455,8 +554,8 @@ def _iqm(sample: Sample, counts: Floats) -> Floats:
     cut = total // 4
     lowest, highest = float(cut), float(total - cut)
     result = np.zeros(counts.shape[1])
-    # A score counts with the weight that it adds between the two cuts. Only blocks in which some replicate reaches a
-    # cut are walked row by row, so that the working set stays in cache.
+    # A score counts with the weight that it adds between the two cuts. Only blocks in which some
+    # replicate reaches a cut are walked row by row, so that the working set stays in cache.
     for scores, weights, block_counts, start, end in _blocks(sample, counts):
         if end.max() <= lowest:
             continue
@@ -476,10 +575,11 @@ def _iqm(sample: Sample, counts: Floats) -> Floats:
 
 
 def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
-    """Return the scores between which the scale of the interquartile mean is taken, each of shape ``(n_replicates,)``.
+    """Return the scores between which the scale of the interquartile mean is taken,
+    each of shape ``(n_replicates,)``.
 
-    They lie one score outside the cuts of the interquartile mean. Exactly at the cuts, a fifth of the resamples of five
-    scores would have no spread at all.
+    They lie one score outside the cuts of the interquartile mean. Exactly at the cuts, a fifth of
+    the resamples of five scores would have no spread at all.
     """
     total = len(sample.pooled)
     cut = max(total // 4 - 1, 0) + 1e-9  # weights of ragged tasks add up with rounding
@@ -502,8 +602,11 @@ def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _error(sample: Sample, counts: Floats, low: Floats | float = -np.inf, high: Floats | float = np.inf) -> Floats:
-    """Return the standard error of the mean over tasks of scores clipped to [low, high], shape ``(1, n_replicates)``.
+def _error(
+    sample: Sample, counts: Floats, low: Floats | float = -np.inf, high: Floats | float = np.inf
+) -> Floats:
+    """Return the standard error of the mean over tasks of scores clipped to [low,
+    high], shape ``(1, n_replicates)``.
 
     Args:
         sample: the scores.
@@ -512,14 +615,17 @@ def _error(sample: Sample, counts: Floats, low: Floats | float = -np.inf, high: 
         high: likewise.
     """
     by_replicate = isinstance(low, np.ndarray)
-    strata = [np.clip(values[:, None] if by_replicate else values, low, high) for values in sample.strata]
+    strata = [
+        np.clip(values[:, None] if by_replicate else values, low, high) for values in sample.strata
+    ]
     return _standard_error(strata, sample.slices, counts, by_replicate=by_replicate)[None]
 
 
 def _standard_error(
     strata: Sequence[Floats], slices: Sequence[slice], counts: Floats, *, by_replicate: bool = False
 ) -> Floats:
-    """Return the standard error of the mean over tasks of each task's mean, shape ``(..., n_replicates)``.
+    """Return the standard error of the mean over tasks of each task's mean,
+    shape ``(..., n_replicates)``.
 
     Args:
         strata: values of each task, shape ``(..., n)``.
@@ -532,21 +638,30 @@ def _standard_error(
         stratum_counts = counts[rows]
         n = len(stratum_counts)
         if n > 1:
-            # From any score: equal scores then have exactly no variance. The smallest scale that counts is a tenth of
-            # the sample's, so the difference of the two moments keeps 13 digits.
+            # From any score: equal scores then have exactly no variance. The smallest scale that
+            # counts is a tenth of the sample's, so the difference of the two moments keeps 13
+            # digits.
             deviation = values - (values[0] if by_replicate else values[..., :1])
             terms = "ir,ir->r" if by_replicate else "...i,ir->...r"
             first, second = (
-                np.einsum(terms, power, stratum_counts) / n for power in (deviation, deviation * deviation)
+                np.einsum(terms, power, stratum_counts) / n
+                for power in (deviation, deviation * deviation)
             )
             variance = variance + np.maximum(second - first * first, 0) / (n - 1)
     return np.asarray(np.sqrt(variance) / len(strata))
 
 
 def _task_means(sample: Sample, values: Floats, counts: Floats) -> Floats:
-    """Return the mean of each task's resampled values ``(..., n_scores)``, shape ``(n_tasks, ..., n_replicates)``."""
+    """Return the mean of each task's resampled values ``(..., n_scores)``,
+    shape ``(n_tasks, ..., n_replicates)``.
+    """
     # einsum adds in a fixed order, unlike a threaded matrix product
-    return np.stack([np.einsum("...i,ir->...r", values[..., s], counts[s]) / (s.stop - s.start) for s in sample.slices])
+    return np.stack(
+        [
+            np.einsum("...i,ir->...r", values[..., s], counts[s]) / (s.stop - s.start)
+            for s in sample.slices
+        ]
+    )
 
 
 def _mean(sample: Sample, counts: Floats) -> Floats:
@@ -554,7 +669,9 @@ def _mean(sample: Sample, counts: Floats) -> Floats:
 
 
 def _mean_of(pooled: Floats) -> Metric:
-    """Return the metric with the means of several agents, whose scores ``(n_agents, n_scores)`` share resamples."""
+    """Return the metric with the means of several agents,
+    whose scores ``(n_agents, n_scores)`` share resamples.
+    """
 
     def value(sample: Sample, counts: Floats) -> Floats:
         return np.asarray(_task_means(sample, pooled, counts).mean(axis=0))
@@ -575,8 +692,12 @@ def _optimality_gap(sample: Sample, counts: Floats) -> Floats:
 
 _IQM = Metric(_iqm, lambda sample, counts: _error(sample, counts, *_quartiles(sample, counts)))
 _MEAN = Metric(_mean, _error)
-_MEDIAN = Metric(_median, lambda sample, counts: _error(sample, counts) if len(sample.tasks) < 3 else None)
-_OPTIMALITY_GAP = Metric(_optimality_gap, lambda sample, counts: _error(sample, counts, high=1.0), lower_bound=0.0)
+_MEDIAN = Metric(
+    _median, lambda sample, counts: _error(sample, counts) if len(sample.tasks) < 3 else None
+)
+_OPTIMALITY_GAP = Metric(
+    _optimality_gap, lambda sample, counts: _error(sample, counts, high=1.0), lower_bound=0.0
+)
 _METRICS: dict[Kind, Metric] = {
     "iqm": _IQM,
     "mean": _MEAN,

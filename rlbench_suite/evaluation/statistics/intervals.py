@@ -1,18 +1,19 @@
 """Stratified-bootstrap intervals of statistics of scores.
 
-In each replicate the seeds of each task are drawn again with replacement, independently of the other tasks; tasks are
-fixed. So intervals describe new seeds on the same tasks. A resample is stored as *counts*: how often each score was
-drawn. Every statistic is a function of samples and counts, and its point value is the same function with every count
-equal to one.
+In each replicate the seeds of each task are drawn again with replacement, independently of the
+other tasks; tasks are fixed. So intervals describe new seeds on the same tasks. A resample is
+stored as *counts*: how often each score was drawn. Every statistic is a function of samples and
+counts, and its point value is the same function with every count equal to one.
 
 Two methods turn replicates ``T*`` into the ends of an interval of the statistic ``T``:
 
-* ``studentised`` (bootstrap-t; Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993, section 12.5). Each
-  replicate is divided by a scale of its own resample: ``t* = (T* - T) / S*``. With the quantiles of ``t*`` the interval
-  is ``[T - t_high S, T - t_low S]``. The scale is a standard error in closed form, up to a constant factor, which
-  cancels. A resample of few scores may have almost no spread, so ``S*`` counts as at least ``FLOOR * S``, and the ends
-  are always finite. From five seeds on this rule hardly matters. If all seeds of each task score the same, ``S`` is 0,
-  and the interval has no width.
+* ``studentised`` (bootstrap-t; Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993,
+  section 12.5). Each replicate is divided by a scale of its own resample: ``t* = (T* - T) / S*``.
+  With the quantiles of ``t*`` the interval is ``[T - t_high S, T - t_low S]``. The scale is a
+  standard error in closed form, up to a constant factor, which cancels. A resample of few scores
+  may have almost no spread, so ``S*`` counts as at least ``FLOOR * S``, and the ends are always
+  finite. From five seeds on this rule hardly matters. If all seeds of each task score the same,
+  ``S`` is 0, and the interval has no width.
 * ``percentile``: quantiles of ``T*``, as in rliable. They are too narrow for few seeds.
 
 If no task has two seeds, there is nothing to resample, and both ends are NaN.
@@ -38,9 +39,11 @@ Method = Literal["studentised", "percentile"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 CHUNK = 2_000
-"""Replicates in memory at a time; each chunk has its own random stream. A score takes 16 kB, or twice that for a
-probability of improvement: 16 MB for 50 tasks x 10 seeds, less than 256 MB for up to 7,000 scores of an agent. Another
-value changes the intervals of a seed within their bootstrap noise."""
+"""Replicates in memory at a time; each chunk has its own random stream. A score takes 16 kB, or
+twice that for a probability of improvement: 16 MB for 50 tasks x 10 seeds, less than 256 MB for up
+to 7,000 scores of an agent. Another value changes the intervals of a seed within their bootstrap
+noise.
+"""
 
 FLOOR = 0.1
 """Smallest scale of a resample, as a fraction of the sample's."""
@@ -57,7 +60,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Sample:
-    """Checked scores of one agent: tasks sorted by name, and the scores of each, shape ``(n_seeds,)``."""
+    """Checked scores of one agent: tasks sorted by name,
+    and the scores of each, shape ``(n_seeds,)``.
+    """
 
     tasks: tuple[str, ...]
     strata: tuple[Floats, ...]
@@ -72,11 +77,15 @@ class Sample:
         strata = tuple(np.asarray(scores[task], dtype=np.float64) for task in tasks)
         for task, values in zip(tasks, strata, strict=True):
             if values.ndim != 1 or not len(values):
-                raise ValueError(f"{prefix}scores of task {task!r} have shape {values.shape}; (n_seeds,) is needed.")
+                raise ValueError(
+                    f"{prefix}scores of task {task!r} have shape {values.shape}; (n_seeds,) is "
+                    f"needed."
+                )
             if not np.isfinite(values).all():
                 index = int(np.argmin(np.isfinite(values)))
                 raise ValueError(
-                    f"{prefix}the score of task {task!r} at index {index} is {values[index]}; scores must be finite. "
+                    f"{prefix}the score of task {task!r} at index {index} is {values[index]}; "
+                    f"scores must be finite. "
                     "A failed run needs a score, such as that of a random player, not a gap."
                 )
         return cls(tasks, strata)
@@ -97,7 +106,10 @@ class Sample:
 
     @cached_property
     def weights(self) -> Floats:
-        """Weight of each pooled score, shape ``(n_scores,)``. The sum is n_scores, and all tasks weigh the same."""
+        """Weight of each pooled score, shape ``(n_scores,)``.
+
+        The sum is n_scores, and all tasks weigh the same.
+        """
         sizes = np.array(self.sizes)
         return np.repeat(sizes.sum() / (len(sizes) * sizes), sizes)
 
@@ -109,7 +121,9 @@ class Sample:
 
 
 Statistic = Callable[..., Floats]
-"""Function of samples and as many count matrices ``(n_scores, n_replicates)``; returns ``(n_values, n_replicates)``."""
+"""Function of samples and as many count matrices ``(n_scores, n_replicates)``;
+returns ``(n_values, n_replicates)``.
+"""
 
 
 def no_scale(*_: object) -> None:
@@ -122,8 +136,8 @@ class Metric:
 
     Attributes:
         value: the statistic.
-        scale: its scale, a function of the same arguments; for some samples it may return None, and these get
-            percentile intervals.
+        scale: its scale, a function of the same arguments; for some samples it may return None, and
+            these get percentile intervals.
         lower_bound: lower bound of the statistic; a studentised interval is cut there.
     """
 
@@ -134,7 +148,9 @@ class Metric:
 
 @dataclass(frozen=True)
 class Interval:
-    """Point values of a statistic and the ends of their intervals, each of shape ``(n_values,)``."""
+    """Point values of a statistic and the ends of their intervals,
+    each of shape ``(n_values,)``.
+    """
 
     point: Floats
     low: Floats
@@ -143,7 +159,8 @@ class Interval:
     def estimates(self) -> list[Estimate]:
         """Return the values one by one."""
         return [
-            Estimate(*ends) for ends in zip(self.point.tolist(), self.low.tolist(), self.high.tolist(), strict=True)
+            Estimate(*ends)
+            for ends in zip(self.point.tolist(), self.low.tolist(), self.high.tolist(), strict=True)
         ]
 
 
@@ -155,7 +172,8 @@ def bootstrap(
     seed: int,
     method: Method,
 ) -> list[list[Interval]]:
-    """Return the intervals of each metric for each subject, a tuple of independently resampled samples.
+    """Return the intervals of each metric for each subject,
+    a tuple of independently resampled samples.
 
     Raises:
         ValueError: a setting out of range.
@@ -167,7 +185,9 @@ def bootstrap(
     if operator.index(seed) < 0:
         raise ValueError(f"The seed must be at least 0; given {seed}.")
     if method not in METHODS:
-        raise ValueError(f"The method of intervals must be one of {', '.join(METHODS)}; given {method}.")
+        raise ValueError(
+            f"The method of intervals must be one of {', '.join(METHODS)}; given {method}."
+        )
     shapes = [tuple(sample.sizes for sample in subject) for subject in subjects]
     roots = [[_Root.of(metric, subject, method) for metric in metrics] for subject in subjects]
     for shape in dict.fromkeys(shapes):  # subjects of one shape share their resamples
@@ -189,7 +209,9 @@ def bootstrap(
 
 @dataclass(frozen=True)
 class _Root:
-    """Bootstrap distribution from which the interval of a metric is read: ``T*``, or ``t*`` if there is a scale."""
+    """Bootstrap distribution from which the interval of a metric is read:
+    ``T*``, or ``t*`` if there is a scale.
+    """
 
     metric: Metric
     point: Floats
@@ -223,7 +245,9 @@ class _Root:
         if self.scale is None:
             return Interval(point, low, high)
         scale = self.scale[:, 0]
-        return Interval(point, np.maximum(point - high * scale, self.metric.lower_bound), point - low * scale)
+        return Interval(
+            point, np.maximum(point - high * scale, self.metric.lower_bound), point - low * scale
+        )
 
 
 def _resample(sizes: Sequence[int], rng: np.random.Generator, out: Floats) -> None:
@@ -232,9 +256,12 @@ def _resample(sizes: Sequence[int], rng: np.random.Generator, out: Floats) -> No
     replicate = np.arange(width)
     end = 0
     for size in sizes:
-        # One histogram for all replicates: index i drawn in replicate r falls into bin i * width + r.
+        # One histogram for all replicates: index i drawn in replicate r falls into bin i * width +
+        # r.
         bins = rng.integers(size, size=(size, width))
         bins *= width
         bins += replicate
-        out[end : end + size] = np.bincount(bins.ravel(), minlength=size * width).reshape(size, width)
+        out[end : end + size] = np.bincount(bins.ravel(), minlength=size * width).reshape(
+            size, width
+        )
         end += size

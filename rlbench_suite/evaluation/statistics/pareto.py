@@ -23,11 +23,13 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 
 def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
-    """Return the exact volume of the region between the reference point and the points that dominate it.
+    """Return the exact volume of the region between the reference point
+    and the points that dominate it.
 
-    Slices along the last objective, one slab between neighbouring values (Knowles 2002; While et al. 2006,
-    doi:10.1109/TEVC.2005.851275, "hypervolume by slicing objectives"). Points that are not above the reference in
-    every objective add nothing. Meant for the small sets of a Pareto front: the cost grows as ``n**(k - 1)``.
+    Slices along the last objective, one slab between neighbouring values (Knowles 2002; While et
+    al. 2006, doi:10.1109/TEVC.2005.851275, "hypervolume by slicing objectives"). Points that are
+    not above the reference in every objective add nothing. Meant for the small sets of a Pareto
+    front: the cost grows as ``n**(k - 1)``.
 
     Args:
         points: ``(n, k)``; ``n`` may be zero.
@@ -40,7 +42,9 @@ def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
     points = np.asarray(points, np.float64)
     points = _checked(points.reshape(0, reference.size) if points.size == 0 else points)
     if reference.shape != points.shape[1:] or not np.isfinite(reference).all():
-        raise ValueError(f"The reference point needs {points.shape[1]} finite numbers, got {reference!r}.")
+        raise ValueError(
+            f"The reference point needs {points.shape[1]} finite numbers, got {reference!r}."
+        )
     above = points[(points > reference).all(1)] - reference
     return _volume(non_dominated(above)) if len(above) else 0.0
 
@@ -57,5 +61,7 @@ def _volume(points: np.ndarray) -> float:
 def _checked(points: np.ndarray) -> np.ndarray:
     points = np.asarray(points, np.float64)
     if points.ndim != 2 or not np.isfinite(points).all():
-        raise ValueError(f"Points are finite numbers of shape (n, k), got shape {points.shape}: {points!r}.")
+        raise ValueError(
+            f"Points are finite numbers of shape (n, k), got shape {points.shape}: {points!r}."
+        )
     return points

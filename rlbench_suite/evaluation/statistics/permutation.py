@@ -16,19 +16,24 @@ _CHUNK = 2_000
 
 
 def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0) -> float:
-    """Return the two-sided p-value of a paired permutation test of the mean over tasks of the mean difference.
+    """Return the two-sided p-value of a paired permutation test
+    of the mean over tasks of the mean difference.
 
-    Under the null hypothesis every difference is as likely as its negative. Random flips count the observed signs as
-    one of them, so that a p-value is never 0 (Phipson and Smyth 2010, doi:10.2202/1544-6115.1585).
+    Under the null hypothesis every difference is as likely as its negative. Random flips count the
+    observed signs as one of them, so that a p-value is never 0 (Phipson and Smyth 2010,
+    doi:10.2202/1544-6115.1585).
 
     Args:
         differences: differences of the pairs by task, at least one for each task.
         seed: of the random flips.
     """
-    weighted = np.concatenate([np.asarray(values, float) / len(values) for values in differences.values()])
+    weighted = np.concatenate(
+        [np.asarray(values, float) / len(values) for values in differences.values()]
+    )
     weighted = weighted[weighted != 0] / len(differences)
     observed = abs(float(weighted.sum()))
-    threshold = observed - 1e-12 * float(np.abs(weighted).sum())  # rounding must not tell equal sums apart
+    # Rounding must not tell equal sums apart.
+    threshold = observed - 1e-12 * float(np.abs(weighted).sum())
     pairs = len(weighted)
     if pairs <= EXACT:
         signs = 1.0 - 2.0 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
@@ -41,7 +46,10 @@ def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0)
 
 
 def least_p(pairs: int) -> float:
-    """Return the smallest p-value that :func:`sign_flip_test` can give. All others are multiples of it."""
+    """Return the smallest p-value that :func:`sign_flip_test` can give.
+
+    All others are multiples of it.
+    """
     return 2.0 ** (1 - pairs) if pairs <= EXACT else 1 / (FLIPS + 1)
 
 

@@ -1,22 +1,25 @@
 """Number of seeds that shows a difference between two agents, from the spreads that a run measured.
 
-The power is that of the decision in :mod:`rlbench_suite.evaluation.report.comparison`. The paired permutation test must
-fall below the level that Holm's correction leaves to the smallest of several p-values, as if nothing else differed. For
-a verdict over tasks the 95 % interval must also exclude 0. Differences of pairs count as normal. Besides, the pairs
-must exclude a share of unseen failures that would undo the measured difference (:mod:`.unseen_runs`).
+The power is that of the decision in :mod:`rlbench_suite.evaluation.report.comparison`. The paired
+permutation test must fall below the level that Holm's correction leaves to the smallest of several
+p-values, as if nothing else differed. For a verdict over tasks the 95 % interval must also exclude
+0. Differences of pairs count as normal. Besides, the pairs must exclude a share of unseen failures
+that would undo the measured difference (:mod:`.unseen_runs`).
 
-The probability comes from simulated experiments. Only two numbers a task are drawn, the sum of its n differences x and
-their sum of squares about the mean. They have the normal and the chi-squared distribution, so an experiment with 10,000
-seeds takes as long as one with five, and all use the same random numbers. Both decisions follow from them:
+The probability comes from simulated experiments. Only two numbers a task are drawn, the sum of its
+n differences x and their sum of squares about the mean. They have the normal and the chi-squared
+distribution, so an experiment with 10,000 seeds takes as long as one with five, and all use the
+same random numbers. Both decisions follow from them:
 
-* **Permutation test.** With random signs, ``sum(x) / sqrt(sum(x^2))`` has the variance 1 and the excess kurtosis
-  ``-2 sum(x^4) / sum(x^2)^2``. It is taken for the ratio that N normal x of mean 0 have, with the same kurtosis. That
-  ratio is a function of Student's t with N - 1 degrees of freedom (Box and Andersen 1955,
-  doi:10.1111/j.2517-6161.1955.tb00176.x). P-values are multiples of the least one, so the largest multiple below the
-  level takes its place.
-* **Interval.** Student's t with Satterthwaite's degrees of freedom. The studentised bootstrap also corrects for the
-  skewness that a sample happens to have (Hall 1988, doi:10.1214/aos/1176350933). Normal differences have none, so the
-  correction is noise, which is added with its standard deviation.
+* **Permutation test.** With random signs, ``sum(x) / sqrt(sum(x^2))`` has the variance 1 and the
+  excess kurtosis ``-2 sum(x^4) / sum(x^2)^2``. It is taken for the ratio that N normal x of mean 0
+  have, with the same kurtosis. That ratio is a function of Student's t with N - 1 degrees of
+  freedom (Box and Andersen 1955, doi:10.1111/j.2517-6161.1955.tb00176.x). P-values are multiples of
+  the least one, so the largest multiple below the level takes its place.
+* **Interval.** Student's t with Satterthwaite's degrees of freedom. The studentised bootstrap also
+  corrects for the skewness that a sample happens to have (Hall 1988, doi:10.1214/aos/1176350933).
+  Normal differences have none, so the correction is noise, which is added with its standard
+  deviation.
 """
 
 from __future__ import annotations
@@ -30,7 +33,12 @@ from statistics import NormalDist
 import numpy as np
 
 from rlbench_suite.evaluation.statistics.permutation import least_p
-from rlbench_suite.evaluation.statistics.unseen_runs import SCALE, critical_t, runs_to_exclude, unseen_share
+from rlbench_suite.evaluation.statistics.unseen_runs import (
+    SCALE,
+    critical_t,
+    runs_to_exclude,
+    unseen_share,
+)
 
 DIFFERENCES = (0.02, 0.05, 0.1, 0.2)
 """Differences of normalised scores that a table shows by default."""
@@ -51,10 +59,11 @@ class Need:
     """Seeds needed on one task, or on the mean over tasks.
 
     Attributes:
-        spread: standard deviation of one seed's score; that of the mean over tasks in the aggregate.
+        spread: standard deviation of one seed's score; that of the mean over tasks in the
+            aggregate.
         measured: number of seeds that the spread was measured with, the least over tasks.
-        seeds: seeds of each agent by difference; None if more than :data:`MOST_SEEDS` are needed, or if the spread is
-            0, which tells nothing.
+        seeds: seeds of each agent by difference; None if more than :data:`MOST_SEEDS` are needed,
+            or if the spread is 0, which tells nothing.
     """
 
     spread: float
@@ -65,10 +74,12 @@ class Need:
 def needs(
     scores: Mapping[str, Sequence[float]], differences: Sequence[float], *, agents: int = 2
 ) -> tuple[Need, dict[str, Need]]:
-    """Return the seeds needed to tell an agent from one of equal spread: in the aggregate, and by task.
+    """Return the seeds needed to tell an agent from one of equal spread:
+    in the aggregate, and by task.
 
-    The seeds of the two agents count as independent, so a difference has twice the variance of a score. Fewer seeds are
-    needed where the agents' scores rise and fall together. In the aggregate the difference is the same on every task.
+    The seeds of the two agents count as independent, so a difference has twice the variance of a
+    score. Fewer seeds are needed where the agents' scores rise and fall together. In the aggregate
+    the difference is the same on every task.
 
     Args:
         scores: normalised scores of the seeds by task.
@@ -76,13 +87,16 @@ def needs(
         agents: number of agents that are compared, each with each, at least two.
 
     Raises:
-        ValueError: no task, a task with fewer than two seeds, or a difference that is 0 or not finite.
+        ValueError: no task, a task with fewer than two seeds, or a difference that is 0 or not
+            finite.
     """
     if not scores:
         raise ValueError("There are no tasks to compute the power on.")
     for task, values in scores.items():
         if len(values) < 2:
-            raise ValueError(f"{task} has one seed, and a spread needs at least two; run more with --seeds.")
+            raise ValueError(
+                f"{task} has one seed, and a spread needs at least two; run more with --seeds."
+            )
     variances = {task: float(np.var(values, ddof=1)) for task, values in scores.items()}
 
     def need(tasks: Sequence[str], comparisons: int, interval: bool) -> Need:
@@ -111,7 +125,9 @@ def needs(
         for task, values in scores.items()
     }
     pairs = math.comb(agents, 2)
-    return need(list(scores), pairs, True), {task: need([task], pairs * len(scores), False) for task in scores}
+    return need(list(scores), pairs, True), {
+        task: need([task], pairs * len(scores), False) for task in scores
+    }
 
 
 def seeds_needed(
@@ -122,14 +138,16 @@ def seeds_needed(
     interval: bool = False,
     unseen: float = 0.0,
 ) -> int | None:
-    """Return the fewest pairs, at least :data:`LEAST_SEEDS`, that show a difference with the power :data:`POWER`.
+    """Return the fewest pairs, at least :data:`LEAST_SEEDS`,
+    that show a difference with the power :data:`POWER`.
 
     Args:
         differences: true mean difference of a pair, by task. Their mean is the difference to see.
         variances: variance of the difference of a pair, by task.
         comparisons: number of p-values that Holm's method corrects together.
         interval: the interval must exclude 0, too.
-        unseen: mean over tasks of the difference of a pair that was not seen, at worst for the better agent.
+        unseen: mean over tasks of the difference of a pair that was not seen, at worst for the
+            better agent.
 
     Returns:
         None if more than :data:`MOST_SEEDS` are needed.
@@ -142,7 +160,9 @@ def seeds_needed(
         raise ValueError(f"A difference to see must be a finite number other than 0, got {mean}.")
 
     def enough(seeds: int) -> bool:
-        power = power_of(differences, variances, seeds, comparisons=comparisons, interval=interval, unseen=unseen)
+        power = power_of(
+            differences, variances, seeds, comparisons=comparisons, interval=interval, unseen=unseen
+        )
         return power >= POWER
 
     size = abs(mean)
@@ -170,13 +190,17 @@ def power_of(
     interval: bool = False,
     unseen: float = 0.0,
 ) -> float:
-    """Return the probability that the better agent is called better. Arguments as :func:`seeds_needed`."""
+    """Return the probability that the better agent is called better.
+
+    Arguments as :func:`seeds_needed`.
+    """
     smallest_p = least_p(seeds * len(variances))
     level = (math.ceil(LEVEL / comparisons / smallest_p) - 1) * smallest_p
     if level <= 0:
         return 0.0
     d = np.array(differences)[:, None] * math.copysign(1, sum(differences))
-    v = np.array(variances)[:, None] + 1e-12 * (d * d).max()  # scores without any spread divide by no zero
+    # Scores without any spread divide by no zero.
+    v = np.array(variances)[:, None] + 1e-12 * (d * d).max()
     sums, chi_squared, skewness = _normal_numbers(len(v))
     freedom = seeds - 1
     sums = seeds * d + np.sqrt(seeds * v) * sums
@@ -201,9 +225,11 @@ def power_of(
 
 @lru_cache(maxsize=8)
 def _normal_numbers(tasks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return standard normal numbers: two for each task and experiment, and one for each experiment.
+    """Return standard normal numbers: two for each task
+    and experiment, and one for each experiment.
 
-    Each row has the same evenly spaced quantiles in another order (a Latin hypercube), which leaves less to chance.
+    Each row has the same evenly spaced quantiles in another order (a Latin hypercube), which leaves
+    less to chance.
     """
     quantiles = [_NORMAL.inv_cdf((i + 0.5) / _EXPERIMENTS) for i in range(_EXPERIMENTS)]
     rows = np.random.default_rng(0).permuted(np.tile(quantiles, (2 * tasks + 1, 1)), axis=1)

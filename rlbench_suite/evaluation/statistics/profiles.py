@@ -1,6 +1,8 @@
-"""Shares of runs: performance profiles, probabilities of improvement and of a level, with score intervals.
+"""Shares of runs: performance profiles,
+probabilities of improvement and of a level, with score intervals.
 
-They are fractions that are often 0 or 1, where every resample is the same, so a bootstrap knows nothing of their error.
+They are fractions that are often 0 or 1, where every resample is the same, so a bootstrap knows
+nothing of their error.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ TAUS: tuple[float, ...] = tuple(round(0.02 * i, 2) for i in range(76))
 
 @dataclass(frozen=True)
 class Profile:
-    """Fraction of scores above each threshold and the ends of its pointwise interval; shapes ``(n_taus,)``."""
+    """Fraction of scores above each threshold and the ends
+    of its pointwise interval; shapes ``(n_taus,)``.
+    """
 
     taus: Floats
     fraction: Floats
@@ -29,10 +33,13 @@ class Profile:
     high: Floats
 
 
-def performance_profile(scores: Scores, taus: ArrayLike = TAUS, *, confidence: float = 0.95) -> Profile:
+def performance_profile(
+    scores: Scores, taus: ArrayLike = TAUS, *, confidence: float = 0.95
+) -> Profile:
     """Return, for each tau, the mean over tasks of the fraction of the task's scores above tau.
 
-    The band is a score interval at each tau. A seed counts as one run, as a binomial count has them.
+    The band is a score interval at each tau. A seed counts as one run, as a binomial count has
+    them.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -46,10 +53,13 @@ def performance_profile(scores: Scores, taus: ArrayLike = TAUS, *, confidence: f
 
 
 def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95) -> Estimate:
-    """Return the probability that a run of x scores above a run of y on a random task. Ties count one half.
+    """Return the probability that a run of x scores above a run of y on a random task.
 
-    The mean over the tasks both have of the Mann-Whitney statistic ``U_j / (n_xj n_yj)``. Its variance is at most that
-    of a binomial share of ``min(n_xj, n_yj)`` runs, whatever the scores are, and the score interval is made for that.
+    Ties count one half.
+
+    The mean over the tasks both have of the Mann-Whitney statistic ``U_j / (n_xj n_yj)``. Its
+    variance is at most that of a binomial share of ``min(n_xj, n_yj)`` runs, whatever the scores
+    are, and the score interval is made for that.
 
     Args:
         x: task to scores of one agent, shape ``(n_seeds,)``.
@@ -65,7 +75,9 @@ def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95
 
 
 def probability_above(scores: Scores, level: float, *, confidence: float = 0.95) -> Estimate:
-    """Return the probability that a run scores above a level on a random task. A score at the level counts one half.
+    """Return the probability that a run scores above a level on a random task.
+
+    A score at the level counts one half.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -76,7 +88,9 @@ def probability_above(scores: Scores, level: float, *, confidence: float = 0.95)
         ValueError: as :func:`iqm`.
     """
     sample = Sample.of(scores)
-    shares = [float(np.mean((values > level) + 0.5 * (values == level))) for values in sample.strata]
+    shares = [
+        float(np.mean((values > level) + 0.5 * (values == level))) for values in sample.strata
+    ]
     return _share(shares, sample.sizes, _checked(confidence))
 
 
@@ -91,7 +105,8 @@ def thresholds(taus: ArrayLike) -> Floats:
 def profile_of(sample: Sample, taus: Floats, confidence: float) -> Profile:
     """Return :func:`performance_profile` of checked scores and thresholds."""
     above = np.stack([
-        (len(values) - np.searchsorted(np.sort(values), taus, side="right")) / len(values) for values in sample.strata
+        (len(values) - np.searchsorted(np.sort(values), taus, side="right")) / len(values)
+        for values in sample.strata
     ])  # fmt: skip
     low, high = stratified_share(above, sample.sizes, confidence)
     if max(sample.sizes) < 2:
@@ -100,7 +115,10 @@ def profile_of(sample: Sample, taus: Floats, confidence: float) -> Profile:
 
 
 def improvement_of(x: Sample, y: Sample, confidence: float) -> Estimate:
-    """Return the probability of improvement. A task counts as the runs of the agent that has fewer."""
+    """Return the probability of improvement.
+
+    A task counts as the runs of the agent that has fewer.
+    """
     wins = []
     for a, b in zip(x.strata, y.strata, strict=True):
         ordered = np.sort(b)
@@ -111,7 +129,9 @@ def improvement_of(x: Sample, y: Sample, confidence: float) -> Estimate:
 
 
 def _share(shares: Sequence[float], runs: Sequence[int], confidence: float) -> Estimate:
-    """Return the mean over tasks of a share of runs; without an interval if no task has two runs."""
+    """Return the mean over tasks of a share of runs;
+    without an interval if no task has two runs.
+    """
     point = math.fsum(shares) / len(shares)
     if max(runs) < 2:
         return Estimate(point, math.nan, math.nan)
@@ -129,6 +149,8 @@ def shared_tasks(samples: Mapping[str, Sample]) -> tuple[str, ...]:
     """Return the tasks that all have scores on, sorted."""
     shared = set.intersection(*(set(sample.tasks) for sample in samples.values()))
     if not shared:
-        lists = "; ".join(f"{owner} has {', '.join(sample.tasks)}" for owner, sample in samples.items())
+        lists = "; ".join(
+            f"{owner} has {', '.join(sample.tasks)}" for owner, sample in samples.items()
+        )
         raise ValueError(f"There is no task that all have scores on: {lists}.")
     return tuple(sorted(shared))

@@ -1,20 +1,23 @@
 """Bounds on what a few runs cannot exclude: runs that fail, or succeed, unlike all that were seen.
 
-Five runs that all score 0.99 look the same whether every run does or one in ten fails. No interval that is made from
-their spread can tell. Two bounds can, without an assumption on how scores are distributed:
+Five runs that all score 0.99 look the same whether every run does or one in ten fails. No interval
+that is made from their spread can tell. Two bounds can, without an assumption on how scores are
+distributed:
 
-* **Share of unseen runs.** If a share ``p`` of runs is of another kind, ``n`` independent runs show none of them with
-  probability ``(1 - p)^n``. So ``n`` runs exclude, with 95 % confidence, every share above ``1 - 0.05^(1/n)``
-  (:func:`unseen_share`; Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404). Over several tasks ``n`` counts the
-  runs of all tasks, and the share is the mean over tasks.
-* **One more run at the bound.** Where the runs show more than one kind, the interval is widened to that of
-  Learned-Miller and Thomas (2019, arXiv:1905.06208): runs get random weights as the spacings of uniform numbers have
-  them, and one unseen run, which scores as low (or as high) as a run can, gets a weight like the others. Of scores that
-  take two values this is Clopper and Pearson's exact interval.
+* **Share of unseen runs.** If a share ``p`` of runs is of another kind, ``n`` independent runs show
+  none of them with probability ``(1 - p)^n``. So ``n`` runs exclude, with 95 % confidence, every
+  share above ``1 - 0.05^(1/n)`` (:func:`unseen_share`; Clopper and Pearson 1934,
+  doi:10.1093/biomet/26.4.404). Over several tasks ``n`` counts the runs of all tasks, and the share
+  is the mean over tasks.
+* **One more run at the bound.** Where the runs show more than one kind, the interval is widened to
+  that of Learned-Miller and Thomas (2019, arXiv:1905.06208): runs get random weights as the
+  spacings of uniform numbers have them, and one unseen run, which scores as low (or as high) as a
+  run can, gets a weight like the others. Of scores that take two values this is Clopper and
+  Pearson's exact interval.
 
-A run can score from :data:`SCALE` or the lowest and highest run seen, whichever is wider. Verdicts ask for more of an
-agent whose scores spread wider than those of its rival (:func:`ends_of_runs`), because its tail may be longer than
-what was seen of it.
+A run can score from :data:`SCALE` or the lowest and highest run seen, whichever is wider. Verdicts
+ask for more of an agent whose scores spread wider than those of its rival (:func:`ends_of_runs`),
+because its tail may be longer than what was seen of it.
 """
 
 from __future__ import annotations
@@ -30,33 +33,44 @@ import numpy as np
 from rlbench_suite.evaluation.statistics.intervals import Estimate, Floats, Sample
 
 SCALE = (0.0, 1.0)
-"""Normalised scores of the players that are the zero and the reference. An unseen run is taken to lie between them, or
-between the lowest and the highest score seen if that is wider."""
+"""Normalised scores of the players that are the zero and the reference.
+
+An unseen run is taken to lie between them, or between the lowest and the highest score seen if that
+is wider.
+"""
 
 Bounds = tuple[float, float]
 Kind = Literal["mean", "iqm", "median", "optimality_gap"]
 
 GAPS = {5: 0.75, 6: 0.7, 7: 0.65, 8: 0.6, 9: 0.55}
-"""Gap between two neighbouring scores of a task, as a fraction of their range, above which they are two kinds of runs;
-by the number of seeds. Fewer seeds count as five, and from ten seeds on it is a half."""
+"""Gap between two neighbouring scores of a task, as a fraction of their range, above which they are
+two kinds of runs; by the number of seeds. Fewer seeds count as five, and from ten seeds on it is a
+half.
+"""
 
 TOGETHER = 1.5
-"""Variance of the mean over tasks, by whole seeds over that by independent runs, from which seeds rise and fall
-together."""
+"""Variance of the mean over tasks, by whole seeds over that by independent runs,
+from which seeds rise and fall together.
+"""
 
 TAIL_WITHIN, TAIL_BEYOND = 2.0, 4.0
-"""Distance beyond the seen runs of an agent at which an unseen one may lie, in units of the distance from its median to
-its lowest or highest score: where the scores lie within :data:`SCALE`, and where they leave it, so that nothing bounds
-them. Chosen so that ``benchmarks/coverage/false_verdicts.py`` counts at most .06 for lognormal scores against scores
-that are always equal, or spread by .3."""
+"""Distance beyond the seen runs of an agent at which an unseen one may lie, in units of the
+distance from its median to its lowest or highest score: where the scores lie within :data:`SCALE`,
+and where they leave it, so that nothing bounds them. Chosen so that
+``benchmarks/coverage/false_verdicts.py`` counts at most .06 for lognormal scores against scores
+that are always equal, or spread by .3.
+"""
 
 _MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 1_000, 400, 500_000
-"""Random weighings of the runs; fewer if there are many runs, whose interval the bounds hardly change."""
+"""Random weighings of the runs; fewer if there are many runs,
+whose interval the bounds hardly change.
+"""
 _LEVEL = 0.05
 
 
 def unseen_share(runs: int) -> float:
-    """Return the largest share of runs of another kind that runs of one kind do not exclude with 95 % confidence.
+    """Return the largest share of runs of another kind
+    that runs of one kind do not exclude with 95 % confidence.
 
     Args:
         runs: number of independent runs, at least one.
@@ -72,23 +86,33 @@ def on_unseen(seeds: int, tasks: int = 0) -> str:
         tasks: number of tasks of an aggregate; 0 without one.
     """
     words = (
-        f"{seeds} seeds cannot exclude that up to {unseen_share(seeds):.0%} of an agent's runs on a task fail, or "
+        f"{seeds} seeds cannot exclude that up to {unseen_share(seeds):.0%} of an agent's runs on "
+        f"a task fail, or "
         "succeed, unlike all that were seen (95 % confidence)"
     )
     if tasks > 1:
-        words += f", nor {seeds * tasks} runs on {tasks} tasks up to {unseen_share(seeds * tasks):.1%}"
-    return f"{words}. Intervals count such runs only where some were seen, or all seeds score the same."
+        words += (
+            f", nor {seeds * tasks} runs on {tasks} tasks up to {unseen_share(seeds * tasks):.1%}"
+        )
+    return (
+        f"{words}. Intervals count such runs only where some were seen, or all seeds score the "
+        f"same."
+    )
 
 
 def runs_to_exclude(share: float) -> int:
-    """Return the number of runs of one kind that exclude a share of runs of another kind, in (0, 1]."""
+    """Return the number of runs of one kind that exclude a share
+    of runs of another kind, in (0, 1].
+    """
     if share == 1:  # also a share that rounds to it
         return 1
     return math.ceil(math.log(_LEVEL) / math.log1p(-share) - 1e-9)
 
 
 def of_two_kinds(scores: Floats) -> bool:
-    """Return whether the scores of a task's seeds, shape ``(n_seeds,)``, are all equal, or have a wide gap."""
+    """Return whether the scores of a task's seeds,
+    shape ``(n_seeds,)``, are all equal, or have a wide gap.
+    """
     if len(scores) < 2:
         return False
     ordered = np.sort(scores)
@@ -103,11 +127,12 @@ def of_two_kinds(scores: Floats) -> bool:
 def ends_of_runs(scores: Floats) -> tuple[Bounds, Bounds]:
     """Return the lowest and highest score that an unseen run of each of two agents may have.
 
-    A permutation test of differences takes these to be as likely as their negatives. That holds if the scores of both
-    agents have the same shape. If those of one agent spread wider, few runs may have missed the long tail of their
-    distribution: of lognormal scores, seven lie below the mean with a probability of .07. So an unseen run of that
-    agent may lie beyond all that was seen, the further the more its spread exceeds that of the other agent. Scores of
-    two kinds (:func:`of_two_kinds`) show where their other kind lies, and have no such tail.
+    A permutation test of differences takes these to be as likely as their negatives. That holds if
+    the scores of both agents have the same shape. If those of one agent spread wider, few runs may
+    have missed the long tail of their distribution: of lognormal scores, seven lie below the mean
+    with a probability of .07. So an unseen run of that agent may lie beyond all that was seen, the
+    further the more its spread exceeds that of the other agent. Scores of two kinds
+    (:func:`of_two_kinds`) show where their other kind lies, and have no such tail.
 
     Args:
         scores: of both agents, shape ``(n_pairs, 2)``.
@@ -132,14 +157,19 @@ def ends_of_runs(scores: Floats) -> tuple[Bounds, Bounds]:
 
 
 def widened(
-    estimate: Estimate, sample: Sample, kind: Kind, bounds: Bounds | None, confidence: float, seed: int
+    estimate: Estimate,
+    sample: Sample,
+    kind: Kind,
+    bounds: Bounds | None,
+    confidence: float,
+    seed: int,
 ) -> Estimate:
     """Return the estimate with an interval that does not claim what the runs cannot show.
 
     * If whole seeds rise and fall together over tasks, the interval is that of whole seeds.
     * A task with one seed counts as varying as much as the others do on average.
-    * If tasks whose runs are of two kinds, or all equal, have half of the variance, or there is none, the interval also
-      covers that of one more run at the bounds.
+    * If tasks whose runs are of two kinds, or all equal, have half of the variance, or there is
+      none, the interval also covers that of one more run at the bounds.
 
     Args:
         estimate: the estimate with its studentised interval.
@@ -153,8 +183,14 @@ def widened(
         return estimate
     if kind == "median" and len(sample.tasks) < 3:
         kind = "mean"  # which it is
-    strata = [np.minimum(values, 1) for values in sample.strata] if kind == "optimality_gap" else sample.strata
-    variances = [values.var(ddof=1) / len(values) if len(values) > 1 else math.nan for values in strata]
+    strata = (
+        [np.minimum(values, 1) for values in sample.strata]
+        if kind == "optimality_gap"
+        else sample.strata
+    )
+    variances = [
+        values.var(ddof=1) / len(values) if len(values) > 1 else math.nan for values in strata
+    ]
     factor, together = _stretch(strata, variances, confidence)
     low = estimate.point - factor * (estimate.point - estimate.low)
     high = estimate.point + factor * (estimate.high - estimate.point)
@@ -163,7 +199,9 @@ def widened(
         variances = [float(strata[0].var(ddof=1))]
     total = np.nansum(variances)
     lumpy = sum(
-        variance for values, variance in zip(strata, variances, strict=True) if len(values) > 1 and of_two_kinds(values)
+        variance
+        for values, variance in zip(strata, variances, strict=True)
+        if len(values) > 1 and of_two_kinds(values)
     )
     tied = kind == "iqm" and any(len(np.unique(values)) < len(values) for values in strata)
     if total <= _rounding(strata) or lumpy >= total / 2:
@@ -181,8 +219,12 @@ def _rounding(strata: Sequence[Floats]) -> float:
     return 1e-20 * max(float(np.abs(values).max()) for values in strata) ** 2
 
 
-def _stretch(strata: Sequence[Floats], variances: Sequence[float], confidence: float) -> tuple[float, bool]:
-    """Return the factor by which an interval of independent runs is too narrow, and whether seeds move together."""
+def _stretch(
+    strata: Sequence[Floats], variances: Sequence[float], confidence: float
+) -> tuple[float, bool]:
+    """Return the factor by which an interval of independent runs is too narrow,
+    and whether seeds move together.
+    """
     total_variance = float(np.nansum(variances))
     if total_variance <= _rounding(strata):
         return 1.0, False
@@ -220,7 +262,9 @@ def _one_more_run(
 
 
 def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> Floats:
-    """Return the statistic of the runs and one at the bound under random weights, shape ``(n_weighings,)``."""
+    """Return the statistic of the runs and one at the bound under random weights,
+    shape ``(n_weighings,)``.
+    """
     sizes = tuple(len(values) for values in strata)
     unseen, weights = _weights(sizes, seed)
     if kind == "median":
@@ -231,17 +275,23 @@ def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> 
         ]
         return np.asarray(np.median(means, axis=0))
     pooled = np.concatenate([*strata, [bound]])
-    all_weights = np.concatenate([*(run_weights * (1 - unseen) for run_weights in weights), unseen[None]])
+    all_weights = np.concatenate(
+        [*(run_weights * (1 - unseen) for run_weights in weights), unseen[None]]
+    )
     if kind != "iqm":
         return np.asarray(np.einsum("i,ir->r", pooled, all_weights))
     order = np.argsort(pooled, kind="stable")
     reached = np.clip(np.cumsum(all_weights[order], axis=0), 0.25, 0.75)
-    return np.asarray(np.einsum("i,ir->r", pooled[order], np.diff(reached, axis=0, prepend=0.25)) * 2)
+    return np.asarray(
+        np.einsum("i,ir->r", pooled[order], np.diff(reached, axis=0, prepend=0.25)) * 2
+    )
 
 
 @lru_cache(maxsize=4)
 def _weights(sizes: tuple[int, ...], seed: int) -> tuple[Floats, tuple[Floats, ...]]:
-    """Return the share of the unseen run, and weights of the runs of each task that sum to one over all tasks."""
+    """Return the share of the unseen run,
+    and weights of the runs of each task that sum to one over all tasks.
+    """
     rng = np.random.default_rng((seed, 2, *sizes[:8]))
     number = _weighings(sum(sizes))
     weights = []
@@ -259,10 +309,14 @@ def _weighings(runs: int) -> int:
 def _beta(runs: int, number: int, seed: int, task: int) -> Floats:
     """Return evenly spaced quantiles of the weight of one of ``runs + 1`` runs, in random order."""
     quantiles = (np.arange(number) + 0.5) / number
-    return np.random.default_rng((seed, 3, task + 1)).permutation(-np.expm1(np.log(quantiles) / runs))
+    return np.random.default_rng((seed, 3, task + 1)).permutation(
+        -np.expm1(np.log(quantiles) / runs)
+    )
 
 
-def proportion_interval(successes: float, trials: float, confidence: float = 0.95) -> tuple[float, float]:
+def proportion_interval(
+    successes: float, trials: float, confidence: float = 0.95
+) -> tuple[float, float]:
     """Return Clopper and Pearson's interval of a probability; numbers need not be whole.
 
     Args:
@@ -272,7 +326,9 @@ def proportion_interval(successes: float, trials: float, confidence: float = 0.9
     """
     tail = (1 - confidence) / 2
     low = 0.0 if successes <= 0 else _beta_quantile(tail, successes, trials - successes + 1)
-    high = 1.0 if successes >= trials else _beta_quantile(1 - tail, successes + 1, trials - successes)
+    high = (
+        1.0 if successes >= trials else _beta_quantile(1 - tail, successes + 1, trials - successes)
+    )
     return low, high
 
 
@@ -290,12 +346,23 @@ def _beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def _beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function by its continued fraction (Abramowitz and Stegun 26.5.8)."""
+    """Return the regularised incomplete beta function
+    by its continued fraction (Abramowitz and Stegun 26.5.8).
+    """
     if x <= 0 or x >= 1:
         return float(x > 0)
     if x > (a + 1) / (a + b + 2):
         return 1 - _beta_cdf(1 - x, b, a)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    front = (
+        math.exp(
+            math.lgamma(a + b)
+            - math.lgamma(a)
+            - math.lgamma(b)
+            + a * math.log(x)
+            + b * math.log1p(-x)
+        )
+        / a
+    )
     # Lentz's method
     fraction, upper, lower = 1.0, 1.0, 0.0
     for i in range(400):
@@ -315,11 +382,15 @@ def _beta_cdf(x: float, a: float, b: float) -> float:
     return front * (fraction - 1)
 
 
-def stratified_share(shares: Floats, runs: Sequence[int], confidence: float) -> tuple[Floats, Floats]:
-    """Return the ends of score intervals of the mean over tasks of a share of runs, each of shape ``(n,)``.
+def stratified_share(
+    shares: Floats, runs: Sequence[int], confidence: float
+) -> tuple[Floats, Floats]:
+    """Return the ends of score intervals of the mean over tasks
+    of a share of runs, each of shape ``(n,)``.
 
-    One task has Clopper and Pearson's interval, several have Wilson's, stratified (Yan and Su, Statistics in
-    Biopharmaceutical Research 2(3), 2010): each task's interval has the level at which their sum has the confidence.
+    One task has Clopper and Pearson's interval, several have Wilson's, stratified (Yan and Su,
+    Statistics in Biopharmaceutical Research 2(3), 2010): each task's interval has the level at
+    which their sum has the confidence.
 
     Args:
         shares: share of each task, shape ``(n_tasks, n)``.
@@ -327,7 +398,9 @@ def stratified_share(shares: Floats, runs: Sequence[int], confidence: float) -> 
         confidence: nominal coverage.
     """
     if len(shares) == 1:
-        ends = [proportion_interval(float(share) * runs[0], runs[0], confidence) for share in shares[0]]
+        ends = [
+            proportion_interval(float(share) * runs[0], runs[0], confidence) for share in shares[0]
+        ]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
     n = np.asarray(runs, float)[:, None]
     z = float(critical_t(1 - confidence, 1e12))

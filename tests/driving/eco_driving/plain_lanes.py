@@ -1,4 +1,6 @@
-"""The approaches of EcoDrivingLanes once more, in plain Python: neighbours are found by looking, one car at a time."""
+"""The approaches of EcoDrivingLanes once more, in plain Python:
+neighbours are found by looking, one car at a time.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ RADIUS = {0: 9.0, 2: 13.0}
 
 @dataclass
 class LaneCar(Car):
-    """A car that has a lane (left or not) and wants to go somewhere (0 right, 1 straight on, 2 left)."""
+    """A car that has a lane (left or not) and wants
+    to go somewhere (0 right, 1 straight on, 2 left).
+    """
 
     left: bool = False
     wants: int = 1
@@ -28,7 +32,9 @@ class LaneCar(Car):
 
 
 def place(car: LaneCar) -> tuple[int, int]:
-    """Return where a car is in the order of an approach; side by side to 1/64 m, the higher number is ahead."""
+    """Return where a car is in the order of an approach;
+    side by side to 1/64 m, the higher number is ahead.
+    """
     return math.floor(64 * (car.x + 1)), car.number
 
 
@@ -41,15 +47,23 @@ class Road(Lane):
 
     def in_lane(self, in_left: bool) -> list[LaneCar]:
         """List the cars in a lane, without those that have parted."""
-        return [car for car in self.road if car.left == in_left and car.x - car.length < self.line + LANE_END]
+        return [
+            car
+            for car in self.road
+            if car.left == in_left and car.x - car.length < self.line + LANE_END
+        ]
 
     def ahead(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car ahead in a lane."""
-        return min((o for o in self.in_lane(in_left) if place(o) > place(car)), key=place, default=None)
+        return min(
+            (o for o in self.in_lane(in_left) if place(o) > place(car)), key=place, default=None
+        )
 
     def behind(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car behind in a lane."""
-        return max((o for o in self.in_lane(in_left) if place(o) < place(car)), key=place, default=None)
+        return max(
+            (o for o in self.in_lane(in_left) if place(o) < place(car)), key=place, default=None
+        )
 
     def leads(self, ahead: LaneCar, car: LaneCar) -> bool:
         """Say whether a driver may not run into a car ahead."""
@@ -72,7 +86,9 @@ class Road(Lane):
             obstacles.append((self.line - car.x, 0.0))
         worst = 0.0
         for gap, leader_v in obstacles:
-            desired_gap = s0 + max(0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b)))
+            desired_gap = s0 + max(
+                0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b))
+            )
             worst = max(worst, desired_gap / max(gap, 0.1))
         return a * (1 - (car.v / v0) ** 4 - worst**2)
 
@@ -87,7 +103,9 @@ class Road(Lane):
         return car.wants if car.x < self.line - SOLID else car.goes
 
     def wish(self, car: Car) -> float:
-        """Return the acceleration that the driver chooses, behind the nearest leader of each kind, before its bend."""
+        """Return the acceleration that the driver chooses,
+        behind the nearest leader of each kind, before its bend.
+        """
         assert isinstance(car, LaneCar)
         same_turn = [o for o in self.all_ahead(car) if o.goes == car.goes]
         wish = self.accelerates(car, self.ahead(car, car.left), *same_turn[:1])
@@ -99,7 +117,9 @@ class Road(Lane):
         return wish
 
     def wants_to_change(self, car: LaneCar) -> bool:
-        """Say whether a driver changes to the other lane: MOBIL with b_safe 4, politeness 0.3, threshold 0.1."""
+        """Say whether a driver changes to the other lane:
+        MOBIL with b_safe 4, politeness 0.3, threshold 0.1.
+        """
         other_lane = not car.left
         leader, follower = self.ahead(car, other_lane), self.behind(car, other_lane)
         old_leader, old_follower = self.ahead(car, car.left), self.behind(car, car.left)
@@ -108,7 +128,11 @@ class Road(Lane):
         for back, front in ((car, leader), (follower, car)):
             if back and front:
                 gap = front.x - front.length - back.x
-                if gap <= 0 or back.v**2 > front.v**2 + 2 * HARD * gap or self.accelerates(back, front) <= -4:
+                if (
+                    gap <= 0
+                    or back.v**2 > front.v**2 + 2 * HARD * gap
+                    or self.accelerates(back, front) <= -4
+                ):
                     return False
         acceleration_after = self.accelerates(car, leader)
         if acceleration_after <= -4:
@@ -119,13 +143,19 @@ class Road(Lane):
         if follower:
             gain += 0.3 * (self.accelerates(follower, car) - self.accelerates(follower, leader))
         if old_follower:
-            gain += 0.3 * (self.accelerates(old_follower, old_leader) - self.accelerates(old_follower, car))
+            gain += 0.3 * (
+                self.accelerates(old_follower, old_leader) - self.accelerates(old_follower, car)
+            )
         return gain > 0.1
 
     def change(self, tick: int) -> None:
         """Let the drivers in one lane decide at once: those in the right one in even seconds."""
         self.hold(tick)
-        changing = [car for car in self.road if car.left == (tick // 2 % 2 == 1) and self.wants_to_change(car)]
+        changing = [
+            car
+            for car in self.road
+            if car.left == (tick // 2 % 2 == 1) and self.wants_to_change(car)
+        ]
         for car in changing:
             car.left = not car.left
         self.changes += len(changing)
@@ -134,7 +164,11 @@ class Road(Lane):
         """Return what the car is charged for a detour, mg."""
         assert isinstance(car, LaneCar)
         v0 = car.driver[0]
-        return DETOUR / v0 * (9449 - 467.1 * v0 + 28.26 * v0**2) / 3.6 if car.goes != car.wants else 0.0
+        return (
+            DETOUR / v0 * (9449 - 467.1 * v0 + 28.26 * v0**2) / 3.6
+            if car.goes != car.wants
+            else 0.0
+        )
 
     def enter(self) -> None:
         """Let the next car of each lane enter if there is room."""
@@ -205,9 +239,15 @@ class Roads:
             for car in road.road:
                 if not car.controlled or car.x >= road.line + EXIT:
                     continue
-                leader, follower = (next(iter(cars), None) for cars in (road.all_ahead(car), road.all_behind(car)))
+                leader, follower = (
+                    next(iter(cars), None) for cars in (road.all_ahead(car), road.all_behind(car))
+                )
                 before_line = car.x < road.line
-                queue = [o for o in road.in_lane(car.left) if car.x < o.x < road.line] if before_line else []
+                queue = (
+                    [o for o in road.in_lane(car.left) if car.x < o.x < road.line]
+                    if before_line
+                    else []
+                )
                 side = road.ahead(car, not car.left) if before_line else None
                 side_behind = road.behind(car, not car.left) if before_line else None
                 goes = road.expects(car)

@@ -1,4 +1,6 @@
-"""The junction of EcoDriving once more, in plain Python: cars are objects in lists, leaders are found by looking."""
+"""The junction of EcoDriving once more, in plain Python:
+cars are objects in lists, leaders are found by looking.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,12 @@ class Car:
 
 
 def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int, int]:
-    """Return the light, the ticks to the next green (0 at green), and to the end of this green or else the next one."""
+    """Return the light, the ticks to the next green (0 at green),
+    and to the end of this green or else the next one.
+    """
     first, second, offset = plan
-    cycle = [(first, "green", "red"), (6, "amber", "red"), (4, "red", "red"), (second, "red", "green"),
-             (6, "red", "amber"), (4, "red", "red")]  # fmt: skip
+    cycle = [(first, "green", "red"), (6, "amber", "red"), (4, "red", "red"),
+             (second, "red", "green"), (6, "red", "amber"), (4, "red", "red")]  # fmt: skip
     colours = [phases[phase] for length, *phases in cycle for _ in range(length)]
     ahead = [colours[(tick + offset + i) % len(colours)] for i in range(2 * len(colours))]
     start = ahead.index("green")
@@ -41,9 +45,13 @@ def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int,
 
 
 class Lane:
-    """One lane: cars that have not come yet, cars that wait at the entry, and cars on the road, the first one first."""
+    """One lane: cars that have not come yet, cars that wait at the entry,
+    and cars on the road, the first one first.
+    """
 
-    def __init__(self, cars: list[Car], line: float, plan: tuple[int, int, int], phase: int) -> None:
+    def __init__(
+        self, cars: list[Car], line: float, plan: tuple[int, int, int], phase: int
+    ) -> None:
         self.to_come, self.waiting, self.road = list(cars), list[Car](), list[Car]()
         self.line, self.plan, self.phase = line, plan, phase
         self.num_left, self.mg, self.ul, self.ran_red = 0, 0, 0, 0
@@ -58,11 +66,15 @@ class Lane:
         light, _, _ = colour(self.plan, self.phase, tick)
         for car in self.road:
             distance = self.line - car.x
-            can_stop = distance > 0 and car.v**2 <= 2 * distance * (GENTLE if light == "amber" else HARD)
+            can_stop = distance > 0 and car.v**2 <= 2 * distance * (
+                GENTLE if light == "amber" else HARD
+            )
             car.is_held = light != "green" and (car.is_held or can_stop)
 
     def wish(self, car: Car) -> float:
-        """Return the acceleration by the published equation, of leader and held line the one that brakes harder."""
+        """Return the acceleration by the published equation,
+        of leader and held line the one that brakes harder.
+        """
         v0, headway, s0, a, b = car.driver
         leader = self.leader(car)
         obstacles = [(leader.x - leader.length - car.x, leader.v)] if leader else [(1e6, 0.0)]
@@ -70,7 +82,9 @@ class Lane:
             obstacles.append((self.line - car.x, 0.0))
         worst = 0.0
         for gap, leader_v in obstacles:
-            desired_gap = s0 + max(0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b)))
+            desired_gap = s0 + max(
+                0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b))
+            )
             worst = max(worst, desired_gap / max(gap, 0.1))
         return a * (1 - (car.v / v0) ** 4 - worst**2)
 
@@ -83,8 +97,14 @@ class Lane:
         for car in self.road:
             room = self.room(car)
             inside = car.x < self.line + EXIT
-            free = car.is_held or car.x >= self.line or colour(self.plan, self.phase, tick)[0] == "green"
-            a = max(self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0), -HARD)
+            free = (
+                car.is_held
+                or car.x >= self.line
+                or colour(self.plan, self.phase, tick)[0] == "green"
+            )
+            a = max(
+                self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0), -HARD
+            )
             # The largest speed from which the car, after this step, can still stop within the room.
             a2, a1, a0 = 1 / (2 * HARD), DT / 2, car.v * DT / 2 - room
             max_v = (math.sqrt(max(a1**2 - 4 * a2 * a0, 0)) - a1) / (2 * a2)
@@ -105,7 +125,9 @@ class Lane:
                 resistance = 0.6128 * 0.6 * 0.98 * 3.28 * speed**2
                 resistance += 9.8066 * 1430 * 1.75 / 1000 * (0.0328 * 3.6 * speed + 4.575)
                 kilowatt = max((resistance + 1.04 * 1430 * a) * speed / 920, 0)
-                self.ul += round(DT * 1e6 * car.petrol * (7.8e-4 + 1.9556e-5 * kilowatt + 1e-6 * kilowatt**2))
+                self.ul += round(
+                    DT * 1e6 * car.petrol * (7.8e-4 + 1.9556e-5 * kilowatt + 1e-6 * kilowatt**2)
+                )
             car.x, car.v = x, v
         for car in self.waiting:
             self.mg += round(DT * car.factor * car.engine[0] / 3.6)
@@ -134,7 +156,9 @@ class Lane:
 
 
 def check_places(traffic: Any, junctions: Sequence[Any], within: float = 1e-9) -> None:
-    """Compare where cars are, and how fast, in the worlds of a task's traffic with one junction each."""
+    """Compare where cars are, and how fast,
+    in the worlds of a task's traffic with one junction each.
+    """
     for world, plain in enumerate(junctions):
         places, speeds = (np.asarray(values)[world].reshape(-1) for values in traffic[:2])
         for number, car in plain.cars.items():
@@ -212,6 +236,8 @@ class Junction:
                     min((car.x - car.length - behind.x) / 250, 1) if behind else 1,
                     behind.v / 15 if behind else 0,
                     np.clip(lane.wish(car) / 4.5, -1, 1),
-                    sum(car.x < other_car.x < lane.line for other_car in lane.road) / 12 if car.x < lane.line else 0,
+                    sum(car.x < other_car.x < lane.line for other_car in lane.road) / 12
+                    if car.x < lane.line
+                    else 0,
                 )
         return rows

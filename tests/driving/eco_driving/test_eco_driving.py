@@ -1,4 +1,6 @@
-"""EcoDriving against a plain simulation, closed forms of emissions, gaps and delays, and cheap play."""
+"""EcoDriving against a plain simulation,
+closed forms of emissions, gaps and delays, and cheap play.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from scipy.integrate import quad
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import signal_plan
@@ -37,11 +39,13 @@ def task(penetration: float = 0.5, dtype: str = "float32") -> Any:
     return card("EcoDriving-v0").build(difficulty=penetration, dtype=dtype)
 
 
-# -- emissions -----------------------------------------------------------------------------------------------------
+# -- emissions -------------------------------------------------------------------------------------
 
 
 def test_emissions_of_idling_and_cruising_are_those_published() -> None:
-    """HBEFA's PC_G_EU4 in g/s and g/km; VT-CPFM in L/km, computed from its equations in SI units."""
+    """HBEFA's PC_G_EU4 in g/s and g/km; VT-CPFM in L/km,
+    computed from its equations in SI units.
+    """
     assert float(emissions.co2(0.0, 0.0)) == pytest.approx(2624.7, abs=0.1)
     for speed, grams in ((5, 434), (10, 211), (15, 163), (20, 158)):
         assert float(emissions.co2(speed, 0.0)) / speed == pytest.approx(grams, abs=0.5)
@@ -59,20 +63,25 @@ def test_a_change_of_speed_emits_the_same_at_any_acceleration() -> None:
         assert emission - cruise == pytest.approx(938.4 / 3.6 * (15**2 - 5**2) / 2, rel=1e-4)
 
 
-# -- lights and roads ------------------------------------------------------------------------------------------------
+# -- lights and roads ------------------------------------------------------------------------------
 
 
 def test_lights_follow_their_plan() -> None:
     """Every tick of several plans, against a list of what is shown when."""
     for first, second, offset in ((30, 70, 0), (53, 31, 41), (70, 30, 119)):
         plan, ticks = Plan(*np.int32([first, second, offset])), np.arange(300)
-        shown_lights = jax.tree.map(np.asarray, jax.vmap(lambda tick, plan=plan: signal_plan.lights(plan, tick))(ticks))
+        shown_lights = jax.tree.map(
+            np.asarray, jax.vmap(lambda tick, plan=plan: signal_plan.lights(plan, tick))(ticks)
+        )
         for tick in ticks:
             for phase in (0, 1):
                 light, to_green, to_amber = colour((first, second, offset), phase, int(tick))
                 assert shown_lights.green[tick, phase] == (light == "green")
                 assert shown_lights.amber[tick, phase] == (light == "amber")
-                assert (shown_lights.to_green[tick, phase], shown_lights.to_amber[tick, phase]) == (to_green, to_amber)
+                assert (shown_lights.to_green[tick, phase], shown_lights.to_amber[tick, phase]) == (
+                    to_green,
+                    to_amber,
+                )
 
 
 def drivers(count: int, desired: Any = 14.0) -> Driver:
@@ -90,7 +99,9 @@ def drive(traffic: Traffic, driver: Driver, green: np.ndarray, line: float) -> T
     def tick(traffic: Traffic, green: Any) -> tuple[Traffic, Traffic]:
         traffic = traffic._replace(stops_at_light=approach.holds(traffic, shines(green), line))
         ahead = approach.leaders(traffic.x, traffic.v, traffic.x)
-        traffic = approach.move(traffic, ahead, approach.intention(traffic, ahead, driver, line), line)
+        traffic = approach.move(
+            traffic, ahead, approach.intention(traffic, ahead, driver, line), line
+        )
         return traffic, traffic
 
     return jax.lax.scan(tick, traffic, green)[1]
@@ -100,7 +111,9 @@ def test_platoons_settle_at_the_gap_in_closed_form() -> None:
     """s = (s0 + v T) / sqrt(1 - (v / v0)^4) behind a leader who drives 8 m/s."""
     with jax.enable_x64(True):
         desired = np.array([[8.0, *[14.0] * 11]])
-        start = Traffic(jnp.arange(12.0)[::-1][None] * 20, jnp.full((1, 12), 5.0), jnp.zeros((1, 12), bool))
+        start = Traffic(
+            jnp.arange(12.0)[::-1][None] * 20, jnp.full((1, 12), 5.0), jnp.zeros((1, 12), bool)
+        )
         end = drive(start, drivers(12, desired), np.ones(4000, bool), 1e6)
         gaps = np.asarray(-np.diff(end.x[-1, 0]) - LENGTH)
     np.testing.assert_allclose(gaps, (2 + 8 * 1.0) / np.sqrt(1 - (8 / 14) ** 4), rtol=1e-6)
@@ -114,16 +127,21 @@ def crossings(x: np.ndarray, line: float) -> np.ndarray:
 
 
 def test_delay_at_a_light_is_that_of_the_deterministic_queue() -> None:
-    """Cars come every 6 s to a red of 40 s. A queue discharges one car each headway after a lost time (D/D/1, the
-    uniform delay of Webster 1958). Both constants come from a standing queue, without its first car.
+    """Cars come every 6 s to a red of 40 s. A queue discharges one car each headway after a lost
+    time (D/D/1, the uniform delay of Webster 1958). Both constants come from a standing queue,
+    without its first car.
     """
     with jax.enable_x64(True):
         count, line, red = 12, 1300.0, 80
         cars, still = jnp.arange(float(count))[None], jnp.zeros((1, count))
         queue = Traffic(line - 2 - 7 * cars, still, still > 0)
-        coming = Traffic(line - 13 - 78 * cars, still + 13, still > 0)  # they drive 13 m/s, the first as red begins
+        # They drive 13 m/s, the first as red begins.
+        coming = Traffic(line - 13 - 78 * cars, still + 13, still > 0)
         crossed, stopped, free = (
-            crossings(np.asarray(drive(cars, drivers(count), np.arange(400) >= begins, line).x[:, 0]), line)
+            crossings(
+                np.asarray(drive(cars, drivers(count), np.arange(400) >= begins, line).x[:, 0]),
+                line,
+            )
             for cars, begins in ((queue, 0), (coming, red), (coming, 0))
         )
     headway = np.diff(crossed)[1:7].mean()
@@ -137,7 +155,9 @@ def test_delay_at_a_light_is_that_of_the_deterministic_queue() -> None:
 
 
 def test_bodies_never_overlap_whatever_drivers_want() -> None:
-    """Random accelerations of -9 to 5 m/s^2 that last for seconds, and lights that change at random."""
+    """Random accelerations of -9 to 5 m/s^2 that last for seconds,
+    and lights that change at random.
+    """
     rng = np.random.default_rng(1)
     with jax.enable_x64(True):
         lanes, count, line = 64, 12, 200.0
@@ -150,13 +170,19 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
         @jax.jit
         def tick(traffic: Traffic, a: Any, green: Any, amber: Any) -> Traffic:
             traffic = traffic._replace(
-                stops_at_light=approach.holds(traffic, Lights(green, amber & ~green, None, None), line)
+                stops_at_light=approach.holds(
+                    traffic, Lights(green, amber & ~green, None, None), line
+                )
             )
-            return approach.move(traffic, approach.leaders(traffic.x, traffic.v, traffic.x), a, line)
+            return approach.move(
+                traffic, approach.leaders(traffic.x, traffic.v, traffic.x), a, line
+            )
 
         close, stopped = np.inf, 0
         for _ in range(100):
-            a, green, amber = rng.uniform(-9, 5, (lanes, count)), rng.random((lanes, 1)) < 0.5, rng.random((lanes, 1))
+            a = rng.uniform(-9, 5, (lanes, count))
+            green = rng.random((lanes, 1)) < 0.5
+            amber = rng.random((lanes, 1))
             for half in (True, False):
                 for _ in range(3):
                     last_traffic, traffic = traffic, tick(traffic, a, green, (amber < 0.5) & half)
@@ -172,24 +198,28 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
         assert stopped > 1000
 
 
-# -- the whole task ----------------------------------------------------------------------------------------------------
+# -- the whole task --------------------------------------------------------------------------------
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64, in the second episode such that cars jam: every car to 1e-9, whole milligrams, delays,
-    observations and rewards.
+    """Random actions at float64, in the second episode such that cars jam: every car to 1e-9, whole
+    milligrams, delays, observations and rewards.
     """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
     waited = 0
     with precision(which):
-        first = jax.jit(lambda seed, split: begin(which, seed, 0, Draw(split, np.int32(-1))))
+        first = jax.jit(
+            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
+        )
         go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
         for seed in (0, 1):
             episode, step = first(seed_key(seed), np.int32(seed))
             if seed == 1:  # a car every 2 s on each lane, so that cars wait at the entry
                 arrival = np.broadcast_to(4 * np.arange(1, 13, dtype=np.int32), (4, 12))
-                episode = episode._replace(params=episode.params._replace(arrival=arrival, cars=np.float64(AGENTS)))
+                episode = episode._replace(
+                    params=episode.params._replace(arrival=arrival, cars=np.float64(AGENTS))
+                )
             params = jax.tree.map(np.asarray, episode.params)
             fleet, twin = Junction(params), Junction(params)
             delay, saved = 0, 0
@@ -198,10 +228,16 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(max(b.num_left - a.num_left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
+                delay += sum(
+                    max(b.num_left - a.num_left, 0)
+                    for a, b in zip(fleet.lanes, twin.lanes, strict=True)
+                )
                 check_places(episode.state.traffic, (twin, fleet))
                 for world, plain in enumerate((twin, fleet)):
-                    mg, ul = (sum(getattr(lane, quantity) for lane in plain.lanes) for quantity in ("mg", "ul"))
+                    mg, ul = (
+                        sum(getattr(lane, quantity) for lane in plain.lanes)
+                        for quantity in ("mg", "ul")
+                    )
                     assert abs(int(episode.state.co2[world]) - mg) <= 1
                     assert abs(int(episode.state.fuel[world]) - ul) <= 1
                 waited += sum(len(lane.waiting) for lane in fleet.lanes)
@@ -212,7 +248,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             total = [sum(lane.mg for lane in plain.lanes) for plain in (twin, fleet)]
             assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
             assert float(step.info["delay"]) == pytest.approx(delay / len(fleet.cars))
-            assert bool(step.terminated) == (sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars))
+            assert bool(step.terminated) == (
+                sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars)
+            )
     assert waited > 0
 
 
@@ -229,7 +267,9 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
 
 @pytest.mark.parametrize(("gap_to_line", "equal"), [(20.0, True), (-20.0, False), (100.0, False)])
 def test_who_passes_at_amber_may_not_ease_off(gap_to_line: float, equal: bool) -> None:
-    """20 m before the line at 14 m/s the driver decides to pass; behind the line and far before it agents are free."""
+    """20 m before the line at 14 m/s the driver decides to pass;
+    behind the line and far before it agents are free.
+    """
     params = task(1.0).sample_params(jax.random.key(0), jnp.int32(0))
     state = task(1.0).initial(jax.random.key(0), params)
     x = state.traffic.x.at[:, :2, 0].set(params.approach - gap_to_line)
@@ -257,25 +297,30 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
 
 
 def test_success_asks_for_the_share_of_the_controlled_cars() -> None:
-    """3 % of what a car of the twin emits for each controlled car, by hand; nobody succeeds without a controlled car.
+    """3 % of what a car of the twin emits for each controlled car,
+    by hand; nobody succeeds without a controlled car.
 
-    Advice that counts the queue succeeds where a fifth of the cars follow it, too. Random and idle play never do.
+    Advice that counts the queue succeeds where a fifth of the cars follow it, too. Random and idle
+    play never do.
     """
     which, seeds = task(0.2), range(200)
     reference, idle, random = (
-        play(which, player, seeds) for player in (reference_player(which), eases(0.0), Uniform(which.action_space))
+        play(which, player, seeds)
+        for player in (reference_player(which), eases(0.0), Uniform(which.action_space))
     )
     assert reference.info["success"].mean() > 0.8
     assert not idle.info["success"].any()
     assert not random.info["success"].any()
-    draw = Draw.parse("test", which)
+    source = ContextSource.parse("test", which)
     for seed in seeds[:40]:
-        params = begin(which, seed_key(seed), np.int32(0), draw)[0].params
+        params = begin(which, seed_key(seed), np.int32(0), source)[0].params
         comes = np.asarray(params.arrival) < eco_driving.NEVER
         controlled = int((np.asarray(params.controlled) & comes).sum())
         saving_per_car = reference.info["saving"][seed] * comes.sum() / max(controlled, 1)
         saves = controlled > 0 and saving_per_car >= 3 and reference.info["delay"][seed] <= 1
-        assert abs(saving_per_car - 3) < 1e-3 or saves == bool(reference.info["success"][seed]), seed
+        assert abs(saving_per_car - 3) < 1e-3 or saves == bool(reference.info["success"][seed]), (
+            seed
+        )
     assert not play(task(0.0), eases(1.0), SEEDS).info["success"].any()
 
 

@@ -13,7 +13,7 @@ from plain_signals import Junction, check_places, colour
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
@@ -37,15 +37,21 @@ def many() -> Any:
         params = task().sample_params(key, jnp.int32(0))
         return task().initial(key, params), params
 
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(first))(jax.random.split(jax.random.key(0), 512)))
+    return jax.tree.map(
+        np.asarray, jax.jit(jax.vmap(first))(jax.random.split(jax.random.key(0), 512))
+    )
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64: every car to 1e-9, whole milligrams, delays, observations and rewards."""
+    """Random actions at float64: every car to 1e-9,
+    whole milligrams, delays, observations and rewards.
+    """
     which = task("float64")
     rng = np.random.default_rng(0)
     with precision(which):
-        first = jax.jit(lambda seed, split: begin(which, seed, 0, Draw(split, np.int32(-1))))
+        first = jax.jit(
+            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
+        )
         go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
         for seed in range(4):
             episode, step = first(seed_key(seed), np.int32(seed % 2))
@@ -58,7 +64,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             last_mg, delay, saved = fleet.lanes[0].mg, 0, 0.0
             assert int(episode.state.tick) == fleet.time
             while not step.terminated and not step.truncated:
-                np.testing.assert_allclose(step.observation, fleet.observations(0.0)[driven, OWN_ENTRIES], atol=1e-9)
+                np.testing.assert_allclose(
+                    step.observation, fleet.observations(0.0)[driven, OWN_ENTRIES], atol=1e-9
+                )
                 action = np.clip(rng.normal(0.2, 0.5, 1), -1, 1)
                 episode, step = go_on(episode, action)
                 fleet.step(np.broadcast_to(action, (12, 1)))
@@ -79,7 +87,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
 
 
 def test_the_driven_car_would_reach_a_red_light() -> None:
-    """One car is driven, every place in the lane is, and at its desired speed it finds 5 s of red or more."""
+    """One car is driven, every place in the lane is,
+    and at its desired speed it finds 5 s of red or more.
+    """
     _, params = many()
     driven = params.controlled[:, 0].argmax(-1)
     assert (params.controlled.sum((1, 2)) == 1).all()
@@ -88,7 +98,9 @@ def test_the_driven_car_would_reach_a_red_light() -> None:
     for i, slot in enumerate(driven):
         arrival = int(params.arrival[i, 0, slot])
         assert arrival <= 200
-        reaches = arrival + int(np.ceil(2 * params.approach[i] / params.driver.desired_speed[i, 0, slot]))
+        reaches = arrival + int(
+            np.ceil(2 * params.approach[i] / params.driver.desired_speed[i, 0, slot])
+        )
         light, to_green, _ = colour(tuple(int(ticks[i]) for ticks in params.plan), 0, reaches)
         assert light == "red"
         waits.append(to_green)
@@ -107,7 +119,9 @@ def test_a_human_in_the_car_saves_exactly_nothing() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not, no advice, and easing off for no reason."""
+    """Advice that counts the queue, advice that does not,
+    no advice, and easing off for no reason.
+    """
     players = [
         reference_player(task()),
         OwnSpeedAdvice(SpeedAdvice(headway=0.0, start=0.0, reserve=0.0)),

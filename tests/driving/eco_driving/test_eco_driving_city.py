@@ -1,4 +1,6 @@
-"""EcoDrivingCity against a plain simulation with trucks and cold engines, its cities, and cheap play."""
+"""EcoDrivingCity against a plain simulation with trucks
+and cold engines, its cities, and cheap play.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,15 @@ from plain_signals import Junction, check_places
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
-from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_city import CITIES, MAX_REWARD, CityAdvice
+from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_city import (
+    CITIES,
+    MAX_REWARD,
+    CityAdvice,
+)
 from rlbench_suite.envs.driving.vehicle import emissions
 from rlbench_suite.numerics.process import precision
 
@@ -41,7 +47,9 @@ def test_trucks_and_cold_engines_emit_what_is_published() -> None:
     """HBEFA's HDV_D_EU4 in g/s and g/km; the guidebook's ratio and share of cold engines."""
     assert float(emissions.co2(0.0, 0.0, emissions.TRUCK)) == pytest.approx(6747.2, abs=0.1)
     for speed, grams in ((5, 1859), (10, 1184), (15, 960)):
-        assert float(emissions.co2(speed, 0.0, emissions.TRUCK)) / speed == pytest.approx(grams, abs=0.6)
+        assert float(emissions.co2(speed, 0.0, emissions.TRUCK)) / speed == pytest.approx(
+            grams, abs=0.6
+        )
     assert float(emissions.co2(10.0, -1.0, emissions.TRUCK)) == 0.0
     for temperature, ratio, share in ((-10, 1.56, 0.3932), (0, 1.47, 0.342), (20, 1.29, 0.2396)):
         assert emissions.cold_ratio(temperature) == pytest.approx(ratio)
@@ -59,12 +67,16 @@ def with_trucks_and_cold_engines(junction: Junction, params: Any) -> Junction:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64: every vehicle to 1e-9, whole milligrams, delays, observations and rewards."""
+    """Random actions at float64: every vehicle to 1e-9,
+    whole milligrams, delays, observations and rewards.
+    """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
     cold = trucks = 0
     with precision(which):
-        first = jax.jit(lambda seed, split: begin(which, seed, 0, Draw(split, np.int32(-1))))
+        first = jax.jit(
+            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
+        )
         go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
         for seed in (0, 1, 2):
             episode, step = first(seed_key(seed), np.int32(seed % 2))
@@ -76,23 +88,39 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(max(b.num_left - a.num_left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
+                delay += sum(
+                    max(b.num_left - a.num_left, 0)
+                    for a, b in zip(fleet.lanes, twin.lanes, strict=True)
+                )
                 check_places(episode.state.traffic, (twin, fleet))
                 for world, plain in enumerate((twin, fleet)):
-                    mg, ul = (sum(getattr(lane, quantity) for lane in plain.lanes) for quantity in ("mg", "ul"))
+                    mg, ul = (
+                        sum(getattr(lane, quantity) for lane in plain.lanes)
+                        for quantity in ("mg", "ul")
+                    )
                     assert abs(int(episode.state.co2[world]) - mg) <= 2
                     assert abs(int(episode.state.fuel[world]) - ul) <= 2
                     for lane in plain.lanes:
                         for behind, ahead in zip(lane.road[1:], lane.road, strict=False):
                             assert behind.x <= ahead.x - ahead.length + 1e-9
-                np.testing.assert_allclose(step.observation[:, :20], fleet.observations(0.5), atol=1e-9)
+                np.testing.assert_allclose(
+                    step.observation[:, :20], fleet.observations(0.5), atol=1e-9
+                )
                 observation = np.asarray(step.observation)
                 for lane in fleet.lanes:
                     for car in lane.road:
                         if car.controlled and car.x < lane.line + 150:
-                            between = sum(car.x < o.x < lane.line for o in lane.road if o.length == 10)
-                            row = car.length == 10, car.factor - 1, between / 12 if car.x < lane.line else 0
-                            np.testing.assert_allclose(observation[car.number, 20:23], row, atol=1e-9)
+                            between = sum(
+                                car.x < o.x < lane.line for o in lane.road if o.length == 10
+                            )
+                            row = (
+                                car.length == 10,
+                                car.factor - 1,
+                                between / 12 if car.x < lane.line else 0,
+                            )
+                            np.testing.assert_allclose(
+                                observation[car.number, 20:23], row, atol=1e-9
+                            )
                             trucks, cold = trucks + row[0], cold + (row[1] > 0)
                 assert abs(float(step.reward[0])) <= MAX_REWARD
                 saved += float(step.reward[0])
@@ -100,7 +128,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             assert not any(lane.ran_red for lane in (*fleet.lanes, *twin.lanes))
             total = [sum(lane.mg for lane in plain.lanes) for plain in (twin, fleet)]
             assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
-            assert bool(step.terminated) == (sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars))
+            assert bool(step.terminated) == (
+                sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars)
+            )
     assert trucks > 0
     assert cold > 0
 
@@ -120,14 +150,19 @@ def test_cities_train_or_test_and_never_both() -> None:
         assert (first + second).max() <= 160
         assert ((offset >= 0) & (offset < first + second + 20)).all()
         real = params.arrival < 1_000_000
-        assert (params.truck & real).sum() / real.sum() == pytest.approx(row[:, 6].mean(), abs=0.015)
+        assert (params.truck & real).sum() / real.sum() == pytest.approx(
+            row[:, 6].mean(), abs=0.015
+        )
         expected = emissions.cold_share(params.temperature)[:, None, None] * ~params.truck
         assert params.cold.mean() == pytest.approx(expected.mean(), abs=0.01)
 
 
 def test_there_are_more_than_a_million_signal_plans() -> None:
     """Count them: sums of greens, first greens and offsets of each city."""
-    plans = [sum(13 * (2 * cycle + step) for step in range(-20, 21)) for cycle in CITIES[:, 2].astype(int)]
+    plans = [
+        sum(13 * (2 * cycle + step) for step in range(-20, 21))
+        for cycle in CITIES[:, 2].astype(int)
+    ]
     assert sum(plans[::2]) == 575_640
     assert sum(plans) == 1_129_960
 
@@ -141,7 +176,9 @@ def test_humans_save_exactly_nothing_and_leave_in_time() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not, no advice, and easing off for no reason."""
+    """Advice that counts the queue, advice that does not,
+    no advice, and easing off for no reason.
+    """
     players = [
         reference_player(task()),
         CityAdvice(SpeedAdvice(headway=0.1, start=0.0, reserve=0.0), truck_headway=0.0),

@@ -18,7 +18,7 @@ from plain_signals import check_places
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
@@ -38,18 +38,20 @@ def task(penetration: float = 1.0, dtype: str = "float32") -> Any:
     return card("EcoDrivingLanes-v0").build(difficulty=penetration, dtype=dtype)
 
 
-# -- against a plain simulation ----------------------------------------------------------------------------------------
+# -- against a plain simulation --------------------------------------------------------------------
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64, in the second episode such that cars jam: every car to 1e-7, lanes, whole milligrams,
-    delays, observations and rewards.
+    """Random actions at float64, in the second episode such that cars jam: every car to 1e-7,
+    lanes, whole milligrams, delays, observations and rewards.
     """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
     waited = changes = missed = 0
     with precision(which):
-        first = jax.jit(lambda seed, split: begin(which, seed, 0, Draw(split, np.int32(-1))))
+        first = jax.jit(
+            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
+        )
         go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
         for seed in (0, 1):
             episode, step = first(seed_key(seed), np.int32(seed))
@@ -66,24 +68,40 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(max(b.num_left - a.num_left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
+                delay += sum(
+                    max(b.num_left - a.num_left, 0)
+                    for a, b in zip(fleet.lanes, twin.lanes, strict=True)
+                )
                 check_places(episode.state.traffic, (twin, fleet), within=1e-7)
                 for world, plain in enumerate((twin, fleet)):
                     in_left = np.asarray(episode.state.traffic.left)[world].reshape(-1)
                     assert all(in_left[number] == car.left for number, car in plain.cars.items())
-                    mg, ul = (sum(getattr(lane, quantity) for lane in plain.lanes) for quantity in ("mg", "ul"))
+                    mg, ul = (
+                        sum(getattr(lane, quantity) for lane in plain.lanes)
+                        for quantity in ("mg", "ul")
+                    )
                     assert abs(int(episode.state.co2[world]) - mg) <= 2
                     assert abs(int(episode.state.fuel[world]) - ul) <= 2
-                    assert int(episode.state.changes[world]) == sum(road.changes for road in plain.lanes)
+                    assert int(episode.state.changes[world]) == sum(
+                        road.changes for road in plain.lanes
+                    )
                 waited += sum(len(road.waiting) for road in fleet.lanes)
-                np.testing.assert_allclose(step.observation, fleet.observations(0.5), rtol=0, atol=1e-7)
+                np.testing.assert_allclose(
+                    step.observation, fleet.observations(0.5), rtol=0, atol=1e-7
+                )
                 saved += float(step.reward[0])
                 assert int(episode.state.delay) == delay
             assert not any(road.ran_red for road in (*fleet.lanes, *twin.lanes))
             total = [sum(road.mg for road in plain.lanes) for plain in (twin, fleet)]
             assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
-            assert bool(step.terminated) == (sum(road.num_left for road in fleet.lanes) == len(fleet.cars))
-            wrong = sum(car.goes != car.wants and car.x >= road.line for road in fleet.lanes for car in road.road)
+            assert bool(step.terminated) == (
+                sum(road.num_left for road in fleet.lanes) == len(fleet.cars)
+            )
+            wrong = sum(
+                car.goes != car.wants and car.x >= road.line
+                for road in fleet.lanes
+                for car in road.road
+            )
             assert float(step.info["missed"]) == pytest.approx(wrong / len(fleet.cars))
             missed += wrong
             changes += sum(road.changes for road in fleet.lanes)
@@ -100,21 +118,27 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
         for lane in (False, True):
             inside = np.flatnonzero(in_left[road] == lane)
             x[road, inside] = np.sort(x[road, inside]) + 6 * np.arange(len(inside))
-    v, turns = rng.uniform(0, 16, x.shape), rng.choice(3, x.shape, p=(0.2, 0.6, 0.2)).astype(np.int32)
+    v = rng.uniform(0, 16, x.shape)
+    turns = rng.choice(3, x.shape, p=(0.2, 0.6, 0.2)).astype(np.int32)
     waiting = (rng.random((roads, 1)) < 0.5) & (x < line)
     low, high = (11, 0.8, 1.6, 0.8, 1.2), (17, 1.2, 2.4, 1.2, 1.8)
     driver = [rng.uniform(*ends, x.shape) for ends in zip(low, high, strict=True)]
     moves = stays = musts = 0
     with jax.enable_x64(True):
         traffic = LaneTraffic(*map(jnp.asarray, (x, v, waiting, in_left)))
-        decide = jax.jit(lambda to_left: approach_lanes.changes_lane(traffic, turns, Driver(*driver), line, to_left))
+        decide = jax.jit(
+            lambda to_left: approach_lanes.changes_lane(
+                traffic, turns, Driver(*driver), line, to_left
+            )
+        )
         for to_left in (True, False):
             decided = np.asarray(decide(to_left))
             for k in range(roads):
                 road = Road([], line, (30, 30, 0), 0)
                 road.road = [
-                    LaneCar(i, tuple(values[k, i] for values in driver), 0, False, left=in_left[k, i],
-                            wants=turns[k, i], x=x[k, i], v=v[k, i], is_held=waiting[k, i])
+                    LaneCar(i, tuple(values[k, i] for values in driver), 0, False,
+                            left=in_left[k, i], wants=turns[k, i], x=x[k, i], v=v[k, i],
+                            is_held=waiting[k, i])
                     for i in range(count)
                 ]  # fmt: skip
                 for car in road.road:
@@ -126,16 +150,20 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
 
 
 def test_whoever_mobil_lets_change_can_stop_behind_its_leader() -> None:
-    """At the least gap at which IDM brakes by 4 m/s^2, for all corners of the drivers and all speeds of the task."""
+    """At the least gap at which IDM brakes by 4 m/s^2,
+    for all corners of the drivers and all speeds of the task.
+    """
     v, leader_v = np.meshgrid(np.linspace(0, 17, 69), np.linspace(0, 17, 69))
-    for v0, headway, s0, a, b in itertools.product((9.3, 17), (0.8, 1.2), (1.6, 2.4), (0.8, 1.2), (1.2, 1.8)):
+    for v0, headway, s0, a, b in itertools.product(
+        (9.3, 17), (0.8, 1.2), (1.6, 2.4), (0.8, 1.2), (1.2, 1.8)
+    ):
         desired_gap = s0 + np.maximum(0, v * headway + v * (v - leader_v) / (2 * math.sqrt(a * b)))
         min_gap = desired_gap / np.sqrt(np.maximum((4 + a) / a - (v / v0) ** 4, 1e-9))
         assert min_gap.min() > 0.6
         assert (v**2 < leader_v**2 + 2 * 9 * min_gap)[v <= v0].all()
 
 
-# -- what holds in every trajectory ------------------------------------------------------------------------------------
+# -- what holds in every trajectory ----------------------------------------------------------------
 
 
 def bursts(rng: np.random.Generator, steps: int) -> np.ndarray:
@@ -147,24 +175,30 @@ HOSTILE: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "random": lambda rng, steps: rng.uniform(-1, 1, (steps, 48, 1)).astype(np.float32),
     "bursts": bursts,
     "all the way": lambda rng, steps: np.ones((steps, 48, 1), np.float32),
-    "one lane": lambda rng, steps: np.tile((np.arange(48) % 24 < 12).astype(np.float32)[:, None], (steps, 1, 1)),
+    "one lane": lambda rng, steps: np.tile(
+        (np.arange(48) % 24 < 12).astype(np.float32)[:, None], (steps, 1, 1)
+    ),
     "nobody": lambda rng, steps: np.zeros((steps, 48, 1), np.float32),
 }
 
 
 @cache
 def trajectories() -> dict[str, Any]:
-    """Return contexts, and traffic second by second, of 24 episodes of each player: ``(episodes, steps, ...)``.
+    """Return contexts, and traffic second by second,
+    of 24 episodes of each player: ``(episodes, steps, ...)``.
 
     In the first 12 episodes the roads are crowded, and two of three cars want to turn.
     """
     which, rng, steps = task(), np.random.default_rng(2), 160
-    crowd = 4 * np.arange(1, 13, dtype=np.int32) + np.array([[0], [1]], np.int32)  # a car of each lane in 2 s
+    # A car of each lane in 2 s.
+    crowd = 4 * np.arange(1, 13, dtype=np.int32) + np.array([[0], [1]], np.int32)
 
     def drive(key: jax.Array, crowded: jax.Array, actions: jax.Array) -> Any:
         params = which.sample_params(key, jnp.int32(0))
         arrival = jnp.where(crowded, np.tile(crowd.reshape(-1), (2, 1)), params.arrival)
-        turns = jnp.where(crowded, jax.random.randint(key, params.turn.shape, 0, 3, jnp.int32), params.turn)
+        turns = jnp.where(
+            crowded, jax.random.randint(key, params.turn.shape, 0, 3, jnp.int32), params.turn
+        )
         params = params._replace(arrival=arrival, turn=turns)
         state = which.initial(key, params)
 
@@ -177,7 +211,9 @@ def trajectories() -> dict[str, Any]:
     run = jax.jit(jax.vmap(drive))
     keys = jax.random.split(jax.random.key(3), 24)
     return {
-        name: jax.tree.map(np.asarray, run(keys, np.arange(24) < 12, np.stack([player(rng, steps) for _ in keys])))
+        name: jax.tree.map(
+            np.asarray, run(keys, np.arange(24) < 12, np.stack([player(rng, steps) for _ in keys]))
+        )
         for name, player in HOSTILE.items()
     }
 
@@ -191,11 +227,14 @@ def test_bodies_never_overlap_and_lanes_lead_where_cars_go(player: str) -> None:
     goes = np.where(turns == np.where(in_left, RIGHT, LEFT), STRAIGHT, turns)
     a, b = x[..., None], x[..., None, :]
     parted = np.maximum(a, b) - 5 >= line[..., None] + 10
-    meet = (in_left[..., None] == in_left[..., None, :]) & (~parted | (goes[..., None] == goes[..., None, :]))
+    meet = (in_left[..., None] == in_left[..., None, :]) & (
+        ~parted | (goes[..., None] == goes[..., None, :])
+    )
     meet &= on[..., None] & on[..., None, :] & pair
     assert np.where(meet, np.abs(a - b), np.inf).min() > 5 - 1e-3
     assert meet.sum() > 1000
-    # Nobody changes lanes at the solid line or drives backwards, and whoever turns is slow in its bend.
+    # Nobody changes lanes at the solid line or drives backwards, and whoever turns is slow in its
+    # bend.
     fixed = (x[:, :-1] >= line - 30) & on[:, :-1]
     assert (in_left[:, 1:] == in_left[:, :-1])[fixed].all()
     assert (np.diff(x, axis=1) >= 0).all()
@@ -208,7 +247,9 @@ def test_bodies_never_overlap_and_lanes_lead_where_cars_go(player: str) -> None:
 def test_cars_overtake_change_lanes_and_mostly_turn_as_they_want() -> None:
     params, (traffic, _) = jax.tree.map(lambda values: values[12:], trajectories()["nobody"])
     x, _, _, in_left = traffic
-    fleet, twin = (jax.tree.map(lambda values, world=world: values[:, :, world], traffic) for world in (1, 0))
+    fleet, twin = (
+        jax.tree.map(lambda values, world=world: values[:, :, world], traffic) for world in (1, 0)
+    )
     assert all((a == b).all() for a, b in zip(fleet, twin, strict=True))
     passed = x[:, -1, 0] >= params.approach[:, None, None]
     assert passed.sum() > 0.95 * (params.arrival < 1_000_000).sum()
@@ -218,7 +259,7 @@ def test_cars_overtake_change_lanes_and_mostly_turn_as_they_want() -> None:
     assert (in_left[:, 1:, 0] != in_left[:, :-1, 0]).sum() > 0.3 * passed.sum()
 
 
-# -- players -----------------------------------------------------------------------------------------------------------
+# -- players ---------------------------------------------------------------------------------------
 
 
 def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
@@ -232,7 +273,9 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not, no advice, and easing off for no reason."""
+    """Advice that counts the queue, advice that does not,
+    no advice, and easing off for no reason.
+    """
     players = [
         reference_player(task()),
         LanesAdvice(SpeedAdvice(headway=0.1, start=0.0, reserve=0.0)),

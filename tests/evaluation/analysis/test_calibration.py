@@ -1,4 +1,6 @@
-"""A warning of calibrated scores: where players without skill are about as good as the reference."""
+"""A warning of calibrated scores: where players
+without skill are about as good as the reference.
+"""
 
 import json
 import math
@@ -35,7 +37,10 @@ def near(mean: float, half: float) -> Score:
     ],
 )
 def test_a_reference_that_is_hardly_better_is_told(
-    random: tuple[float, float], noop: tuple[float, float], reference: tuple[float, float], beginning: str
+    random: tuple[float, float],
+    noop: tuple[float, float],
+    reference: tuple[float, float],
+    beginning: str,
 ) -> None:
     sentence = remark({"random": near(*random), "noop": near(*noop), "reference": near(*reference)})
     assert sentence.startswith(beginning) if beginning else sentence == ""
@@ -53,7 +58,11 @@ def test_no_shipped_task_is_told() -> None:
         for tier in card.difficulties or (None,)
     }
     assert sum("reference" in scores for scores in measured.values()) > 100
-    assert {name: sentence for name, scores in measured.items() if scores and (sentence := remark(scores))} == {}
+    assert {
+        name: sentence
+        for name, scores in measured.items()
+        if scores and (sentence := remark(scores))
+    } == {}
 
 
 @pytest.mark.filterwarnings("ignore")  # of JAX about forks: the copies do not compute

@@ -1,6 +1,7 @@
 """Law: no blind play scores above a quarter of the scale on any id, or its card says why.
 
-The search is tried on tasks whose best blind play is known; the table of the docs is checked for every id of ``all``.
+The search is tried on tasks whose best blind play is known; the table of the docs is checked for
+every id of ``all``.
 """
 
 import re
@@ -30,8 +31,12 @@ ROW = re.compile(r"^\| ([\w?=&-]+) \| (-?[\d.]+) \+- ([\d.]+) \|.*\| ([\w ]+) \|
 
 
 def test_blind_play_that_is_known_to_be_good_is_discovered() -> None:
-    """Right five times, then down, takes the treasure of 16.1, one of the two optima of the published map."""
-    result = BlindSearch(find_card("DeepSeaTreasure-v0").build()).best(players=128, rounds=2, test_episodes=1)
+    """Right five times, then down, takes the treasure of 16.1,
+    one of the two optima of the published map.
+    """
+    result = BlindSearch(find_card("DeepSeaTreasure-v0").build()).best(
+        players=128, rounds=2, test_episodes=1
+    )
     assert result.score > 0.9
     assert not result.within_limit
 
@@ -39,7 +44,9 @@ def test_blind_play_that_is_known_to_be_good_is_discovered() -> None:
 def test_blind_play_earns_nothing_where_the_map_must_be_read() -> None:
     card = find_card("TreasureMaps-v0")
     for tier in card.difficulties:
-        result = BlindSearch(card.build(difficulty=tier)).best(players=256, rounds=2, test_episodes=1_024)
+        result = BlindSearch(card.build(difficulty=tier)).best(
+            players=256, rounds=2, test_episodes=1_024
+        )
         assert result.score < 0.1, (tier, result)
 
 
@@ -73,7 +80,9 @@ def test_a_table_is_repeated_and_a_constant_is_held() -> None:
 
 
 def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``argsort`` puts NaN last, so that a faulty task would look like one on which blind play earns little."""
+    """``argsort`` puts NaN last,
+    so that a faulty task would look like one on which blind play earns little.
+    """
     search = BlindSearch(find_card("DeepSeaTreasure-v0").build())
     play = search._play
 
@@ -83,12 +92,16 @@ def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPa
         return results
 
     monkeypatch.setattr(search, "_play", play_with_a_fault)
-    with pytest.raises(ArithmeticError, match="rlsuite/DeepSeaTreasure-v0 has returns that are not finite"):
+    with pytest.raises(
+        ArithmeticError, match="rlsuite/DeepSeaTreasure-v0 has returns that are not finite"
+    ):
         search.best(players=64, rounds=0, test_episodes=1)
 
 
 def test_every_id_of_all_is_in_the_table_and_low_or_explained() -> None:
-    """Read what ``benchmarks/audits/open_loop.py`` measured, and which ids the page says were not measured."""
+    """Read what ``benchmarks/audits/open_loop.py`` measured,
+    and which ids the page says were not measured.
+    """
     table, _, unmeasured_text = PAGE.read_text().partition("## Not measured yet")
     rows = {name: (float(score), float(half)) for name, score, half, _ in ROW.findall(table)}
     unmeasured = set(re.findall(r"`([\w?=&-]+)`", unmeasured_text))
@@ -100,7 +113,9 @@ def test_every_id_of_all_is_in_the_table_and_low_or_explained() -> None:
 
 
 def test_blind_play_scores_low(card: TaskCard) -> None:
-    """A small search of the kind behind the table, by turns: a changed task may not open a way for blind play."""
+    """A small search of the kind behind the table, by turns:
+    a changed task may not open a way for blind play.
+    """
     if card.open_loop or card.host:
         pytest.skip("the card says why blind play scores, or a simulator would take minutes")
     try:

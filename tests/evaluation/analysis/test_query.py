@@ -27,7 +27,10 @@ def paths(toys: Path, tmp_path: Path) -> list[Path]:
     """Two runs, one of which was not merged."""
     paths = [tmp_path / "one", tmp_path / "two"]
     for path, seeds in zip(paths, (2, 1), strict=True):
-        with OpenRun.open(path, plan("toy", "ToyWalk-v0,ToyDrift-v0", seeds, "smoke")) as run, run.sitting():
+        with (
+            OpenRun.open(path, plan("toy", "ToyWalk-v0,ToyDrift-v0", seeds, "smoke")) as run,
+            run.sitting(),
+        ):
             for event in in_process(run):
                 assert event.kind != "failed", event.value
             if seeds == 2:
@@ -63,9 +66,21 @@ def test_a_manifest_that_names_cells_elsewhere_is_damaged(tmp_path: Path):
     ("name", "changed", "words"),
     [
         ("manifest.json", {"seeds": "5"}, "its 'seeds' is '5': Input should be a valid integer"),
-        ("manifest.json", {"hyperparameters": [1]}, r"its 'hyperparameters' is \[1\]: Input should be an object"),
-        ("manifest.json", {"hyperparameters": {"toy": {"ToyWalk-v0": {}}}}, "'ToyWalk-v0' is not the id of a task"),
-        ("manifest.json", {"hyperparameters": {"\x1b]0;mine\x07": {}}}, "characters that cannot be printed"),
+        (
+            "manifest.json",
+            {"hyperparameters": [1]},
+            r"its 'hyperparameters' is \[1\]: Input should be an object",
+        ),
+        (
+            "manifest.json",
+            {"hyperparameters": {"toy": {"ToyWalk-v0": {}}}},
+            "'ToyWalk-v0' is not the id of a task",
+        ),
+        (
+            "manifest.json",
+            {"hyperparameters": {"\x1b]0;mine\x07": {}}},
+            "characters that cannot be printed",
+        ),
         (
             "manifest.json",
             {"references": {"rlsuite/ToyWalk-v0": {"random": {}}}},
@@ -74,15 +89,22 @@ def test_a_manifest_that_names_cells_elsewhere_is_damaged(tmp_path: Path):
         ("result.json", {"score": float("nan")}, "its 'score' is nan: not a number up to 1e.100"),
         ("result.json", {"score": 1e200}, "its 'score' is 1e.200: not a number up to 1e.100"),
         ("result.json", {"score": "high"}, "its 'score' is 'high': Input should be a valid number"),
-        ("result.json", {"episodes": True}, "its 'episodes' is True: Input should be a valid integer"),
+        (
+            "result.json",
+            {"episodes": True},
+            "its 'episodes' is True: Input should be a valid integer",
+        ),
     ],
 )
-def test_runs_of_strangers_are_refused_in_one_sentence(tmp_path: Path, name: str, changed: dict, words: str):
+def test_runs_of_strangers_are_refused_in_one_sentence(
+    tmp_path: Path, name: str, changed: dict, words: str
+):
     run = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
     file = next(run.rglob(name))
     file.write_text(json.dumps(json.loads(file.read_text()) | changed))
     with pytest.raises(
-        ValueError, match=f"{name} is {'not a manifest' if name == 'manifest.json' else 'damaged'}.*{words}"
+        ValueError,
+        match=f"{name} is {'not a manifest' if name == 'manifest.json' else 'damaged'}.*{words}",
     ):
         read_run(run)
 
@@ -104,15 +126,20 @@ def test_runs_of_strangers_take_no_longer_than_their_cells(tmp_path: Path):
 def test_queries(paths: list[Path], monkeypatch: pytest.MonkeyPatch):
     """One pair of runs, for it is dear to make: the tables, what is refused, and a damaged file."""
     database = Database(read_runs(paths))
-    assert database.ask("SELECT run, count(*) AS n FROM episodes GROUP BY run ORDER BY run").rows == (
-        ("one", 4 * 50), ("two", 2 * 50),
-    )  # fmt: skip
+    assert database.ask(
+        "SELECT run, count(*) AS n FROM episodes GROUP BY run ORDER BY run"
+    ).rows == (("one", 4 * 50), ("two", 2 * 50))
     table = pq.read_table(paths[0] / "episodes.parquet")
-    (mean,) = database.ask("SELECT avg(\"return\"), max(episode_seed) FROM episodes WHERE run = 'one'").rows
-    assert mean == (pytest.approx(table["return"].to_numpy().mean()), table["episode_seed"].to_numpy().max())
+    (mean,) = database.ask(
+        "SELECT avg(\"return\"), max(episode_seed) FROM episodes WHERE run = 'one'"
+    ).rows
+    assert mean == (
+        pytest.approx(table["return"].to_numpy().mean()),
+        table["episode_seed"].to_numpy().max(),
+    )
     answer = database.ask(
-        "SELECT c.run, c.agent, c.task, c.seed, c.score, avg(e.score) AS again FROM cells c JOIN episodes e "
-        "USING (run, agent, task, seed) GROUP BY ALL"
+        "SELECT c.run, c.agent, c.task, c.seed, c.score, avg(e.score) AS again FROM cells c JOIN "
+        "episodes e USING (run, agent, task, seed) GROUP BY ALL"
     )
     assert answer.columns == ("run", "agent", "task", "seed", "score", "again")
     assert len(answer.rows) == 6
@@ -120,13 +147,18 @@ def test_queries(paths: list[Path], monkeypatch: pytest.MonkeyPatch):
         assert stored == pytest.approx(again)
     assert database.ask("SELECT count(*) FROM curves").rows == ((6 * 4,),)
     assert database.ask("SELECT return FROM episodes").columns == ("return",)  # a word of SQL
-    zoned = database.ask("SELECT 1 AS t, t FROM (VALUES (timestamptz '2026-01-02 03:04:05+02')) AS v(t); ")
+    zoned = database.ask(
+        "SELECT 1 AS t, t FROM (VALUES (timestamptz '2026-01-02 03:04:05+02')) AS v(t); "
+    )
     assert (zoned.columns, zoned.rows) == (("t", "t"), ((1, "2026-01-02 01:04:05+00"),))
     assert database.ask("SELECT [timestamptz '2026-01-02 00:00:00Z'] AS t -- zoned").rows == ((
         "['2026-01-02 00:00:00+00']",
     ),)  # fmt: skip
     assert set(TABLES) == {row[0] for row in database.ask("SHOW TABLES").rows}
-    assert database.columns("episodes") == {"run": "VARCHAR", "agent": "VARCHAR"} | database.columns("episodes")
+    assert database.columns("episodes") == {
+        "run": "VARCHAR",
+        "agent": "VARCHAR",
+    } | database.columns("episodes")
     assert next(iter(database.columns("cells"))) == "run"
 
     secret, leak = paths[0] / "manifest.json", paths[0] / "leak.csv"
@@ -159,7 +191,11 @@ def test_queries(paths: list[Path], monkeypatch: pytest.MonkeyPatch):
             database.ask(sql)
     assert not leak.exists()
     # The second guard, in case a statement passes the first one.
-    for sql in (f"COPY (SELECT 1) TO '{leak}'", "SET enable_external_access = true", f"ATTACH '{leak}'"):
+    for sql in (
+        f"COPY (SELECT 1) TO '{leak}'",
+        "SET enable_external_access = true",
+        f"ATTACH '{leak}'",
+    ):
         with pytest.raises(duckdb.Error, match=r"disabled|locked"):
             database._connection.execute(sql)
     assert database.ask("SELECT count(*) FROM cells").rows == ((6,),)
@@ -188,7 +224,11 @@ def write_tables(path: Path, columns: list[dict], changed: list[dict]) -> Path:
 
 def test_columns_that_only_later_cells_have_are_kept(tmp_path: Path):
     runs = [
-        write_tables(tmp_path / "old", [{"seed": [0]}, {"seed": [1], "new": [3.0]}], [{}, {"train_score": 0.25}]),
+        write_tables(
+            tmp_path / "old",
+            [{"seed": [0]}, {"seed": [1], "new": [3.0]}],
+            [{}, {"train_score": 0.25}],
+        ),
         write_tables(tmp_path / "new", [{"seed": [0], "newer": ["text"]}], [{"later": "x"}]),
     ]
     database = Database(read_runs(runs))
@@ -207,7 +247,9 @@ def test_without_duckdb_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyP
         Database([])
 
 
-def test_a_small_file_with_a_large_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_small_file_with_a_large_table_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(query, "MEMORY_LIMIT", "40MB")
     bomb = write_tables(tmp_path / "bomb", [{"seed": np.arange(10_000_000) % 7}], [{}])
     assert (bomb / "cells/toy/ToyWalk-v0/0/episodes.parquet").stat().st_size < 5e6

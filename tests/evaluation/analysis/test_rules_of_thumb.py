@@ -1,4 +1,6 @@
-"""The audit of tasks whose actions are choices: rules of thumb play legally, and find what pays without looking."""
+"""The audit of tasks whose actions are choices:
+rules of thumb play legally, and find what pays without looking.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def test_the_first_rules_play_the_first_the_last_and_a_random_legal_choice(name:
     mask = rng.random(search.n) < 0.3
     ends = np.cumsum(search.sizes)
     mask[ends - 1] = True
-    legal = [np.flatnonzero(mask[end - size : end]) for end, size in zip(ends, search.sizes, strict=True)]
+    legal = [
+        np.flatnonzero(mask[end - size : end]) for end, size in zip(ends, search.sizes, strict=True)
+    ]
     entries = task.observation_space.shape[0]
     view = View(np.zeros(entries, np.float32), mask, None, None)
 
@@ -42,16 +46,25 @@ def test_the_first_rules_play_the_first_the_last_and_a_random_legal_choice(name:
     assert choose_action("first legal").tolist() == [choices[0] for choices in legal]
     assert choose_action("last legal").tolist() == [choices[-1] for choices in legal]
     actions = [choose_action("random legal", seed) for seed in range(20)]
-    assert all(action[number] in choices for action in actions for number, choices in enumerate(legal))
+    assert all(
+        action[number] in choices for action in actions for number, choices in enumerate(legal)
+    )
     assert len({tuple(action) for action in actions}) > 3
 
 
 def test_the_search_finds_a_sequence_that_looks_at_nothing() -> None:
-    """Right three times or more, then down for ever, earns nearly the best treasure of DeepSeaTreasure."""
+    """Right three times or more, then down for ever,
+    earns nearly the best treasure of DeepSeaTreasure.
+    """
     task = card("DeepSeaTreasure-v0").build()
     arena = Arena(task, Thumbs(task))
     best = arena.best(1.0, np.inf, np.random.default_rng(0))
-    assert card("DeepSeaTreasure-v0").normalise(arena.all_alike(best.numbers, 0, 512, "test").total.mean()) > 0.8
+    assert (
+        card("DeepSeaTreasure-v0").normalise(
+            arena.all_alike(best.numbers, 0, 512, "test").total.mean()
+        )
+        > 0.8
+    )
 
 
 def test_rules_play_in_the_audit_as_in_the_ordinary_rollout() -> None:

@@ -1,4 +1,6 @@
-"""Step responses against closed forms and against SciPy's roots of them; recordings against the environment."""
+"""Step responses against closed forms and against SciPy's roots of them;
+recordings against the environment.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +44,22 @@ def test_a_second_order_lag_answers_as_its_closed_form(damping: float) -> None:
 
     def at(t: float) -> float:
         phase = fast * root * t
-        return 1 - math.exp(-damping * fast * t) * (math.cos(phase) + damping / root * math.sin(phase))
+        return 1 - math.exp(-damping * fast * t) * (
+            math.cos(phase) + damping / root * math.sin(phase)
+        )
 
     response = step_response(TIME, 10 + 2 * np.vectorize(at)(TIME), 10.0, 12.0)
     assert response.overshoot == pytest.approx(math.exp(-math.pi * damping / root), abs=1e-6)
     peak = math.pi / (fast * root)
     rise = brentq(lambda t: at(t) - 0.9, 0, peak) - brentq(lambda t: at(t) - 0.1, 0, peak)
     assert response.rise == pytest.approx(rise, abs=1e-6)
-    # The error's extremes lie at whole multiples of the peak's time; it settles behind the last one beyond 2 %.
+    # The error's extremes lie at whole multiples of the peak's time; it settles behind the last one
+    # beyond 2 %.
     last = max(k for k in range(200) if abs(at(k * peak) - 1) > 0.02)
     edge = 1 + math.copysign(0.02, at(last * peak) - 1)
-    assert response.settling == pytest.approx(brentq(lambda t: at(t) - edge, last * peak, (last + 1) * peak), abs=1e-5)
+    assert response.settling == pytest.approx(
+        brentq(lambda t: at(t) - edge, last * peak, (last + 1) * peak), abs=1e-5
+    )
 
 
 def test_ripple_and_what_never_settles() -> None:
@@ -71,7 +78,8 @@ def test_steps_of_a_setpoint_are_found_and_walks_have_none() -> None:
     walk = np.cumsum(np.random.default_rng(0).normal(size=300))
     assert steps_of(walk) == []
     time = np.arange(300) * 1e-3
-    followed = Tracked("speed", "rad/s", time, square, np.concatenate([[0.0], square[:-1]]))  # one sample late
+    # One sample late.
+    followed = Tracked("speed", "rad/s", time, square, np.concatenate([[0.0], square[:-1]]))
     assert len(responses(followed)) == 3
     [summary] = summarise([[followed]])
     assert (summary.steps, summary.settled_share, summary.overshoot) == (3, 1.0, 0.0)
@@ -85,8 +93,8 @@ def test_a_recording_is_the_environments_own_episode_in_physical_units(
     out, picture = tmp_path / "run.csv", tmp_path / "run.png"
     with pytest.raises(SystemExit) as exit_info:
         suite.app(
-            ["record", "PMSMCurrent-v0", "--agent", "noop", "--episodes", "2", "--seed", "5", "--out", str(out),
-             "--plot", str(picture)]
+            ["record", "PMSMCurrent-v0", "--agent", "noop", "--episodes", "2", "--seed", "5",
+             "--out", str(out), "--plot", str(picture)]
         )  # fmt: skip
     output = capsys.readouterr().out
     assert not exit_info.value.code
@@ -101,7 +109,9 @@ def test_a_recording_is_the_environments_own_episode_in_physical_units(
     for t, row in enumerate(rows):
         assert row["time [s]"] == pytest.approx(t * 1e-4)
         for value, signal in zip(observation, signals, strict=True):
-            assert row[f"{signal.name} [{signal.unit}]"] == pytest.approx(float(value) * signal.scale, rel=1e-6)
+            assert row[f"{signal.name} [{signal.unit}]"] == pytest.approx(
+                float(value) * signal.scale, rel=1e-6
+            )
         observation, reward, terminated, _, info = env.step(np.zeros(2, np.float32))
         assert row["reward [1]"] == pytest.approx(reward)
         assert row["measure.torque [N m]"] == pytest.approx(info["torque"])
@@ -117,7 +127,9 @@ def test_a_position_is_known_where_its_error_is() -> None:
     observations = np.zeros((100, 1, len(names)), np.float32)
     value = 1 - np.exp(-np.arange(100) / 10)  # towards a set point of one
     observations[:, 0, names.index("setpoint_position")] = 1 / scale["setpoint_position"]
-    observations[:, 0, names.index("error_position")] = np.clip((1 - value) / scale["error_position"], -1.5, 1.5)
+    observations[:, 0, names.index("error_position")] = np.clip(
+        (1 - value) / scale["error_position"], -1.5, 1.5
+    )
     none = np.zeros((100, 1, 2))
     episode = Trajectory(0, observations, None, none, np.zeros(100), None, {}, False, True)
     [position] = tracked(task, episode)
@@ -139,7 +151,9 @@ def test_a_noisy_speed_is_judged_by_its_true_value() -> None:
 def test_every_column_but_the_count_of_steps_has_a_unit() -> None:
     task = registry.card("PMSMSpeed-v0").build()
     [episode] = play(task, reference_player(task), range(1), split="test")
-    units = dict(name.removesuffix("]").split(" [") for name in columns(task, episode) if name != "step")
+    units = dict(
+        name.removesuffix("]").split(" [") for name in columns(task, episode) if name != "step"
+    )
     assert {name: unit for name, unit in units.items() if name.startswith("measure.")} == {
         "measure.error": "1",
         "measure.current": "1",
@@ -151,17 +165,26 @@ def test_every_column_but_the_count_of_steps_has_a_unit() -> None:
 def test_a_machines_energy_is_torque_losses_and_field() -> None:
     task = registry.card("PMSMCurrent-v0").build()
     [episode] = play(task, reference_player(task), [3])
-    values_by_name = {name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()}
+    values_by_name = {
+        name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()
+    }
     env = make("PMSMCurrent-v0", split="test")
     env.reset(seed=3)
     resistance, *inductances, _ = map(float, env.params.machine)
-    i_d, i_q, torque = values_by_name["i_d"], values_by_name["i_q"], values_by_name["measure.torque"]
+    i_d = values_by_name["i_d"]
+    i_q = values_by_name["i_q"]
+    torque = values_by_name["measure.torque"]
     middle = [0.5 * (i[1:] + i[:-1]) for i in (i_d, i_q)]
     shaft = float(env.params.speed) * np.sum(0.5 * (torque[1:] + torque[:-1])[:-1]) * task.period
     losses = 1.5 * resistance * sum(np.sum(i**2) for i in middle) * task.period
-    field = sum(0.75 * ind * (i[-1] ** 2 - i[0] ** 2) for ind, i in zip(inductances, (i_d, i_q), strict=True))
+    field = sum(
+        0.75 * ind * (i[-1] ** 2 - i[0] ** 2)
+        for ind, i in zip(inductances, (i_d, i_q), strict=True)
+    )
     # The machine brakes here. The trapezoidal rule on steps of 0.1 ms leaves about a percent.
-    assert task.energy(values_by_name) == pytest.approx(shaft + losses + field, abs=0.02 * (abs(shaft) + losses))
+    assert task.energy(values_by_name) == pytest.approx(
+        shaft + losses + field, abs=0.02 * (abs(shaft) + losses)
+    )
 
 
 def test_a_trained_policy_needs_its_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -180,7 +203,18 @@ def test_a_trained_policy_needs_its_run(capsys: pytest.CaptureFixture[str], tmp_
 def test_a_swarm_has_a_row_for_each_vehicle(tmp_path: Path) -> None:
     out = tmp_path / "swarm.parquet"
     with pytest.raises(SystemExit):
-        suite.app(["record", "QuadcopterMultiHover-v0", "--agent", "reference", "--episodes", "1", "--out", str(out)])
+        suite.app(
+            [
+                "record",
+                "QuadcopterMultiHover-v0",
+                "--agent",
+                "reference",
+                "--episodes",
+                "1",
+                "--out",
+                str(out),
+            ]
+        )
     table = pq.read_table(out)
     assert "goal.2 [m]" in table.column_names
     assert set(table["agent"].to_pylist()) == {0, 1}

@@ -1,4 +1,6 @@
-"""Saved policies under other conditions: the same episodes where nothing changes, and actions that are really held."""
+"""Saved policies under other conditions:
+the same episodes where nothing changes, and actions that are really held.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EPISODES, "smoke", 8)
         patch.setattr(configuration, "training_steps", lambda *_: 2_048)
-        for agents, task in (("ppo,reference,random", DRIVE), ("reference,random", MAZE), ("reference", SHEET)):
+        for agents, task in (
+            ("ppo,reference,random", DRIVE),
+            ("reference,random", MAZE),
+            ("reference", SHEET),
+        ):
             with OpenRun.open(path, runner.plan(agents, task, 2, "smoke")) as run, run.sitting():
                 for event in runner.in_process(run):
                     assert event.kind != "failed", event.value
@@ -43,17 +49,23 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def own_scores(run: Run, task: str) -> dict[str, list[float]]:
     results = [result for result in run.results() if result.task == task]
-    return {agent: [r.score for r in results if r.agent == agent] for agent in dict.fromkeys(r.agent for r in results)}
+    return {
+        agent: [r.score for r in results if r.agent == agent]
+        for agent in dict.fromkeys(r.agent for r in results)
+    }
 
 
 def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
     result = sweeps.sweep_setting(run.path, "PointMaze-v0", "difficulty", ["umaze", "medium"])
     scores = result.scores()
-    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, MAZE)  # the default
+    # The default.
+    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, MAZE)
     medium = registry.card(MAZE).build(difficulty="medium")
     scale = registry.card(MAZE).scale()
     for seed in (0, 1):
-        record = play(medium, reference_player(medium), evaluation_seeds(registry.card(MAZE), seed, "smoke"))
+        record = play(
+            medium, reference_player(medium), evaluation_seeds(registry.card(MAZE), seed, "smoke")
+        )
         score = scale.score(record.total.astype(float).mean())
         assert scores["reference"][seed, 1] == pytest.approx(score, abs=1e-12)
     page = sweeps.write(result)
@@ -70,23 +82,40 @@ def test_a_data_sheet_may_be_wrong(run: Run):
     assert result.parameter == "times magnet_flux"
     assert result.values == ("1", "2")
     scores = result.scores()
-    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, SHEET)
-    assert (scores["reference"][:, 1] < scores["reference"][:, 0]).all()  # its gains are those of the data sheet
+    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(
+        run, SHEET
+    )
+    # Its gains are those of the data sheet.
+    assert (scores["reference"][:, 1] < scores["reference"][:, 0]).all()
     task: Any = registry.card(SHEET).build()
     changed_task: Any = registry.card(SHEET, context={"resistance": 0.3, "inertia": 0.01}).build()
     changed: Any = sweeps._with_draws_of(task, changed_task)
     params = changed.sample_params(jax.random.key(0), 1)
     assert float(params.machine.resistance) == pytest.approx(0.3)
-    assert (changed.period, changed.goal, vars(changed.plant)) == (task.period, task.goal, vars(task.plant))
+    assert (changed.period, changed.goal, vars(changed.plant)) == (
+        task.period,
+        task.goal,
+        vars(task.plant),
+    )
 
 
-@pytest.mark.parametrize(("name", "constant", "usual"), [(MAZE, "mass", MASS), (SHEET, "link_voltage", 300.0)])
-def test_a_constant_that_is_built_in_is_swept_with_the_task(run: Run, name: str, constant: str, usual: float):
-    """The bench draws speeds that follow from the voltage of the link; they alone are not its other voltage."""
+@pytest.mark.parametrize(
+    ("name", "constant", "usual"), [(MAZE, "mass", MASS), (SHEET, "link_voltage", 300.0)]
+)
+def test_a_constant_that_is_built_in_is_swept_with_the_task(
+    run: Run, name: str, constant: str, usual: float
+):
+    """The bench draws speeds that follow from the voltage of the link;
+    they alone are not its other voltage.
+    """
     result = sweeps.sweep_constant(run.path, name, constant, [1.0, 2.0])
     changed_task = registry.card(name, context={constant: 2 * usual}).build()
     scale = registry.card(name).scale()
-    record = play(changed_task, reference_player(changed_task), evaluation_seeds(registry.card(name), 0, "smoke"))
+    record = play(
+        changed_task,
+        reference_player(changed_task),
+        evaluation_seeds(registry.card(name), 0, "smoke"),
+    )
     score = scale.score(record.total.astype(float).mean())
     assert result.scores()["reference"][0, 1] == pytest.approx(score, abs=1e-12)
 
@@ -95,8 +124,11 @@ def test_slower_decisions_are_averaged(run: Run):
     intervals = [1, 2, 16]
     result = sweeps.sweep_frequency(run.path, DRIVE, intervals)
     scores = result.scores()
-    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, DRIVE)  # as trained
-    assert scores["reference"][:, 2].max() < scores["reference"][:, 0].min()  # a controller that waits controls worse
+    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(
+        run, DRIVE
+    )  # as trained
+    # A controller that waits controls worse.
+    assert scores["reference"][:, 2].max() < scores["reference"][:, 0].min()
     averaged = result.frequency_averaged()["reference"]
     by_hand = [(0.5 * (a + b) * 1 + 0.5 * (b + c) * 14) / 15 for a, b, c in scores["reference"]]
     assert averaged.point == pytest.approx(np.mean(by_hand), abs=1e-12)
@@ -105,7 +137,8 @@ def test_slower_decisions_are_averaged(run: Run):
 def test_a_broken_constraint_is_found_at_the_value_that_breaks_it(run: Run):
     limit = registry.card(DRIVE).constraint
     assert limit
-    costs = {"ppo": [(0.1, 2.5), (0.5, 1.2)], "reference": [(0, 0), (1, 1)]}  # at two values, of two seeds, in limits
+    # At two values, of two seeds, in limits.
+    costs = {"ppo": [(0.1, 2.5), (0.5, 1.2)], "reference": [(0, 0), (1, 1)]}
     rows = [
         {"agent": agent, "value": value, "seed": seed, "mean_cost": cost * limit.limit}
         for agent, table in costs.items()
@@ -121,10 +154,11 @@ def test_a_second_sweep_keeps_the_files_of_the_first():
         return sweeps.Sweep(Path("run"), registry.card(DRIVE), parameter, values, []).name
 
     names = [
-        name("noise", "0", "0.01"), name("noise", "0", "0.02"), name("noise", "0.01", "0"), name("delay", "0", "0.01"),
+        name("noise", "0", "0.01"), name("noise", "0", "0.02"), name("noise", "0.01", "0"),
+        name("delay", "0", "0.01"),
         name("times inertia", *(f"{0.7 + i / 50:.6g}" for i in range(31))),
-        name("times inertia", *(f"{0.7 + i / 51:.6g}" for i in range(31))),
-        name("noise", "../0"), name("noise", "..:0"),
+        name("times inertia", *(f"{0.7 + i / 51:.6g}" for i in range(31))), name("noise", "../0"),
+        name("noise", "..:0"),
     ]  # fmt: skip
     assert len(set(names)) == len(names)
     assert names[0] == "PMSMCurrent-v0-noise-0,0.01"
@@ -151,14 +185,18 @@ def test_an_agent_with_failed_cells_has_no_curve(
             assert note in sweeps.write(result).read_text()
         with pytest.raises(SystemExit):
             program.app(["frequency", str(run.path), "--task", MAZE, "--intervals", "1,2"])
-        assert "random has no curve: 1 of its cells on PointMaze-v0 failed" in " ".join(capsys.readouterr().out.split())
+        assert "random has no curve: 1 of its cells on PointMaze-v0 failed" in " ".join(
+            capsys.readouterr().out.split()
+        )
     finally:
         record.unlink()
         hidden.rename(folder / "1")
     assert run.results()
 
 
-def test_returns_that_are_not_finite_are_the_floor_of_a_sweep(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_returns_that_are_not_finite_are_the_floor_of_a_sweep(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
     play_episodes = sweeps.evaluate
 
     def diverging(*arguments: Any, **settings: Any) -> Any:
@@ -192,17 +230,25 @@ def test_actions_are_held(interval: int):
             return np.full((len(observations), 2), self.calls / 1_000, np.float32)
 
     for player in (policy, Stepping()):
-        record = evaluate(task, sweeps._hold(player, interval, task), evaluation_seeds(task.card, 0, "smoke")[:4])
+        record = evaluate(
+            task, sweeps._hold(player, interval, task), evaluation_seeds(task.card, 0, "smoke")[:4]
+        )
         for actions, length in zip(record.actions, record.length, strict=True):
             actions_played = actions[:length]
-            assert (actions_played == actions_played[np.arange(length) // interval * interval]).all()
+            assert (
+                actions_played == actions_played[np.arange(length) // interval * interval]
+            ).all()
             assert len(np.unique(actions_played[:, 0])) == -(-length // interval)
 
 
 def test_wrong_arguments_cost_a_sentence(run: Run):
     for arguments, words in {
         ("SAT-v0", "noise", ("0",)): "Unknown task of the run in .* 'SAT-v0'",
-        (MAZE, "dificulty", ("umaze",)): f"Unknown parameter of {MAZE} 'dificulty'. Did you mean 'difficulty'?",
+        (
+            MAZE,
+            "dificulty",
+            ("umaze",),
+        ): f"Unknown parameter of {MAZE} 'dificulty'. Did you mean 'difficulty'?",
         (MAZE, "difficulty", ("medum",)): "Unknown difficulty for .* Did you mean 'medium'",
         (MAZE, "difficulty", ("umaze", "umaze")): "different and at least one; given: umaze, umaze",
     }.items():
@@ -211,9 +257,13 @@ def test_wrong_arguments_cost_a_sentence(run: Run):
     card = registry.card("PMSMCurrent-v0")  # a drive shows more under noise
     with pytest.raises(ValueError, match=r"noise=0\.03: its observations have other shapes"):
         sweeps.refuse_other_spaces(card.build(), registry.card(card.id, noise="0.03").build())
-    with pytest.raises(ValueError, match="cannot play rlsuite/PMSMCurrentFinite-v0: its action space is another"):
+    with pytest.raises(
+        ValueError, match="cannot play rlsuite/PMSMCurrentFinite-v0: its action space is another"
+    ):
         sweeps.refuse_other_spaces(card.build(), registry.card(card.id, control="finite").build())
-    with pytest.raises(ValueError, match=f"Unknown constant of {SHEET} 'inerta'. Did you mean 'inertia'?"):
+    with pytest.raises(
+        ValueError, match=f"Unknown constant of {SHEET} 'inerta'. Did you mean 'inertia'?"
+    ):
         sweeps.sweep_constant(run.path, SHEET, "inerta", [1.0])
     with pytest.raises(ValueError, match="pole_pairs is a whole number: it has no multiples"):
         sweeps.sweep_constant(run.path, SHEET, "pole_pairs", [1.0])
@@ -237,7 +287,9 @@ def test_multiples_are_a_range(text: str):
         _read_multiples(text)
 
 
-def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_the_commands(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as exit_info:
             program.app(list(arguments))

@@ -33,7 +33,9 @@ TASK = "DeepSeaTreasure-v0"
         (0.0, 4, None, "without a duration"),
     ],
 )
-def test_the_pace_follows_the_period(period: float, fps: int, scale: float | None, words: str) -> None:
+def test_the_pace_follows_the_period(
+    period: float, fps: int, scale: float | None, words: str
+) -> None:
     assert frame_rate(period) == {"render_fps": fps, "time_scale": scale}
     assert words in pace_in_words(scale)
 
@@ -55,7 +57,9 @@ def test_every_environment_says_its_pace(card: TaskCard) -> None:
 
 def two_scenes() -> dict[str, Scene]:
     rng = np.random.default_rng(0)
-    short, long = ([rng.integers(0, 255, (31, 41, 3), np.uint8) for _ in range(count)] for count in (4, 10))
+    short, long = (
+        [rng.integers(0, 255, (31, 41, 3), np.uint8) for _ in range(count)] for count in (4, 10)
+    )
     return {"mine": Scene(short, 1.5, "fell"), "reference": Scene(long, 2.5, "done")}
 
 
@@ -63,7 +67,8 @@ def test_players_stand_side_by_side_until_the_longest_is_over() -> None:
     task = find_card("PMSMCurrent-v0").build()
     video = side_by_side(task, two_scenes(), 100)
     assert len(video.pictures) == 10
-    assert all(picture.size == (82, 50) for picture in video.pictures)  # codecs take even numbers only
+    # Codecs take even numbers only.
+    assert all(picture.size == (82, 50) for picture in video.pictures)
     shortened = side_by_side(task, two_scenes(), 4)
     assert len(shortened.pictures) == 4
     assert video.time_scale
@@ -74,7 +79,10 @@ def test_players_stand_side_by_side_until_the_longest_is_over() -> None:
 def test_every_format_is_written_whole(tmp_path: Path, suffix: str) -> None:
     if suffix == ".mp4":
         ffmpeg: Any = pytest.importorskip("imageio_ffmpeg")
-    video = write(tmp_path / f"a{suffix}", side_by_side(find_card("PMSMCurrent-v0").build(), two_scenes(), 100))
+    video = write(
+        tmp_path / f"a{suffix}",
+        side_by_side(find_card("PMSMCurrent-v0").build(), two_scenes(), 100),
+    )
     assert [file.name for file in tmp_path.iterdir()] == [f"a{suffix}"]
     if suffix == ".mp4":
         frames = ffmpeg.read_frames(str(tmp_path / "a.mp4"))
@@ -88,10 +96,25 @@ def test_every_format_is_written_whole(tmp_path: Path, suffix: str) -> None:
     assert video.fps == (50 if suffix == ".gif" else 60)  # viewers slow down faster GIFs
 
 
-def test_the_commands_show_what_a_run_has_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_show_what_a_run_has_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     runner = CliRunner()
-    run = ["--agent", "noop", "--suite", TASK, "--budget", "smoke", "--seeds", "1", "--workers", "0", "--out", "run"]
+    run = [
+        "--agent",
+        "noop",
+        "--suite",
+        TASK,
+        "--budget",
+        "smoke",
+        "--seeds",
+        "1",
+        "--workers",
+        "0",
+        "--out",
+        "run",
+    ]
     assert runner.invoke(evaluate, run).exit_code == 0
     video_run = runner.invoke(app, ["video", "--run", "run", "noop", "--out", "a.gif"])
     assert video_run.exit_code == 0, video_run.output

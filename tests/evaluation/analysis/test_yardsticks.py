@@ -1,4 +1,6 @@
-"""The audit of the reference players: it finds what beats a weak one, and lets a strong one stand."""
+"""The audit of the reference players:
+it finds what beats a weak one, and lets a strong one stand.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Timid(NamedTuple):
 
     def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
         observation = view.observation
-        return jnp.clip(self.gain * (observation[4:] - observation[:2]) - 0.1 * observation[2:4], -1, 1), memory
+        return jnp.clip(
+            self.gain * (observation[4:] - observation[:2]) - 0.1 * observation[2:4], -1, 1
+        ), memory
 
 
 def test_a_weak_reference_is_beaten_by_cheap_policies_and_by_itself_retuned(
@@ -66,21 +70,33 @@ def test_a_law_plays_as_its_policy_does_in_the_ordinary_rollout(laws: Arena) -> 
     np.testing.assert_array_equal(audited.success[:64], record.info["success"])
 
 
-@pytest.mark.parametrize(("lead", "verdict"), [(0.0, "stands"), (0.02, "stands"), (0.031, "beaten?"), (0.2, "beaten")])
+@pytest.mark.parametrize(
+    ("lead", "verdict"), [(0.0, "stands"), (0.02, "stands"), (0.031, "beaten?"), (0.2, "beaten")]
+)
 def test_verdicts(lead: float, verdict: str) -> None:
     rng = np.random.default_rng(1)
     base = 1 + rng.normal(0, 0.3, 400)
     nothing = np.zeros(400)
     better = base + lead + rng.normal(0, 0.05, 400)
     better += base.mean() + lead - better.mean()
-    line = Line("x", 0.0, EpisodeResults(base, nothing, nothing), EpisodeResults(better, nothing, nothing), "constant")
+    line = Line(
+        "x",
+        0.0,
+        EpisodeResults(base, nothing, nothing),
+        EpisodeResults(better, nothing, nothing),
+        "constant",
+    )
     assert line.verdict == verdict
 
 
 def test_the_claim_of_the_audit_counts_its_rows() -> None:
     """README and the docs say how many ids were audited, and for how long."""
     root = Path(__file__).parents[3]
-    results = (root / "docs" / "audits" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
+    results = (
+        (root / "docs" / "audits" / "yardsticks.md")
+        .read_text()
+        .partition("## One step of look-ahead")[0]
+    )
     audited = set(re.findall(r"^\| (\w+-v\d+) \|", results, re.MULTILINE))
     claim = f"{len(audited)} of the {len(registry.cards())} ids, 2 to 60 seconds each"
     for page in ("README.md", "docs/index.md"):

@@ -1,4 +1,6 @@
-"""Saved policies that are judged without training: the same episodes to the bit, and nothing untrusted is run."""
+"""Saved policies that are judged without training:
+the same episodes to the bit, and nothing untrusted is run.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from safetensors.numpy import load_file, save_file
 
 from rlbench_suite.baselines import configuration
 from rlbench_suite.core import registry
-from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, open_checkpoint, read_header
+from rlbench_suite.evaluation.policy_files.checkpoint import (
+    Checkpoint,
+    open_checkpoint,
+    read_header,
+)
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.report_remarks import remarks
 from rlbench_suite.evaluation.runs.open_run import OpenRun
@@ -29,7 +35,9 @@ TASK, DISCRETE_TASK = "rlsuite/PMSMCurrent-v0", "rlsuite/DeepSeaTreasure-v0"
 AGENTS = ("ppo", "sac", "sb3-ppo")
 
 
-def judge(checkpoint: Checkpoint, path: Path, task: str = TASK, seeds: int = 2, pool: bool = False) -> Run:
+def judge(
+    checkpoint: Checkpoint, path: Path, task: str = TASK, seeds: int = 2, pool: bool = False
+) -> Run:
     """Judge a file, as the command line does."""
     with OpenRun.open(path, plan("", task, seeds, "smoke", checkpoint)) as run, run.sitting():
         run.keep(checkpoint)
@@ -66,7 +74,9 @@ def policy_of(run: Path, agent: str, seed: int = 1) -> Path:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_checkpoint_of_a_run_gives_its_episodes_to_the_bit(trained: Path, tmp_path: Path, agent: str):
+def test_a_checkpoint_of_a_run_gives_its_episodes_to_the_bit(
+    trained: Path, tmp_path: Path, agent: str
+):
     file = policy_of(trained, agent)
     checkpoint = open_checkpoint(file, None)
     assert (checkpoint.agent, checkpoint.task) == (agent, TASK)
@@ -75,7 +85,8 @@ def test_a_checkpoint_of_a_run_gives_its_episodes_to_the_bit(trained: Path, tmp_
     original = Run.read(trained)
     for name in ("episodes", "trace"):
         assert episodes(run, checkpoint.label, 1, name) == episodes(original, agent, 1, name)
-        assert episodes(run, checkpoint.label, 0, name) != episodes(original, agent, 0, name)  # of another policy
+        # Of another policy.
+        assert episodes(run, checkpoint.label, 0, name) != episodes(original, agent, 0, name)
     saved = read_manifest(run.path).checkpoints[checkpoint.label]
     assert (saved.agent, saved.sha256) == (agent, checkpoint.sha256)
     again = policy_of(run.path, checkpoint.label, 0)  # it was saved again, and is the same
@@ -87,7 +98,9 @@ def test_a_checkpoint_of_a_run_gives_its_episodes_to_the_bit(trained: Path, tmp_
     assert (result.training_steps, result.train_seconds) == (0, 0)
 
 
-def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: Path, tmp_path: Path):
+def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(
+    trained: Path, tmp_path: Path
+):
     path = Path(shutil.copytree(trained, tmp_path / "run"))
     checkpoint = open_checkpoint(policy_of(trained, "ppo"), None)
     run = judge(checkpoint, path)
@@ -104,7 +117,10 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
 def test_a_changed_copy_is_not_judged(toys: Path, tmp_path: Path):
     save_file({"skill": np.ones((), np.float32)}, tmp_path / "good")
     checkpoint = open_checkpoint(tmp_path / "good", "toy")
-    with OpenRun.open(tmp_path / "run", plan("", "ToyWalk-v0", 1, "smoke", checkpoint)) as run, run.sitting():
+    with (
+        OpenRun.open(tmp_path / "run", plan("", "ToyWalk-v0", 1, "smoke", checkpoint)) as run,
+        run.sitting(),
+    ):
         run.keep(checkpoint)
         copy = tmp_path / "run" / "checkpoints" / checkpoint.label
         save_file({"skill": np.zeros((), np.float32)}, copy)
@@ -115,7 +131,9 @@ def test_a_changed_copy_is_not_judged(toys: Path, tmp_path: Path):
 
 def rewritten(file: Path, to: Path, **changes: str | None) -> Path:
     """A copy with another header."""
-    header = {name: text for name, text in (read_header(file) | changes).items() if text is not None}
+    header = {
+        name: text for name, text in (read_header(file) | changes).items() if text is not None
+    }
     save_file(load_file(file), to, metadata=header)
     return to
 
@@ -131,7 +149,9 @@ def refused(file: Path, agent: str | None = None, task: str = TASK) -> str:
 
 def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path, tmp_path: Path):
     file = policy_of(trained, "ppo")
-    assert f"holds a policy of ppo for {TASK}, not of ppo for {DISCRETE_TASK}" in refused(file, task=DISCRETE_TASK)
+    assert f"holds a policy of ppo for {TASK}, not of ppo for {DISCRETE_TASK}" in refused(
+        file, task=DISCRETE_TASK
+    )
     assert "holds a policy of ppo, not of sac" in refused(file, "sac")
     (tmp_path / "junk").write_bytes(os.urandom(100))
     assert "does not say which agent made it" in refused(tmp_path / "junk")
@@ -139,14 +159,29 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
     assert "not a safetensors file" in refused(tmp_path / "junk", "sb3-ppo")
     (tmp_path / "cut").write_bytes(file.read_bytes()[:-10])
     assert "is not a safetensors file" in refused(tmp_path / "cut")
-    save_file({name: array.astype(np.float64) for name, array in load_file(file).items()}, tmp_path / "wide")
+    save_file(
+        {name: array.astype(np.float64) for name, array in load_file(file).items()},
+        tmp_path / "wide",
+    )
     assert "has type F64, expected F32" in refused(tmp_path / "wide", "ppo")
     assert "No such file" in refused(tmp_path / "nothing")
     assert "Is a directory" in refused(tmp_path)
     with pytest.raises(ValueError, match=r"Unknown agent 'ppp'\. Did you mean 'ppo'"):
-        plan("", TASK, 1, "smoke", open_checkpoint(rewritten(file, tmp_path / "a", agent=None), "ppp"))
+        plan(
+            "",
+            TASK,
+            1,
+            "smoke",
+            open_checkpoint(rewritten(file, tmp_path / "a", agent=None), "ppp"),
+        )
     with pytest.raises(ValueError, match="'random' reads no saved policies"):
-        plan("", TASK, 1, "smoke", open_checkpoint(rewritten(file, tmp_path / "a", agent=None), "random"))
+        plan(
+            "",
+            TASK,
+            1,
+            "smoke",
+            open_checkpoint(rewritten(file, tmp_path / "a", agent=None), "random"),
+        )
 
 
 @pytest.mark.parametrize(
@@ -155,27 +190,42 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
         ({"config": "{"}, "its config is not a JSON object"),
         ({"config": "[]"}, "its config is not a JSON object"),
         ({"config": "{}"}, "total_steps: Field required"),
-        ({"config": '{"total_steps": 1, "hidden": "wide"}'}, "hidden: Input should be a valid tuple"),
+        (
+            {"config": '{"total_steps": 1, "hidden": "wide"}'},
+            "hidden: Input should be a valid tuple",
+        ),
         ({"config": '{"total_steps": 1, "hidden": [64, 32]}'}, "has shape"),
         ({"config": '{"total_steps": 1, "hidden": [1000000, 1000000]}'}, "too few for layers"),
         ({"config": '{"total_steps": 1, "hidden": [-1]}'}, "too few for layers"),
-        ({"config": '{"total_steps": 1, "recurrent": "gru", "memory": 1000000000}'}, "too few for layers"),
-        ({"config": '{"total_steps": 1, "evaluate": "worst"}'}, "evaluate: Input should be 'mode' or 'sample'"),
+        (
+            {"config": '{"total_steps": 1, "recurrent": "gru", "memory": 1000000000}'},
+            "too few for layers",
+        ),
+        (
+            {"config": '{"total_steps": 1, "evaluate": "worst"}'},
+            "evaluate: Input should be 'mode' or 'sample'",
+        ),
     ],
 )
-def test_hostile_headers_are_refused(trained: Path, tmp_path: Path, changes: dict[str, str], words: str):
+def test_hostile_headers_are_refused(
+    trained: Path, tmp_path: Path, changes: dict[str, str], words: str
+):
     assert words in refused(rewritten(policy_of(trained, "ppo"), tmp_path / "file", **changes))
 
 
 def test_a_file_without_a_header_is_read_with_the_agents_name(trained: Path, tmp_path: Path):
     for agent in AGENTS:
-        bare = rewritten(policy_of(trained, agent), tmp_path / agent, agent=None, task=None, config=None)
+        bare = rewritten(
+            policy_of(trained, agent), tmp_path / agent, agent=None, task=None, config=None
+        )
         assert "does not say which agent made it (its header" in refused(bare)
         manifest = plan("", TASK, 1, "smoke", open_checkpoint(bare, agent))
-        assert list(manifest.hyperparameters) == [f"{agent}.{open_checkpoint(bare, agent).sha256[:8]}"]
+        assert list(manifest.hyperparameters) == [
+            f"{agent}.{open_checkpoint(bare, agent).sha256[:8]}"
+        ]
 
 
-# -- zips of stable-baselines3 -----------------------------------------------------------------------------------------
+# -- zips of stable-baselines3 ---------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +249,9 @@ def test_a_zip_of_sb3_plays_as_sb3_says(zipped: Path, tmp_path: Path):
     agent: Any = registry.agent("sb3-ppo")
     policy = agent.load(str(zipped), task)
     observations = np.stack([task.observation_space.sample() for _ in range(50)])
-    expected = stable_baselines3.PPO.load(zipped, device="cpu").predict(observations, deterministic=True)[0]
+    expected = stable_baselines3.PPO.load(zipped, device="cpu").predict(
+        observations, deterministic=True
+    )[0]
     assert (policy.act(observations, None) == expected).all()
     assert "does not say which agent made it (it is not a safetensors file)" in refused(zipped)
     run = judge(open_checkpoint(zipped, "sb3-ppo"), tmp_path / "run", seeds=1)
@@ -219,7 +271,9 @@ def test_zips_of_every_algorithm_are_read(name: str, tmp_path: Path):
     task = registry.card(DISCRETE_TASK if name == "DQN" else TASK).build()
     policy = registry.agent(f"sb3-{name.lower()}").load(str(tmp_path / "model.zip"), task)  # type: ignore[attr-defined]
     observations = np.stack([task.observation_space.sample() for _ in range(20)])
-    assert (policy.act(observations, None) == model.predict(observations, deterministic=True)[0]).all()
+    assert (
+        policy.act(observations, None) == model.predict(observations, deterministic=True)[0]
+    ).all()
 
 
 class Trap:
@@ -267,32 +321,48 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
         data = json.loads(source.read("data"))
 
     def refusal(task: str = TASK, **changes: Any) -> str:
-        return refused(changed(zipped, tmp_path / "m.zip", data=json.dumps(data | changes).encode()), "sb3-ppo", task)
+        return refused(
+            changed(zipped, tmp_path / "m.zip", data=json.dumps(data | changes).encode()),
+            "sb3-ppo",
+            task,
+        )
 
     kwargs = {name: value for name, value in data["policy_kwargs"].items() if name[0] != ":"}
     assert "activation_fn" in kwargs
-    assert "Unknown activation" in refusal(policy_kwargs=kwargs | {"activation_fn": "<class 'mine.Sine'>"})
+    assert "Unknown activation" in refusal(
+        policy_kwargs=kwargs | {"activation_fn": "<class 'mine.Sine'>"}
+    )
     assert "features_extractor_class=" in refusal(
         policy_kwargs=kwargs | {"features_extractor_class": "<class 'mine.CNN'>"}
     )
     assert "net_arch=wide" in refusal(policy_kwargs=kwargs | {"net_arch": "wide"})
     assert "too few for layers" in refusal(policy_kwargs=kwargs | {"net_arch": [10**6, 10**6]})
-    assert "too few for layers" in refusal(policy_kwargs=kwargs | {"net_arch": [8] * 100_000})  # each fits, all do not
+    # Each fits, all do not.
+    assert "too few for layers" in refusal(policy_kwargs=kwargs | {"net_arch": [8] * 100_000})
     assert "has shape" in refusal(policy_kwargs=kwargs | {"net_arch": [16]})
     assert "has shape" in refusal(task=DISCRETE_TASK)
     assert "gSDE" in refusal(use_sde=True)
     assert "not a JSON object with policy_kwargs" in refusal(policy_kwargs=3)
     with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
         archive.writestr("photo.jpg", b"")
-    assert "is not a zip that stable-baselines3's model.save() wrote" in refused(tmp_path / "photos.zip", "sb3-ppo")
+    assert "is not a zip that stable-baselines3's model.save() wrote" in refused(
+        tmp_path / "photos.zip", "sb3-ppo"
+    )
 
 
-def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(zipped: Path, tmp_path: Path):
-    """Torch inflates compressed weights, which it does not write: a small file could take any memory."""
+def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(
+    zipped: Path, tmp_path: Path
+):
+    """Torch inflates compressed weights, which it does not write:
+    a small file could take any memory.
+    """
     with zipfile.ZipFile(zipped) as source:
         policy = source.read("policy.pth")
     packed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(policy)) as stored, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        zipfile.ZipFile(io.BytesIO(policy)) as stored,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
         for name in stored.namelist():
             archive.writestr(name, bytes(2**24) if "/data/" in name else stored.read(name))
     file = changed(zipped, tmp_path / "bomb.zip", policy_pth=packed.getvalue())
@@ -310,4 +380,6 @@ def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(zip
         encrypted[place] |= 1
     (tmp_path / "encrypted.zip").write_bytes(encrypted)
     for name in ("broken.zip", "encrypted.zip"):
-        assert "is not a zip that stable-baselines3's model.save() wrote" in refused(tmp_path / name, "sb3-ppo")
+        assert "is not a zip that stable-baselines3's model.save() wrote" in refused(
+            tmp_path / name, "sb3-ppo"
+        )

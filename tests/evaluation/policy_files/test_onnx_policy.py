@@ -1,4 +1,6 @@
-"""ONNX files as saved policies: the same play as in NumPy or JAX, and one sentence for each wrong file."""
+"""ONNX files as saved policies: the same play as in NumPy or JAX,
+and one sentence for each wrong file.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
 
 DRIVE, TREASURE, GAME, SWARM = (
-    f"rlsuite/{name}" for name in ("PMSMCurrent-v0", "DeepSeaTreasure-v0", "Wordle-v0", "QuadcopterMultiHover-v0")
+    f"rlsuite/{name}"
+    for name in ("PMSMCurrent-v0", "DeepSeaTreasure-v0", "Wordle-v0", "QuadcopterMultiHover-v0")
 )
 FLOAT, BOOL, INT = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 
@@ -58,7 +61,9 @@ def saved(
     return path
 
 
-def linear(path: Path, features: int, outputs: int, answer: str = "mean", **metadata: str) -> tuple[Path, Any, Any]:
+def linear(
+    path: Path, features: int, outputs: int, answer: str = "mean", **metadata: str
+) -> tuple[Path, Any, Any]:
     """Write ``observation @ weights + bias``; return the file and both."""
     rng = np.random.default_rng(7)
     weights = rng.normal(size=(features, outputs)).astype(np.float32)
@@ -87,7 +92,10 @@ class Linear(NamedTuple):
 
     def act(self, memory: Any, view: Any, key: jax.Array) -> tuple[jax.Array, Any]:
         with jax.default_matmul_precision("highest"):
-            x = jnp.concatenate([leaf.reshape(self.low.shape[0], -1) for leaf in jax.tree.leaves(view.observation)], -1)
+            x = jnp.concatenate(
+                [leaf.reshape(self.low.shape[0], -1) for leaf in jax.tree.leaves(view.observation)],
+                -1,
+            )
             mean = x @ self.weights + self.bias
         return jnp.clip(mean, self.low, self.high).reshape(view_shape(self)), memory
 
@@ -100,12 +108,18 @@ def view_shape(policy: Linear) -> tuple[int, ...]:
 def test_a_linear_policy_returns_what_it_returns_in_jax(tmp_path: Path, task_id: str):
     task: Any = registry.card(task_id).build()
     agents = task.card.agents
-    low, high = (bound.reshape(agents, -1) for bound in (task.action_space.low, task.action_space.high))
+    low, high = (
+        bound.reshape(agents, -1) for bound in (task.action_space.low, task.action_space.high)
+    )
     features = sum(int(np.prod(component.shape)) for component in components(task)) // agents
     file, weights, bias = linear(tmp_path / "policy.onnx", features, low.shape[1])
     seeds = evaluation_seeds(task.card, 0, "smoke")[:8]
     here = evaluate(task, OnnxPolicy(file, task), seeds)
-    there = play(task, Linear(jnp.asarray(weights), jnp.asarray(bias), jnp.asarray(low), jnp.asarray(high)), seeds)
+    there = play(
+        task,
+        Linear(jnp.asarray(weights), jnp.asarray(bias), jnp.asarray(low), jnp.asarray(high)),
+        seeds,
+    )
     np.testing.assert_array_equal(here.length, there.length)
     # Sums of two matrix libraries differ in last bits, which the dynamics carry on.
     np.testing.assert_allclose(here.total, there.total, rtol=1e-3)
@@ -118,14 +132,20 @@ def components(task: Any) -> list[Any]:
 
 
 class Counter:
-    """A policy of the host with a memory: it prefers the action whose number is its step, and takes a legal one."""
+    """A policy of the host with a memory:
+    it prefers the action whose number is its step, and takes a legal one.
+    """
 
     def __init__(self, actions: int) -> None:
         self.actions, self.t = actions, 0
 
     def act(self, observations: Any, masks: np.ndarray | None) -> np.ndarray:
-        count = len(next(iter(observations.values())) if isinstance(observations, dict) else observations)
-        logits = np.broadcast_to(-np.abs(np.arange(self.actions) - self.t).astype(np.float32), (count, self.actions))
+        count = len(
+            next(iter(observations.values())) if isinstance(observations, dict) else observations
+        )
+        logits = np.broadcast_to(
+            -np.abs(np.arange(self.actions) - self.t).astype(np.float32), (count, self.actions)
+        )
         self.t += 1
         return np.where(masks, logits, -np.inf).argmax(1) if masks is not None else logits.argmax(1)
 
@@ -133,7 +153,8 @@ class Counter:
 @pytest.mark.parametrize("task_id", [TREASURE, "rlsuite/SAT-v0"])
 def test_a_memory_and_a_mask_are_used(tmp_path: Path, task_id: str):
     task: Any = registry.card(task_id).build()
-    actions, features = int(task.action_space.n), sum(int(np.prod(component.shape)) for component in components(task))
+    actions = int(task.action_space.n)
+    features = sum(int(np.prod(component.shape)) for component in components(task))
     masked = task_id != TREASURE
     file = saved(
         tmp_path / "counter.onnx",
@@ -144,7 +165,11 @@ def test_a_memory_and_a_mask_are_used(tmp_path: Path, task_id: str):
             helper.make_node("Sub", ["numbers", "state"], ["distance"]),
             helper.make_node("Abs", ["distance"], ["far"]),
             helper.make_node("Neg", ["far"], ["open" if masked else "logits"]),
-            *([helper.make_node("Where", ["action_mask", "open", "never"], ["logits"])] if masked else []),
+            *(
+                [helper.make_node("Where", ["action_mask", "open", "never"], ["logits"])]
+                if masked
+                else []
+            ),
             helper.make_node("Add", ["state", "one"], ["next_state"]),
         ],
         {
@@ -169,7 +194,12 @@ def test_it_is_judged_like_any_saved_policy(tmp_path: Path):
     assert (checkpoint.agent, checkpoint.task, checkpoint.hyperparameters) == ("onnx", DRIVE, {})
     runs = []
     for execute in (in_process, partial(in_pool, workers=1)):
-        with OpenRun.open(tmp_path / f"run{len(runs)}", plan("", DRIVE, 1, "smoke", checkpoint)) as run, run.sitting():
+        with (
+            OpenRun.open(
+                tmp_path / f"run{len(runs)}", plan("", DRIVE, 1, "smoke", checkpoint)
+            ) as run,
+            run.sitting(),
+        ):
             run.keep(checkpoint)
             for event in execute(run):
                 assert event.kind != "failed", event.value
@@ -178,11 +208,16 @@ def test_it_is_judged_like_any_saved_policy(tmp_path: Path):
     first, second = (run.read_episodes(run.results()[0].cell).to_pylist() for run in runs)
     assert first == second
     assert len(first) == 50
-    assert f"{checkpoint.label} is one saved policy of onnx" in " ".join(remarks(Report.of(runs[0])))
+    assert f"{checkpoint.label} is one saved policy of onnx" in " ".join(
+        remarks(Report.of(runs[0]))
+    )
     # A board replays actions. It neither has the file nor needs it.
     pack(runs[0].path, Entry(name="mine", agent=checkpoint.label), tmp_path / "a.zip")
     assert verify(tmp_path / "a.zip").accepted
-    assert {Path(name).suffix for name in zipfile.ZipFile(tmp_path / "a.zip").namelist()} == {".json", ".parquet"}
+    assert {Path(name).suffix for name in zipfile.ZipFile(tmp_path / "a.zip").namelist()} == {
+        ".json",
+        ".parquet",
+    }
 
 
 def test_a_command_line_names_another_agent(tmp_path: Path):
@@ -192,7 +227,9 @@ def test_a_command_line_names_another_agent(tmp_path: Path):
     with pytest.raises(OSError, match="Cannot read the checkpoint"):
         open_checkpoint(tmp_path / "none.onnx", None)
     os.mkfifo(tmp_path / "pipe.onnx")
-    with pytest.raises(OSError, match=r"Cannot read the checkpoint .*pipe\.onnx: it is no plain file"):
+    with pytest.raises(
+        OSError, match=r"Cannot read the checkpoint .*pipe\.onnx: it is no plain file"
+    ):
         open_checkpoint(tmp_path / "pipe.onnx", None)
     with pytest.raises(ValueError, match="trains nothing; play one by rlsuite-eval judge FILE"):
         OnnxAgent().train(registry.card(DRIVE).build(), seed=0, budget="smoke")
@@ -206,20 +243,28 @@ IDENTITY = [helper.make_node("Identity", ["observation"], ["mean"])]
     [
         ({"obs": (FLOAT, ["n", 9])}, None, "Unknown input 'obs'. Did you mean 'observation'?"),
         ({"state": (FLOAT, ["n", 2])}, None, "it has no input 'observation'"),
-        ({"observation": (FLOAT, ["n", 4])}, None, r"float32 of shape \(n, {d}\) .* has float32 of shape \(n, 4\)"),
+        ({"observation": (FLOAT, ["n", 4])}, None,
+         r"float32 of shape \(n, {d}\) .* has float32 of shape \(n, 4\)"),
         ({"observation": (FLOAT, [1, "d"])}, None, r"float32 of shape \(n, {d}\) with n not fixed"),
         ({"observation": (TensorProto.DOUBLE, ["n", "d"])}, None, "this file has double"),
-        ({"observation": (FLOAT, ["n", "d"]), "action_mask": (BOOL, ["n", 2])}, None, "'action_mask'"),
-        (None, {"action": "mean", "mean": "mean"}, "one of the outputs action, mean, logits, and has action and mean"),
+        ({"observation": (FLOAT, ["n", "d"]), "action_mask": (BOOL, ["n", 2])}, None,
+         "'action_mask'"),
+        (None, {"action": "mean", "mean": "mean"},
+         "one of the outputs action, mean, logits, and has action and mean"),
         (None, {"next_state": "mean"}, "and has none"),
         (None, {"actions": "mean"}, "Unknown output 'actions'. Did you mean 'action'?"),
-        (None, {"logits": "mean"}, "gives 'logits', but rlsuite/PMSMCurrent-v0 needs action or mean"),
-        (None, {"mean": "wide"}, r"of shape \(2, 2\) for 2 rows; this file gave float32 of shape \(2, {d}\)"),
+        (None, {"logits": "mean"},
+         "gives 'logits', but rlsuite/PMSMCurrent-v0 needs action or mean"),
+        (None, {"mean": "wide"},
+         r"of shape \(2, 2\) for 2 rows; this file gave float32 of shape \(2, {d}\)"),
         (None, {"mean": "nan"}, "gave a number in 'mean' that is not finite"),
-        ({"observation": (FLOAT, ["n", "d"]), "state": (FLOAT, ["n", 2])}, None, "needs the output 'next_state'"),
+        ({"observation": (FLOAT, ["n", "d"]), "state": (FLOAT, ["n", 2])}, None,
+         "needs the output 'next_state'"),
     ],
 )  # fmt: skip
-def test_a_file_with_another_signature_is_refused(tmp_path: Path, inputs: Any, outputs: Any, words: str):
+def test_a_file_with_another_signature_is_refused(
+    tmp_path: Path, inputs: Any, outputs: Any, words: str
+):
     task: Any = registry.card(DRIVE).build()
     (d,) = task.observation_space.shape
     inputs = inputs or {"observation": (FLOAT, ["n", "d"])}
@@ -233,7 +278,9 @@ def test_a_file_with_another_signature_is_refused(tmp_path: Path, inputs: Any, o
         helper.make_node("Div", ["two", "two"], ["ones"]),  # 0 / 0
     ]
     nodes += [
-        helper.make_node("Identity", ["all" if wide else "ones" if source == "nan" else "two"], [name])
+        helper.make_node(
+            "Identity", ["all" if wide else "ones" if source == "nan" else "two"], [name]
+        )
         for name, source in outputs.items()
     ]
     file = saved(
@@ -263,7 +310,10 @@ def test_a_loop_is_refused(tmp_path: Path):
     )
     loop = helper.make_node("Loop", ["turns", "always"], [], body=body)
     branch = helper.make_graph([loop], "branch", [], [])
-    for node in (loop, helper.make_node("If", ["always"], [], then_branch=branch, else_branch=branch)):
+    for node in (
+        loop,
+        helper.make_node("If", ["always"], [], then_branch=branch, else_branch=branch),
+    ):
         looped = onnx.ModelProto()
         looped.CopyFrom(model)
         looped.graph.initializer.append(numpy_helper.from_array(np.array(2**62), "turns"))
@@ -276,14 +326,22 @@ def test_a_loop_is_refused(tmp_path: Path):
 
 def test_what_is_no_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     task = registry.card(DRIVE).build()
-    for number, data in enumerate((b"", b"hello", b"\x08\x07", bytes(100), b"PK\x03\x04" + bytes(50))):
+    for number, data in enumerate(
+        (b"", b"hello", b"\x08\x07", bytes(100), b"PK\x03\x04" + bytes(50))
+    ):
         file = tmp_path / f"{number}.onnx"
         file.write_bytes(data)
         with pytest.raises(ValueError, match="is not an ONNX file"):
             open_checkpoint(file, None)
     file, *_ = linear(tmp_path / "policy.onnx", 9, 2)
     model, plain = onnx.load(file), onnx.load(file)
-    onnx.save(model, tmp_path / "apart.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    onnx.save(
+        model,
+        tmp_path / "apart.onnx",
+        save_as_external_data=True,
+        location="weights",
+        size_threshold=0,
+    )
     with pytest.raises(ValueError, match="keeps weights in other files; export it as one file"):
         open_checkpoint(tmp_path / "apart.onnx", None)
     plain.graph.node[0].domain = "foreign"

@@ -1,4 +1,6 @@
-"""Policies see state and params only if they are declared privileged, and every table marks those that are."""
+"""Policies see state and params only if they are declared privileged,
+and every table marks those that are.
+"""
 
 import io
 from pathlib import Path
@@ -12,7 +14,14 @@ from rich.console import Console
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core import registry
-from rlbench_suite.core.policy import HIDDEN, UndeclaredAccess, View, is_privileged, privileged_player, reference_player
+from rlbench_suite.core.policy import (
+    HIDDEN,
+    UndeclaredAccess,
+    View,
+    is_privileged,
+    privileged_player,
+    reference_player,
+)
 from rlbench_suite.evaluation.analysis.sweeps import _HeldAction
 from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.evaluation.protocol import Outcome, evaluate, run_cell
@@ -120,7 +129,9 @@ def test_a_wrapped_policy_is_as_privileged_as_the_one_inside() -> None:
         bool(HIDDEN)
 
 
-def test_an_undeclared_agent_fails_and_a_declared_one_is_marked_in_every_table(toys: Path, tmp_path: Path) -> None:
+def test_an_undeclared_agent_fails_and_a_declared_one_is_marked_in_every_table(
+    toys: Path, tmp_path: Path
+) -> None:
     manifest = plan("toy,toy-peek,toy-oracle", "ToyWalk-v0,ToyDrift-v0", 3, "smoke")
     with OpenRun.open(tmp_path / "run", manifest) as run, run.sitting():
         failed = [event for event in in_process(run) if event.kind == "failed"]

@@ -57,18 +57,25 @@ def test_latex_has_bold_where_somebody_can_be_told_from_the_best(tmp_path: Path)
         SPEED: {"x": 0.5, "y": 0.7, "z": 0.9},  # z violates the constraint
     }
     scores = {
-        agent: {task: (agent_means[agent] + rng.normal(0, 0.02, 10)).tolist() for task, agent_means in means.items()}
+        agent: {
+            task: (agent_means[agent] + rng.normal(0, 0.02, 10)).tolist()
+            for task, agent_means in means.items()
+        }
         for agent in "xyz"
     }
     text = latex(read_run(make_run(tmp_path / "run", scores, {"z": 129.0})))
-    rows = {line.split(" & ")[0]: line.split(" & ")[1:] for line in text.splitlines() if line.endswith(r"\\")}
+    rows = {
+        line.split(" & ")[0]: line.split(" & ")[1:]
+        for line in text.splitlines()
+        if line.endswith(r"\\")
+    }
     bold = {
         row: "".join(agent for agent, cell in zip("xyz", cells, strict=True) if "textbf" in cell)
         for row, cells in rows.items()
     }
     assert bold == {
-        "Task (10 seeds)": "", "A-v0": "xy", "B-v0": "x", "C-v0": "", "PMSMSpeed-v0": "y", "Mean (4 tasks)": "",
-        "IQM (4 tasks)": "", "Constrained IQM (4 tasks)": "",
+        "Task (10 seeds)": "", "A-v0": "xy", "B-v0": "x", "C-v0": "", "PMSMSpeed-v0": "y",
+        "Mean (4 tasks)": "", "IQM (4 tasks)": "", "Constrained IQM (4 tasks)": "",
     }  # fmt: skip
     assert rows["A-v0"][2].startswith("$-$0.")
     assert r"[$-$0." in rows["A-v0"][2]
@@ -92,8 +99,8 @@ def test_latex_says_the_number_of_seeds(tmp_path: Path):
 def test_csv_has_every_cell_with_all_digits(run: Run):
     rows = list(csv.DictReader(io.StringIO(tidy_csv(run))))
     assert list(rows[0]) == [
-        "task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score",
-        "privileged", "failed",
+        "task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates",
+        "constrained_score", "privileged", "failed",
     ]  # fmt: skip
     read = {(row["agent"], row["task"], int(row["seed"])): float(row["score"]) for row in rows}
     assert read == {
@@ -102,7 +109,9 @@ def test_csv_has_every_cell_with_all_digits(run: Run):
         for task, scores in tasks.items()
         for seed, score in enumerate(scores)
     }
-    assert {(row["success"], row["cost"], row["failed"]) for row in rows} == {("0.5", "0.25", "False")}
+    assert {(row["success"], row["cost"], row["failed"]) for row in rows} == {
+        ("0.5", "0.25", "False")
+    }
 
 
 def test_huggingface_has_the_required_keys(run: Run):
@@ -116,28 +125,46 @@ def test_huggingface_has_the_required_keys(run: Run):
             assert result["dataset"]["name"]
             assert result["dataset"]["args"]["seeds"] == 3
             values = {metric["type"]: metric["value"] for metric in result["metrics"]}
-            assert values["normalised_score"] == pytest.approx(np.mean(agent_scores[result["dataset"]["type"]]))
+            assert values["normalised_score"] == pytest.approx(
+                np.mean(agent_scores[result["dataset"]["type"]])
+            )
             assert values["mean_reward"] == pytest.approx(2 * values["normalised_score"])
             assert (values["success_rate"], values["mean_cost"]) == (0.5, 0.25)
 
 
 def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path):
-    scores = {"reckless": {SPEED: [0.9, 1.1], "rlsuite/A-v0": [0.5, 0.5]}, "careful": {SPEED: [0.6, 0.8]}}
+    scores = {
+        "reckless": {SPEED: [0.9, 1.1], "rlsuite/A-v0": [0.5, 0.5]},
+        "careful": {SPEED: [0.6, 0.8]},
+    }
     scores["careful"]["rlsuite/A-v0"] = [0.5, 0.5]
     run = read_run(make_run(tmp_path / "run", scores, {"reckless": 129.0, "careful": 1.3}))
     rows = {
-        (row["agent"], row["task"]): row for row in csv.DictReader(io.StringIO(tidy_csv(run))) if row["seed"] == "1"
+        (row["agent"], row["task"]): row
+        for row in csv.DictReader(io.StringIO(tidy_csv(run)))
+        if row["seed"] == "1"
     }
-    constraint_columns = {key: (row["limit"], row["violates"], row["constrained_score"]) for key, row in rows.items()}
+    constraint_columns = {
+        key: (row["limit"], row["violates"], row["constrained_score"]) for key, row in rows.items()
+    }
     assert constraint_columns == {
         ("reckless", SPEED): ("20.0", "True", "0.0"),
         ("careful", SPEED): ("20.0", "False", "0.8"),
         ("reckless", "rlsuite/A-v0"): ("", "False", "0.5"),
         ("careful", "rlsuite/A-v0"): ("", "False", "0.5"),
     }
-    lines = {line.split(" & ")[0]: line.split(" & ")[1:] for line in latex(run).splitlines() if " & " in line}
-    assert [r"\textbf" in cell for cell in lines["Mean (2 tasks)"]] == [False, True]  # alone above the others
-    tied = {"reckless": scores["reckless"], "careful": scores["careful"], "other": scores["careful"]}
+    lines = {
+        line.split(" & ")[0]: line.split(" & ")[1:]
+        for line in latex(run).splitlines()
+        if " & " in line
+    }
+    # Alone above the others.
+    assert [r"\textbf" in cell for cell in lines["Mean (2 tasks)"]] == [False, True]
+    tied = {
+        "reckless": scores["reckless"],
+        "careful": scores["careful"],
+        "other": scores["careful"],
+    }
     bold = latex(read_run(make_run(tmp_path / "tied", tied, {"reckless": 129.0})))
     assert "textbf" not in bold  # all that keep the constraint tie
     reckless, careful = lines["PMSMSpeed-v0"]
@@ -166,7 +193,9 @@ def test_exports_need_neither_jax_nor_huggingface_hub(run: Run):
         f"for export in FORMATS.values(): export(read_run(Path({str(run.path)!r})))\n"
         "print({'jax', 'huggingface_hub', 'datasets'} & set(sys.modules))"
     )
-    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert completed.stdout == "set()\n"
     assert list(FORMATS) == ["latex", "csv", "huggingface"]
 

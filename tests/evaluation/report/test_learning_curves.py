@@ -17,9 +17,12 @@ def test_a_curve_holds_the_last_known_score():
     result = curve({"a": {0: fast, 1: slow}}, relative=False)
     assert result is not None
     times, values = result
-    assert times.tolist() == [20 + 8 * i for i in range(POINTS)]  # from the first time at which both are known
+    # From the first time at which both are known.
+    assert times.tolist() == [20 + 8 * i for i in range(POINTS)]
     expected = [[0.2 if t < 40 else 0.4, 0.1 if t < 100 else 1.0] for t in times]
-    assert values.iqm == pytest.approx([iqm({"a": scores}, replicates=1).point for scores in expected])
+    assert values.iqm == pytest.approx(
+        [iqm({"a": scores}, replicates=1).point for scores in expected]
+    )
     assert (values.low <= values.iqm).all()
     assert (values.iqm <= values.high).all()
 
@@ -59,7 +62,9 @@ def test_no_curve_without_scores():
 def test_charts_normalise_and_leave_out_agents_without_curves():
     def trained(last: float) -> dict[int, TrainingCurve]:
         steps = np.array([100, 200])
-        return {seed: TrainingCurve(steps, steps / 100, np.array([10.0, last])) for seed in range(2)}
+        return {
+            seed: TrainingCurve(steps, steps / 100, np.array([10.0, last])) for seed in range(2)
+        }
 
     scales = {"t": Scale("random", Score(10, 9, 11, 100), Score(20, 19, 21, 100))}
     nothing = {0: TrainingCurve(np.array([]), np.array([]), np.array([]))}

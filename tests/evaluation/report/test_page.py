@@ -9,17 +9,27 @@ from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.report.page import _environment, interval, render
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 
-OURS = ("rlbench_suite.evaluation.report", "rlbench_suite.evaluation.analysis", "rlbench_suite.leaderboard")
+OURS = (
+    "rlbench_suite.evaluation.report",
+    "rlbench_suite.evaluation.analysis",
+    "rlbench_suite.leaderboard",
+)
 HOSTILE = "\"><script>alert('x')</script>"
 
 
 @pytest.mark.parametrize("package", OURS)
 def test_values_are_escaped(package: str):
-    page = _environment(package).from_string('<a href="{{ link }}">{{ text }}</a>').render(link=HOSTILE, text=HOSTILE)
+    page = (
+        _environment(package)
+        .from_string('<a href="{{ link }}">{{ text }}</a>')
+        .render(link=HOSTILE, text=HOSTILE)
+    )
     assert "<script" not in page
     assert page.count('"') == 2
     picture = chart.intervals(HOSTILE, [chart.Interval(HOSTILE, 0.5, 0.4, 0.6, 0)])
-    assert "<script" not in _environment(package).from_string("{{ picture }}").render(picture=picture)
+    assert "<script" not in _environment(package).from_string("{{ picture }}").render(
+        picture=picture
+    )
 
 
 @pytest.mark.parametrize("package", OURS)

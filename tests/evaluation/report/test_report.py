@@ -1,4 +1,6 @@
-"""The report's numbers against SciPy, its verdicts against made-up runs, its page as one well-formed file."""
+"""The report's numbers against SciPy, its verdicts against made-up runs,
+its page as one well-formed file.
+"""
 
 import io
 import math
@@ -35,15 +37,22 @@ from rlbench_suite.evaluation.statistics.intervals import Estimate
 @pytest.fixture
 def report(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     with (
-        OpenRun.open(tmp_path, plan("toy,toy-host,toy-picky", "ToyWalk-v0,ToyDrift-v0", 4, "smoke")) as run,
+        OpenRun.open(
+            tmp_path, plan("toy,toy-host,toy-picky", "ToyWalk-v0,ToyDrift-v0", 4, "smoke")
+        ) as run,
         run.sitting(),
     ):
         for event in in_process(run):
             assert event.kind != "failed", event.value
-        costs = [r.mean_cost for r in run.results() if (r.agent, r.task) == ("toy", "rlsuite/ToyDrift-v0")]
+        costs = [
+            r.mean_cost
+            for r in run.results()
+            if (r.agent, r.task) == ("toy", "rlsuite/ToyDrift-v0")
+        ]
         limit = card("ToyDrift-v0").constraint
         assert limit
-        monkeypatch.setitem(vars(limit), "limit", float(np.median(costs)))  # two seeds of four cost more
+        # Two seeds of four cost more.
+        monkeypatch.setitem(vars(limit), "limit", float(np.median(costs)))
         return Report.of(run)
 
 
@@ -67,11 +76,16 @@ def check_constraints(report: Report) -> None:
     limit = drift.card.constraint.limit
     over = [r.mean_cost > limit for r in cells]
     assert 0 < sum(over) < len(over)
-    assert (drift.violating, drift.violates) == (sum(over), np.mean([r.mean_cost for r in cells]) > limit)
+    assert (drift.violating, drift.violates) == (
+        sum(over),
+        np.mean([r.mean_cost for r in cells]) > limit,
+    )
     assert drift.constrained.point == pytest.approx(
         np.mean([0 if broken else r.score for r, broken in zip(cells, over, strict=True)])
     )
-    assert [r.constrained == r.score for r in report.rows if r.card.name == "ToyWalk-v0"] == [True] * 3
+    assert [r.constrained == r.score for r in report.rows if r.card.name == "ToyWalk-v0"] == [
+        True
+    ] * 3
 
 
 def test_report(report: Report):
@@ -80,7 +94,11 @@ def test_report(report: Report):
     check_worst_tenths(report)
     # Numbers. ToyDrift is nothing for toy-picky, so aggregates are over ToyWalk alone.
     walk = {
-        agent: [r.score for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
+        agent: [
+            r.score
+            for r in report.run.results()
+            if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")
+        ]
         for agent in ("toy", "toy-host", "toy-picky")
     }
     assert report.comparison is not None
@@ -89,13 +107,20 @@ def test_report(report: Report):
         assert report.comparison.agents[agent].iqm.point == pytest.approx(trim_mean(scores, 0.25))
         assert report.comparison.agents[agent].mean.point == pytest.approx(np.mean(scores))
         row = next(r for r in report.rows if (r.agent, r.card.name) == (agent, "ToyWalk-v0"))
-        costs = [r.mean_cost for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
+        costs = [
+            r.mean_cost
+            for r in report.run.results()
+            if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")
+        ]
         assert row.mean_cost == pytest.approx(np.mean(costs))
         assert row.score.point == pytest.approx(np.mean(scores))
         expected = mean({"rlsuite/ToyWalk-v0": scores})
         assert row.score == with_error(expected, row.scale.standard_error(expected.point))
         assert report.above_zero[agent].point == np.mean(np.array(scores) > 0)
-    assert [(r.card.name, r.agent) for r in report.rows][:2] == [("ToyWalk-v0", "toy"), ("ToyWalk-v0", "toy-host")]
+    assert [(r.card.name, r.agent) for r in report.rows][:2] == [
+        ("ToyWalk-v0", "toy"),
+        ("ToyWalk-v0", "toy-host"),
+    ]
     assert [r.steps_per_second for r in report.rows] == [1000.0, None, 1000.0, 1000.0, None]
     trained = ("environment", 1000.0, 1.0)
     none = ("", 0.0, 0.0)
@@ -108,7 +133,8 @@ def test_report(report: Report):
     assert "toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me" in wide
     assert "reference" in wide
     assert [
-        "total time with compilation" in " ".join(text.split()) for text in (print_to_text(report, 250), narrow)
+        "total time with compilation" in " ".join(text.split())
+        for text in (print_to_text(report, 250), narrow)
     ] == [
         True,
         False,
@@ -116,14 +142,20 @@ def test_report(report: Report):
     assert "reference " not in narrow.split("Together")[0].splitlines()[2]
     assert max(map(len, narrow.splitlines()[:12])) <= 80
     for row in report.rows:
-        assert re.search(rf"{row.card.name} +{row.agent} .*{row.score.point:.3f} .*{row.beats_zero}", narrow)
+        assert re.search(
+            rf"{row.card.name} +{row.agent} .*{row.score.point:.3f} .*{row.beats_zero}", narrow
+        )
         steps, seconds = ("1k", "1.0") if row.training_steps else ("-", "-")
         assert re.search(rf"{row.card.name} +{row.agent} .* {steps} +{seconds}", narrow)
     assert re.search(r"toy +\d\.\d{3} .* 1k +1\.0 *\n", narrow.split("Together")[1])
     assert "Unequal" not in wide
-    assert "Some scores have only 4 seeds. Do not trust intervals of fewer than 5 seeds" in " ".join(wide.split())
+    assert (
+        "Some scores have only 4 seeds. Do not trust intervals of fewer than 5 seeds"
+        in " ".join(wide.split())
+    )
 
-    # Page: one file that asks the network for nothing, every tag closed, every agent and task in it.
+    # Page: one file that asks the network for nothing, every tag closed, every agent and task in
+    # it.
     write_html(report)
     page = (report.run.path / "report.html").read_text()
     assert not re.search(r"(src|href)=|url\(|@import|<script|https?://", page)
@@ -131,17 +163,21 @@ def test_report(report: Report):
     reader = Balanced()
     reader.feed(page)
     assert reader.open == []
-    assert reader.counts["svg"] == 4 + 1 + 2 + 2  # aggregates, profile, efficiency (steps, seconds), curves
+    # Aggregates, profile, efficiency (steps, seconds), curves.
+    assert reader.counts["svg"] == 4 + 1 + 2 + 2
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
-        assert all(f"<b>{estimate.point:.3f}</b>" in page for estimate in (row.score, row.worst_tenth))
+        assert all(
+            f"<b>{estimate.point:.3f}</b>" in page for estimate in (row.score, row.worst_tenth)
+        )
         assert f">{row.cost_text}</td><td>{row.seeds}</td>" in page
     assert page.count("<td>1,000</td><td>1.0</td>") == 3
     assert "1k training steps in 1.0 s, means of a seed over these tasks" in page
     assert "Do not trust intervals of fewer than 5 seeds" in page
     assert "(stratified bootstrap, studentised)" in page
     assert "<th>0</th>" in page  # that column compares with a number, the others with runs
-    assert "The intervals are score intervals" in page  # of probabilities, whatever those of scores are
+    # Of probabilities, whatever those of scores are.
+    assert "The intervals are score intervals" in page
     assert "nan" not in page.lower().replace("nano", "")
 
 
@@ -152,28 +188,41 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
     assert limit
     monkeypatch.setitem(vars(limit), "limit", 6.0)
     with (
-        OpenRun.open(tmp_path / "two", plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run,
+        OpenRun.open(
+            tmp_path / "two", plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")
+        ) as run,
         run.sitting(),
     ):
         assert [event.kind for event in in_process(run)].count("failed") == 0
         report = Report.of(run)
     walk, drift = (
-        next(r for r in report.rows if (r.agent, r.card.name) == ("toy", n)) for n in ("ToyWalk-v0", "ToyDrift-v0")
+        next(r for r in report.rows if (r.agent, r.card.name) == ("toy", n))
+        for n in ("ToyWalk-v0", "ToyDrift-v0")
     )
     assert (walk.violates, drift.violates, drift.constrained.point) == (False, True, 0.0)
     wide, narrow = print_to_text(report, 200), print_to_text(report, 80)
     for text in (wide, narrow):
         assert re.search(r"ToyDrift-v0 +toy .*\d ?\] !", text)
         assert not re.search(r"ToyWalk-v0 +toy .* !", text)
-        assert "toy violates the constraint of ToyDrift-v0: an episode costs" in " ".join(text.split())
+        assert "toy violates the constraint of ToyDrift-v0: an episode costs" in " ".join(
+            text.split()
+        )
     header, walk_cells, drift_cells = (
-        re.split(r" {2,}", next(line for line in wide.splitlines() if line.strip().startswith(beginning)).strip())
+        re.split(
+            r" {2,}",
+            next(line for line in wide.splitlines() if line.strip().startswith(beginning)).strip(),
+        )
         for beginning in ("task ", "ToyWalk-v0 ", "ToyDrift-v0 ")
     )
     column = header.index("constrained")
     assert walk_cells[column] == "-"  # the task has no constraint
     assert drift_cells[column].startswith("0.000")
-    with OpenRun.open(tmp_path / "alone", plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as alone, alone.sitting():
+    with (
+        OpenRun.open(
+            tmp_path / "alone", plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")
+        ) as alone,
+        alone.sitting(),
+    ):
         list(in_process(alone))
         together = print_to_text(Report.of(alone), 200).split("Together")[1]
     (row,) = (line for line in together.splitlines() if line.startswith(" toy "))
@@ -220,10 +269,11 @@ def test_an_agent_beats_zero_only_where_intervals_do_not_overlap(
     point, *ends = score
     low, high = (math.nan if end is None else end for end in ends)
     row = Row(
-        agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), worst_tenth=None,
-        success_rate=0.0, mean_cost=0.0, constrained=Estimate(point, low, high), violating=0,
-        scale=Scale("noop", Score(10, 9, 11, 100), Score(20, 19, 21, 100)),
-        training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
+        agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high),
+        worst_tenth=None, success_rate=0.0, mean_cost=0.0, constrained=Estimate(point, low, high),
+        violating=0, scale=Scale("noop", Score(10, 9, 11, 100), Score(20, 19, 21, 100)),
+        training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0,
+        seeds=5,
     )  # fmt: skip
     assert row.beats_zero == verdict
     costly = replace(row, card=card("PMSMSpeed-v0"))
@@ -231,11 +281,13 @@ def test_an_agent_beats_zero_only_where_intervals_do_not_overlap(
 
 
 def test_time_and_energy_of_a_solved_episode(toys: Path):
-    """Two seeds of 50 episodes, of which 10 and 30 are solved, in 8 s and 12 s; 600 J in two launches."""
+    """Two seeds of 50 episodes, of which 10 and 30 are solved,
+    in 8 s and 12 s; 600 J in two launches.
+    """
     results: Any = [
         SimpleNamespace(
-            mean_return=0.0, success_rate=rate, episodes=50, mean_cost=0.0, training_steps=0, train_seconds=0.0,
-            steps_per_second=None, wall_seconds=seconds, privileged=False,
+            mean_return=0.0, success_rate=rate, episodes=50, mean_cost=0.0, training_steps=0,
+            train_seconds=0.0, steps_per_second=None, wall_seconds=seconds, privileged=False,
         )
         for rate, seconds in ((0.2, 8.0), (0.6, 12.0))
     ]  # fmt: skip
@@ -254,13 +306,15 @@ def test_unequal_training_is_said(toys: Path):
     row = Row(
         agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, worst_tenth=zero,
         success_rate=0.0, mean_cost=0.0, constrained=zero, violating=0,
-        scale=Scale("noop", Score(10, 9, 11, 100), Score(20, 19, 21, 100)),
-        training_steps=50_000, step_unit="environment", train_seconds=1.0, steps_per_second=None, wall_seconds=1.0,
+        scale=Scale("noop", Score(10, 9, 11, 100), Score(20, 19, 21, 100)), training_steps=50_000,
+        step_unit="environment", train_seconds=1.0, steps_per_second=None, wall_seconds=1.0,
         seeds=5,
     )  # fmt: skip
 
     def warn_of(*changes: dict[str, Any]) -> list[str]:
-        report: Any = SimpleNamespace(rows=[row, *(replace(row, agent="b", **change) for change in changes)])
+        report: Any = SimpleNamespace(
+            rows=[row, *(replace(row, agent="b", **change) for change in changes)]
+        )
         return list(_unequal_training(report))
 
     (warning,) = warn_of({"training_steps": 500_000})
@@ -270,14 +324,23 @@ def test_unequal_training_is_said(toys: Path):
     assert warn_of({"training_steps": 500_000, "card": card("ToyDrift-v0")}) == []  # another task
     assert warn_of({"training_steps": 0, "step_unit": ""}) == []  # a player that learns nothing
     (offline,) = warn_of({"training_steps": 5_000, "step_unit": "gradient"})
-    assert offline.startswith("b learns from a recorded dataset: its training steps are gradient steps")
-    unequal, _ = warn_of(*({"training_steps": steps, "step_unit": "gradient"} for steps in (5_000, 9_000)))
+    assert offline.startswith(
+        "b learns from a recorded dataset: its training steps are gradient steps"
+    )
+    unequal, _ = warn_of(
+        *({"training_steps": steps, "step_unit": "gradient"} for steps in (5_000, 9_000))
+    )
     assert "b 5,000 gradient, b 9,000 gradient steps" in unequal
 
 
 def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
-    """An agent that raises on a seed has no mean over the others: in the terminal, on the page and in no aggregate."""
-    with OpenRun.open(tmp_path, plan("toy,toy-crash", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
+    """An agent that raises on a seed has no mean over the others:
+    in the terminal, on the page and in no aggregate.
+    """
+    with (
+        OpenRun.open(tmp_path, plan("toy,toy-crash", "ToyWalk-v0", 3, "smoke")) as run,
+        run.sitting(),
+    ):
         assert [event.kind for event in in_process(run)].count("failed") == 1
         assert [str(cell) for cell in run.failures()] == ["toy-crash on rlsuite/ToyWalk-v0, seed 1"]
         report = Report.of(run)
@@ -286,9 +349,16 @@ def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
     row = next(row for row in report.rows if row.agent == "toy-crash")
     assert (row.failed, row.beats_zero, row.failed_text) == (1, "failed", "1 of 3 failed")
     assert "1 of 3 failed" in text
-    (line,) = [line for line in print_to_text(report, 160).splitlines() if re.match(r" *ToyWalk-v0 +toy-crash", line)]
+    (line,) = [
+        line
+        for line in print_to_text(report, 160).splitlines()
+        if re.match(r" *ToyWalk-v0 +toy-crash", line)
+    ]
     assert not re.search(r"0\.\d\d\d", line.partition("failed")[0][-40:])
-    assert "toy-crash failed on ToyWalk-v0, seed 1. It has no summary until these cells are done" in text
+    assert (
+        "toy-crash failed on ToyWalk-v0, seed 1. It has no summary until these cells are done"
+        in text
+    )
     assert "Missing, and not in any number here: toy-crash on rlsuite/ToyWalk-v0, seed 1." in text
     assert report.comparison is not None
     assert list(report.comparison.agents) == ["toy"]
@@ -306,8 +376,12 @@ def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
     assert "toy-crash has failed cells" in latex(read)
 
 
-def test_returns_that_are_not_finite_count_as_the_floor(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An agent that diverges has a score, the floor of the task, and a mark; it used to have a gap."""
+def test_returns_that_are_not_finite_count_as_the_floor(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """An agent that diverges has a score, the floor of the task,
+    and a mark; it used to have a gap.
+    """
     play = protocol.evaluate
 
     def diverging(*arguments: Any, **settings: Any) -> Any:
@@ -332,7 +406,9 @@ def test_returns_that_are_not_finite_count_as_the_floor(toys: Path, tmp_path: Pa
     assert "count as the worse of random play and doing nothing: toy on ToyWalk-v0: 20." in text
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.31, 1.07), (0, 131072), (3, 3), (-5e-3, 2e-3), (-900, -100)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (-0.31, 1.07), (0, 131072), (3, 3), (-5e-3, 2e-3), (-900, -100)]
+)
 def test_ticks_are_round_and_cover_the_range(low: float, high: float):
     first, last, ticks = chart._scale(low, high)
     assert first <= low <= high <= last
@@ -341,7 +417,14 @@ def test_ticks_are_round_and_cover_the_range(low: float, high: float):
 
 
 def test_numbers_of_ticks():
-    assert [chart.number(x) for x in (0, 0.25, 999, 20_000, 1.5e6, 2e9)] == ["0", "0.25", "999", "20k", "1.5M", "2G"]
+    assert [chart.number(x) for x in (0, 0.25, 999, 20_000, 1.5e6, 2e9)] == [
+        "0",
+        "0.25",
+        "999",
+        "20k",
+        "1.5M",
+        "2G",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -357,9 +440,13 @@ def test_intervals_of_fewer_than_five_seeds_are_not_to_be_trusted(seeds: int, wo
 
 
 def test_percentile_intervals_and_those_without_width_are_explained():
-    row = SimpleNamespace(seeds=5, score=Estimate(1, 1, 1), agent="toy", card=SimpleNamespace(name="ToyWalk-v0"))
+    row = SimpleNamespace(
+        seeds=5, score=Estimate(1, 1, 1), agent="toy", card=SimpleNamespace(name="ToyWalk-v0")
+    )
     report: Any = SimpleNamespace(rows=[row], method="percentile", comparison=None)
     narrow, unseen, equal = _on_intervals(report)
-    assert unseen.startswith("5 seeds cannot exclude that up to 45% of an agent's runs on a task fail, or succeed,")
+    assert unseen.startswith(
+        "5 seeds cannot exclude that up to 45% of an agent's runs on a task fail, or succeed,"
+    )
     assert "they cover the truth 79 to 92 %" in narrow
     assert equal.startswith("All seeds score the same: toy on ToyWalk-v0.")

@@ -1,4 +1,6 @@
-"""A cell trains with the settings of the manifest, whatever happens to the files after the run was planned."""
+"""A cell trains with the settings of the manifest,
+whatever happens to the files after the run was planned.
+"""
 
 import json
 import shutil
@@ -20,8 +22,8 @@ from rlbench_suite.evaluation.runs.runner import in_pool, in_process, plan
 
 DRIFT = "rlsuite/ToyDrift-v0"
 SHORT = {
-    "total_steps": 256, "num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 1, "hidden": [8], "reports": 2,
-    "learning_rate": 1e-3,
+    "total_steps": 256, "num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 1,
+    "hidden": [8], "reports": 2, "learning_rate": 1e-3,
 }  # fmt: skip
 
 
@@ -45,16 +47,24 @@ def trained_with(file: Path) -> Any:
         return json.loads(policy.metadata()["config"])
 
 
-def test_a_file_edited_after_the_plan_does_not_change_what_is_trained(toys: Path, settings: Path, tmp_path: Path):
+def test_a_file_edited_after_the_plan_does_not_change_what_is_trained(
+    toys: Path, settings: Path, tmp_path: Path
+):
     write_settings(settings / "ppo.yaml", SHORT)
     manifest = plan("ppo", DRIFT, 1, "smoke")
     cell = Cell("ppo", DRIFT, 0)
     for name in ("before", "after"):
         with OpenRun.open(tmp_path / name, manifest) as run, run.sitting():
             assert [event.value for event in in_process(run) if event.kind == "failed"] == []
-            assert trained_with(run.cell_path(cell) / "policy.safetensors") == manifest.hyperparameters["ppo"][DRIFT]
+            assert (
+                trained_with(run.cell_path(cell) / "policy.safetensors")
+                == manifest.hyperparameters["ppo"][DRIFT]
+            )
         write_settings(settings / "ppo.yaml", SHORT | {"learning_rate": 1.0, "total_steps": 512})
-    policies = [tmp_path / name / "cells/ppo/ToyDrift-v0/0/policy.safetensors" for name in ("before", "after")]
+    policies = [
+        tmp_path / name / "cells/ppo/ToyDrift-v0/0/policy.safetensors"
+        for name in ("before", "after")
+    ]
     assert policies[0].read_bytes() == policies[1].read_bytes()
 
 
@@ -64,12 +74,17 @@ def test_a_run_is_not_resumed_with_edited_settings(toys: Path, settings: Path, t
         pass
     write_settings(settings / "ppo.yaml", SHORT | {"learning_rate": 1.0})
     edited = plan("ppo", DRIFT, 1, "smoke")
-    words = r"has ppo's learning_rate on rlsuite/ToyDrift-v0 = 0\.001, but now it is 1\.0; choose another --out"
+    words = (
+        r"has ppo's learning_rate on rlsuite/ToyDrift-v0 = 0\.001, but now it is 1\.0; choose "
+        r"another --out"
+    )
     with pytest.raises(ValueError, match=words), OpenRun.open(tmp_path / "run", edited):
         pass
 
 
-def test_workers_get_the_settings_of_the_plan(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_workers_get_the_settings_of_the_plan(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     manifest = plan("toy", DRIFT, 1, "smoke")
     monkeypatch.setenv("TOY_STEPS", "4000")  # in the worker too
     with OpenRun.open(tmp_path, manifest) as run, run.sitting():
@@ -105,9 +120,14 @@ def test_a_planner_plays_with_the_settings_of_the_plan(toys: Path, settings: Pat
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"learning_rat": 1.0}, "Unknown hyperparameter 'learning_rat'"), (None, "without a value: total_steps,")],
+    [
+        ({"learning_rat": 1.0}, "Unknown hyperparameter 'learning_rat'"),
+        (None, "without a value: total_steps,"),
+    ],
 )
-def test_incomplete_and_unknown_settings_are_refused(toys: Path, change: dict[str, Any] | None, words: str):
+def test_incomplete_and_unknown_settings_are_refused(
+    toys: Path, change: dict[str, Any] | None, words: str
+):
     task = registry.card(DRIFT).build()
     hyperparameters = {} if change is None else PPO().hyperparameters(task, "smoke") | change
     with pytest.raises(ValueError, match=words):

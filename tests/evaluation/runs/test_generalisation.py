@@ -1,4 +1,6 @@
-"""The suite ``generalisation``: agents are evaluated on training contexts, too, and reports tell the gap."""
+"""The suite ``generalisation``: agents are evaluated on training contexts,
+too, and reports tell the gap.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,10 @@ def test_policies_of_the_host_are_played_on_the_split_that_is_asked_for():
 def test_runs_with_and_without_training_contexts_do_not_mix(small: None, tmp_path: Path):
     run_all(tmp_path / "run", "random", TASK, seeds=1)
     with (
-        pytest.raises(ValueError, match=f"the evaluation of {TASK} on training contexts = False, but now it is True"),
+        pytest.raises(
+            ValueError,
+            match=f"the evaluation of {TASK} on training contexts = False, but now it is True",
+        ),
         OpenRun.open(tmp_path / "run", runner.plan("random", registry.GENERALISATION, 1, "smoke")),
     ):
         pass

@@ -1,4 +1,6 @@
-"""Runs that are killed at random times: nothing that was finished is lost, and nothing is there twice."""
+"""Runs that are killed at random times:
+nothing that was finished is lost, and nothing is there twice.
+"""
 
 import os
 import random
@@ -26,7 +28,10 @@ SIGNS = {"worker": ("spawn_main", "ray::_Player"), "node": ("/raylet/raylet",)}
 
 
 FIRST_WAIT = 6.0
-"""Longest time in s from the first worker to the first kill. It adapts to the time that a run takes on this machine."""
+"""Longest time in s from the first worker to the first kill.
+
+It adapts to the time that a run takes on this machine.
+"""
 
 
 def children(kind: str, path: str) -> list[int]:
@@ -58,7 +63,8 @@ def alone(toys: Path, tmp_path: Path) -> bytes:
 def torture(
     path: Path, kills: int, victims: tuple[str, ...], verb: str, alone: bytes, seed: int
 ) -> list[tuple[str, int]]:
-    """Kill a process of a run ``kills`` times, check what the run kept each time, and compare the end.
+    """Kill a process of a run ``kills`` times,
+    check what the run kept each time, and compare the end.
 
     Returns:
         what was killed each time, and how many cells were finished then.
@@ -72,7 +78,8 @@ def torture(
     for _ in range(5 * kills):
         if len(killed) == kills:
             break
-        outliving = {*children("worker", str(path)), *children("node", str(path))}  # Ray's processes, for a moment
+        # Ray's processes, for a moment.
+        outliving = {*children("worker", str(path)), *children("node", str(path))}
         program = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -131,4 +138,6 @@ def test_thirty_kills_lose_and_double_nothing(verb: str, alone: bytes, tmp_path:
     victims = ("main", "worker") if verb == "run" else ("worker", "node", "main")
     killed = torture(tmp_path / "run", 15, victims, verb, alone, seed=22)
     assert {victim for victim, _ in killed} == set(victims)
-    assert len({cells for _, cells in killed}) > 2, "the kills did not find the run in different states"
+    assert len({cells for _, cells in killed}) > 2, (
+        "the kills did not find the run in different states"
+    )

@@ -21,7 +21,11 @@ from rlbench_suite.evaluation.runs.runner import in_process, plan
     ("name", "value", "numbers"),
     [
         ("XLA_FLAGS", "--xla_cpu_enable_fast_math=true", "episodes and trained weights"),
-        ("XLA_FLAGS", "--xla_cpu_max_isa=AVX2 --xla_dump_to=/tmp/x", "episodes and trained weights"),
+        (
+            "XLA_FLAGS",
+            "--xla_cpu_max_isa=AVX2 --xla_dump_to=/tmp/x",
+            "episodes and trained weights",
+        ),
         ("JAX_ENABLE_X64", "1", "trained weights"),
         ("JAX_ENABLE_X64", "True", "trained weights"),
         ("JAX_DEFAULT_MATMUL_PRECISION", "bfloat16", "trained weights"),
@@ -29,7 +33,11 @@ from rlbench_suite.evaluation.runs.runner import in_process, plan
         ("JAX_ENABLE_X64", "0", ""),
         ("JAX_DEFAULT_MATMUL_PRECISION", "default", ""),
         ("JAX_THREEFRY_PARTITIONABLE", "1", ""),
-        ("XLA_FLAGS", "--xla_force_host_platform_device_count=4 --xla_cpu_multi_thread_eigen=false", ""),
+        (
+            "XLA_FLAGS",
+            "--xla_force_host_platform_device_count=4 --xla_cpu_multi_thread_eigen=false",
+            "",
+        ),
         ("JAX_COMPILATION_CACHE_DIR", "/tmp/cache", ""),
         ("OMP_NUM_THREADS", "2", ""),
     ],
@@ -44,12 +52,19 @@ def test_settings_that_change_numbers_are_said(
     sentences = list(on_settings([Machine.this(), Machine.this()]))
     assert len(sentences) == bool(numbers)
     for sentence in sentences:
-        assert sentence.startswith(f"{name}={value.partition(' --xla_dump')[0]} is set. It may change {numbers}: ")
+        assert sentence.startswith(
+            f"{name}={value.partition(' --xla_dump')[0]} is set. It may change {numbers}: "
+        )
 
 
-def test_the_terminal_and_the_report_say_it(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_and_the_report_say_it(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAX_ENABLE_X64", "true")
-    with OpenRun.open(tmp_path / "run", plan("toy", "ToyWalk-v0", 1, "smoke")) as run, run.sitting():
+    with (
+        OpenRun.open(tmp_path / "run", plan("toy", "ToyWalk-v0", 1, "smoke")) as run,
+        run.sitting(),
+    ):
         assert [event.value for event in in_process(run) if event.kind == "failed"] == []
         run.merge()
         report = Report.of(run)
@@ -62,14 +77,15 @@ def test_the_terminal_and_the_report_say_it(toys: Path, tmp_path: Path, monkeypa
 def test_fast_mathematics_does_change_an_episode() -> None:
     """The warning is not idle: the same episode of the reference has another return."""
     code = (
-        "from rlbench_suite.core import registry; from rlbench_suite.core.policy import reference_player; "
-        "from rlbench_suite.adapters.rollout import play; task = registry.card('PMSMTorque-v0').build(); "
-        "print(play(task, reference_player(task), range(8)).total.tobytes().hex())"
+        "from rlbench_suite.core import registry; from rlbench_suite.core.policy import "
+        "reference_player; from rlbench_suite.adapters.rollout import play; task = "
+        "registry.card('PMSMTorque-v0').build(); print(play(task, reference_player(task), "
+        "range(8)).total.tobytes().hex())"
     )
     returns = [
         subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True, text=True, check=True, timeout=300, env=os.environ | {"XLA_FLAGS": flags},
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300,
+            env=os.environ | {"XLA_FLAGS": flags},
         ).stdout
         for flags in ("", "--xla_cpu_enable_fast_math=true")
     ]  # fmt: skip

@@ -42,9 +42,12 @@ def bucket(server: str, toys: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     import s3fs
 
     for name, value in {
-        "AWS_ENDPOINT_URL": server, "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1",
-    }.items():  # fmt: skip
+        "AWS_ENDPOINT_URL": server,
+        "AWS_ACCESS_KEY_ID": "somebody",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_MAX_ATTEMPTS": "1",
+    }.items():
         monkeypatch.setenv(name, value)
     system = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
     if system.exists("bucket"):
@@ -61,7 +64,7 @@ def play(out: str, *, until: int = 100) -> None:
         run.sitting(),
     ):
         finished = 0
-        for event in place.keeping(in_process(run), run):
+        for event in place.keeping(in_process(run), run.cell_path):
             finished += event.kind == "finished"
             if finished == until:
                 return
@@ -72,29 +75,58 @@ def test_a_run_in_a_bucket_has_the_files_and_bytes_of_a_local_one(bucket: Any, t
     play(URL)
     play((tmp_path / "local").as_uri())
     remote = {name.removeprefix("bucket/runs/toys/") for name in bucket.find("bucket/runs/toys")}
-    local = {path.relative_to(tmp_path / "local").as_posix() for path in (tmp_path / "local").rglob("*")}
-    assert remote == {name for name in local if (tmp_path / "local" / name).is_file() and name != ".lock"}
-    assert bucket.cat(f"{URL}/episodes.parquet") == (tmp_path / "local" / "episodes.parquet").read_bytes()
+    local = {
+        path.relative_to(tmp_path / "local").as_posix() for path in (tmp_path / "local").rglob("*")
+    }
+    assert remote == {
+        name for name in local if (tmp_path / "local" / name).is_file() and name != ".lock"
+    }
+    assert (
+        bucket.cat(f"{URL}/episodes.parquet")
+        == (tmp_path / "local" / "episodes.parquet").read_bytes()
+    )
 
 
 def test_an_interrupted_run_goes_on_where_it_was(bucket: Any, tmp_path: Path):
     play(URL, until=3)
     before = {name: bucket.info(name)["LastModified"] for name in bucket.find(f"{URL}/cells")}
     assert len(before) == 3 * 5
-    bucket.rm_file(f"{URL}/cells/toy/ToyWalk-v0/0/result.json")  # the last file of a cell: its upload was cut off
+    # The last file of a cell: its upload was cut off.
+    bucket.rm_file(f"{URL}/cells/toy/ToyWalk-v0/0/result.json")
     time.sleep(1.1)  # times of objects are in whole seconds
     play(URL)
     now = {name: bucket.info(name)["LastModified"] for name in bucket.find(f"{URL}/cells")}
     assert len(now) == 4 * 5
-    again = {name.split("/")[-3:-1][0] + name.split("/")[-2] for name in now if now[name] != before.get(name)}
+    again = {
+        name.split("/")[-3:-1][0] + name.split("/")[-2]
+        for name in now
+        if now[name] != before.get(name)
+    }
     assert again == {"ToyWalk-v00", "ToyDrift-v01"}
     play(str(tmp_path / "local"))
-    assert bucket.cat(f"{URL}/episodes.parquet") == (tmp_path / "local" / "episodes.parquet").read_bytes()
+    assert (
+        bucket.cat(f"{URL}/episodes.parquet")
+        == (tmp_path / "local" / "episodes.parquet").read_bytes()
+    )
 
 
-def test_a_killed_program_loses_nothing_it_had_finished(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_killed_program_loses_nothing_it_had_finished(
+    bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("TOY_PAUSE", "0.3")
-    command = [PROGRAM, "--agent", "toy", "--suite", SUITE, "--seeds", "2", "--workers", "1", "--out", URL]
+    command = [
+        PROGRAM,
+        "--agent",
+        "toy",
+        "--suite",
+        SUITE,
+        "--seeds",
+        "2",
+        "--workers",
+        "1",
+        "--out",
+        URL,
+    ]
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     deadline = time.monotonic() + 90
     while not [name for name in bucket.find(f"{URL}/cells") if name.endswith("result.json")]:
@@ -113,13 +145,32 @@ def test_a_killed_program_loses_nothing_it_had_finished(bucket: Any, tmp_path: P
     assert {name: bucket.cat(name) for name in done} == content  # not run again
     assert not bucket.find(f"{URL}/.lease")
     play(str(tmp_path / "local"))
-    assert bucket.cat(f"{URL}/episodes.parquet") == (tmp_path / "local" / "episodes.parquet").read_bytes()
+    assert (
+        bucket.cat(f"{URL}/episodes.parquet")
+        == (tmp_path / "local" / "episodes.parquet").read_bytes()
+    )
 
 
-def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(bucket: Any, monkeypatch: pytest.MonkeyPatch):
-    """Kill a run that has got a second agent: its cells must not be taken for those of other hyperparameters."""
+def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(
+    bucket: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """Kill a run that has got a second agent:
+    its cells must not be taken for those of other hyperparameters.
+    """
     play(URL)
-    command = [PROGRAM, "--agent", "toy-host", "--suite", SUITE, "--seeds", "2", "--workers", "1", "--out", URL]
+    command = [
+        PROGRAM,
+        "--agent",
+        "toy-host",
+        "--suite",
+        SUITE,
+        "--seeds",
+        "2",
+        "--workers",
+        "1",
+        "--out",
+        URL,
+    ]
     monkeypatch.setenv("TOY_RATE", "0.25")
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     deadline = time.monotonic() + 90
@@ -130,7 +181,9 @@ def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(bucket: An
     os.kill(program.pid, signal.SIGKILL)
     program.communicate()
     assert (
-        json.loads(bucket.cat(f"{URL}/manifest.json"))["hyperparameters"]["toy-host"]["rlsuite/ToyWalk-v0"]["rate"]
+        json.loads(bucket.cat(f"{URL}/manifest.json"))["hyperparameters"]["toy-host"][
+            "rlsuite/ToyWalk-v0"
+        ]["rate"]
         == 0.25
     )
 
@@ -138,11 +191,15 @@ def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(bucket: An
 def test_a_lease_of_another_machine_is_kept_until_it_expires(bucket: Any):
     lease = {"host": "elsewhere", "process": 1, "time": time.time()}
     bucket.pipe_file(f"{URL}/.lease/000000007", json.dumps(lease).encode())
-    with pytest.raises(OSError, match=r"Cannot use s3://bucket/runs/toys: another program .*process 1 on elsewhere"):
+    with pytest.raises(
+        OSError, match=r"Cannot use s3://bucket/runs/toys: another program .*process 1 on elsewhere"
+    ):
         play(URL)
     ahead = lease | {"time": time.time() + 3600}
     bucket.pipe_file(f"{URL}/.lease/000000007", json.dumps(ahead).encode())
-    with pytest.raises(OSError, match=r"process 1 on elsewhere, whose clock is 3\d\d\d s ahead of the clock here"):
+    with pytest.raises(
+        OSError, match=r"process 1 on elsewhere, whose clock is 3\d\d\d s ahead of the clock here"
+    ):
         play(URL)
     lease["time"] -= object_store.EXPIRY + 1
     bucket.pipe_file(f"{URL}/.lease/000000007", json.dumps(lease).encode())
@@ -161,11 +218,16 @@ def test_a_program_that_lost_its_lease_writes_nothing(bucket: Any, monkeypatch: 
 
     with pytest.raises(CannotWrite, match="out of touch"):
         overtake()
-    assert bucket.find(URL) == ["bucket/runs/toys/.lease/000000001", "bucket/runs/toys/.lease/000000002"]
+    assert bucket.find(URL) == [
+        "bucket/runs/toys/.lease/000000001",
+        "bucket/runs/toys/.lease/000000002",
+    ]
 
 
 @pytest.mark.parametrize("jump", [-1e6, 1e6])
-def test_a_clock_that_is_set_costs_no_lease(bucket: Any, monkeypatch: pytest.MonkeyPatch, jump: float):
+def test_a_clock_that_is_set_costs_no_lease(
+    bucket: Any, monkeypatch: pytest.MonkeyPatch, jump: float
+):
     true = time.time
     with object_store.opened(URL) as place:
         monkeypatch.setattr(time, "time", lambda: true() + jump)
@@ -173,7 +235,9 @@ def test_a_clock_that_is_set_costs_no_lease(bucket: Any, monkeypatch: pytest.Mon
     assert bucket.cat(f"{URL}/manifest.json") == b"{}"
 
 
-def test_time_without_contact_counts_whatever_the_clock_says(bucket: Any, monkeypatch: pytest.MonkeyPatch):
+def test_time_without_contact_counts_whatever_the_clock_says(
+    bucket: Any, monkeypatch: pytest.MonkeyPatch
+):
     true = object_store._uptime
     monkeypatch.setattr(time, "time", lambda: 0.0)
 
@@ -206,10 +270,16 @@ def test_what_is_not_there_is_refused_in_one_sentence(url: str, words: str):
     assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(("url", "package", "extra"), [("s3://b/x", "s3fs", True), ("gs://b/x", "gcsfs", False)])
-def test_a_store_without_its_package_names_it(url: str, package: str, extra: bool, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("url", "package", "extra"), [("s3://b/x", "s3fs", True), ("gs://b/x", "gcsfs", False)]
+)
+def test_a_store_without_its_package_names_it(
+    url: str, package: str, extra: bool, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, url.partition(":")[0], raising=False)
+    monkeypatch.delitem(
+        sys.modules["fsspec.registry"]._registry, url.partition(":")[0], raising=False
+    )
     with pytest.raises(ImportError, match=f"nstall {package}") as caught:
         object_store._Objects(url)
     assert ("rlbench-suite[cloud]" in str(caught.value)) == extra
@@ -235,24 +305,36 @@ def test_what_is_damaged_is_named_by_its_url(bucket: Any):
         play(URL)
 
 
-def test_commands_on_results_read_a_run_at_its_url_as_they_read_a_local_one(bucket: Any, tmp_path: Path):
+def test_commands_on_results_read_a_run_at_its_url_as_they_read_a_local_one(
+    bucket: Any, tmp_path: Path
+):
     play(URL)
     local = tmp_path / "toys"
     play(str(local))
 
     def output_of(*arguments: str) -> str:
-        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
+        return subprocess.run(
+            [PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=120
+        ).stdout
 
-    for command in (("export", "--format", "csv"), ("query", "SELECT run, task, seed, score FROM cells")):
+    for command in (
+        ("export", "--format", "csv"),
+        ("query", "SELECT run, task, seed, score FROM cells"),
+    ):
         assert output_of(*command, URL) == output_of(*command, str(local))
 
 
 def test_a_run_that_is_not_there_is_named_by_its_url(bucket: Any):
-    with pytest.raises(ValueError, match=f"^{URL} does not exist.$"), object_store.fetched([URL]) as folders:
+    with (
+        pytest.raises(ValueError, match=f"^{URL} does not exist.$"),
+        object_store.fetched([URL]) as folders,
+    ):
         read_runs(folders)
 
 
-def test_an_object_whose_name_leads_elsewhere_is_refused(bucket: Any, monkeypatch: pytest.MonkeyPatch):
+def test_an_object_whose_name_leads_elsewhere_is_refused(
+    bucket: Any, monkeypatch: pytest.MonkeyPatch
+):
     """Object stores take any name."""
     monkeypatch.setattr(object_store, "_Objects", Traversing)
     with (

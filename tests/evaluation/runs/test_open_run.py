@@ -60,7 +60,11 @@ def test_a_clock_that_is_set_back_gives_no_negative_times(
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != ".lock"}
+    return {
+        str(p.relative_to(path)): p.read_bytes()
+        for p in path.rglob("*")
+        if p.is_file() and p.name != ".lock"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +84,9 @@ def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
     with OpenRun.open(done, plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run:
         assert run.missing() == []
         results = {result.cell: result for result in run.results()}
-        assert list(results) == [Cell("toy", task, seed) for task in (WALK, DRIFT) for seed in (0, 1)]
+        assert list(results) == [
+            Cell("toy", task, seed) for task in (WALK, DRIFT) for seed in (0, 1)
+        ]
         table = pq.read_table(done / "episodes.parquet")
         assert table.schema.equals(EPISODES)
         assert len(table) == 4 * 50
@@ -89,7 +95,11 @@ def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
             seeds, actions = run.read_trace(cell, task)
             assert seeds == evaluation_seeds(task.card, cell.seed, "smoke")
             record = replay(task, actions, seeds)
-            rows = [row for row in table.to_pylist() if Cell(row["agent"], row["task"], row["seed"]) == cell]
+            rows = [
+                row
+                for row in table.to_pylist()
+                if Cell(row["agent"], row["task"], row["seed"]) == cell
+            ]
             assert [row["episode_seed"] for row in rows] == list(seeds)
             totals = record.total.reshape(len(seeds), -1).astype(np.float64)
             assert [row["returns"] for row in rows] == totals.tolist()
@@ -102,11 +112,20 @@ def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
             scores = [(row["return"] - low) / (high - low) for row in rows]
             assert [row["score"] for row in rows] == pytest.approx(scores, rel=1e-12)
             assert result.score == pytest.approx(np.mean(scores), rel=1e-12)
-            assert result.worst_tenth == pytest.approx(np.mean(sorted(scores)[:5]), rel=1e-12)  # of 50
-            assert result.success_rate == np.mean([row["success"] for row in rows]) == record.info["success"].mean()
+            # Of 50.
+            assert result.worst_tenth == pytest.approx(np.mean(sorted(scores)[:5]), rel=1e-12)
+            assert (
+                result.success_rate
+                == np.mean([row["success"] for row in rows])
+                == record.info["success"].mean()
+            )
             assert result.mean_length == np.mean([row["length"] for row in rows])
             assert result.mean_cost == pytest.approx(record.cost.mean())
-            assert (result.training_steps, result.train_seconds, result.compile_seconds) == (1000, 1.0, 1.0)
+            assert (result.training_steps, result.train_seconds, result.compile_seconds) == (
+                1000,
+                1.0,
+                1.0,
+            )
             if cell.task == WALK:
                 assert [dict(row["measures"])["x"] for row in rows] == record.info["x"].tolist()
             steps, seconds, returns = run.read_curves()[cell[:2]][cell.seed]
@@ -122,7 +141,9 @@ def test_the_manifest_says_where_numbers_came_from(done: Path):
     assert manifest.hyperparameters["toy"][WALK] == {"steps": 1000, "rate": 0.5, "sizes": [4, 4]}
     assert manifest.references[WALK]["random"].episodes == 1000
     assert sitting.finished is not None
-    assert sitting.wall_seconds == pytest.approx((sitting.finished - sitting.started).total_seconds(), abs=0.1)
+    assert sitting.wall_seconds == pytest.approx(
+        (sitting.finished - sitting.started).total_seconds(), abs=0.1
+    )
     assert sitting.machine.python == platform.python_version()
     assert {"jax", "numpy"} <= sitting.machine.packages.keys()
     assert sitting.machine.instruction_set.startswith(platform.machine())
@@ -160,10 +181,15 @@ def test_more_seeds_widen_a_run_and_leave_what_is_there(done: Path, toys: Path):
             {"hyperparameters": {"toy": {WALK: {"depth": 7}}}},
             ["the hyperparameters of toy", WALK, "['rate', 'sizes', 'steps']", "['depth']"],
         ),
-        ({"references": {WALK: {"random": {"mean": 1, "low": 0, "high": 2, "episodes": 9}}}}, ["random score", WALK]),
+        (
+            {"references": {WALK: {"random": {"mean": 1, "low": 0, "high": 2, "episodes": 9}}}},
+            ["random score", WALK],
+        ),
     ],
 )
-def test_what_does_not_compare_is_not_mixed(done: Path, toys: Path, change: dict[str, Any], words: list[str]):
+def test_what_does_not_compare_is_not_mixed(
+    done: Path, toys: Path, change: dict[str, Any], words: list[str]
+):
     plain = plan("toy", "ToyWalk-v0", 2, "smoke").model_dump(mode="json")
     before = contents(done)
     with (
@@ -183,7 +209,9 @@ def damage(path: Path, how: str) -> None:
             file = cell / "episodes.parquet"
             file.write_bytes(file.read_bytes()[:-100])
         case "fewer episodes":
-            pq.write_table(pq.read_table(cell / "episodes.parquet").slice(1), cell / "episodes.parquet")
+            pq.write_table(
+                pq.read_table(cell / "episodes.parquet").slice(1), cell / "episodes.parquet"
+            )
         case "no trace":
             (cell / "trace.parquet").unlink()
         case "other columns":
@@ -215,10 +243,15 @@ CELL_DAMAGE = {
 
 
 @pytest.mark.parametrize("how", [*CELL_DAMAGE, "cut manifest", "foreign manifest", "no manifest"])
-def test_half_written_and_foreign_files_are_refused_in_one_sentence(done: Path, toys: Path, how: str):
+def test_half_written_and_foreign_files_are_refused_in_one_sentence(
+    done: Path, toys: Path, how: str
+):
     damage(done, how)
     before = contents(done)
-    with pytest.raises(ValueError, match="run") as refusal, OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")):
+    with (
+        pytest.raises(ValueError, match="run") as refusal,
+        OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")),
+    ):
         pass
     assert "\n" not in str(refusal.value)
     assert str(done) in str(refusal.value)
@@ -236,7 +269,9 @@ def test_half_written_and_foreign_files_are_refused_in_one_sentence(done: Path, 
 def test_damage_inside_a_table_is_named(done: Path, toys: Path, name: str):
     file = done / "cells" / "toy" / "ToyWalk-v0" / "1" / name
     content = bytearray(file.read_bytes())
-    content[len(content) // 8] ^= 0xFF  # in a column, not in the footer, which holds what its schema is
+    content[len(content) // 8] ^= (
+        0xFF  # in a column, not in the footer, which holds what its schema is
+    )
     file.write_bytes(content)
     with OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")) as run:
         with pytest.raises(ValueError, match="is damaged") as refusal:
@@ -250,14 +285,20 @@ def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").touch()
     for path in (tmp_path / "thesis", tmp_path / "thesis" / "chapter1.tex"):
-        with pytest.raises(ValueError, match="is not a run directory"), OpenRun.open(path, manifest):
+        with (
+            pytest.raises(ValueError, match="is not a run directory"),
+            OpenRun.open(path, manifest),
+        ):
             pass
     with (
         pytest.raises(OSError, match="Cannot write"),
         OpenRun.open(tmp_path / "thesis" / "chapter1.tex" / "run", manifest),
     ):
         pass
-    with pytest.raises(ValueError, match="no run to resume"), OpenRun.open(tmp_path / "new", manifest, resume=True):
+    with (
+        pytest.raises(ValueError, match="no run to resume"),
+        OpenRun.open(tmp_path / "new", manifest, resume=True),
+    ):
         pass
     assert not (tmp_path / "new").exists()
 
@@ -271,7 +312,9 @@ def test_one_program_at_a_time(toys: Path, tmp_path: Path):
         pass
 
 
-def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_cell_is_stored_whole_or_not_at_all(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     agent, cell = registry.agent("toy"), Cell("toy", WALK, 0)
     task = registry.card(WALK).build()
     *_, outcome = run_cell(agent, task, resolve_cell(agent, task, 0, "smoke"))
@@ -321,5 +364,7 @@ def test_a_cell_has_its_name_only_after_its_contents_are_on_the_disk(
         list(in_process(run))
     cell = tmp_path / "runs" / "new" / "cells" / "toy" / "ToyWalk-v0" / "0"
     before, after = done[: done.index(cell)], done[done.index(cell) + 1 :]
-    assert {path.stat().st_ino for path in (*cell.iterdir(), cell, *list(cell.parents)[1:4])} <= set(before)
+    assert {
+        path.stat().st_ino for path in (*cell.iterdir(), cell, *list(cell.parents)[1:4])
+    } <= set(before)
     assert after == [cell.parent.stat().st_ino]

@@ -26,7 +26,9 @@ class TwoNodes:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        self.cluster = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
         self.nodes: list[Any] = []
         self.grow(2)
 
@@ -74,24 +76,41 @@ def alone(toys: Path, tmp_path: Path) -> bytes:
     return (tmp_path / "alone" / "episodes.parquet").read_bytes()
 
 
-def test_two_workers_two_nodes_and_a_lost_node_give_the_same_bytes(machines: TwoNodes, alone: bytes, tmp_path: Path):
+def test_two_workers_two_nodes_and_a_lost_node_give_the_same_bytes(
+    machines: TwoNodes, alone: bytes, tmp_path: Path
+):
     manifest = plan("toy", SUITE, 2, "smoke")
     for name in ("pool", "whole", "lost"):
         with OpenRun.open(tmp_path / name, manifest) as run, run.sitting():
             events: list[Event] = []
-            for event in in_pool(run, 2) if name == "pool" else in_cluster(run, Resources(), machines.address):
+            for event in (
+                in_pool(run, 2)
+                if name == "pool"
+                else in_cluster(run, Resources(), machines.address)
+            ):
                 events.append(event)
-                if name == "lost" and [e.kind for e in events].count("finished") == 1 and len(machines.nodes) == 2:
+                if (
+                    name == "lost"
+                    and [e.kind for e in events].count("finished") == 1
+                    and len(machines.nodes) == 2
+                ):
                     machines.kill(machines.nodes[0].node_id)
-            assert sorted(event.cell for event in events if event.kind == "finished") == sorted(manifest.cells())
+            assert sorted(event.cell for event in events if event.kind == "finished") == sorted(
+                manifest.cells()
+            )
             assert "failed" not in {event.kind for event in events}
             run.merge()
         assert (tmp_path / name / "episodes.parquet").read_bytes() == alone
     assert "its node was lost" in {event.value for event in events if event.kind == "retried"}
 
 
-def test_a_cell_that_crashes_three_times_is_reported_and_the_rest_goes_on(machines: TwoNodes, tmp_path: Path):
-    with OpenRun.open(tmp_path, plan("toy-crash,toy-die", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
+def test_a_cell_that_crashes_three_times_is_reported_and_the_rest_goes_on(
+    machines: TwoNodes, tmp_path: Path
+):
+    with (
+        OpenRun.open(tmp_path, plan("toy-crash,toy-die", "ToyWalk-v0", 3, "smoke")) as run,
+        run.sitting(),
+    ):
         events = list(in_cluster(run, Resources(), machines.address))
         for agent in ("toy-crash", "toy-die"):
             assert [kinds(events, Cell(agent, WALK, seed))[-1] for seed in range(3)] == [
@@ -104,7 +123,9 @@ def test_a_cell_that_crashes_three_times_is_reported_and_the_rest_goes_on(machin
         assert "Traceback" in (tmp_path / "workers.log").read_text()
 
 
-def test_another_executor_finishes_what_a_cluster_began(machines: TwoNodes, alone: bytes, tmp_path: Path):
+def test_another_executor_finishes_what_a_cluster_began(
+    machines: TwoNodes, alone: bytes, tmp_path: Path
+):
     manifest = plan("toy", SUITE, 2, "smoke")
     with OpenRun.open(tmp_path / "run", manifest) as run, run.sitting():
         events = in_cluster(run, Resources(), machines.address)
@@ -120,9 +141,13 @@ def test_another_executor_finishes_what_a_cluster_began(machines: TwoNodes, alon
 
 def test_a_cluster_that_is_not_there_or_too_small_is_refused(machines: TwoNodes, tmp_path: Path):
     with OpenRun.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run:
-        with pytest.raises(OSError, match=r"Cannot connect to a Ray cluster at 127.0.0.1:1: Connection refused\."):
+        with pytest.raises(
+            OSError, match=r"Cannot connect to a Ray cluster at 127.0.0.1:1: Connection refused\."
+        ):
             in_cluster(run, Resources(), "127.0.0.1:1")
-        with pytest.raises(OSError, match=r"for a cell: 1 CPUs, 2 GPUs, .* The largest node has 1 CPUs, 0 GPUs,"):
+        with pytest.raises(
+            OSError, match=r"for a cell: 1 CPUs, 2 GPUs, .* The largest node has 1 CPUs, 0 GPUs,"
+        ):
             in_cluster(run, Resources(gpus=2), machines.address)
         assert not ray.is_initialized()
 
@@ -135,21 +160,41 @@ def test_a_wrong_address_is_answered_with_what_helps(monkeypatch: pytest.MonkeyP
         raise ConnectionError("Could not find any running Ray instance. Set `--address`.")
 
     monkeypatch.setattr(ray, "init", no_cluster)
-    with pytest.raises(OSError, match=r"so --address auto finds none\. Start one with `ray start --head`"):
+    with pytest.raises(
+        OSError, match=r"so --address auto finds none\. Start one with `ray start --head`"
+    ):
         ray_executor._connection("auto").__enter__()
 
 
 def test_a_run_that_no_node_has_room_for_keeps_its_name_free(tmp_path: Path):
     program = str(Path(sys.executable).with_name("rlsuite-eval"))
-    command = [program, "ray", "--agent", "random", "--suite", "SAT-v0", "--seeds", "1", "--out", str(tmp_path / "run")]
-    completed = subprocess.run([*command, "--cpus", "640"], capture_output=True, text=True, check=False)
+    command = [
+        program,
+        "ray",
+        "--agent",
+        "random",
+        "--suite",
+        "SAT-v0",
+        "--seeds",
+        "1",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    completed = subprocess.run(
+        [*command, "--cpus", "640"], capture_output=True, text=True, check=False
+    )
     assert completed.returncode == 2
-    assert "error: No node of the cluster has room for a cell: 640 CPUs, 0 GPUs, 0 GiB" in completed.stderr
+    assert (
+        "error: No node of the cluster has room for a cell: 640 CPUs, 0 GPUs, 0 GiB"
+        in completed.stderr
+    )
     assert "cells to run" not in completed.stdout
     assert not (tmp_path / "run").exists()
 
 
-def test_a_driver_that_is_busy_does_not_take_its_workers_for_silent(machines: TwoNodes, tmp_path: Path):
+def test_a_driver_that_is_busy_does_not_take_its_workers_for_silent(
+    machines: TwoNodes, tmp_path: Path
+):
     with OpenRun.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
         kinds, slept = [], 0
         for event in in_cluster(run, Resources(), machines.address, silence=2.0):
@@ -198,7 +243,10 @@ def test_a_cell_that_waits_for_room_is_not_blamed_for_a_lost_node(
             if event.kind in ("finished", "failed"):
                 ended[event.cell.seed] = event
     assert lost is not None
-    assert {seed: event.kind for seed, event in ended.items()} == {lost: "failed", 1 - lost: "finished"}
+    assert {seed: event.kind for seed, event in ended.items()} == {
+        lost: "failed",
+        1 - lost: "finished",
+    }
     assert ended[lost].value == "its node was lost, 1 times"
 
 

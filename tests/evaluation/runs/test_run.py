@@ -18,13 +18,17 @@ SCORES = {"a": {WALK: [0.1, 0.2], DRIFT: [0.3, 0.4]}, "b": {WALK: [0.5, 0.6]}}
 
 def test_no_command_on_results_imports_jax():
     modules = (
-        "runs.run", "runs.manifest", "runs.object_store", "statistics.power", "report.run_selection",
-        "report.comparison", "report.export_formats", "report.paired_cells", "report.verdict_remarks", "analysis.query",
+        "runs.run", "runs.manifest", "runs.object_store", "statistics.power",
+        "report.run_selection", "report.comparison", "report.export_formats", "report.paired_cells",
+        "report.verdict_remarks", "analysis.query",
     )  # fmt: skip
     program = (
-        f"import sys, importlib\nfor name in {modules!r}: importlib.import_module('rlbench_suite.evaluation.' + name)"
+        f"import sys, importlib\nfor name in {modules!r}: "
+        f"importlib.import_module('rlbench_suite.evaluation.' + name)"
     )
-    subprocess.run([sys.executable, "-c", f"{program}\nassert 'jax' not in sys.modules"], check=True)
+    subprocess.run(
+        [sys.executable, "-c", f"{program}\nassert 'jax' not in sys.modules"], check=True
+    )
 
 
 def test_a_run_is_its_finished_cells_in_the_order_of_the_manifest(tmp_path: Path):
@@ -32,7 +36,8 @@ def test_a_run_is_its_finished_cells_in_the_order_of_the_manifest(tmp_path: Path
     fail_cell(tmp_path / "run", "a", DRIFT, 1)
     run = Run.read(tmp_path / "run")
     assert [result.cell for result in run.results()] == [
-        Cell("a", WALK, 0), Cell("a", WALK, 1), Cell("a", DRIFT, 0), Cell("b", WALK, 0), Cell("b", WALK, 1),
+        Cell("a", WALK, 0), Cell("a", WALK, 1), Cell("a", DRIFT, 0), Cell("b", WALK, 0),
+        Cell("b", WALK, 1),
     ]  # fmt: skip
     assert [*run.failures()] == [FailedCell("a", DRIFT, 1, "ValueError: diverged")]
     assert run.result(Cell("a", DRIFT, 1)) is None
@@ -45,7 +50,12 @@ def test_a_part_of_a_run_outlives_its_folder(tmp_path: Path):
     run = read_run(path)
     path.rename(tmp_path / "elsewhere")
     (walk_run,) = select_runs([run], "b,a", "ToyWalk-v0")
-    assert [(result.agent, result.seed) for result in walk_run.results()] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
+    assert [(result.agent, result.seed) for result in walk_run.results()] == [
+        ("b", 0),
+        ("b", 1),
+        ("a", 0),
+        ("a", 1),
+    ]
     assert list(walk_run.manifest.references) == [WALK]
     assert [*walk_run.failures()] == []
     (drift_run,) = select_runs([run], tasks="ToyDrift-v0")

@@ -25,17 +25,25 @@ def test_the_example_names_cells_as_the_command_line_does():
     suite = read_suite_file(EXAMPLE)
     assert (suite.name, suite.budget, suite.seeds) == ("drives-and-puzzles", "smoke", 5)
     assert suite.tasks == (
-        "rlsuite/PMSMCurrent-v0", "rlsuite/SAT-v0", "rlsuite/SAT-v0?difficulty=hard", "rlsuite/DeepSeaTreasure-v0",
+        "rlsuite/PMSMCurrent-v0", "rlsuite/SAT-v0", "rlsuite/SAT-v0?difficulty=hard",
+        "rlsuite/DeepSeaTreasure-v0",
     )  # fmt: skip
     assert suite.sha256 == hashlib.sha256(EXAMPLE.read_bytes()).hexdigest()
     assert tuple(card.id for card in registry.resolve_suite(suite.ids)) == suite.tasks
-    assert EXAMPLE.read_text().strip() in EXAMPLE.parents[1].joinpath("docs", "evaluation.md").read_text()
+    assert (
+        EXAMPLE.read_text().strip()
+        in EXAMPLE.parents[1].joinpath("docs", "evaluation.md").read_text()
+    )
 
 
 def test_a_difficulty_of_an_id_is_the_difficulty_of_its_task_and_of_its_scores():
     plain, hard = registry.card("SAT-v0"), registry.card("SAT-v0?difficulty=hard")
     assert hard.build() is not plain.build()
-    assert hard.build().difficulty == plain.build(difficulty="hard").difficulty == plain.difficulties["hard"]
+    assert (
+        hard.build().difficulty
+        == plain.build(difficulty="hard").difficulty
+        == plain.difficulties["hard"]
+    )
     assert hard.scores() == plain.scores("hard") != plain.scores()
     assert hard.build(difficulty="easy").difficulty == plain.difficulties["easy"]
     assert registry.card("SAT-v0?difficulty=medium") is plain
@@ -48,7 +56,10 @@ def test_a_difficulty_of_an_id_is_the_difficulty_of_its_task_and_of_its_scores()
 
 
 def test_keywords_of_a_task_lead_to_its_card(tmp_path: Path):
-    text = GOOD.replace("[SAT-v0]", "[{id: PMSMCurrent-v0, noise: 0.03, delay: 1}, {id: PMSMCurrent-v0, goal: torque}]")
+    text = GOOD.replace(
+        "[SAT-v0]",
+        "[{id: PMSMCurrent-v0, noise: 0.03, delay: 1}, {id: PMSMCurrent-v0, goal: torque}]",
+    )
     assert read_suite_file(written(tmp_path, text)).tasks == (
         "rlsuite/PMSMCurrent-v0?delay=1&noise=0.03", "rlsuite/PMSMTorque-v0",
     )  # fmt: skip
@@ -64,11 +75,15 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     [
         (GOOD.replace("seeds", "seed"), "Unknown key 'seed'. Did you mean 'seeds'?"),
         (GOOD.replace("smoke", "smok"), "Unknown budget 'smok'. Did you mean 'smoke'?"),
-        (GOOD.replace("SAT-v0", "SATT-v0"), "Unknown task 'SATT-v0'. Did you mean 'rlsuite/SAT-v0'?"),
-        (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulti: hard}"), "keyword of rlsuite/SAT-v0 'difficulti'. Did"),
+        (GOOD.replace("SAT-v0", "SATT-v0"),
+         "Unknown task 'SATT-v0'. Did you mean 'rlsuite/SAT-v0'?"),
+        (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulti: hard}"),
+         "keyword of rlsuite/SAT-v0 'difficulti'. Did"),
         (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulty: hart}"), "Did you mean 'hard'?"),
-        (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulty: .nan}"), "Unknown difficulty for rlsuite/SAT-v0 nan"),
-        (GOOD.replace("SAT-v0", "{id: Wordle-v0, difficulty: easy}"), "Unknown keyword of rlsuite/Wordle-v0"),
+        (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulty: .nan}"),
+         "Unknown difficulty for rlsuite/SAT-v0 nan"),
+        (GOOD.replace("SAT-v0", "{id: Wordle-v0, difficulty: easy}"),
+         "Unknown keyword of rlsuite/Wordle-v0"),
         (GOOD.replace("SAT-v0", "{difficulty: hard}"), "also needs its id"),
         (GOOD.replace("SAT-v0", "SAT-v0, rlsuite/SAT-v0"), "it names rlsuite/SAT-v0 twice"),
         (GOOD.replace("[SAT-v0]", "[smoke]"), "'smoke' is a suite, not a task; name its tasks"),
@@ -107,5 +122,7 @@ def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, words:
 
 def test_a_file_that_is_not_there(tmp_path: Path):
     for path in (tmp_path / "none.yaml", tmp_path):
-        with pytest.raises(OSError, match=f"Cannot read the suite file {path}: there is no such file"):
+        with pytest.raises(
+            OSError, match=f"Cannot read the suite file {path}: there is no such file"
+        ):
             read_suite_file(path)

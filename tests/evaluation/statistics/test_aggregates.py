@@ -1,4 +1,6 @@
-"""Statistics against hand-worked numbers, SciPy, a bootstrap written the plain way, and known truths."""
+"""Statistics against hand-worked numbers, SciPy,
+a bootstrap written the plain way, and known truths.
+"""
 
 import os
 import subprocess
@@ -64,20 +66,28 @@ def test_iqm_is_scipys_trimmed_mean(tasks: int, seeds: int) -> None:
 
 
 def test_iqm_of_ragged_seeds_is_that_of_equally_repeated_scores() -> None:
-    """3 and 5 seeds, 8 scores: repeating them 5 and 3 times gives each task 15; the cut, 2 of 8, is a quarter of 30."""
+    """3 and 5 seeds, 8 scores: repeating them 5 and 3 times gives each task 15;
+    the cut, 2 of 8, is a quarter of 30.
+    """
     scores = normal_scores([3, 5], seed=0)
-    repeated = np.sort(np.concatenate([np.repeat(scores["task0"], 5), np.repeat(scores["task1"], 3)]))
+    repeated = np.sort(
+        np.concatenate([np.repeat(scores["task0"], 5), np.repeat(scores["task1"], 3)])
+    )
     # 7.5 of 30 at each end: half of the eighth copy from either side stays
     expected = (repeated[8:22].sum() + 0.5 * (repeated[7] + repeated[22])) / 15
     assert iqm(scores, replicates=FEW).point == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize("statistic", AGGREGATES)
-def test_a_task_counts_the_same_however_many_seeds_it_has(statistic: Callable[..., Estimate]) -> None:
+def test_a_task_counts_the_same_however_many_seeds_it_has(
+    statistic: Callable[..., Estimate],
+) -> None:
     """8 and 68 scores, so that the interquartile mean cuts exactly a quarter of either."""
     few = {"a": [0.2, 0.4], "b": [0.9, 1.3], "c": [0.0, 0.1], "d": [0.5, 0.6]}
     many = few | {"a": [0.2, 0.4] * 31}
-    assert statistic(many, replicates=FEW).point == pytest.approx(statistic(few, replicates=FEW).point, abs=1e-14)
+    assert statistic(many, replicates=FEW).point == pytest.approx(
+        statistic(few, replicates=FEW).point, abs=1e-14
+    )
 
 
 def test_profile_worked_by_hand_is_strict_and_weighs_tasks_equally() -> None:
@@ -89,7 +99,10 @@ def test_improvement_is_the_mean_mann_whitney_statistic() -> None:
     rng = np.random.default_rng(0)
     x = {f"task{j}": rng.integers(0, 6, 4 + j).astype(float) for j in range(8)}  # many ties, ragged
     y = {f"task{j}": rng.integers(0, 6, 9 - j).astype(float) for j in range(8)}
-    u = [scipy.stats.mannwhitneyu(x[task], y[task]).statistic / (len(x[task]) * len(y[task])) for task in x]
+    u = [
+        scipy.stats.mannwhitneyu(x[task], y[task]).statistic / (len(x[task]) * len(y[task]))
+        for task in x
+    ]
     assert probability_of_improvement(x, y).point == pytest.approx(np.mean(u), rel=1e-14)
     assert probability_of_improvement(x, x).point == 0.5
     certain = probability_of_improvement({"a": [1, 2]}, {"a": [0, 0.5, -1]})
@@ -107,7 +120,8 @@ def test_improvement_counts_common_tasks_only() -> None:
 @pytest.mark.parametrize("count", [10, 25, 96])
 def test_worst_tenth_is_the_mean_of_whole_tenths_of_repeated_scores(count: int) -> None:
     scores = np.random.default_rng(count).normal(size=count)
-    repeated = np.sort(np.repeat(scores, 10))  # the same distribution, whose tenth is a whole number
+    # The same distribution, whose tenth is a whole number.
+    repeated = np.sort(np.repeat(scores, 10))
     assert worst_tenth(scores) == pytest.approx(repeated[:count].mean(), rel=1e-12)
 
 
@@ -147,7 +161,9 @@ PLAIN: dict[Callable[..., Estimate], Callable[[Scores], float]] = {
     iqm: plain_iqm,
     mean: lambda scores: float(np.mean([v.mean() for v in scores.values()])),
     median: lambda scores: float(np.median([v.mean() for v in scores.values()])),
-    optimality_gap: lambda scores: float(np.mean([1 - np.minimum(v, 1).mean() for v in scores.values()])),
+    optimality_gap: lambda scores: float(
+        np.mean([1 - np.minimum(v, 1).mean() for v in scores.values()])
+    ),
 }
 
 
@@ -172,11 +188,19 @@ def replicates_of(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -
 def test_bootstrap_distribution_is_that_of_a_plain_bootstrap(
     statistic: Callable[..., Estimate], sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kolmogorov-Smirnov on 4,000 replicates each; p > 0.001, so one of a thousand right programs would fail here."""
+    """Kolmogorov-Smirnov on 4,000 replicates each; p > 0.001,
+    so one of a thousand right programs would fail here.
+    """
     scores = normal_scores(sizes, seed=7)
-    replicates = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, method="percentile"))[0]
-    plain = [PLAIN[statistic](sample) for sample in resample(scores, 4_000, np.random.default_rng(2))]
-    assert statistic(scores, replicates=FEW).point == pytest.approx(PLAIN[statistic](scores), rel=1e-13)
+    replicates = replicates_of(
+        monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, method="percentile")
+    )[0]
+    plain = [
+        PLAIN[statistic](sample) for sample in resample(scores, 4_000, np.random.default_rng(2))
+    ]
+    assert statistic(scores, replicates=FEW).point == pytest.approx(
+        PLAIN[statistic](scores), rel=1e-13
+    )
     assert scipy.stats.ks_2samp(replicates, plain).pvalue > 0.001
 
 
@@ -184,11 +208,15 @@ def test_shares_of_one_task_are_scipys_exact_intervals() -> None:
     """Clopper and Pearson's, for whole numbers of runs."""
     for won, runs in ((0, 5), (1, 5), (3, 7), (5, 5), (190, 200)):
         exact = scipy.stats.binomtest(won, runs).proportion_ci(0.95, "exact")
-        assert unseen_runs.proportion_interval(won, runs) == pytest.approx((exact.low, exact.high), abs=1e-9)
+        assert unseen_runs.proportion_interval(won, runs) == pytest.approx(
+            (exact.low, exact.high), abs=1e-9
+        )
         above = probability_above({"a": [1.0] * won + [-1.0] * (runs - won)}, 0.0)
         assert (above.low, above.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
     profile = performance_profile({"a": [0.1, 0.2, 0.3, 0.9, 0.95]}, [0.5])
-    assert (profile.low[0], profile.high[0]) == pytest.approx(scipy.stats.binomtest(2, 5).proportion_ci(), abs=1e-9)
+    assert (profile.low[0], profile.high[0]) == pytest.approx(
+        scipy.stats.binomtest(2, 5).proportion_ci(), abs=1e-9
+    )
 
 
 def test_shares_of_equal_tasks_have_wilsons_interval() -> None:
@@ -203,7 +231,9 @@ def test_improvement_covers_at_five_seeds(apart: int) -> None:
     """Percentile intervals cover .87, .59 and .18 of it, often without width."""
     rng, truth, covered = np.random.default_rng(apart), scipy.stats.norm.cdf(apart / np.sqrt(2)), 0
     for _ in range(300):
-        estimate = probability_of_improvement({"a": rng.normal(apart, 1, 5)}, {"a": rng.normal(0, 1, 5)})
+        estimate = probability_of_improvement(
+            {"a": rng.normal(apart, 1, 5)}, {"a": rng.normal(0, 1, 5)}
+        )
         covered += estimate.low <= truth <= estimate.high
         assert estimate.low < estimate.high
     assert covered / 300 > 0.93
@@ -217,7 +247,9 @@ def test_unseen_share_is_the_exact_bound() -> None:
 
 
 def test_scores_of_two_kinds_have_the_exact_interval() -> None:
-    """One failure in five runs: Clopper and Pearson's interval of the share, and never less than the bootstrap's."""
+    """One failure in five runs: Clopper and Pearson's interval of the share,
+    and never less than the bootstrap's.
+    """
     estimate = mean({"a": [1.0, 1.0, 0.0, 1.0, 1.0]})
     exact = scipy.stats.binomtest(4, 5).proportion_ci(0.95, "exact")
     assert estimate.low <= exact.low + 0.02
@@ -227,7 +259,9 @@ def test_scores_of_two_kinds_have_the_exact_interval() -> None:
 
 
 def test_seeds_that_fail_on_all_tasks_together_widen_the_interval() -> None:
-    """Independent runs of six tasks and whole seeds: the same scores, shuffled within tasks or not."""
+    """Independent runs of six tasks and whole seeds:
+    the same scores, shuffled within tasks or not.
+    """
     rng = np.random.default_rng(40)
     by_seed = rng.normal(0.5, 0.1, 8)
     together = {f"t{j}": by_seed + rng.normal(0, 0.02, 8) for j in range(6)}
@@ -239,36 +273,51 @@ def test_seeds_that_fail_on_all_tasks_together_widen_the_interval() -> None:
 
 def test_a_task_with_one_seed_adds_to_the_width() -> None:
     scores = normal_scores([6, 6, 6], seed=41)
-    widths = [mean(each).high - mean(each).low for each in (scores, scores | {"task1": scores["task1"][:1]})]
+    widths = [
+        mean(each).high - mean(each).low
+        for each in (scores, scores | {"task1": scores["task1"][:1]})
+    ]
     assert widths[1] > 1.4 * widths[0]
 
 
 def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Var = (1/m^2) sum_j s_j^2 / n_j, s_j the population variance; of 100,000 normal draws a standard deviation has
-    relative error 1/sqrt(200,000) = 0.22 %, four of which are allowed."""
+    """Var = (1/m^2) sum_j s_j^2 / n_j, s_j the population variance; of 100,000 normal draws a
+    standard deviation has relative error 1/sqrt(200,000) = 0.22 %, four of which are allowed.
+    """
     scores = normal_scores([10, 4, 7, 20], seed=8)
-    replicates = replicates_of(monkeypatch, lambda: mean(scores, replicates=100_000, method="percentile"))[0]
+    replicates = replicates_of(
+        monkeypatch, lambda: mean(scores, replicates=100_000, method="percentile")
+    )[0]
     exact = np.sqrt(sum(v.var() / len(v) for v in scores.values())) / len(scores)
     assert replicates.std() == pytest.approx(exact, rel=0.009)
 
 
 def test_exhaustive_enumeration_of_a_small_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All 2^2 x 3^3 resamples are equally likely: the frequency of each of the metric's values, within 4.5 sigma."""
+    """All 2^2 x 3^3 resamples are equally likely:
+    the frequency of each of the metric's values, within 4.5 sigma.
+    """
     scores = {"a": np.array([0.0, 1.0]), "b": np.array([0.3, 0.45, 2.0])}
-    replicates = np.round(replicates_of(monkeypatch, lambda: iqm(scores, replicates=50_000, method="percentile"))[0], 9)
+    replicates = np.round(
+        replicates_of(monkeypatch, lambda: iqm(scores, replicates=50_000, method="percentile"))[0],
+        9,
+    )
     truth: dict[float, float] = {}
     for a, b in product(product(scores["a"], repeat=2), product(scores["b"], repeat=3)):
         value = round(plain_iqm({"a": np.array(a), "b": np.array(b)}), 9)
         truth[value] = truth.get(value, 0) + 1 / 108
     assert set(replicates) == set(truth)
     for value, p in truth.items():
-        assert np.mean(replicates == value) == pytest.approx(p, abs=4.5 * np.sqrt(p * (1 - p) / 50_000))
+        assert np.mean(replicates == value) == pytest.approx(
+            p, abs=4.5 * np.sqrt(p * (1 - p) / 50_000)
+        )
 
 
 @pytest.mark.parametrize("statistic", [iqm, mean, median])
 def test_intervals_cover_the_truth_as_often_as_they_say(statistic: Callable[..., Estimate]) -> None:
-    """Three normal tasks of mean 0.5 with 60 seeds, 500 repetitions: 95 % of intervals, within three binomial standard
-    deviations (1.0 %) and one percent for what bootstrap intervals lack at this size."""
+    """Three normal tasks of mean 0.5 with 60 seeds, 500 repetitions: 95 % of intervals, within
+    three binomial standard deviations (1.0 %) and one percent for what bootstrap intervals lack at
+    this size.
+    """
     rng = np.random.default_rng(9)
     covered = 0
     for repetition in range(500):
@@ -279,34 +328,47 @@ def test_intervals_cover_the_truth_as_often_as_they_say(statistic: Callable[...,
 
 
 def exponential_coverage(method: Method) -> float:
-    """Coverage of the mean of five exponential scores in 400 draws; its standard error is 0.012 at 0.93."""
+    """Coverage of the mean of five exponential scores in 400 draws;
+    its standard error is 0.012 at 0.93.
+    """
     rng = np.random.default_rng(20)
     draws = [{"a": rng.exponential(size=5)} for _ in range(400)]
-    estimates = [mean(draw, replicates=500, seed=seed, method=method) for seed, draw in enumerate(draws)]
+    estimates = [
+        mean(draw, replicates=500, seed=seed, method=method) for seed, draw in enumerate(draws)
+    ]
     return float(np.mean([estimate.low <= 1 <= estimate.high for estimate in estimates]))
 
 
 def test_studentised_intervals_of_five_seeds_cover_where_percentile_intervals_do_not() -> None:
-    """``benchmarks/coverage/interval_coverage.py`` measures .935 and .786; 0.9 is three standard errors from either."""
+    """``benchmarks/coverage/interval_coverage.py`` measures .935 and .786;
+    0.9 is three standard errors from either.
+    """
     assert exponential_coverage("studentised") > 0.9
     assert exponential_coverage("percentile") < 0.86
 
 
 def test_difference_of_iqm_is_one_of_pairs() -> None:
-    """Equal differences have no width by their spread, whatever the scores; pairs without a difference are covered."""
+    """Equal differences have no width by their spread,
+    whatever the scores; pairs without a difference are covered.
+    """
     y = normal_scores([6, 5], seed=31)
     added = {task: values + 0.25 for task, values in y.items()}
     honest = iqm_difference(added, y, replicates=300)
     assert honest.low < 0.2
     assert honest.high > 0.3
     shifted = iqm_difference(added, y, replicates=300, bounds=None)
-    assert (shifted.point, shifted.low, shifted.high) == pytest.approx((0.25, 0.25, 0.25), abs=1e-12)
+    assert (shifted.point, shifted.low, shifted.high) == pytest.approx(
+        (0.25, 0.25, 0.25), abs=1e-12
+    )
     x = normal_scores([6, 5], seed=32)
     assert iqm_difference(x, y).point == pytest.approx(iqm(x).point - iqm(y).point)
     rng, covered = np.random.default_rng(33), 0
     for repetition in range(300):
         common, x_noise, y_noise = rng.exponential(size=(3, 2, 5))
-        pair = ({task: common[j] + scores[j] for j, task in enumerate("ab")} for scores in (x_noise, y_noise))
+        pair = (
+            {task: common[j] + scores[j] for j, task in enumerate("ab")}
+            for scores in (x_noise, y_noise)
+        )
         estimate = iqm_difference(*pair, replicates=300, seed=repetition)
         covered += estimate.low <= 0 <= estimate.high
     assert 0.91 < covered / 300 < 0.99  # three standard errors around 0.95
@@ -315,7 +377,9 @@ def test_difference_of_iqm_is_one_of_pairs() -> None:
 
 
 def plain_error(statistic: Callable[..., Estimate], sample: Scores) -> float:
-    """By definition: the standard error of the scores, clipped where the statistic is blind to their size."""
+    """By definition: the standard error of the scores,
+    clipped where the statistic is blind to their size.
+    """
     total = sum(map(len, sample.values()))
     weighed = sorted((s, total / (len(sample) * len(v))) for v in sample.values() for s in v)
     low, high = {mean: (-np.inf, np.inf), optimality_gap: (-np.inf, 1)}.get(statistic, (0, 0))
@@ -334,14 +398,23 @@ def test_many_scores_have_the_values_of_each_resample(sizes: list[int]) -> None:
     scores = normal_scores(sizes, seed=24)
     rng = np.random.default_rng(25)
     tallies = [
-        {task: np.bincount(rng.integers(len(v), size=len(v)), minlength=len(v)) for task, v in scores.items()}
+        {
+            task: np.bincount(rng.integers(len(v), size=len(v)), minlength=len(v))
+            for task, v in scores.items()
+        }
         for _ in range(60)
     ]
-    resamples = [{task: np.repeat(v, counts[task]) for task, v in scores.items()} for counts in tallies]
+    resamples = [
+        {task: np.repeat(v, counts[task]) for task, v in scores.items()} for counts in tallies
+    ]
     sample = intervals.Sample.of(scores)
-    counts = np.array([np.concatenate([tally[task] for task in sample.tasks]) for tally in tallies], dtype=float).T
+    counts = np.array(
+        [np.concatenate([tally[task] for task in sample.tasks]) for tally in tallies], dtype=float
+    ).T
     metric = aggregates._IQM
-    np.testing.assert_allclose(metric.value(sample, counts)[0], [plain_iqm(xs) for xs in resamples], rtol=1e-12)
+    np.testing.assert_allclose(
+        metric.value(sample, counts)[0], [plain_iqm(xs) for xs in resamples], rtol=1e-12
+    )
     errors = metric.scale(sample, counts)
     assert errors is not None
     np.testing.assert_allclose(errors[0], [plain_error(iqm, xs) for xs in resamples], rtol=1e-9)
@@ -358,7 +431,9 @@ def test_studentised_intervals_are_those_of_a_plain_bootstrap(
     def error(sample: Scores) -> float:
         return plain_error(statistic, sample)
 
-    replicates = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, bounds=None))[0]
+    replicates = replicates_of(
+        monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, bounds=None)
+    )[0]
     point, full_error = PLAIN[statistic](scores), error(scores)
     plain = [
         (PLAIN[statistic](sample) - point) / max(error(sample), intervals.FLOOR * full_error)
@@ -367,13 +442,17 @@ def test_studentised_intervals_are_those_of_a_plain_bootstrap(
     assert scipy.stats.ks_2samp(replicates, plain).pvalue > 0.001
     estimate = statistic(scores, replicates=4_000, seed=1, bounds=None)
     low, high = np.quantile(replicates, [0.025, 0.975])
-    assert estimate.low == pytest.approx(max(point - high * full_error, 0 if statistic is optimality_gap else -np.inf))
+    assert estimate.low == pytest.approx(
+        max(point - high * full_error, 0 if statistic is optimality_gap else -np.inf)
+    )
     assert estimate.high == pytest.approx(point - low * full_error)
 
 
 @pytest.mark.parametrize("statistic", AGGREGATES)
 @pytest.mark.parametrize("seeds", [2, 3])
-def test_ends_are_finite_although_resamples_have_no_spread(statistic: Callable[..., Estimate], seeds: int) -> None:
+def test_ends_are_finite_although_resamples_have_no_spread(
+    statistic: Callable[..., Estimate], seeds: int
+) -> None:
     estimate = statistic({"a": np.linspace(0.1, 0.4, seeds)})
     assert np.isfinite([estimate.low, estimate.high]).all()
     assert estimate.low < estimate.point < estimate.high
@@ -409,7 +488,9 @@ def test_means_are_those_of_single_calls() -> None:
 
 def test_confidence_is_the_nominal_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = normal_scores([8, 8], seed=10)
-    replicates = replicates_of(monkeypatch, lambda: mean(scores, confidence=0.8, method="percentile"))[0]
+    replicates = replicates_of(
+        monkeypatch, lambda: mean(scores, confidence=0.8, method="percentile")
+    )[0]
     estimate = mean(scores, confidence=0.8, method="percentile")
     assert np.mean(replicates < estimate.low) == pytest.approx(0.1, abs=1e-3)
     assert np.mean(replicates > estimate.high) == pytest.approx(0.1, abs=1e-3)
@@ -417,12 +498,16 @@ def test_confidence_is_the_nominal_coverage(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("statistic", [iqm, mean, median])
 @pytest.mark.parametrize("sizes", [[5] * 5, [2, 7, 4]], ids=["rectangular", "ragged"])
-def test_affine_scores_give_affine_intervals(statistic: Callable[..., Estimate], sizes: list[int]) -> None:
+def test_affine_scores_give_affine_intervals(
+    statistic: Callable[..., Estimate], sizes: list[int]
+) -> None:
     scores = normal_scores(sizes, seed=11)
     e = statistic(scores, replicates=500, bounds=None)
     up = statistic({task: 3 * v - 7 for task, v in scores.items()}, replicates=500, bounds=None)
     down = statistic({task: -2 * v + 1 for task, v in scores.items()}, replicates=500, bounds=None)
-    assert (up.point, up.low, up.high) == pytest.approx((3 * e.point - 7, 3 * e.low - 7, 3 * e.high - 7), abs=1e-12)
+    assert (up.point, up.low, up.high) == pytest.approx(
+        (3 * e.point - 7, 3 * e.low - 7, 3 * e.high - 7), abs=1e-12
+    )
     assert (down.point, down.low, down.high) == pytest.approx(
         (1 - 2 * e.point, 1 - 2 * e.high, 1 - 2 * e.low), abs=1e-12
     )
@@ -449,7 +534,9 @@ def test_one_seed_a_task_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize("statistic", AGGREGATES)
-def test_numbers_follow_from_the_seed_and_not_from_the_order_of_tasks(statistic: Callable[..., Estimate]) -> None:
+def test_numbers_follow_from_the_seed_and_not_from_the_order_of_tasks(
+    statistic: Callable[..., Estimate],
+) -> None:
     scores = normal_scores([5, 3, 4], seed=13)
     once = statistic(scores, replicates=3_000, seed=1)
     assert statistic(dict(reversed(scores.items())), replicates=3_000, seed=1) == once
@@ -463,18 +550,25 @@ from rlbench_suite.evaluation.statistics.aggregates import compare
 rng = np.random.default_rng(0)
 agents = {a: {f"task{n:02}": rng.normal(size=n) for n in range(1, 41)} for a in "xy"}
 comparison = compare(agents, replicates=2_000)
-print(repr(comparison), [a.profile.low.tobytes() + a.profile.fraction.tobytes() for a in comparison.agents.values()])
+print(repr(comparison), [a.profile.low.tobytes() + a.profile.fraction.tobytes() \
+for a in comparison.agents.values()])
 """
     printed = []
     for threads in ("1", "2"):
-        variables = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
-        printed.append(subprocess.check_output([sys.executable, "-c", program], env=os.environ | variables))
+        variables = dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
+        )
+        printed.append(
+            subprocess.check_output([sys.executable, "-c", program], env=os.environ | variables)
+        )
     assert printed[0] == printed[1]
 
 
 def test_chunks_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, chunk = normal_scores([9, 9], seed=14), intervals.CHUNK
-    long = replicates_of(monkeypatch, lambda: mean(scores, replicates=2 * chunk + 3, bounds=None))[0]
+    long = replicates_of(monkeypatch, lambda: mean(scores, replicates=2 * chunk + 3, bounds=None))[
+        0
+    ]
     assert long.shape == (2 * chunk + 3,)
     short = replicates_of(monkeypatch, lambda: mean(scores, replicates=chunk, bounds=None))[0]
     np.testing.assert_array_equal(long[:chunk], short)
@@ -503,7 +597,11 @@ def test_comparison_equals_the_single_functions_in_any_order() -> None:
     assert set(comparison.improvement) == {(x, y) for x in agents for y in agents if x != y}
     forward, back = comparison.improvement["ppo", "random"], comparison.improvement["random", "ppo"]
     assert forward == probability_of_improvement(agents["ppo"], agents["random"], confidence=0.9)
-    assert (back.point, back.low, back.high) == (1 - forward.point, 1 - forward.high, 1 - forward.low)
+    assert (back.point, back.low, back.high) == (
+        1 - forward.point,
+        1 - forward.high,
+        1 - forward.low,
+    )
 
     shuffled = {agent: dict(reversed(agents[agent].items())) for agent in reversed(agents)}
     again = compare(shuffled, taus=[0, 0.5, 1], **settings)
@@ -530,7 +628,9 @@ def test_sample_efficiency_is_the_iqm_at_each_checkpoint() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("statistic", [*AGGREGATES, performance_profile])
-def test_scores_that_are_not_finite_are_refused(statistic: Callable[..., object], bad: float) -> None:
+def test_scores_that_are_not_finite_are_refused(
+    statistic: Callable[..., object], bad: float
+) -> None:
     with pytest.raises(ValueError, match=rf"task 'b' at index 2 is {bad}"):
         statistic({"a": [0.0, 1.0], "b": [0.0, 1.0, bad]})
 

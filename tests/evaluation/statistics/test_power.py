@@ -25,7 +25,11 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measure_power(
-    differences: Sequence[float], variances: Sequence[float], seeds: int, comparisons: int, interval: bool
+    differences: Sequence[float],
+    variances: Sequence[float],
+    seeds: int,
+    comparisons: int,
+    interval: bool,
 ) -> float:
     """Return the fraction of made-up experiments in which the better agent is called better."""
     rng, count = np.random.default_rng(1), 0
@@ -34,7 +38,10 @@ def measure_power(
             f"task {j}": rng.normal(d, math.sqrt(v), seeds)
             for j, (d, v) in enumerate(zip(differences, variances, strict=True))
         }
-        if comparisons * permutation.sign_flip_test(sample) < LEVEL and sum(map(np.mean, sample.values())) > 0:
+        if (
+            comparisons * permutation.sign_flip_test(sample) < LEVEL
+            and sum(map(np.mean, sample.values())) > 0
+        ):
             count += not interval or aggregates.mean(sample, replicates=1_000).low > 0
     return count / EXPERIMENTS
 
@@ -59,16 +66,27 @@ def measure_power(
 def test_power_is_that_of_the_decision(
     differences: list[float], variances: list[float], seeds: int, comparisons: int, interval: bool
 ):
-    """Agree to within three standard errors: one task, one of six tasks, six tasks, one of six pairs of agents."""
+    """Agree to within three standard errors: one task,
+    one of six tasks, six tasks, one of six pairs of agents.
+    """
     power = power_of(differences, variances, seeds, comparisons=comparisons, interval=interval)
     error = math.sqrt(power * (1 - power) / EXPERIMENTS)
     assert 0.4 < power < 0.9
-    assert measure_power(differences, variances, seeds, comparisons, interval) == pytest.approx(power, abs=3 * error)
-    assert power_of([-d for d in differences], variances, seeds, comparisons=comparisons, interval=interval) == power
+    assert measure_power(differences, variances, seeds, comparisons, interval) == pytest.approx(
+        power, abs=3 * error
+    )
+    assert (
+        power_of(
+            [-d for d in differences], variances, seeds, comparisons=comparisons, interval=interval
+        )
+        == power
+    )
 
 
 def test_power_of_two_unequal_tasks_with_five_seeds_is_a_little_too_high():
-    """The studentised bootstrap of so few seeds has wider tails than the approximation of its noise; see the docs."""
+    """The studentised bootstrap of so few seeds has wider tails
+    than the approximation of its noise; see the docs.
+    """
     differences, variances, seeds = [1.2, 1.2], [0.2, 1.8], 5
     excess = power_of(differences, variances, seeds, interval=True) - measure_power(
         differences, variances, seeds, 1, True
@@ -94,9 +112,14 @@ def test_random_flips_decide_nothing_among_too_many():
 
 def test_power_grows_with_seeds_and_differences():
     for variances in ([1.0], UNEQUAL):
-        by_seeds = [power_of([0.4] * len(variances), variances, n, interval=True) for n in range(5, 60)]
+        by_seeds = [
+            power_of([0.4] * len(variances), variances, n, interval=True) for n in range(5, 60)
+        ]
         assert min(np.diff(by_seeds)) > -0.002
-        by_size = [power_of([d] * len(variances), variances, 9, interval=True) for d in np.linspace(0.01, 3, 60)]
+        by_size = [
+            power_of([d] * len(variances), variances, 9, interval=True)
+            for d in np.linspace(0.01, 3, 60)
+        ]
         assert min(np.diff(by_size)) > -0.002
 
 
@@ -104,7 +127,9 @@ def test_seeds_needed_are_the_fewest():
     for difference in (0.05, 0.1):
         seeds = seeds_needed([difference], [0.02])
         assert seeds is not None
-        assert power_of([difference], [0.02], seeds) >= 0.8 > power_of([difference], [0.02], seeds - 1)
+        assert (
+            power_of([difference], [0.02], seeds) >= 0.8 > power_of([difference], [0.02], seeds - 1)
+        )
     assert seeds_needed([1e-4], [0.02]) is None
     tiny, none = seeds_needed([0.5], [0.02], unseen=1e-30), seeds_needed([0.5], [0.02], unseen=0.0)
     assert tiny == none  # a difference that rounds to nothing
@@ -130,7 +155,9 @@ def test_needs_of_a_run():
 
 @pytest.mark.parametrize("spread", [0.02, 0.3])
 def test_power_counts_the_failures_that_seeds_cannot_exclude(tmp_path: Path, spread: float):
-    """Two agents on one task, 0.2 apart: so many seeds as promised give a verdict in four of five runs or more."""
+    """Two agents on one task, 0.2 apart:
+    so many seeds as promised give a verdict in four of five runs or more.
+    """
     task = "rlsuite/Made0-v0"
     promised = seeds_needed([0.2], [2 * spread**2], interval=True, unseen=-0.6)
     assert promised is not None
@@ -138,7 +165,8 @@ def test_power_counts_the_failures_that_seeds_cannot_exclude(tmp_path: Path, spr
     rng, decided = np.random.default_rng(int(100 * spread)), 0
     for draw in range(60):
         scores = {
-            name: {task: rng.normal(level, spread, promised).tolist()} for name, level in (("x", 0.8), ("y", 0.6))
+            name: {task: rng.normal(level, spread, promised).tolist()}
+            for name, level in (("x", 0.8), ("y", 0.6))
         }
         run = {"references": {task: {}}}
         (verdict,) = verdicts([read_run(make_run(tmp_path / f"{draw}", scores, **run))])

@@ -1,4 +1,6 @@
-"""Torque with two objectives: losses by hand, currents of least losses by a numeric optimiser, and what they save."""
+"""Torque with two objectives: losses by hand,
+currents of least losses by a numeric optimiser, and what they save.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from scipy.optimize import minimize
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core import registry
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.least_losses import SPEEDS, TORQUES, LeastLosses, least_losses
 from rlbench_suite.envs.motor.control.real_cascade import RealCascade
@@ -25,13 +27,17 @@ each = pytest.mark.parametrize("name", NAMES)
 
 
 def losses(i: np.ndarray, speed: float) -> float:
-    """At 110 degrees Celsius: copper with 0.393 %/K, iron with 30 and 0.05 of the electrical frequency."""
+    """At 110 degrees Celsius: copper with 0.393 %/K,
+    iron with 30 and 0.05 of the electrical frequency.
+    """
     flux = RealPMSM().nominal_map.flux(DQ(*i))
     copper = 1.5 * 18e-3 * (1 + 3.93e-3 * 90) * (i @ i)
     return float(copper + (30 * 3 * speed + 0.05 * (3 * speed) ** 2) * (flux.d**2 + flux.q**2))
 
 
-@pytest.mark.parametrize(("torque", "speed"), [(0.0, 300.0), (10.0, 150.0), (40.0, 0.0), (60.0, 300.0), (100.0, 200.0)])
+@pytest.mark.parametrize(
+    ("torque", "speed"), [(0.0, 300.0), (10.0, 150.0), (40.0, 0.0), (60.0, 300.0), (100.0, 200.0)]
+)
 def test_table_equals_a_numeric_optimiser(torque: float, speed: float) -> None:
     flux_map = RealPMSM().nominal_map
 
@@ -40,12 +46,15 @@ def test_table_equals_a_numeric_optimiser(torque: float, speed: float) -> None:
         return float(4.5 * (flux.d * i[1] - flux.q * i[0]) - torque)
 
     start = np.array([-torque - 1, torque + 1])
-    optimum = minimize(losses, start, (speed,), "SLSQP", constraints={"type": "eq", "fun": torque_error}, tol=1e-12)
+    optimum = minimize(
+        losses, start, (speed,), "SLSQP", constraints={"type": "eq", "fun": torque_error}, tol=1e-12
+    )
     assert optimum.success
     place = np.flatnonzero(torque == TORQUES)[0], np.flatnonzero(speed == SPEEDS)[0]
     i = np.array([part[place] for part in least_losses()])
     assert torque_error(i) == pytest.approx(0, abs=1e-2)  # of lines between currents 1 A apart
-    # Losses are flat about their least: half an ampere of i_d beside it costs a hundredth of a per cent.
+    # Losses are flat about their least: half an ampere of i_d beside it costs a hundredth of a per
+    # cent.
     np.testing.assert_allclose(i, optimum.x, atol=0.5)
     assert losses(i, speed) == pytest.approx(optimum.fun, rel=2e-4, abs=1e-3)
 
@@ -53,7 +62,9 @@ def test_table_equals_a_numeric_optimiser(torque: float, speed: float) -> None:
 @each
 def test_reward_by_hand(name: str) -> None:
     task: Any = card(name).build()
-    episode = jax.jit(partial(begin, task))(seed_key(0), 0, Draw(np.int32(1), np.int32(-1)))[0]
+    episode = jax.jit(partial(begin, task))(
+        seed_key(0), 0, ContextSource(np.int32(1), np.int32(-1))
+    )[0]
     m = jax.tree.map(float, episode.params.machine)
     now = Warm(-60.0, 70.0, 0.04, 0.08, 110.0, 90.0, 85.0)
     state = episode.state._replace(electrical=now, speed=200.0)
@@ -70,7 +81,9 @@ def test_reward_by_hand(name: str) -> None:
 def test_reference_loses_less_than_least_current(name: str) -> None:
     """And follows torques as well."""
     task: Any = card(name).build()
-    saving, plain = (play(task, player.for_task(task), range(256)) for player in (LeastLosses, RealCascade))
+    saving, plain = (
+        play(task, player.for_task(task), range(256)) for player in (LeastLosses, RealCascade)
+    )
     assert saving.info["success"].mean() >= 0.95
     assert not saving.terminated.any()
     assert saving.total[:, 1].mean() > 0.95 * plain.total[:, 1].mean()
@@ -81,5 +94,7 @@ def test_reference_loses_less_than_least_current(name: str) -> None:
 def test_cards_of_drives_with_a_warm_winding_say_that_its_heat_costs() -> None:
     drives = [each for each in registry.cards().values() if each.family == "motor"]
     warm = {each.name for each in drives if isinstance(each.build(), RealDrive)}
-    assert warm == {each.name for each in drives if "winding's temperature" in each.constraint.counts}
+    assert warm == {
+        each.name for each in drives if "winding's temperature" in each.constraint.counts
+    }
     assert card("PMSMTorqueEfficient-v0").name in warm

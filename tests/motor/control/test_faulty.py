@@ -1,4 +1,6 @@
-"""A machine of which a phase breaks: the equations of its three windings by SciPy, detection, and what it saves."""
+"""A machine of which a phase breaks:
+the equations of its three windings by SciPy, detection, and what it saves.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.fault_tolerant import FaultTolerant, Suspicion
 from rlbench_suite.envs.motor.machines.frames import Phases
@@ -33,22 +35,29 @@ def park_matrix(angle: float) -> np.ndarray:
 @pytest.mark.parametrize("broken", [0.0, 1.0])
 @each
 def test_transition_equals_three_windings_by_scipy(name: str, broken: float) -> None:
-    """u = R i + d(L(angle) i + psi(angle))/dt in phases, with the equation and the current of the open one struck out.
+    """u = R i + d(L(angle) i + psi(angle))/dt in phases,
+    with the equation and the current of the open one struck out.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
     task: Any = card(name).build(dtype="float64")
     with precision(task):
-        episode = jax.jit(partial(begin, task))(seed_key(2), 0, Draw(np.int32(1), np.int32(-1)))[0]
+        episode = jax.jit(partial(begin, task))(
+            seed_key(2), 0, ContextSource(np.int32(1), np.int32(-1))
+        )[0]
     phase, angle, speed = 1, 0.7, 110.0
     params = episode.params._replace(
-        machine=episode.params.machine._replace(phase=np.float64(phase), onset=np.float64(0.0 if broken else 9.0))
+        machine=episode.params.machine._replace(
+            phase=np.float64(phase), onset=np.float64(0.0 if broken else 9.0)
+        )
     )
     m = jax.tree.map(float, params.machine)
     current = np.array([30.0, 0.0, -50.0]) if broken else np.array([30.0, -45.0, -50.0])
     currents = Currents(*park_matrix(angle) @ current)
     state = episode.state._replace(
-        electrical=Broken(*current, *currents, np.float64(broken), np.float64(0.0)), angle=angle, speed=speed
+        electrical=Broken(*current, *currents, np.float64(broken), np.float64(0.0)),
+        angle=angle,
+        speed=speed,
     )
     live = [0, 2] if broken else [0, 1, 2]
 
@@ -62,7 +71,9 @@ def test_transition_equals_three_windings_by_scipy(name: str, broken: float) -> 
         with precision(task):
             state = step(state, action, jax.random.key(k), params)
 
-        def rate(t: float, i: np.ndarray, volts: np.ndarray = 150 * action, start: float = angle) -> np.ndarray:
+        def rate(
+            t: float, i: np.ndarray, volts: np.ndarray = 150 * action, start: float = angle
+        ) -> np.ndarray:
             at, turning = start + 3 * speed * t, 3 * speed
             change = (inductances(at + h) - inductances(at - h)) / (2 * h) * turning
             induced = -m.magnet_flux * np.sin(at - THIRDS) * turning
@@ -115,7 +126,9 @@ class Unaware(FaultTolerant):
 @each
 def test_the_reference_goes_on_where_one_without_detection_fails(name: str) -> None:
     task, seeds = card(name).build(), range(256)
-    tolerant, unaware = (play(task, player.for_task(task), seeds) for player in (FaultTolerant, Unaware))
+    tolerant, unaware = (
+        play(task, player.for_task(task), seeds) for player in (FaultTolerant, Unaware)
+    )
     assert tolerant.info["success"].mean() >= 0.94
     assert not tolerant.terminated.any()
     broken = tolerant.info["broken"] > 0
@@ -123,5 +136,9 @@ def test_the_reference_goes_on_where_one_without_detection_fails(name: str) -> N
     assert unaware.info["success"][broken].mean() < 0.75
     # No false alarm: where nothing breaks both play the same.
     np.testing.assert_array_equal(tolerant.total[~broken], unaware.total[~broken])
-    chance = replay(task, np.random.default_rng(0).uniform(-1, 1, tolerant.actions.shape).astype(np.float32), seeds)
+    chance = replay(
+        task,
+        np.random.default_rng(0).uniform(-1, 1, tolerant.actions.shape).astype(np.float32),
+        seeds,
+    )
     assert np.quantile(tolerant.total, 0.05) > np.quantile(chance.total, 0.95)

@@ -1,4 +1,6 @@
-"""Flux weakening against the ellipse of the voltage and the circle of the current, by closed forms and by search."""
+"""Flux weakening against the ellipse of the voltage and the circle of the current,
+by closed forms and by search.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,18 @@ def grid(machine: Any, limit: float, flux: float) -> tuple[Any, Any, Any]:
     return (
         d,
         q,
-        1.5 * machine.pole_pairs * (machine.magnet_flux + (machine.inductance_d - machine.inductance_q) * d) * q,
+        1.5
+        * machine.pole_pairs
+        * (machine.magnet_flux + (machine.inductance_d - machine.inductance_q) * d)
+        * q,
     )
 
 
 @pytest.mark.parametrize("plant", [PMSM(), SynRM()], ids=lambda plant: type(plant).__name__)
 @pytest.mark.parametrize("speed", [1.3, 2.0, 3.0])
 def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: float) -> None:
-    """At multiples of the base speed the largest torque is that of all currents; half of it takes the least current.
+    """At multiples of the base speed the largest torque is that of all currents;
+    half of it takes the least current.
 
     A point of the grid is within 0.2 % of the best one.
     """
@@ -54,7 +60,9 @@ def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: floa
     def best(torque: float) -> tuple[DQ, float]:
         with jax.enable_x64(True):
             shortest = DQ(*plant.currents_for(jnp.float64(torque), None))
-            current = weakened(machine, jnp.float64(torque), shortest, jnp.float64(flux), jnp.float64(limit))
+            current = weakened(
+                machine, jnp.float64(torque), shortest, jnp.float64(flux), jnp.float64(limit)
+            )
             return DQ(*map(float, current)), float(machine.torque(current))
 
     (i_d, i_q), largest = best(10 * plant.base().torque)
@@ -63,21 +71,30 @@ def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: floa
     half = 0.5 * largest
     (i_d, i_q), reached = best(-half)
     assert reached == pytest.approx(-half, rel=1e-3)
-    assert math.hypot(machine.inductance_d * i_d + machine.magnet_flux, machine.inductance_q * i_q) < flux * 1.0001
+    assert (
+        math.hypot(machine.inductance_d * i_d + machine.magnet_flux, machine.inductance_q * i_q)
+        < flux * 1.0001
+    )
     assert math.hypot(i_d, i_q) == pytest.approx(np.hypot(d, q)[torques >= half].min(), rel=5e-3)
 
 
 def test_a_reluctance_machine_has_its_largest_torque_at_45_degrees_of_flux() -> None:
-    """MTPV: 3/2 p (L_d - L_q) psi^2 / (2 L_d L_q), far beyond base speed where the current does not bind."""
+    """MTPV: 3/2 p (L_d - L_q) psi^2 / (2 L_d L_q),
+    far beyond base speed where the current does not bind.
+    """
     plant = SynRM()
     machine, flux = machine_of(plant), plant.unit / (4 * 430.0)
-    current = weakened(machine, jnp.float32(5.0), DQ(7.0, 7.0), jnp.float32(flux), jnp.float32(10.0))
+    current = weakened(
+        machine, jnp.float32(5.0), DQ(7.0, 7.0), jnp.float32(flux), jnp.float32(10.0)
+    )
     truth = 1.5 * 4 * (10.1e-3 - 4.1e-3) * flux**2 / (2 * 10.1e-3 * 4.1e-3)
     assert float(machine.torque(current)) == pytest.approx(truth, rel=1e-3)
 
 
 def test_a_held_speed_is_on_the_ellipse() -> None:
-    """At 390 rad/s, beyond the base speed, on the data sheet's machine: |R i + p w J psi| is within the voltage."""
+    """At 390 rad/s, beyond the base speed, on the data sheet's machine:
+    |R i + p w J psi| is within the voltage.
+    """
     task: Any = card("PMSMSpeedWide-v0").build()
     player, plant = WeakeningCascade.for_task(task), PMSM()
     params = task.sample_params(jax.random.key(0), np.int32(1))._replace(
@@ -103,7 +120,9 @@ def test_a_held_speed_is_on_the_ellipse() -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_reference_player_holds_the_speed(name: str) -> None:
-    """It never trips, and keeps to the nominal current; that of the plain task, without weakening, does much worse."""
+    """It never trips, and keeps to the nominal current;
+    that of the plain task, without weakening, does much worse.
+    """
     plain = name.replace("Wide", "")
     task: Any = card(name).build()
     assert gymnasium.make(f"rlsuite/{plain}", conditions="wide").unwrapped.card.id == task.card.id

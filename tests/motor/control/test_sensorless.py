@@ -1,4 +1,6 @@
-"""Drives without sensors of speed and angle: dynamics in the stator's own coordinates, what is hidden, the observer."""
+"""Drives without sensors of speed and angle:
+dynamics in the stator's own coordinates, what is hidden, the observer.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.sensorless_cascade import SensorlessCascade
-from rlbench_suite.envs.motor.control.speed_observer import Rotor, induced_speed, locked, short_circuited
+from rlbench_suite.envs.motor.control.speed_observer import (
+    Rotor,
+    induced_speed,
+    locked,
+    short_circuited,
+)
 from rlbench_suite.envs.motor.machines.dc import Armature
 from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta, wrapped
 from rlbench_suite.envs.motor.machines.synchronous import PermanentMagnet
@@ -31,12 +38,16 @@ three_phase = pytest.mark.parametrize("name", [PMSM])
 
 def first(task: Any, seed: int = 0) -> Any:
     with precision(task):
-        return jax.jit(partial(begin, task))(seed_key(seed), 0, Draw(np.int32(1), np.int32(-1)))[0]
+        return jax.jit(partial(begin, task))(
+            seed_key(seed), 0, ContextSource(np.int32(1), np.int32(-1))
+        )[0]
 
 
 @each
 def test_conditions_choose_the_id(name: str) -> None:
-    env = gymnasium.make(f"rlsuite/{name.replace('Sensorless', '')}", conditions="sensorless").unwrapped
+    env = gymnasium.make(
+        f"rlsuite/{name.replace('Sensorless', '')}", conditions="sensorless"
+    ).unwrapped
     assert env.card.id == f"rlsuite/{name}"
     assert env.observation_space.shape == (3 if name.startswith("PermExDc") else 5,)
     with pytest.raises(ValueError, match="Did you mean 'sensorless'"):
@@ -45,7 +56,8 @@ def test_conditions_choose_the_id(name: str) -> None:
 
 @three_phase
 def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
-    """d psi / dt = u - R i with nothing that turns but the rotor; voltages constant over a step, angles not.
+    """d psi / dt = u - R i with nothing that turns but the rotor;
+    voltages constant over a step, angles not.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
@@ -60,9 +72,9 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
 
     def current(flux: complex, angle: float) -> complex:
         linked = flux * np.exp(-1j * angle)
-        return complex((linked.real - m.magnet_flux) / m.inductance_d, linked.imag / m.inductance_q) * np.exp(
-            1j * angle
-        )
+        return complex(
+            (linked.real - m.magnet_flux) / m.inductance_d, linked.imag / m.inductance_q
+        ) * np.exp(1j * angle)
 
     for k in range(30):
         action = rng.uniform(-0.2, 0.2, 2)
@@ -79,7 +91,9 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
             return [change.real, change.imag, spin, 3 * y[2]]
 
         start = [flux.real, flux.imag, speed, angle]
-        *parts, speed, angle = solve_ivp(rate, (0, 1e-4), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+        *parts, speed, angle = solve_ivp(
+            rate, (0, 1e-4), start, "DOP853", rtol=1e-11, atol=1e-12
+        ).y[:, -1]
         flux = complex(*parts)
     truth = current(flux, angle) / 400
     np.testing.assert_allclose(observation[:2], [truth.real, truth.imag], atol=1e-5)
@@ -91,7 +105,9 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
 
 @three_phase
 def test_what_is_hidden_is_not_shown(name: str) -> None:
-    """Another angle and another speed under the same currents of the phases: nothing that is shown differs."""
+    """Another angle and another speed under the same currents of the phases:
+    nothing that is shown differs.
+    """
     task: Any = card(name).build(dtype="float64")
     episode = first(task)
     state, params = episode.state, episode.params
@@ -99,32 +115,41 @@ def test_what_is_hidden_is_not_shown(name: str) -> None:
     still_frame = state._replace(electrical=DQ(50.0, 0.0), angle=0.9, speed=60.0)
     turned_frame = state._replace(electrical=DQ(turned.real, turned.imag), angle=0.0, speed=120.0)
     with precision(task):
-        views = [np.asarray(task.observation(at, None, params)) for at in (still_frame, turned_frame)]
+        views = [
+            np.asarray(task.observation(at, None, params)) for at in (still_frame, turned_frame)
+        ]
         np.testing.assert_allclose(*views, atol=1e-12)
         assert task.describe(still_frame, params) == task.describe(turned_frame, params)
-        np.testing.assert_array_equal(task.draw(still_frame, params), task.draw(turned_frame, params))
+        np.testing.assert_array_equal(
+            task.draw(still_frame, params), task.draw(turned_frame, params)
+        )
 
 
 def test_hidden_speed_of_the_direct_current_machine() -> None:
     task: Any = card(IDS[0]).build()
     episode = first(task)
-    slow, fast = (episode.state._replace(electrical=Armature(5.0), speed=speed) for speed in (10.0, 90.0))
-    np.testing.assert_array_equal(*(task.observation(at, None, episode.params) for at in (slow, fast)))
+    slow, fast = (
+        episode.state._replace(electrical=Armature(5.0), speed=speed) for speed in (10.0, 90.0)
+    )
+    np.testing.assert_array_equal(
+        *(task.observation(at, None, episode.params) for at in (slow, fast))
+    )
     assert task.describe(slow, episode.params) == task.describe(fast, episode.params)
     np.testing.assert_array_equal(task.draw(slow, episode.params), task.draw(fast, episode.params))
 
 
 def test_observer_finds_the_rotor() -> None:
-    """On a machine whose currents SciPy gives, in the stator's coordinates: from one step without voltage to angle and
-    speed, through currents that make the machine salient. The rotor turns at a constant speed.
+    """On a machine whose currents SciPy gives, in the stator's coordinates: from one step without
+    voltage to angle and speed, through currents that make the machine salient. The rotor turns at a
+    constant speed.
     """
     m, speed, period = PermanentMagnet(), 90.0, 1e-4
 
     def current(flux: complex, angle: float) -> complex:
         linked = flux * np.exp(-1j * angle)
-        return complex((linked.real - m.magnet_flux) / m.inductance_d, linked.imag / m.inductance_q) * np.exp(
-            1j * angle
-        )
+        return complex(
+            (linked.real - m.magnet_flux) / m.inductance_d, linked.imag / m.inductance_q
+        ) * np.exp(1j * angle)
 
     angle, before, rotor = 2.5, 0j, Rotor(0.0, 0.0)
     flux = m.magnet_flux * np.exp(1j * angle)
@@ -132,13 +157,21 @@ def test_observer_finds_the_rotor() -> None:
     for k in range(600):
         away = 3 * speed * k * period
         # What holds some -60 A along d and 60 A along q, and swings about it.
-        volts = 0j if k == 0 else (-20 + 5 * math.cos(0.5 * away) + 12j) * np.exp(1j * (2.5 + away + 0.013))
+        volts = (
+            0j
+            if k == 0
+            else (-20 + 5 * math.cos(0.5 * away) + 12j) * np.exp(1j * (2.5 + away + 0.013))
+        )
 
-        def rate(t: float, y: np.ndarray, volts: complex = volts, start: float = angle) -> list[float]:
+        def rate(
+            t: float, y: np.ndarray, volts: complex = volts, start: float = angle
+        ) -> list[float]:
             change = volts - m.resistance * current(complex(*y), start + 3 * speed * t)
             return [change.real, change.imag]
 
-        flux = complex(*solve_ivp(rate, (0, period), [flux.real, flux.imag], rtol=1e-9, atol=1e-10).y[:, -1])
+        flux = complex(
+            *solve_ivp(rate, (0, period), [flux.real, flux.imag], rtol=1e-9, atol=1e-10).y[:, -1]
+        )
         angle += 3 * speed * period
         after = current(flux, angle)
         pair = AlphaBeta(before.real, before.imag), AlphaBeta(after.real, after.imag)
@@ -150,7 +183,8 @@ def test_observer_finds_the_rotor() -> None:
             rotor = track(rotor, AlphaBeta(volts.real, volts.imag), pair)
         before = after
     assert abs(before) > 30
-    # Trapezoidal means of currents and voltages over a step leave their curvature: a turn of 0.027 rad, squared.
+    # Trapezoidal means of currents and voltages over a step leave their curvature: a turn of 0.027
+    # rad, squared.
     assert float(wrapped(rotor.angle - angle)) == pytest.approx(0, abs=0.01)
     assert float(rotor.speed) == pytest.approx(speed, rel=0.005)
 
@@ -176,5 +210,9 @@ def test_the_reference_sees_observations_only_and_succeeds(name: str) -> None:
     record = play(task, Blindfolded.for_task(task), seeds)
     assert record.info["success"].mean() >= 0.95
     assert not record.terminated.any()
-    chance = replay(task, np.random.default_rng(0).uniform(-1, 1, record.actions.shape).astype(np.float32), seeds)
+    chance = replay(
+        task,
+        np.random.default_rng(0).uniform(-1, 1, record.actions.shape).astype(np.float32),
+        seeds,
+    )
     assert np.quantile(record.total, 0.05) > np.quantile(chance.total, 0.95)

@@ -1,13 +1,16 @@
 """Record episodes of every id of gym-electric-motor 3.0.3: what they show, ask for and pay.
 
-``PYTHON tests/motor/gem/record_gem.py`` with a Python that has gym-electric-motor 3.0.3 and nothing of ours writes
-``gem_episodes.json``. Two episodes of each id, with the peer's own integrator at its default tolerance:
+``PYTHON tests/motor/gem/record_gem.py`` with a Python that has gym-electric-motor 3.0.3 and nothing
+of ours writes ``gem_episodes.json``. Two episodes of each id, with the peer's own integrator at its
+default tolerance:
 
-* ``wave``: duty k at step n is 0.3 cos(0.2 n + 1.3 k); switch state k is 3 n + 1 + k modulo the number of states;
-* ``push``: the first duty of each converter is 1, the others -1; the switch states that give these voltages.
+* ``wave``: duty k at step n is 0.3 cos(0.2 n + 1.3 k); switch state k is 3 n + 1 + k modulo the
+  number of states;
+* ``push``: the first duty of each converter is 1, the others -1; the switch states that give these
+  voltages.
 
-Each holds the first and the last state, every set point shown (the first one at reset), every reward, and whether the
-last step ended it. ``walks`` are the arguments of the reference generators.
+Each holds the first and the last state, every set point shown (the first one at reset), every
+reward, and whether the last step ended it. ``walks`` are the arguments of the reference generators.
 """
 
 from __future__ import annotations
@@ -53,7 +56,11 @@ def rounded(values: Any) -> list[float]:
 
 def episode(env: Any, act: Any, steps: int) -> dict[str, Any]:
     (state, setpoint), _ = env.reset(seed=2026)
-    record: dict[str, Any] = {"reset": rounded(state), "setpoints": [rounded(setpoint)], "rewards": []}
+    record: dict[str, Any] = {
+        "reset": rounded(state),
+        "setpoints": [rounded(setpoint)],
+        "rewards": [],
+    }
     for n in range(steps):
         (state, setpoint), reward, terminated, _, _ = env.step(act(env.action_space, n))
         record["setpoints"].append(rounded(setpoint))

@@ -1,7 +1,8 @@
 """The peer's recorded open-loop runs, all that ``gem_golden.json`` holds, at float64.
 
-Recorded from gym-electric-motor 3.0.3 after step 1 and at the end of up to ten steps. Continuous ids: duty k at step n
-is 0.3 cos(0.2 n + 1.3 k); finite ids: switch state k at step n is 3 n + 1 + k modulo the number of states.
+Recorded from gym-electric-motor 3.0.3 after step 1 and at the end of up to ten steps. Continuous
+ids: duty k at step n is 0.3 cos(0.2 n + 1.3 k); finite ids: switch state k at step n is 3 n + 1 + k
+modulo the number of states.
 """
 
 from __future__ import annotations
@@ -48,12 +49,18 @@ def run(env: Environment, inputs: np.ndarray) -> np.ndarray:
 
 
 def with_dopri5(env: Environment, inputs: np.ndarray, rtol: float) -> np.ndarray:
-    """The same run with SciPy's dopri5, the peer's integrator, at a relative tolerance (its default is 1e-6)."""
+    """The same run with SciPy's dopri5, the peer's integrator,
+    at a relative tolerance (its default is 1e-6).
+    """
     begin, unravel = ravel_pytree(env.initial())
     applied = jax.jit(lambda y, u: env.applied(unravel(y), u))
     rate = jax.jit(lambda y, voltage: ravel_pytree(env.rate(unravel(y), voltage))[0])
-    observe = jax.jit(lambda y, y1, terminals, voltage: env.observe(terminals, voltage, unravel(y), unravel(y1)))
-    solver = ode(lambda t, y, voltage: np.asarray(rate(y, voltage))).set_integrator("dopri5", rtol=rtol, atol=1e-12)
+    observe = jax.jit(
+        lambda y, y1, terminals, voltage: env.observe(terminals, voltage, unravel(y), unravel(y1))
+    )
+    solver = ode(lambda t, y, voltage: np.asarray(rate(y, voltage))).set_integrator(
+        "dopri5", rtol=rtol, atol=1e-12
+    )
     solver.set_initial_value(np.asarray(begin), 0.0)
     observations = []
     for action in inputs:
@@ -68,9 +75,9 @@ def with_dopri5(env: Environment, inputs: np.ndarray, rtol: float) -> np.ndarray
 def test_recorded_run(name: str) -> None:
     """Names, scales, ends and every number.
 
-    With the peer's integrator our equations give its numbers to 3e-12, so that what is left between our own steps and
-    the record is its integrator's error: at 1e-6 a step, 1e-9 over these runs but for two machines whose time constants
-    are of the length of a step.
+    With the peer's integrator our equations give its numbers to 3e-12, so that what is left between
+    our own steps and the record is its integrator's error: at 1e-6 a step, 1e-9 over these runs but
+    for two machines whose time constants are of the length of a step.
     """
     golden, env = GOLDEN[name], environment(name)
     assert list(env.state_names) == golden["state_names"]
@@ -81,14 +88,19 @@ def test_recorded_run(name: str) -> None:
     assert env.violation_reward == pytest.approx(golden["violation_reward"], rel=1e-12)
     inputs = actions(golden, golden["n_steps"])
     ours, by_dopri5 = run(env, inputs), with_dopri5(env, inputs, 1e-6)
-    np.testing.assert_allclose(by_dopri5[[0, -1]], [golden["step1"], golden["last"]], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        by_dopri5[[0, -1]], [golden["step1"], golden["last"]], rtol=0, atol=1e-11
+    )
     loose = 3e-8 if "SIXPMSM" in name else 2e-9 if "PermExDc" in name else 1e-9
     np.testing.assert_allclose(ours[[0, -1]], [golden["step1"], golden["last"]], rtol=0, atol=loose)
-    # Where the load's Coulomb friction has its corners, about standstill, steps of fixed length lose their order.
+    # Where the load's Coulomb friction has its corners, about standstill, steps of fixed length
+    # lose their order.
     tolerance = 1e-10 if "-SC-" in name else 1e-12
     np.testing.assert_allclose(ours, with_dopri5(env, inputs, 1e-13), rtol=0, atol=tolerance)
     for k, observation in enumerate(ours):
-        assert bool(env.violated(observation)) == (golden["terminated"] and k == golden["n_steps"] - 1)
+        assert bool(env.violated(observation)) == (
+            golden["terminated"] and k == golden["n_steps"] - 1
+        )
 
 
 def test_every_id_of_the_peer_runs() -> None:
@@ -123,11 +135,14 @@ def test_reward_by_hand() -> None:
     env = environment("Cont-CC-PMSM-v0")
     observation = np.zeros(14)
     observation[5:7] = 0.3, -0.4
-    assert float(env.reward(observation, {"i_sd": 0.1, "i_sq": 0.0})) == pytest.approx(-0.5 * (0.2 + 0.4) / 2)
+    assert float(env.reward(observation, {"i_sd": 0.1, "i_sq": 0.0})) == pytest.approx(
+        -0.5 * (0.2 + 0.4) / 2
+    )
     observation[5:7] = 0.8, -0.7
     assert float(env.reward(observation, {"i_sd": 0.8, "i_sq": -0.7})) == pytest.approx(-10)
     forward = environment("Cont-SC-SeriesDc-v0")
-    assert float(forward.reward(np.zeros(5), {"omega": 0.25})) == pytest.approx(-0.25)  # of a range of one
+    # Of a range of one.
+    assert float(forward.reward(np.zeros(5), {"omega": 0.25})) == pytest.approx(-0.25)
 
 
 def test_unknown_id_names_the_nearest() -> None:

@@ -1,7 +1,8 @@
 """Every drive with ``gem_compat=True`` beside recorded episodes of gym-electric-motor 3.0.3.
 
-``PYTHON tests/motor/gem/record_gem.py`` with a Python that has gym-electric-motor 3.0.3 records ``gem_episodes.json``:
-two episodes of each of its sixty ids, with the peer's own integrator, whose error bounds what can be asked.
+``PYTHON tests/motor/gem/record_gem.py`` with a Python that has gym-electric-motor 3.0.3 records
+``gem_episodes.json``: two episodes of each of its sixty ids, with the peer's own integrator, whose
+error bounds what can be asked.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ pytestmark = pytest.mark.of_variants
 EPISODES = json.loads((Path(__file__).parent / "gem_episodes.json").read_text())
 GOLDEN = json.loads((Path(__file__).parent / "gem_golden.json").read_text())
 DRIVES = [
-    drive for drive in registry.cards().values() if True in registry.allowed_settings(drive).get("gem_compat", ())
+    drive
+    for drive in registry.cards().values()
+    if True in registry.allowed_settings(drive).get("gem_compat", ())
 ]
 SOME = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
 """One of each kind of machine and of action space that differs in shape."""
@@ -43,7 +46,9 @@ def float64() -> Iterator[None]:
 
 
 def integrator_error(name: str) -> float:
-    """Return the error of the peer's dopri5 over about twenty steps (rtol 1e-6); see ``test_gem_compat.py``."""
+    """Return the error of the peer's dopri5 over about twenty steps (rtol 1e-6);
+    see ``test_gem_compat.py``.
+    """
     return 1e-7 if "SIXPMSM" in name else 2e-9
 
 
@@ -55,7 +60,9 @@ def with_setpoints(state: State, values: Any) -> State:
 @pytest.mark.parametrize("drive", DRIVES, ids=[peer_id(drive) for drive in DRIVES])
 @pytest.mark.usefixtures("float64")
 def test_recorded_episodes(drive: Any) -> None:
-    """States, rewards and ends under the peer's set points; and what random play shows is in the space."""
+    """States, rewards and ends under the peer's set points;
+    and what random play shows is in the space.
+    """
     name = peer_id(drive)
     task: GemDrive = registry.card(drive.id, gem_compat=True).build(dtype="float64")
     recorded = EPISODES[name]
@@ -88,8 +95,12 @@ def test_recorded_episodes(drive: Any) -> None:
         observations, rewards, ends = map(np.asarray, play_recorded(actions, setpoints, keys))
         size = len(task.env.state_names)
         np.testing.assert_allclose(start.observed, episode["reset"], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(rewards[:steps], episode["rewards"], rtol=0, atol=integrator_error(name))
-        np.testing.assert_allclose(observations[steps - 1, :size], episode["last"], rtol=0, atol=integrator_error(name))
+        np.testing.assert_allclose(
+            rewards[:steps], episode["rewards"], rtol=0, atol=integrator_error(name)
+        )
+        np.testing.assert_allclose(
+            observations[steps - 1, :size], episode["last"], rtol=0, atol=integrator_error(name)
+        )
         assert ends[:steps].tolist() == [False] * (steps - 1) + [episode["terminated"]]
     task.action_space.seed(0)
     actions = np.stack([task.action_space.sample() for _ in range(PUSH)])
@@ -110,7 +121,8 @@ def test_recorded_episodes(drive: Any) -> None:
 def test_golden_run_through_make(name: str, dtype: str) -> None:
     """The peer's recorded open-loop runs, through the environment that a user makes.
 
-    At float32 ten steps of eight substeps round a current some hundred times, each time by 6e-8 of it at most.
+    At float32 ten steps of eight substeps round a current some hundred times, each time by 6e-8 of
+    it at most.
     """
     env = gymnasium.make(f"rlsuite/{name}", gem_compat=True, dtype=dtype)
     peer = peer_id(env.unwrapped.card)
@@ -138,7 +150,7 @@ def test_the_peer_leaves_its_own_space() -> None:
     assert "Finite-CC-PMSM-v0" in outside
 
 
-# -- set points ----------------------------------------------------------------------------------------------------
+# -- set points ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EPISODES)
@@ -161,22 +173,27 @@ def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
         first = gem_setpoint.begin([wiener], key, np.float32)
 
         def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
-            return (after := gem_setpoint.step([wiener], walks, jax.random.fold_in(key, t))), after[0]
+            return (after := gem_setpoint.step([wiener], walks, jax.random.fold_in(key, t))), after[
+                0
+            ]
 
         later_walk = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
         return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], later_walk)
 
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(simulate_walk))(jax.random.split(jax.random.key(7), walks)))
+    return jax.tree.map(
+        np.asarray, jax.jit(jax.vmap(simulate_walk))(jax.random.split(jax.random.key(7), walks))
+    )
 
 
 def test_sub_episodes_of_setpoints() -> None:
-    """Lengths uniform over 500..1999, deviations log-uniform, moves normal, each value one move from the last."""
+    """Lengths uniform over 500..1999, deviations log-uniform,
+    moves normal, each value one move from the last.
+    """
     wide = Wiener(-1e3, 1e3, 1e-3, 1e-1)
     walks = walked(wide, 200, 12_000)
     changed = np.diff(walks.deviation) != 0
-    assert (
-        changed == (walks.steps_left[:, :-1] == 0)
-    ).all()  # a new deviation begins where the last one has no steps left
+    # A new deviation begins where the last one has no steps left.
+    assert (changed == (walks.steps_left[:, :-1] == 0)).all()
     ends = [np.flatnonzero(row) for row in changed]
     lengths = np.concatenate([np.diff(row) for row in ends])
     assert len(lengths) > 1000
@@ -202,12 +219,17 @@ def test_setpoints_begin_uniformly_and_stay_within_their_margin() -> None:
 
 
 def test_setpoints_move_in_the_environment() -> None:
-    """Normal moves of the deviation that the state holds, where they are too small to reach the margin."""
+    """Normal moves of the deviation that the state holds,
+    where they are too small to reach the margin.
+    """
     env = gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)
 
     def calm(seed: int) -> bool:
         env.reset(seed=seed)
-        return all(walk.deviation < 5e-3 and abs(walk.value) < 0.3 for walk in env.unwrapped.episode.state.setpoints)
+        return all(
+            walk.deviation < 5e-3 and abs(walk.value) < 0.3
+            for walk in env.unwrapped.episode.state.setpoints
+        )
 
     first = next(filter(calm, range(200)))
     setpoints = [env.reset(seed=first)[0][-2:]]
@@ -219,7 +241,7 @@ def test_setpoints_move_in_the_environment() -> None:
         assert stats.kstest(moves[:, i] / deviation, "norm").pvalue > 1e-3
 
 
-# -- the face ------------------------------------------------------------------------------------------------------
+# -- the face --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -228,7 +250,11 @@ def test_environment(name: str) -> None:
     env = gymnasium.make(f"rlsuite/{name}", gem_compat=True, render_mode="rgb_array")
     check_env(env.unwrapped, skip_render_check=True)
     batch = gymnasium.make_vec(
-        f"rlsuite/{name}", 3, vectorization_mode="vector_entry_point", gem_compat=True, autoreset_mode="SameStep"
+        f"rlsuite/{name}",
+        3,
+        vectorization_mode="vector_entry_point",
+        gem_compat=True,
+        autoreset_mode="SameStep",
     )
     assert env.spec.max_episode_steps == registry.card(name).horizon
     observations, _ = batch.reset(seed=5)
@@ -278,8 +304,13 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match=r"'gem_compatt'.* Did you mean 'gem_compat'"):
         gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compatt=True)
     with pytest.raises(ValueError, match=r"'gem_compatt'.* Did you mean 'gem_compat'"):
-        gymnasium.make_vec("rlsuite/PMSMCurrent-v0", vectorization_mode="vector_entry_point", gem_compatt=True)
-    with pytest.raises(ValueError, match="rlsuite/QuadcopterHover-v0 got an unexpected keyword argument 'gem_compat'"):
+        gymnasium.make_vec(
+            "rlsuite/PMSMCurrent-v0", vectorization_mode="vector_entry_point", gem_compatt=True
+        )
+    with pytest.raises(
+        ValueError,
+        match="rlsuite/QuadcopterHover-v0 got an unexpected keyword argument 'gem_compat'",
+    ):
         gymnasium.make("rlsuite/QuadcopterHover-v0", gem_compat=True)
     with pytest.raises(ValueError, match="single context"):
         gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True, split=3)

@@ -1,4 +1,6 @@
-"""Every machine's equations: balance of power, steady states by textbook formulas, SciPy; at float64."""
+"""Every machine's equations: balance of power,
+steady states by textbook formulas, SciPy; at float64.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ from rlbench_suite.envs.motor.machines.frames import (
     park,
     wrapped,
 )
-from rlbench_suite.envs.motor.machines.induction import DOUBLY_FED, Currents, Electrical, Induction, Voltages
+from rlbench_suite.envs.motor.machines.induction import (
+    DOUBLY_FED,
+    Currents,
+    Electrical,
+    Induction,
+    Voltages,
+)
 from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.plants.three_phase import ThreePhase
@@ -58,14 +66,18 @@ def induction_energy(m: Induction, state: Electrical) -> Any:
     s, r = state.current, m.rotor_current(state)
     energy = 0.0
     for i_s, i_r, psi_r in zip(s, r, state.flux, strict=True):
-        energy = energy + 0.75 * ((m.stator_inductance() * i_s + m.mutual_inductance * i_r) * i_s + psi_r * i_r)
+        energy = energy + 0.75 * (
+            (m.stator_inductance() * i_s + m.mutual_inductance * i_r) * i_s + psi_r * i_r
+        )
     return energy
 
 
 def induction_losses(m: Induction, state: Electrical) -> Any:
     rotor = m.rotor_current(state)
     stator = state.current.alpha**2 + state.current.beta**2
-    return 1.5 * (m.stator_resistance * stator + m.rotor_resistance * (rotor.alpha**2 + rotor.beta**2))
+    return 1.5 * (
+        m.stator_resistance * stator + m.rotor_resistance * (rotor.alpha**2 + rotor.beta**2)
+    )
 
 
 def induction_input(m: Induction, state: Electrical, u: Voltages) -> Any:
@@ -77,8 +89,11 @@ def induction_input(m: Induction, state: Electrical, u: Voltages) -> Any:
 ELECTRICAL = Electrical(AlphaBeta(1.7, -2.3), AlphaBeta(0.4, 0.6))
 FED = Voltages(AlphaBeta(90.0, -170.0), AlphaBeta(33.0, 21.0))
 
-# machine, state, voltage; then of (machine, state): stored energy and losses, and of (machine, state, voltage): input.
-BALANCES: dict[str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+# machine, state, voltage; then of (machine, state): stored energy and losses, and of (machine,
+# state, voltage): input.
+BALANCES: dict[
+    str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+] = {
     "PermExDc": (
         dc.PermanentlyExcited(),
         Armature(81.0),
@@ -99,7 +114,9 @@ BALANCES: dict[str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any],
         dc.ExternallyExcited(),
         Windings(81.0, 120.0),
         Windings(33.0, 21.0),
-        lambda m, i: 0.5 * (m.armature_inductance * i.armature**2 + m.field_inductance * i.field**2),
+        lambda m, i: (
+            0.5 * (m.armature_inductance * i.armature**2 + m.field_inductance * i.field**2)
+        ),
         lambda m, i: m.armature_resistance * i.armature**2 + m.field_resistance * i.field**2,
         lambda m, i, u: u.armature * i.armature + u.field * i.field,
     ),
@@ -107,7 +124,9 @@ BALANCES: dict[str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any],
         dc.Shunt(),
         Windings(81.0, 120.0),
         Armature(33.0),
-        lambda m, i: 0.5 * (m.armature_inductance * i.armature**2 + m.field_inductance * i.field**2),
+        lambda m, i: (
+            0.5 * (m.armature_inductance * i.armature**2 + m.field_inductance * i.field**2)
+        ),
         lambda m, i: m.armature_resistance * i.armature**2 + m.field_resistance * i.field**2,
         lambda m, i, u: u.armature * (i.armature + i.field),
     ),
@@ -143,7 +162,14 @@ BALANCES: dict[str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any],
         induction_losses,
         induction_input,
     ),
-    "DFIM by flux": (Induction(*DOUBLY_FED), ELECTRICAL, FED, induction_energy, induction_losses, induction_input),
+    "DFIM by flux": (
+        Induction(*DOUBLY_FED),
+        ELECTRICAL,
+        FED,
+        induction_energy,
+        induction_losses,
+        induction_input,
+    ),
     "DFIM": (
         DOUBLY_FED,
         Currents(AlphaBeta(1.7, -2.3), AlphaBeta(0.4, 2.6)),
@@ -158,7 +184,12 @@ BALANCES: dict[str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any],
         DQXY(-4.0, 7.0, 2.0, 3.0),
         lambda m, i: (
             1.5
-            * (m.inductance_d * i.d**2 + m.inductance_q * i.q**2 + m.inductance_x * i.x**2 + m.inductance_y * i.y**2)
+            * (
+                m.inductance_d * i.d**2
+                + m.inductance_q * i.q**2
+                + m.inductance_x * i.x**2
+                + m.inductance_y * i.y**2
+            )
         ),
         lambda m, i: 3 * m.resistance * (i.d**2 + i.q**2 + i.x**2 + i.y**2),
         lambda m, i, u: 3 * (u.d * i.d + u.q * i.q + u.x * i.x + u.y * i.y),
@@ -168,9 +199,11 @@ BALANCES: dict[str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any],
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_power_balance(name: str) -> None:
-    """Electrical power in = mechanical + losses + what the inductances store, by differentiating the energy.
+    """Electrical power in = mechanical + losses + what the inductances store,
+    by differentiating the energy.
 
-    In the six-phase machine's x-y plane the coupling by different L_x and L_y moves power, as in d-q.
+    In the six-phase machine's x-y plane the coupling by different L_x and L_y moves power, as in
+    d-q.
     """
     machine, state, voltage, energy, losses, input_power = BALANCES[name]
     state, voltage = jax.tree.map(jnp.float64, (state, voltage))
@@ -178,31 +211,44 @@ def test_power_balance(name: str) -> None:
     _, stored = jax.jvp(lambda at: energy(machine, at), (state,), (rate,))
     mechanical = machine.torque(state) * SPEED
     if name == "SixPhase":
-        mechanical += 3 * machine.pole_pairs * SPEED * (machine.inductance_y - machine.inductance_x) * state.x * state.y
+        mechanical += (
+            3
+            * machine.pole_pairs
+            * SPEED
+            * (machine.inductance_y - machine.inductance_x)
+            * state.x
+            * state.y
+        )
     out = float(mechanical + losses(machine, state) + stored)
     assert float(input_power(machine, state, voltage)) == pytest.approx(out, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name in BALANCES if name != "DFIM by flux"])
 def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: str) -> None:
-    """Power at the terminals is that of the balances above, and that of the legs: parts of the link's voltage times
-    the current out of each, whatever the angle.
+    """Power at the terminals is that of the balances above, and that of the legs: parts of the
+    link's voltage times the current out of each, whatever the angle.
     """
     machine, state, voltage, _, _, input_power = BALANCES[name]
     plant = PLANTS["SixPhasePMSM" if name == "SixPhase" else name]()
-    assert plant.power(voltage, state) == pytest.approx(input_power(machine, state, voltage), rel=1e-12)
+    assert plant.power(voltage, state) == pytest.approx(
+        input_power(machine, state, voltage), rel=1e-12
+    )
     link = plant.link if isinstance(plant, ThreePhase) else plant.unit
     rng = np.random.default_rng(0)
     for angle in (0.0, 1.3, -2.9):
         legs = tuple(rng.random(plant.switches))
         currents = plant.leg_currents(state, angle)
         by_legs = link * sum(leg * current for leg, current in zip(legs, currents, strict=True))
-        assert plant.power(plant.across(legs, state, angle), state) == pytest.approx(float(by_legs), rel=1e-9)
+        assert plant.power(plant.across(legs, state, angle), state) == pytest.approx(
+            float(by_legs), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_runge_kutta_equals_scipy(name: str) -> None:
-    """20 ms under a constant voltage, one step each 0.1 ms cut into four, against DOP853 at 1e-12."""
+    """20 ms under a constant voltage,
+    one step each 0.1 ms cut into four, against DOP853 at 1e-12.
+    """
     machine, state, voltage, *_ = BALANCES[name]
     flat, unravel = ravel_pytree(jax.tree.map(np.float64, state))
 
@@ -210,20 +256,40 @@ def test_runge_kutta_equals_scipy(name: str) -> None:
         return machine.derivative(y, voltage, SPEED)
 
     plain = jax.jit(lambda y: ravel_pytree(rate(unravel(y)))[0])
-    truth = solve_ivp(lambda t, y: np.asarray(plain(y)), (0, 0.02), np.asarray(flat), "DOP853", rtol=1e-12, atol=1e-12)
-    steps = jax.jit(lambda y: jax.lax.fori_loop(0, 800, lambda _, now: rk4(lambda _, at: rate(at), now, 2.5e-5), y))
+    truth = solve_ivp(
+        lambda t, y: np.asarray(plain(y)),
+        (0, 0.02),
+        np.asarray(flat),
+        "DOP853",
+        rtol=1e-12,
+        atol=1e-12,
+    )
+    steps = jax.jit(
+        lambda y: jax.lax.fori_loop(
+            0, 800, lambda _, now: rk4(lambda _, at: rate(at), now, 2.5e-5), y
+        )
+    )
     ours = ravel_pytree(steps(unravel(flat)))[0]
     np.testing.assert_allclose(ours, truth.y[:, -1], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_runge_kutta_is_of_order_four(name: str) -> None:
-    """Half the step leaves a sixteenth of the error against DOP853, within what the fifth order adds."""
+    """Half the step leaves a sixteenth of the error against DOP853,
+    within what the fifth order adds.
+    """
     machine, state, voltage, *_ = BALANCES[name]
     flat, unravel = ravel_pytree(jax.tree.map(np.float64, state))
     step = 2e-5 if name == "SixPhase" else 5e-5 if name == "PermExDc" else 2e-4
     plain = jax.jit(lambda y: ravel_pytree(machine.derivative(unravel(y), voltage, SPEED))[0])
-    truth = solve_ivp(lambda t, y: np.asarray(plain(y)), (0, 8 * step), np.asarray(flat), "DOP853", rtol=1e-13, atol=0)
+    truth = solve_ivp(
+        lambda t, y: np.asarray(plain(y)),
+        (0, 8 * step),
+        np.asarray(flat),
+        "DOP853",
+        rtol=1e-13,
+        atol=0,
+    )
     errors = []
     for parts in (1, 2):
 
@@ -236,13 +302,15 @@ def test_runge_kutta_is_of_order_four(name: str) -> None:
 
 
 def test_torque_and_speed_of_direct_current_machines() -> None:
-    """Steady at U: permanently excited w = U/psi - R T/psi^2; shunt the same with psi = L' U/R_e; series
-    T = L' (U / (R + L' w))^2.
+    """Steady at U: permanently excited w = U/psi - R T/psi^2;
+    shunt the same with psi = L' U/R_e; series T = L' (U / (R + L' w))^2.
     """
     magnets, current, u = dc.PermanentlyExcited(), 60.0, 48.0
     torque = magnets.torque(Armature(current))
     speed = u / magnets.magnet_flux - magnets.resistance * torque / magnets.magnet_flux**2
-    assert magnets.derivative(Armature(current), Armature(u), speed).armature == pytest.approx(0, abs=1e-6)
+    assert magnets.derivative(Armature(current), Armature(u), speed).armature == pytest.approx(
+        0, abs=1e-6
+    )
     shunt = dc.Shunt()
     flux = shunt.rotation_inductance * u / shunt.field_resistance
     torque = flux * current
@@ -252,54 +320,86 @@ def test_torque_and_speed_of_direct_current_machines() -> None:
     assert shunt.torque(at) == pytest.approx(torque)
     series = dc.Series()
     resistance = series.armature_resistance + series.field_resistance
-    torque = series.rotation_inductance * (u / (resistance + series.rotation_inductance * SPEED)) ** 2
+    torque = (
+        series.rotation_inductance * (u / (resistance + series.rotation_inductance * SPEED)) ** 2
+    )
     at = Armature(np.sqrt(torque / series.rotation_inductance))
     assert series.derivative(at, Armature(u), SPEED).armature == pytest.approx(0, abs=1e-9)
     assert series.torque(at) == pytest.approx(torque)
 
 
 def test_torque_and_slip_of_the_induction_machine() -> None:
-    """Steady under 50 Hz against the equivalent circuit: phasors of stator and rotor loops at the slip."""
+    """Steady under 50 Hz against the equivalent circuit:
+    phasors of stator and rotor loops at the slip.
+    """
     machine, amplitude, pulsation = Induction(), 200.0, 2 * np.pi * 50
     for slip in (0.02, 0.1, 0.5, 1.0):
         x_m = pulsation * machine.mutual_inductance
         loops = np.array(
             [
-                [machine.stator_resistance + 1j * pulsation * machine.stator_inductance(), 1j * x_m],
-                [1j * x_m, machine.rotor_resistance / slip + 1j * pulsation * machine.rotor_inductance()],
+                [
+                    machine.stator_resistance + 1j * pulsation * machine.stator_inductance(),
+                    1j * x_m,
+                ],
+                [
+                    1j * x_m,
+                    machine.rotor_resistance / slip + 1j * pulsation * machine.rotor_inductance(),
+                ],
             ]
         )
         stator, rotor = np.linalg.solve(loops, [amplitude, 0])
-        torque = 1.5 * machine.pole_pairs / pulsation * machine.rotor_resistance / slip * abs(rotor) ** 2
+        torque = (
+            1.5 * machine.pole_pairs / pulsation * machine.rotor_resistance / slip * abs(rotor) ** 2
+        )
         flux = machine.rotor_inductance() * rotor + machine.mutual_inductance * stator
         state = Electrical(AlphaBeta(stator.real, stator.imag), AlphaBeta(flux.real, flux.imag))
         assert machine.torque(state) == pytest.approx(torque, rel=1e-10)
         speed = (1 - slip) * pulsation / machine.pole_pairs
-        rate = machine.derivative(state, Voltages(AlphaBeta(amplitude, 0.0), AlphaBeta(0.0, 0.0)), speed)
+        rate = machine.derivative(
+            state, Voltages(AlphaBeta(amplitude, 0.0), AlphaBeta(0.0, 0.0)), speed
+        )
         for got, turning in ((rate.current, stator), (rate.flux, flux)):
             assert complex(*got) == pytest.approx(1j * pulsation * turning, rel=1e-9)
 
 
 def test_doubly_fed_machine_at_any_slip() -> None:
-    """Steady under 50 Hz at the stator and the slip's frequency at the rotor, by the equivalent circuit with both
-    voltages; the power over the air gap divides into (1 - s) at the shaft and s at the slip rings.
+    """Steady under 50 Hz at the stator and the slip's frequency at the rotor, by the equivalent
+    circuit with both voltages; the power over the air gap divides into (1 - s) at the shaft and s
+    at the slip rings.
     """
-    machine, stator_voltage, rotor_voltage, pulsation = DOUBLY_FED, 200.0, 35.0 * np.exp(0.4j), 2 * np.pi * 50
+    machine = DOUBLY_FED
+    stator_voltage = 200.0
+    rotor_voltage = 35.0 * np.exp(0.4j)
+    pulsation = 2 * np.pi * 50
     x_m = pulsation * machine.mutual_inductance
     for slip in (-0.3, -0.05, 0.1, 0.6):
         loops = np.array(
             [
-                [machine.stator_resistance + 1j * pulsation * machine.stator_inductance(), 1j * x_m],
-                [1j * slip * x_m, machine.rotor_resistance + 1j * slip * pulsation * machine.rotor_inductance()],
+                [
+                    machine.stator_resistance + 1j * pulsation * machine.stator_inductance(),
+                    1j * x_m,
+                ],
+                [
+                    1j * slip * x_m,
+                    machine.rotor_resistance + 1j * slip * pulsation * machine.rotor_inductance(),
+                ],
             ]
         )
         stator, rotor = np.linalg.solve(loops, [stator_voltage, rotor_voltage])
         state = Currents(AlphaBeta(stator.real, stator.imag), AlphaBeta(rotor.real, rotor.imag))
-        gap = 1.5 * ((stator_voltage * np.conj(stator)).real - machine.stator_resistance * abs(stator) ** 2)
-        assert machine.torque(state) == pytest.approx(gap * machine.pole_pairs / pulsation, rel=1e-9)
-        rings = 1.5 * ((rotor_voltage * np.conj(rotor)).real - machine.rotor_resistance * abs(rotor) ** 2)
+        gap = 1.5 * (
+            (stator_voltage * np.conj(stator)).real - machine.stator_resistance * abs(stator) ** 2
+        )
+        assert machine.torque(state) == pytest.approx(
+            gap * machine.pole_pairs / pulsation, rel=1e-9
+        )
+        rings = 1.5 * (
+            (rotor_voltage * np.conj(rotor)).real - machine.rotor_resistance * abs(rotor) ** 2
+        )
         assert rings == pytest.approx(-slip * gap, rel=1e-9)
-        voltage = Voltages(AlphaBeta(stator_voltage, 0.0), AlphaBeta(rotor_voltage.real, rotor_voltage.imag))
+        voltage = Voltages(
+            AlphaBeta(stator_voltage, 0.0), AlphaBeta(rotor_voltage.real, rotor_voltage.imag)
+        )
         rate = machine.derivative(state, voltage, (1 - slip) * pulsation / machine.pole_pairs)
         for got, turning in ((rate.current, stator), (rate.rotor, rotor)):
             assert complex(*got) == pytest.approx(1j * pulsation * turning, rel=1e-9)
@@ -311,12 +411,15 @@ def test_both_forms_of_the_doubly_fed_machine_agree() -> None:
     rate = machine.derivative(state, FED, SPEED)
     np.testing.assert_allclose(rate.current, by_flux.current, rtol=1e-12)
     np.testing.assert_allclose(machine.with_flux(rate).flux, by_flux.flux, rtol=1e-9)
-    assert machine.torque(state) == pytest.approx(Induction(*machine).torque(machine.with_flux(state)), rel=1e-12)
+    assert machine.torque(state) == pytest.approx(
+        Induction(*machine).torque(machine.with_flux(state)), rel=1e-12
+    )
 
 
 def test_six_phases_turn_in_steady_state() -> None:
-    """Six sinusoidal phases, 30 degrees apart by windings, hold the currents that phasors say: each winding sees
-    u = (R + j p w L) i + j p w psi where the axes are alike, and the torque is 3 p psi i_q.
+    """Six sinusoidal phases, 30 degrees apart by windings, hold the currents that phasors say: each
+    winding sees u = (R + j p w L) i + j p w psi where the axes are alike, and the torque is 3 p psi
+    i_q.
     """
     machine = synchronous.SixPhase(inductance_q=125e-6)
     pulsation = machine.pole_pairs * SPEED
@@ -331,8 +434,12 @@ def test_six_phases_turn_in_steady_state() -> None:
     state = DQXY(current.real, current.imag, 0.0, 0.0)
     rate = machine.derivative(state, synchronous.six_phase_vector(first, second, angle), SPEED)
     np.testing.assert_allclose(rate, 0, atol=1e-7)
-    assert machine.torque(state) == pytest.approx(3 * machine.pole_pairs * machine.magnet_flux * 60.0)
-    three = synchronous.PermanentMagnet(0.0, 125e-6, 125e-6, machine.magnet_flux, machine.pole_pairs)
+    assert machine.torque(state) == pytest.approx(
+        3 * machine.pole_pairs * machine.magnet_flux * 60.0
+    )
+    three = synchronous.PermanentMagnet(
+        0.0, 125e-6, 125e-6, machine.magnet_flux, machine.pole_pairs
+    )
     assert machine.torque(state) == pytest.approx(2 * three.torque(DQ(state.d, state.q)))
 
 
@@ -350,11 +457,15 @@ def test_excited_machine_in_steady_state() -> None:
 
 
 def test_excited_machine_of_the_peer_is_impossible() -> None:
-    """Its d axis runs away without any voltage; with the coupling reduced as the docstring says it decays."""
+    """Its d axis runs away without any voltage;
+    with the coupling reduced as the docstring says it decays.
+    """
     peer = synchronous.ExternallyExcited()
     possible = peer._replace(mutual_inductance=peer.mutual_inductance / np.sqrt(1.5))
     for machine, leaks in ((peer, False), (possible, True)):
-        rates = [machine.derivative(Excited(*unit), Excited(0.0, 0.0, 0.0), 0.0) for unit in np.eye(3)]
+        rates = [
+            machine.derivative(Excited(*unit), Excited(0.0, 0.0, 0.0), 0.0) for unit in np.eye(3)
+        ]
         assert (np.linalg.eigvals(np.array(rates).T).real < 0).all() == leaks
 
 
@@ -369,22 +480,30 @@ def test_most_torque_for_a_current() -> None:
 
 
 def test_frames() -> None:
-    """Transformations undo each other; the amplitude is kept; six phases have their textbook angles."""
+    """Transformations undo each other; the amplitude is kept;
+    six phases have their textbook angles.
+    """
     angle, amplitude, at = 0.7, 3.0, 1.9
     phases = Phases(*(amplitude * np.cos(at - np.array([0, 2, 4]) * np.pi / 3)))
     vector = clarke(phases)
     np.testing.assert_allclose(vector, [amplitude * np.cos(at), amplitude * np.sin(at)], rtol=1e-12)
     np.testing.assert_allclose(inverse_clarke(vector), phases, rtol=1e-12)
     turned = park(vector, angle)
-    np.testing.assert_allclose(turned, [amplitude * np.cos(at - angle), amplitude * np.sin(at - angle)], rtol=1e-12)
+    np.testing.assert_allclose(
+        turned, [amplitude * np.cos(at - angle), amplitude * np.sin(at - angle)], rtol=1e-12
+    )
     np.testing.assert_allclose(inverse_park(turned, angle), vector, rtol=1e-12)
     second = Phases(*(amplitude * np.cos(at - np.array([1, 5, 9]) * np.pi / 6)))
     six = synchronous.six_phase_vector(phases, second, angle)
     np.testing.assert_allclose(six, [*turned, 0, 0], atol=1e-12)
     windings = synchronous.six_phases(DQXY(1.0, 2.0, 3.0, 4.0), angle)
-    np.testing.assert_allclose(synchronous.six_phase_vector(*windings, angle), [1, 2, 3, 4], rtol=1e-12)
+    np.testing.assert_allclose(
+        synchronous.six_phase_vector(*windings, angle), [1, 2, 3, 4], rtol=1e-12
+    )
     np.testing.assert_allclose([sum(windings[0]), sum(windings[1])], 0, atol=1e-12)
-    np.testing.assert_allclose(wrapped(np.array([3.2, -3.2, 9.0])), [3.2 - 2 * np.pi, 2 * np.pi - 3.2, 9 - 2 * np.pi])
+    np.testing.assert_allclose(
+        wrapped(np.array([3.2, -3.2, 9.0])), [3.2 - 2 * np.pi, 2 * np.pi - 3.2, 9 - 2 * np.pi]
+    )
 
 
 def test_switch_states() -> None:
@@ -396,7 +515,9 @@ def test_switch_states() -> None:
 
 
 def test_load() -> None:
-    """A coasting rotor: Coulomb friction brakes evenly, then stops it with the breakaway time; the bench holds."""
+    """A coasting rotor: Coulomb friction brakes evenly,
+    then stops it with the breakaway time; the bench holds.
+    """
     load, rotor = Polynomial(coulomb=0.3, inertia=1e-3), 2e-3
     assert load.acceleration(50.0, 0.0, rotor) == pytest.approx(-0.3 / 3e-3)
     assert load.acceleration(-50.0, 0.0, rotor) == pytest.approx(0.3 / 3e-3)

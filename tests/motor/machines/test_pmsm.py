@@ -1,4 +1,6 @@
-"""The machine's equations against SciPy, closed forms, energy and a peer's recorded run, at float64."""
+"""The machine's equations against SciPy, closed forms,
+energy and a peer's recorded run, at float64.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ def run(current: DQ, voltages: np.ndarray, speed: float, substeps: int) -> np.nd
     def hold_voltage(current: DQ, voltage: jax.Array) -> tuple[DQ, DQ]:
         constant = DQ(*voltage)
         current = jax.lax.fori_loop(
-            0, substeps, lambda _, i: pmsm.step(i, constant, speed, MACHINE, TAU / substeps), current
+            0,
+            substeps,
+            lambda _, i: pmsm.step(i, constant, speed, MACHINE, TAU / substeps),
+            current,
         )
         return current, current
 
@@ -56,16 +61,25 @@ def manoeuvre(steps: int) -> np.ndarray:
 
 @pytest.mark.parametrize("speed", [-150.0, 0.0, 20.0, 150.0])
 def test_full_manoeuvre_equals_scipy(speed: float) -> None:
-    """500 steps: one Runge-Kutta step a sampling period (as the task), and cut finer, against DOP853."""
+    """500 steps: one Runge-Kutta step a sampling period (as the task),
+    and cut finer, against DOP853.
+    """
     a, b, c = matrices(speed)
     voltages, now, truth = manoeuvre(500), np.array([-30.0, 50.0]), []
     for voltage in voltages:
         now = solve_ivp(
-            lambda _, i, u: a @ i + b @ u + c, (0, TAU), now, "DOP853", rtol=1e-12, atol=1e-9, args=(voltage,)
+            lambda _, i, u: a @ i + b @ u + c,
+            (0, TAU),
+            now,
+            "DOP853",
+            rtol=1e-12,
+            atol=1e-9,
+            args=(voltage,),
         )
         truth.append(now := now.y[:, -1])
     start = DQ(-30.0, 50.0)
-    # Order four leaves (w T)^5 / 5! of the current a step, w the electrical speed: twice that, summed over the run.
+    # Order four leaves (w T)^5 / 5! of the current a step, w the electrical speed: twice that,
+    # summed over the run.
     truncation = 2 * 500 * abs(pmsm.POLE_PAIRS * speed * TAU) ** 5 / 120 * np.abs(truth).max()
     assert np.abs(run(start, voltages, speed, 1) - truth).max() < truncation + 1e-6
     assert np.abs(run(start, voltages, speed, 8) - truth).max() < truncation / 8**4 + 1e-6
@@ -94,9 +108,8 @@ def test_steady_state(speed: float) -> None:
     voltage = pmsm.steady_voltage(current, speed, MACHINE)
     np.testing.assert_allclose(pmsm.derivative(current, voltage, speed, MACHINE), 0, atol=1e-9)
     np.testing.assert_allclose(pmsm.steady_current(voltage, speed, MACHINE), current, rtol=1e-12)
-    last_current = run(DQ(0.0, 0.0), np.tile(voltage, (20_000, 1)), speed, 1)[
-        -1
-    ]  # 2 s, 30 of the longest time constant
+    # 2 s, 30 of the longest time constant.
+    last_current = run(DQ(0.0, 0.0), np.tile(voltage, (20_000, 1)), speed, 1)[-1]
     np.testing.assert_allclose(last_current, current, rtol=1e-6)
 
 
@@ -107,10 +120,11 @@ def test_torque_is_flux_times_current_and_its_maximum_the_published_one() -> Non
     assert pmsm.torque(current, MACHINE) == pytest.approx(cross, rel=1e-12)
 
     best = minimize_scalar(
-        lambda angle: -pmsm.torque(DQ(-240 * np.sin(angle), 240 * np.cos(angle)), MACHINE), bounds=(0, np.pi / 2)
+        lambda angle: -pmsm.torque(DQ(-240 * np.sin(angle), 240 * np.cos(angle)), MACHINE),
+        bounds=(0, np.pi / 2),
     )
-    # gym-electric-motor 3.0.3, Cont-CC-PMSM-v0: the torque limit, reached at nominal current with maximum torque
-    # per ampere. The angle is found to 1e-5 at a flat maximum.
+    # gym-electric-motor 3.0.3, Cont-CC-PMSM-v0: the torque limit, reached at nominal current with
+    # maximum torque per ampere. The angle is found to 1e-5 at a flat maximum.
     assert -best.fun == pytest.approx(160.6123626293421, rel=1e-9)
 
 
@@ -120,16 +134,21 @@ def test_power_balance() -> None:
     rate = pmsm.derivative(current, voltage, speed, MACHINE)
     power = 1.5 * (voltage.d * current.d + voltage.q * current.q)
     copper = 1.5 * MACHINE.resistance * (current.d**2 + current.q**2)
-    stored = 1.5 * (MACHINE.inductance_d * current.d * rate.d + MACHINE.inductance_q * current.q * rate.q)
-    assert power == pytest.approx(copper + pmsm.torque(current, MACHINE) * speed + stored, rel=1e-12)
+    stored = 1.5 * (
+        MACHINE.inductance_d * current.d * rate.d + MACHINE.inductance_q * current.q * rate.q
+    )
+    assert power == pytest.approx(
+        copper + pmsm.torque(current, MACHINE) * speed + stored, rel=1e-12
+    )
 
 
 def test_ten_steps_equal_the_peer_s() -> None:
-    """gym-electric-motor 3.0.3, Cont-CC-PMSM-v0: phase commands 0.3 cos(0.2 n + 1.3 k), n = 0..9, at 100 rad/s.
+    """gym-electric-motor 3.0.3, Cont-CC-PMSM-v0:
+    phase commands 0.3 cos(0.2 n + 1.3 k), n = 0..9, at 100 rad/s.
 
-    Its conventions: phase voltages of half the 300 V link, Park's transformation with the angle at the start of a
-    step, the voltage then constant in rotor coordinates; currents by their limit. It integrates with dopri5 at a
-    relative tolerance of 1e-6, which leaves about 1e-11 here.
+    Its conventions: phase voltages of half the 300 V link, Park's transformation with the angle at
+    the start of a step, the voltage then constant in rotor coordinates; currents by their limit. It
+    integrates with dopri5 at a relative tolerance of 1e-6, which leaves about 1e-11 here.
     """
     n, k = np.arange(10)[:, None], np.arange(3)
     phases = 0.5 * 300.0 * 0.3 * np.cos(0.2 * n + 1.3 * k)
@@ -137,12 +156,26 @@ def test_ten_steps_equal_the_peer_s() -> None:
     beta = (phases[:, 1] - phases[:, 2]) / np.sqrt(3)
     angle = pmsm.POLE_PAIRS * 100.0 * TAU * np.arange(10)
     voltages = np.stack(
-        [np.cos(angle) * alpha + np.sin(angle) * beta, np.cos(angle) * beta - np.sin(angle) * alpha], axis=-1
+        [
+            np.cos(angle) * alpha + np.sin(angle) * beta,
+            np.cos(angle) * beta - np.sin(angle) * alpha,
+        ],
+        axis=-1,
     )
-    np.testing.assert_allclose(voltages[0] / 150, [0.25893899247443597, 0.19474964194123193], rtol=1e-12)
-    np.testing.assert_allclose(voltages[9] / 150, [0.050158692601332905, -0.13820978665005013], rtol=1e-12)
+    np.testing.assert_allclose(
+        voltages[0] / 150, [0.25893899247443597, 0.19474964194123193], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        voltages[9] / 150, [0.050158692601332905, -0.13820978665005013], rtol=1e-12
+    )
     currents = run(DQ(0.0, 0.0), voltages, 100.0, 16)
-    np.testing.assert_allclose(currents[0] / 400, [0.026271345672191516, 0.0018380514119272296], rtol=0, atol=1e-11)
-    np.testing.assert_allclose(currents[9] / 400, [0.21511530858472575, -0.04552885652923166], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        currents[0] / 400, [0.026271345672191516, 0.0018380514119272296], rtol=0, atol=1e-11
+    )
+    np.testing.assert_allclose(
+        currents[9] / 400, [0.21511530858472575, -0.04552885652923166], rtol=0, atol=1e-11
+    )
     torques = [pmsm.torque(DQ(*currents[i]), MACHINE) / 160.6123626293421 for i in (0, 9)]
-    np.testing.assert_allclose(torques, [0.0011798814588905695, 0.0027646612034276444], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        torques, [0.0011798814588905695, 0.0027646612034276444], rtol=0, atol=1e-11
+    )

@@ -1,4 +1,6 @@
-"""The flux map of a saturated machine: a field that conserves energy, its inverse, and its linear limit."""
+"""The flux map of a saturated machine: a field that conserves energy,
+its inverse, and its linear limit.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ STEP = 1e-6
 
 
 def test_the_currents_are_the_gradient_of_the_energy() -> None:
-    along_d = (MAP.energy(DQ(FLUX.d + STEP, FLUX.q)) - MAP.energy(DQ(FLUX.d - STEP, FLUX.q))) / (2 * STEP)
-    along_q = (MAP.energy(DQ(FLUX.d, FLUX.q + STEP)) - MAP.energy(DQ(FLUX.d, FLUX.q - STEP))) / (2 * STEP)
+    along_d = (MAP.energy(DQ(FLUX.d + STEP, FLUX.q)) - MAP.energy(DQ(FLUX.d - STEP, FLUX.q))) / (
+        2 * STEP
+    )
+    along_q = (MAP.energy(DQ(FLUX.d, FLUX.q + STEP)) - MAP.energy(DQ(FLUX.d, FLUX.q - STEP))) / (
+        2 * STEP
+    )
     np.testing.assert_allclose(along_d, 1.5 * CURRENTS.d, atol=1e-4)
     np.testing.assert_allclose(along_q, 1.5 * CURRENTS.q, atol=1e-4)
 
@@ -32,12 +38,15 @@ def test_reciprocity_and_stiffness_by_differences() -> None:
     np.testing.assert_allclose(dq, qd, atol=1e-5)
     assert np.abs(dq).max() > 300  # there is cross-saturation to be reciprocal
     for ours, truth in zip(MAP.stiffness(FLUX), (dd, dq, qq), strict=True):
-        # Where psi_q is zero, |psi_q| has a corner: it leaves a_dq psi_d^2 STEP / 2, with 0.2 V s at most.
+        # Where psi_q is zero, |psi_q| has a corner: it leaves a_dq psi_d^2 STEP / 2, with 0.2 V s
+        # at most.
         np.testing.assert_allclose(ours, truth, rtol=1e-8, atol=4e-3)
 
 
 def test_no_work_around_a_cycle_of_fluxes() -> None:
-    """The trapezoidal rule is exact to rounding for a smooth periodic path; this one stays clear of the axes."""
+    """The trapezoidal rule is exact to rounding for a smooth periodic path;
+    this one stays clear of the axes.
+    """
     turn = np.linspace(0, 2 * np.pi, 4097)
     flux = DQ(0.06 + 0.05 * np.cos(turn), 0.08 + 0.07 * np.sin(turn))
     current = MAP.current(flux)
@@ -61,13 +70,18 @@ def test_flux_is_the_inverse_to_the_last_digits() -> None:
 def test_small_currents_see_the_linear_machine() -> None:
     small = DQ(np.array([-1e-3, 0.0, 2e-3]), np.array([3e-3, -1e-3, 0.0]))
     linear, ours = LINEAR.flux(small), MAP.flux(small)
-    # What the next order leaves: a_dd / a_d0 of psi^2 and a_dq x |y|^3, below 1e-5 of the fluxes of these currents.
-    np.testing.assert_allclose(np.array(ours.d) - LINEAR.magnet_flux, linear.d - LINEAR.magnet_flux, rtol=1e-4)
+    # What the next order leaves: a_dd / a_d0 of psi^2 and a_dq x |y|^3, below 1e-5 of the fluxes of
+    # these currents.
+    np.testing.assert_allclose(
+        np.array(ours.d) - LINEAR.magnet_flux, linear.d - LINEAR.magnet_flux, rtol=1e-4
+    )
     np.testing.assert_allclose(ours.q, linear.q, rtol=1e-4)
 
 
 def test_nominal_current_saturates() -> None:
-    """As the machine's maps are described: L_q to two thirds or less, and a tenth of the magnets' flux with it."""
+    """As the machine's maps are described: L_q to two thirds or less,
+    and a tenth of the magnets' flux with it.
+    """
     flux = MAP.flux(DQ(0.0, 240.0))
     assert 0.5e-3 < flux.q / 240 < 0.8e-3
     assert 0.8 < flux.d / LINEAR.magnet_flux < 0.95

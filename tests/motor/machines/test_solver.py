@@ -12,7 +12,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.linalg import expm
 
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.machines.solver import SOLVERS
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
@@ -31,8 +31,8 @@ def augmented(rate: Any, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_one_step_of_every_machine(name: str) -> None:
-    """At its highest speed under its largest voltage: exact to 1e-12 of the limits' size, Euler to rounding; and the
-    matrix is small enough for the number of terms.
+    """At its highest speed under its largest voltage: exact to 1e-12 of the limits' size, Euler to
+    rounding; and the matrix is small enough for the number of terms.
     """
     plant, goal = PLANTS[name](), GOALS[name, "current"]
     rng = np.random.default_rng(0)
@@ -45,23 +45,31 @@ def test_one_step_of_every_machine(name: str) -> None:
         legs = tuple(np.float64(k % 3 == 0) for k in range(plant.switches))
         voltage = plant.across(legs, still, 0.7)
         rate = jax.jit(
-            lambda at: ravel_pytree(plant.nominal.derivative(unravel(at), voltage, np.float64(goal.speeds[1])))[0]
+            lambda at: ravel_pytree(
+                plant.nominal.derivative(unravel(at), voltage, np.float64(goal.speeds[1]))
+            )[0]
         )
         matrix = augmented(rate, len(y))
         for period in (goal.period, goal.finite_period):
             assert np.abs(np.linalg.eigvals(matrix * period)).max() < 1
             truth = (expm(matrix * period) @ np.append(y, 1))[:-1]
-            exact = np.asarray(jax.jit(lambda at, h=period: SOLVERS["exact"](lambda _, x: rate(x), at, h))(y))
+            exact = np.asarray(
+                jax.jit(lambda at, h=period: SOLVERS["exact"](lambda _, x: rate(x), at, h))(y)
+            )
             np.testing.assert_allclose(exact, truth, rtol=1e-12, atol=1e-12 * np.abs(y).max())
             euler = np.asarray(SOLVERS["euler"](lambda _, x: rate(x), y, period))
-            np.testing.assert_allclose(euler, y + period * (matrix @ np.append(y, 1))[:-1], rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                euler, y + period * (matrix @ np.append(y, 1))[:-1], rtol=1e-12, atol=1e-12
+            )
 
 
 def test_a_drive_on_an_rc_link_is_stepped_by_the_exponential_of_both() -> None:
     """Currents and link together, in V and A, after one step of the drive."""
     task: Any = card("PMSMTorque-v0", solver="exact", supply="rc").build(dtype="float64")
     with precision(task):
-        episode = jax.jit(partial(begin, task))(seed_key(0), 0, Draw(np.int32(1), np.int32(-1)))[0]
+        episode = jax.jit(partial(begin, task))(
+            seed_key(0), 0, ContextSource(np.int32(1), np.int32(-1))
+        )[0]
         params, state = episode.params, episode.state
         m, plant = params.machine, task.plant
         action = np.array([-0.3, 0.6])
@@ -74,8 +82,17 @@ def test_a_drive_on_an_rc_link_is_stepped_by_the_exponential_of_both() -> None:
             load_current = 1.5 * (full[0] * d + full[1] * q) / plant.link
             return np.array(
                 [
-                    (full[0] * volts / plant.link - m.resistance * d + electric * m.inductance_q * q) / m.inductance_d,
-                    (full[1] * volts / plant.link - m.resistance * q - electric * (m.inductance_d * d + m.magnet_flux))
+                    (
+                        full[0] * volts / plant.link
+                        - m.resistance * d
+                        + electric * m.inductance_q * q
+                    )
+                    / m.inductance_d,
+                    (
+                        full[1] * volts / plant.link
+                        - m.resistance * q
+                        - electric * (m.inductance_d * d + m.magnet_flux)
+                    )
                     / m.inductance_q,
                     (source - load_current) * resistance / 4e-3,
                 ]

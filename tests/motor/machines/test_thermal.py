@@ -17,7 +17,9 @@ from rlbench_suite.envs.shared.runge_kutta import rk4
 
 
 def matrix(network: Network) -> tuple[np.ndarray, np.ndarray]:
-    """The network by its nodal conductances, in node order: dT/dt = A (T - T_coolant) + losses / capacities."""
+    """The network by its nodal conductances, in node order:
+    dT/dt = A (T - T_coolant) + losses / capacities.
+    """
     w, c, m = network.winding_to_iron, network.iron_to_coolant, network.magnets_to_iron
     nodal = np.array([[w, -w, 0], [-w, w + c + m, -m], [0, -m, m]])
     capacities = np.array([network.winding, network.iron, network.magnets])
@@ -46,8 +48,12 @@ def test_transient_equals_the_matrix_exponential() -> None:
 def test_heat_is_conserved() -> None:
     network, now = Network(), Temperatures(130.0, 90.0, 80.0)
     rate = network.rate(now, 1500.0, 400.0)
-    stored = network.winding * rate.winding + network.iron * rate.iron + network.magnets * rate.magnets
-    assert stored == pytest.approx(1500 + 400 - network.iron_to_coolant * (90.0 - network.coolant), rel=1e-12)
+    stored = (
+        network.winding * rate.winding + network.iron * rate.iron + network.magnets * rate.magnets
+    )
+    assert stored == pytest.approx(
+        1500 + 400 - network.iron_to_coolant * (90.0 - network.coolant), rel=1e-12
+    )
 
 
 def test_copper_and_magnets_by_their_published_coefficients() -> None:
@@ -62,7 +68,11 @@ def test_iron_losses_by_hand(speed: float) -> None:
     with jax.enable_x64(True):
         losses, flux, electrical = IronLosses(30.0, 0.05), DQ(0.03, 0.04), 3 * abs(speed)
         power: Any = losses.power(flux, speed, 3)
-        assert float(power) == pytest.approx((30 * electrical + 0.05 * electrical**2) * 0.05**2, rel=1e-12)
-        assert float(losses.torque(flux, speed, 3)) * speed == pytest.approx(float(power), rel=1e-12)
+        assert float(power) == pytest.approx(
+            (30 * electrical + 0.05 * electrical**2) * 0.05**2, rel=1e-12
+        )
+        assert float(losses.torque(flux, speed, 3)) * speed == pytest.approx(
+            float(power), rel=1e-12
+        )
         assert float(losses.torque(flux, 0.0, 3)) == 0
         np.testing.assert_allclose(losses.torque(flux, -speed, 3), -losses.torque(flux, speed, 3))

@@ -1,4 +1,6 @@
-"""Supplies: waveforms of rectified mains, and drives on a link of their own against SciPy in volts and amperes."""
+"""Supplies: waveforms of rectified mains,
+and drives on a link of their own against SciPy in volts and amperes.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,27 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.core.episode import Draw, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.plants.three_phase import ThreePhase
-from rlbench_suite.envs.motor.power_electronics.supply import BRAKING_FROM, SUPPLIES, MainsOfThreePhases, SinglePhase
+from rlbench_suite.envs.motor.power_electronics.supply import (
+    BRAKING_FROM,
+    SUPPLIES,
+    MainsOfThreePhases,
+    SinglePhase,
+)
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
 
-TEST = Draw(np.int32(1), np.int32(-1))
+TEST = ContextSource(np.int32(1), np.int32(-1))
 PEAKS = {"ac1": 1.1, "ac3": np.pi / 3}
 
 
 def rectified(supply: str, phase: Any) -> Any:
-    """The highest of the mains' lines less the lowest, with their peak to peak voltage of ``PEAKS``."""
+    """The highest of the mains' lines less the lowest,
+    with their peak to peak voltage of ``PEAKS``.
+    """
     lines = np.cos(2 * np.pi * (phase - np.arange(3)[:, None] / 3)) / np.sqrt(3)
     if supply == "ac1":
         lines = np.stack([np.sin(2 * np.pi * phase), 0 * phase])
@@ -36,10 +45,13 @@ def test_rectified_mains() -> None:
     phase = (np.arange(3000) + 0.5) / 3000
     with jax.enable_x64(True):
         single = np.asarray(SinglePhase().source(jnp.asarray(phase)))
-        three = np.asarray(MainsOfThreePhases().source(jnp.asarray(phase + 1 / 12)))  # a pulse begins between lines
+        # A pulse begins between lines.
+        three = np.asarray(MainsOfThreePhases().source(jnp.asarray(phase + 1 / 12)))
     np.testing.assert_allclose(single, rectified("ac1", phase), atol=1e-14)
     np.testing.assert_allclose(three, rectified("ac3", phase), atol=1e-14)
-    assert three.mean() == pytest.approx(1, abs=1e-6), "the mean of six pulses is 3/pi of their peak"
+    assert three.mean() == pytest.approx(1, abs=1e-6), (
+        "the mean of six pulses is 3/pi of their peak"
+    )
 
 
 def test_a_link_without_load_charges_as_the_textbook_says() -> None:
@@ -49,7 +61,9 @@ def test_a_link_without_load_charges_as_the_textbook_says() -> None:
             supply = SUPPLIES[name]()
 
             def rate(t: float, v: Any, supply: Any = supply, name: str = name) -> Any:
-                return np.asarray(supply.rate(v, None if name == "rc" else jnp.float64(50 * t), 0.0))
+                return np.asarray(
+                    supply.rate(v, None if name == "rc" else jnp.float64(50 * t), 0.0)
+                )
 
             end = solve_ivp(rate, (0, 8e-3), [start], "DOP853", rtol=1e-10, atol=1e-12).y[0, -1]
             assert end == pytest.approx(expected, rel=1e-8)
@@ -59,8 +73,9 @@ def test_a_link_without_load_charges_as_the_textbook_says() -> None:
     "name", ["PMSMTorque-v0?supply=rc", "PermExDcSpeed-v0?supply=ac1", "SCIMCurrent-v0?supply=ac3"]
 )
 def test_drives_on_a_link_equal_scipy(name: str) -> None:
-    """Forty steps at float64, braking among them, against DOP853 of U, i and w: C dU/dt is the source's current less
-    the braking resistor's and less P / U, the converters' current by the balance of power.
+    """Forty steps at float64, braking among them, against DOP853 of U, i and w: C dU/dt is the
+    source's current less the braking resistor's and less P / U, the converters' current by the
+    balance of power.
     """
     task: Any = card(name).build(dtype="float64")
     kind = name.partition("=")[2]
@@ -80,7 +95,9 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
         def machine(y: jax.Array, full: Any, volts: jax.Array) -> tuple[jax.Array, jax.Array]:
             electrical, speed = unravel(y)
             voltage = jax.tree.map(lambda u: u * volts / link, full)
-            acceleration = params.load.acceleration(speed, params.machine.torque(electrical), params.machine.inertia)
+            acceleration = params.load.acceleration(
+                speed, params.machine.torque(electrical), params.machine.inertia
+            )
             derivative = params.machine.derivative(electrical, voltage, speed)
             return ravel_pytree((derivative, acceleration))[0], plant.power(voltage, electrical)
 
@@ -92,16 +109,22 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
                 source = (link - volts) / resistance
             else:
                 phase = float(state.memories.link.phase) + 50 * t - (1 / 12 if kind == "ac3" else 0)
-                source = max(link * float(rectified(kind, np.array([phase]))[0]) - volts, 0) / resistance
+                source = (
+                    max(link * float(rectified(kind, np.array([phase]))[0]) - volts, 0) / resistance
+                )
                 braking = 10 * max(volts - BRAKING_FROM * link, 0) / resistance
-            return np.append(np.asarray(moving), (source - braking - float(power) / volts) / capacitance)
+            return np.append(
+                np.asarray(moving), (source - braking - float(power) / volts) / capacitance
+            )
 
         drive_state, y = state, np.append(np.asarray(flat), link * float(low.voltage))
         step = jax.jit(task.transition)
         voltages = []
         for k in range(40):
             action = rng.uniform(-0.05, 0.3, plant.inputs)
-            full = plant.voltage(plant.within_reach(tuple(action)), drive_state.electrical, drive_state.angle)
+            full = plant.voltage(
+                plant.within_reach(tuple(action)), drive_state.electrical, drive_state.angle
+            )
             full = jax.tree.map(np.float64, full)
             y = solve_ivp(
                 partial(rate, full=full),

@@ -22,7 +22,9 @@ CARDS = (
         reference="toyfamily.tasks:Towards",
         horizon=20,
         contexts=False,
-        constraint=Constraint(counts="steps faster than 0.2 m/s", limit=9.0, reason="less than half of an episode"),
+        constraint=Constraint(
+            counts="steps faster than 0.2 m/s", limit=9.0, reason="less than half of an episode"
+        ),
         objectives=("nearness", "thrift"),
         weights=(0.75, 0.25),
         choices={"friction": ("none", "air"), "push": ("weak", "strong")},

@@ -1,6 +1,8 @@
-"""Agents that learn, refuse, crash, hang and die. ``TOY_PAUSE`` slows training down, ``TOY_MARKS`` is a folder for
-what must be remembered from one process to the next, ``TOY_FULL`` leaves no room for their policies. ``TOY_RATE`` and
-``TOY_STEPS`` are hyperparameters, as a file of settings has them."""
+"""Agents that learn, refuse, crash, hang and die. ``TOY_PAUSE`` slows training down, ``TOY_MARKS``
+is a folder for what must be remembered from one process to the next, ``TOY_FULL`` leaves no room
+for their policies. ``TOY_RATE`` and ``TOY_STEPS`` are hyperparameters, as a file of settings has
+them.
+"""
 
 import errno
 import os
@@ -42,17 +44,29 @@ class Learner:
         pass
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        steps, rate = int(os.environ.get("TOY_STEPS", "1000")), float(os.environ.get("TOY_RATE", "0.5"))
+        steps = int(os.environ.get("TOY_STEPS", "1000"))
+        rate = float(os.environ.get("TOY_RATE", "0.5"))
         return {"steps": steps, "rate": rate, "sizes": (4, 4)}
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Any]:
         total: int = (hyperparameters or self.hyperparameters(task, budget))["steps"]
         for report in range(1, 5):
             time.sleep(float(os.environ.get("TOY_PAUSE", "0")))
             steps = report * total // 4
-            yield Progress(steps, total, 0.25 * report, 1.0, float("nan") if report == 1 else report + 0.1 * seed)
+            yield Progress(
+                steps,
+                total,
+                0.25 * report,
+                1.0,
+                float("nan") if report == 1 else report + 0.1 * seed,
+            )
         yield self.policy(seed)
 
     def policy(self, seed: int) -> Any:
@@ -79,7 +93,9 @@ class Sampler:
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
         if action_masks is not None:
-            assert action_masks[observations[:, 0] == 0].tolist() == [[1, 0, 1]] * int((observations == 0).sum())
+            assert action_masks[observations[:, 0] == 0].tolist() == [[1, 0, 1]] * int(
+                (observations == 0).sum()
+            )
             return self.rng.choice([0, 2, 2, 2], size=len(observations))
         return self.rng.uniform(-1, 1, (len(observations), 1)).astype(np.float32)
 
@@ -88,7 +104,12 @@ class OnHost(Learner):
     name = "toy-host"
 
     def train(
-        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+        self,
+        task: Task[Any, Any],
+        *,
+        seed: int,
+        budget: str,
+        hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Any]:
         yield Sampler(task, seed)
 

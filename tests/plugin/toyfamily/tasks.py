@@ -29,7 +29,8 @@ class Walk(Task[Wind, Line]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Wind:
         gust = jnp.floor(self.uniform(key, 1)[0] * 2**20)
-        return Wind((2 * gust + split) / 2**21 * self.difficulty)  # every other gust is of the other split
+        # Every other gust is of the other split.
+        return Wind((2 * gust + split) / 2**21 * self.difficulty)
 
     def initial(self, key: jax.Array, params: Wind) -> Line:
         return Line(jnp.int32(0))
@@ -41,7 +42,9 @@ class Walk(Task[Wind, Line]):
     def observation(self, state: Line, key: jax.Array, params: Wind) -> jax.Array:
         return self.stack(state.x)
 
-    def reward(self, state: Line, action: jax.Array, next_state: Line, key: jax.Array, params: Wind) -> jax.Array:
+    def reward(
+        self, state: Line, action: jax.Array, next_state: Line, key: jax.Array, params: Wind
+    ) -> jax.Array:
         return (next_state.x - state.x).astype(self.dtype)
 
     def terminal(self, state: Line, key: jax.Array, params: Wind) -> jax.Array:
@@ -104,7 +107,9 @@ class Drift(Task[Nothing, Point]):
     def observation(self, state: Point, key: jax.Array, params: Nothing) -> jax.Array:
         return self.stack(*state)
 
-    def reward(self, state: Point, action: jax.Array, next_state: Point, key: jax.Array, params: Nothing) -> jax.Array:
+    def reward(
+        self, state: Point, action: jax.Array, next_state: Point, key: jax.Array, params: Nothing
+    ) -> jax.Array:
         return self.stack(-jnp.abs(next_state.x), -0.1 * jnp.abs(action[0]))
 
     def terminal(self, state: Point, key: jax.Array, params: Nothing) -> jax.Array:
@@ -113,7 +118,9 @@ class Drift(Task[Nothing, Point]):
     def info(self, state: Point, params: Nothing) -> dict[str, jax.Array]:
         return {"success": jnp.abs(state.x) < 0.5}
 
-    def cost(self, state: Point, action: jax.Array, next_state: Point, params: Nothing) -> jax.Array:
+    def cost(
+        self, state: Point, action: jax.Array, next_state: Point, params: Nothing
+    ) -> jax.Array:
         return (jnp.abs(next_state.v) > 0.2).astype(self.dtype)
 
     def describe(self, state: Point, params: Nothing) -> str:

@@ -23,7 +23,9 @@ def fewest(numbers: tuple[int, ...]) -> dict[int, int]:
     for i, j in itertools.combinations(range(len(numbers)), 2):
         a, b = numbers[i], numbers[j]
         remaining = [number for k, number in enumerate(numbers) if k not in (i, j)]
-        results = {a + b, a * b, abs(a - b)} | ({max(a, b) // min(a, b)} if max(a, b) % min(a, b) == 0 else set())
+        results = {a + b, a * b, abs(a - b)} | (
+            {max(a, b) // min(a, b)} if max(a, b) % min(a, b) == 0 else set()
+        )
         for result in results - {0}:
             for value, count in fewest(tuple(sorted([*remaining, result]))).items():
                 if value not in numbers:
@@ -33,14 +35,20 @@ def fewest(numbers: tuple[int, ...]) -> dict[int, int]:
 
 @pytest.mark.engine("brute force over plays: as few operations")
 @pytest.mark.parametrize(("count", "instances"), [(3, 500), (4, 600), (5, 40), (6, 20)])
-def test_the_solver_uses_as_few_operations_as_brute_force(count: int, instances: int, compared: Compared) -> None:
+def test_the_solver_uses_as_few_operations_as_brute_force(
+    count: int, instances: int, compared: Compared
+) -> None:
     puzzle = CountdownPuzzle(count)
     for seed in range(instances):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         numbers, target = tuple(sorted(instance.numbers.tolist())), int(instance.target)
         answer = puzzle.solve(instance)
         assert puzzle.verify(instance, answer).solved
-        assert fewest(numbers)[target] == puzzle.difficulty(instance) == sum(answer.count(sign) for sign in "+-*/")
+        assert (
+            fewest(numbers)[target]
+            == puzzle.difficulty(instance)
+            == sum(answer.count(sign) for sign in "+-*/")
+        )
         assert puzzle.difficulty(instance) >= count - 2
         assert len(puzzle.plan(instance)) == puzzle.difficulty(instance)
         assert target in TARGETS
@@ -55,9 +63,16 @@ def values(numbers: tuple[int, ...]) -> set[int]:
         return set(numbers)
     results = set()
     for subset in range(1, 2 ** (len(numbers) - 1)):
-        halves = [tuple(n for k, n in enumerate(numbers) if subset >> k & 1 == side) for side in (0, 1)]
+        halves = [
+            tuple(n for k, n in enumerate(numbers) if subset >> k & 1 == side) for side in (0, 1)
+        ]
         for a, b in itertools.product(*map(values, halves)):
-            results |= {a + b, a * b, abs(a - b), max(a, b) // min(a, b) if max(a, b) % min(a, b) == 0 else 0}
+            results |= {
+                a + b,
+                a * b,
+                abs(a - b),
+                max(a, b) // min(a, b) if max(a, b) % min(a, b) == 0 else 0,
+            }
     return results - {0}
 
 
@@ -66,8 +81,13 @@ def test_how_many_instances_there_are(count: int) -> None:
     """For every choice of numbers, the targets that need ``count`` - 2 operations or more."""
     num_instances = 0
     for numbers in set(itertools.combinations(sorted(BOX), count)):
-        of_size = [set().union(*map(values, itertools.combinations(numbers, size))) for size in range(1, count + 1)]
-        num_instances += len(set(TARGETS).intersection(set().union(*of_size)) - set().union(*of_size[: count - 2]))
+        of_size = [
+            set().union(*map(values, itertools.combinations(numbers, size)))
+            for size in range(1, count + 1)
+        ]
+        num_instances += len(
+            set(TARGETS).intersection(set().union(*of_size)) - set().union(*of_size[: count - 2])
+        )
     assert num_instances == CountdownPuzzle(count).space
 
 
@@ -80,7 +100,9 @@ def test_what_is_out_of_reach_is_found_to_be() -> None:
         numbers = dice.sample(BOX, 4)
         possible = fewest(tuple(sorted(numbers)))
         for target in TARGETS:
-            variant = instance._replace(numbers=np.array(numbers, np.int16), target=np.array(target, np.int16))
+            variant = instance._replace(
+                numbers=np.array(numbers, np.int16), target=np.array(target, np.int16)
+            )
             if target in possible:
                 assert puzzle.difficulty(variant) == possible[target]
             else:
@@ -100,7 +122,10 @@ def test_every_target_is_reached(count: int) -> None:
 
 def test_tiers_are_ordered_by_difficulty() -> None:
     puzzles = map(CountdownPuzzle, TIERS.values())
-    means = [np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(100)]) for puzzle in puzzles]
+    means = [
+        np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(100)])
+        for puzzle in puzzles
+    ]
     assert means[0] + 0.5 < means[1] < means[2] - 0.5
 
 
@@ -124,7 +149,9 @@ def test_tiers_are_ordered_by_difficulty() -> None:
 )
 def test_verdicts(numbers: tuple[int, ...], target: int, answer: str, right: bool) -> None:
     puzzle = CountdownPuzzle(5)
-    instance = puzzle.generate(0)._replace(numbers=np.array(numbers, np.int16), target=np.array(target, np.int16))
+    instance = puzzle.generate(0)._replace(
+        numbers=np.array(numbers, np.int16), target=np.array(target, np.int16)
+    )
     verdict = puzzle.verify(instance, answer)
     assert verdict.valid
     assert verdict.solved == right

@@ -27,14 +27,22 @@ HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
 def solvable() -> list[bool]:
-    """Return for each hand whether some bracketing of some order makes 24, in floats, which err by far less than two
-    results can differ. What is divided by zero is infinite or no number, and becomes 24 by nothing that uses all cards.
+    """Return for each hand whether some bracketing of some order makes 24, in floats, which err by
+    far less than two results can differ. What is divided by zero is infinite or no number, and
+    becomes 24 by nothing that uses all cards.
     """
     makes_24 = np.zeros(len(HANDS), bool)
     with np.errstate(divide="ignore", invalid="ignore"):
         for a, b, c, d in itertools.permutations(np.array(HANDS, float).T):
-            for f, g, h in itertools.product((np.add, np.subtract, np.multiply, np.divide), repeat=3):
-                chained = h(g(f(a, b), c), d), f(a, g(b, h(c, d))), h(f(a, g(b, c)), d), f(a, h(g(b, c), d))
+            for f, g, h in itertools.product(
+                (np.add, np.subtract, np.multiply, np.divide), repeat=3
+            ):
+                chained = (
+                    h(g(f(a, b), c), d),
+                    f(a, g(b, h(c, d))),
+                    h(f(a, g(b, c)), d),
+                    f(a, h(g(b, c), d)),
+                )
                 for value in (*chained, g(f(a, b), h(c, d))):
                     makes_24 |= np.abs(value - 24) < 1e-6
     return makes_24.tolist()
@@ -59,11 +67,17 @@ def test_the_tiers_are_thirds_of_the_solvable_hands() -> None:
     sizes = np.bincount(np.searchsorted(THIRDS, bits))
     assert sizes.sum() == 1362
     # not 454 each: hands of equal difficulty stay together
-    assert sizes.tolist() == [462, 474, 426] == [Game24Puzzle(tier).space for tier in Game24Puzzle.tiers]
+    assert (
+        sizes.tolist()
+        == [462, 474, 426]
+        == [Game24Puzzle(tier).space for tier in Game24Puzzle.tiers]
+    )
 
 
 def test_chance_is_that_of_the_task() -> None:
-    """Uniformly random legal play of the interactive form, exactly as likely to win as the difficulty says."""
+    """Uniformly random legal play of the interactive form,
+    exactly as likely to win as the difficulty says.
+    """
     task = card("Game24-v0").build(difficulty="easy")
     puzzle, key, count = task.puzzle, jax.random.key(3), 20_000
     instance = puzzle.generate(0)
@@ -133,9 +147,10 @@ def test_verdicts(cards: tuple[int, ...], answer: str, right: bool) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "", "24", "+", "(8", "8)", "8 8", "8 / (3 - 8 / 3) = 24", "-8 / (8 / 3 - 3)", "8 // 3", "8 ** 3", "8 3 / 3 + 8",
-        "()", "8 + ()", "8.0 / 3", "0x8", "8_0", "9" * 7, "8/(3-8/3))", "(" * 5000, "(" * 4000 + "8" + ")" * 4000,
-        "__import__('os')", "8 / (3 - 8 / 3) # right", "3 + 3 + 8 + 8 + 2", "8\n/ (3 - 8 / 3)",
+        "", "24", "+", "(8", "8)", "8 8", "8 / (3 - 8 / 3) = 24", "-8 / (8 / 3 - 3)", "8 // 3",
+        "8 ** 3", "8 3 / 3 + 8", "()", "8 + ()", "8.0 / 3", "0x8", "8_0", "9" * 7, "8/(3-8/3))",
+        "(" * 5000, "(" * 4000 + "8" + ")" * 4000, "__import__('os')", "8 / (3 - 8 / 3) # right",
+        "3 + 3 + 8 + 8 + 2", "8\n/ (3 - 8 / 3)",
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_refused(answer: str) -> None:
@@ -147,7 +162,9 @@ def test_what_is_no_answer_is_refused(answer: str) -> None:
 
 
 def test_values_are_those_of_python() -> None:
-    """Random expressions of any shape: the verifier says solved exactly where Python's own arithmetic says 24."""
+    """Random expressions of any shape:
+    the verifier says solved exactly where Python's own arithmetic says 24.
+    """
     puzzle, dice = Game24Puzzle(1), Dice(1, 2)
     instance = puzzle.generate(0)
     agreed = {True: 0, False: 0}
@@ -195,12 +212,14 @@ def test_canonical_forgets_the_order_only() -> None:
     forms = set()
     for hand in HANDS:
         instance = puzzle.generate(0)._replace(numbers=np.array(hand, np.int16))
-        assert puzzle.canonical(instance) == puzzle.canonical(instance._replace(numbers=instance.numbers[::-1]))
+        assert puzzle.canonical(instance) == puzzle.canonical(
+            instance._replace(numbers=instance.numbers[::-1])
+        )
         forms.add(puzzle.canonical(instance))
     assert len(forms) == len(HANDS)
 
 
-# -- the task ----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["Game24-v0", "Countdown-v0"])
@@ -210,16 +229,24 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
     puzzle = load(card(name).puzzle)(card(name).difficulties["medium"])
     n, count = task.count, 256
     generated = [puzzle.generate(seed) for seed in range(count)]
-    instances = type(generated[0])(*(jnp.asarray(np.stack(column)) for column in zip(*generated, strict=True)))
+    instances = type(generated[0])(
+        *(jnp.asarray(np.stack(column)) for column in zip(*generated, strict=True))
+    )
     params = Params(instances, jnp.zeros((count, 1), jnp.int16))
     key = jax.random.key(0)
 
     @jax.jit
     @jax.vmap
     def look(state: NumbersState, params: Params):
-        return task.action_mask(state, params), task.terminal(state, key, params), task.info(state, params)["success"]
+        return (
+            task.action_mask(state, params),
+            task.terminal(state, key, params),
+            task.info(state, params)["success"],
+        )
 
-    step = jax.jit(jax.vmap(lambda state, action, params: task.transition(state, action, key, params)))
+    step = jax.jit(
+        jax.vmap(lambda state, action, params: task.transition(state, action, key, params))
+    )
     state = jax.vmap(lambda params: task.initial(key, params))(params)
     numbers = [[Fraction(int(v)) for v in instance.numbers] for instance in generated]
     dice, pairs = Dice(5, 6), list(itertools.combinations(range(n), 2))
@@ -237,9 +264,13 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
                 for p, (i, j) in enumerate(pairs):
                     if values[i] is None or values[j] is None:
                         continue
-                    a, b = (values[j], values[i]) if symbol.endswith("r") else (values[i], values[j])
+                    a, b = (
+                        (values[j], values[i]) if symbol.endswith("r") else (values[i], values[j])
+                    )
                     result = None if symbol[0] == "/" and b == 0 else DO[symbol[0]](a, b)
-                    if result is not None and (name == "Game24-v0" or (result > 0 and result.denominator == 1)):
+                    if result is not None and (
+                        name == "Game24-v0" or (result > 0 and result.denominator == 1)
+                    ):
                         legal[o * len(pairs) + p] = (result, i, j)
             assert np.flatnonzero(mask[row]).tolist() == sorted(legal)
             if legal:
@@ -266,7 +297,10 @@ def test_words_name_the_actions(name: str) -> None:
         values = task.values(state)
         left, right = (values[j], values[i]) if turned else (values[i], values[j])
         parsed = int(task.parse(f"{left} {sign} {right}", state, params))
-        after = [task.transition(state, jnp.int32(a), jax.random.key(0), params) for a in (action, parsed)]
+        after = [
+            task.transition(state, jnp.int32(a), jax.random.key(0), params)
+            for a in (action, parsed)
+        ]
         assert sorted(map(str, task.values(after[0]))) == sorted(map(str, task.values(after[1])))
         state = after[0]
     assert "is reached" in task.why_over(state, params, task.info(state, params))

@@ -1,5 +1,6 @@
-"""Game24Cards-v0: formulas against Python's own arithmetic over fractions, masks against every formula that the grammar
-has, pictures against cards pasted one by one."""
+"""Game24Cards-v0: formulas against Python's own arithmetic over fractions, masks against every
+formula that the grammar has, pictures against cards pasted one by one.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,12 @@ def value(tokens: list[str]) -> Fraction | None:
 
 
 def test_the_plain_reading_is_that_of_python() -> None:
-    for text, expected in (("8/(3-8/3)", 24), ("2-3-4", -5), ("2/3*4", Fraction(8, 3)), ("5/(4-2*2)", None)):
+    for text, expected in (
+        ("8/(3-8/3)", 24),
+        ("2-3-4", -5),
+        ("2/3*4", Fraction(8, 3)),
+        ("5/(4-2*2)", None),
+    ):
         assert value(re.findall(r"\d+|\S", text)) == expected
 
 
@@ -87,7 +93,7 @@ def grammatical(dice: Dice, numbers: list[int], pairs: int) -> list[str]:
     return tokens + [")"] * closable
 
 
-# -- running values -------------------------------------------------------------------------------------------------
+# -- running values --------------------------------------------------------------------------------
 
 
 def task_of(tier: str, observation: str = "symbols") -> Any:
@@ -114,7 +120,9 @@ def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]
 
         return jax.lax.scan(step, task.initial(key, params), actions)
 
-    return jax.jit(jax.vmap(write))(np.array(hands, np.int16), np.array(targets, np.int16), padded(formulas))
+    return jax.jit(jax.vmap(write))(
+        np.array(hands, np.int16), np.array(targets, np.int16), padded(formulas)
+    )
 
 
 def padded(formulas: list[list[str]]) -> np.ndarray:
@@ -125,17 +133,23 @@ def padded(formulas: list[list[str]]) -> np.ndarray:
 
 
 def closed(tokens: list[str]) -> list[str]:
-    """Return the formula so far with all parentheses closed, without a waiting operator and empty parentheses."""
+    """Return the formula so far with all parentheses closed,
+    without a waiting operator and empty parentheses.
+    """
     while tokens and tokens[-1] in "+-*/(":
         tokens = tokens[:-1]
     return tokens + [")"] * (tokens.count("(") - tokens.count(")"))
 
 
 def test_values_are_those_of_fractions() -> None:
-    """10,000 random formulas of four cards, at every token, and whether = is rewarded after the last."""
+    """10,000 random formulas of four cards, at every token,
+    and whether = is rewarded after the last.
+    """
     task, dice, count = task_of("medium"), Dice(1, 1), 10_000
     hands = [[dice.between(1, 13) for _ in range(4)] for _ in range(count)]
-    for start, often in enumerate(((1, 2), (1, 2, 3, 4, 6, 8, 12))):  # divisions by zero, and the target
+    for start, often in enumerate(
+        ((1, 2), (1, 2, 3, 4, 6, 8, 12))
+    ):  # divisions by zero, and the target
         for hand in hands[start::3]:
             hand[:] = [dice.choice(often) for _ in range(4)]
     formulas = [[*grammatical(dice, hand, 2), "="] for hand in hands]
@@ -150,7 +164,9 @@ def test_values_are_those_of_fractions() -> None:
                 so_far = closed([word for word in formula[: t + 1] if word != "="])
                 if so_far and token not in "+-*/(":
                     expected = value(so_far)
-                    running = Fraction(int(top[row, t]), int(bottom[row, t])) if bottom[row, t] else None
+                    running = (
+                        Fraction(int(top[row, t]), int(bottom[row, t])) if bottom[row, t] else None
+                    )
                     assert running == expected, (formula, t)
                     assert expected is not None or top[row, t] == 0
                     compared += 1
@@ -173,14 +189,18 @@ def test_symbols_say_what_could_come() -> None:
         hands = [[dice.between(1, 13) for _ in range(size)] for _ in range(count)]
         formulas = [grammatical(dice, hand, size - 2) for hand in hands]
         worth_so_much = [value(formula) for formula in formulas]
-        targets = [int(worth) if worth in range(1, 25) else dice.between(1, 24) for worth in worth_so_much]
+        targets = [
+            int(worth) if worth in range(1, 25) else dice.between(1, 24) for worth in worth_so_much
+        ]
         _, (*_, symbols) = replay(task, hands, targets, formulas)
         symbols = np.asarray(symbols)
         on_target = 0
         for row, (hand, target, formula) in enumerate(zip(hands, targets, formulas, strict=True)):
             for t in range(len(formula)):
                 tokens = formula[: t + 1]
-                goal, lying, written, scaled, exact = np.split(symbols[row, t], np.cumsum([1, 4 * 13, 12 * 20, 17]))
+                goal, lying, written, scaled, exact = np.split(
+                    symbols[row, t], np.cumsum([1, 4 * 13, 12 * 20, 17])
+                )
                 assert goal == pytest.approx([target / 24])
                 left = [*hand]
                 for token in tokens:
@@ -204,14 +224,17 @@ def test_symbols_say_what_could_come() -> None:
                         prefix = tokens if tokens[-1] == "(" else [*before_operator, operator]
                         worths.append(value(closed([*prefix, str(number)])))
                 worths.append(None if awaits_number else value(closed(tokens)))
-                expected_scaled = [0.0 if worth is None else float(worth / (abs(worth) + target)) for worth in worths]
+                expected_scaled = [
+                    0.0 if worth is None else float(worth / (abs(worth) + target))
+                    for worth in worths
+                ]
                 np.testing.assert_allclose(scaled, expected_scaled, atol=1e-6)
                 assert exact.tolist() == [worth == target for worth in worths]
                 on_target += int(exact.sum())
         assert on_target > 5
 
 
-# -- grammar ------------------------------------------------------------------------------------------------------
+# -- grammar ---------------------------------------------------------------------------------------
 
 
 def legal(tokens: list[str], hand: list[int], pairs: int) -> set[str]:
@@ -231,13 +254,17 @@ def legal(tokens: list[str], hand: list[int], pairs: int) -> set[str]:
 
 @pytest.mark.parametrize(("tier", "size"), [("easy", 2), ("medium", 4)])
 def test_random_play_keeps_the_grammar_and_always_ends(tier: str, size: int) -> None:
-    """Legal tokens drawn at random, in one batch: masks, and what the verifier says of each finished formula."""
+    """Legal tokens drawn at random, in one batch: masks,
+    and what the verifier says of each finished formula.
+    """
     task: Game24Cards = task_of(tier)
     puzzle, key, count = task.puzzle, jax.random.key(5), 300
     instances = [puzzle.generate(seed) for seed in range(count)]
     stacked = Instance(*(np.stack(column) for column in zip(*instances, strict=True)))
     params = Params(stacked, np.zeros((count, 1), np.int16))
-    look = jax.jit(jax.vmap(lambda s, p: (task.action_mask(s, p), task.terminal(s, key, p), task.info(s, p))))
+    look = jax.jit(
+        jax.vmap(lambda s, p: (task.action_mask(s, p), task.terminal(s, key, p), task.info(s, p)))
+    )
     step = jax.jit(jax.vmap(lambda s, a, p: task.transition(s, a, key, p)))
     state = jax.vmap(lambda p: task.initial(key, p))(params)
     formulas: list[list[str]] = [[] for _ in range(count)]
@@ -256,7 +283,9 @@ def test_random_play_keeps_the_grammar_and_always_ends(tier: str, size: int) -> 
             break
         after = step(state, actions, params)
         state = jax.tree.map(
-            lambda new, old, over=over: np.where(over.reshape(-1, *[1] * (new.ndim - 1)), old, new), after, state
+            lambda new, old, over=over: np.where(over.reshape(-1, *[1] * (new.ndim - 1)), old, new),
+            after,
+            state,
         )
     assert over.all()
     verdicts = [puzzle.verify(i, "".join(f[:-1])) for i, f in zip(instances, formulas, strict=True)]
@@ -291,11 +320,13 @@ def test_formulas_make_the_target(tier: int, count: int, compared: Compared) -> 
         *formula, last = (TOKENS[action] for action in puzzle.plan(instance))
         assert last == "="
         assert value(formula) == instance.target
-        assert sorted(int(token) for token in formula if token.isdigit()) == sorted(instance.numbers.tolist())
+        assert sorted(int(token) for token in formula if token.isdigit()) == sorted(
+            instance.numbers.tolist()
+        )
         compared(puzzle, instance)
 
 
-# -- hands --------------------------------------------------------------------------------------------------------
+# -- hands -----------------------------------------------------------------------------------------
 
 
 def test_two_cards_make_222_targets() -> None:
@@ -310,7 +341,9 @@ def test_two_cards_make_222_targets() -> None:
     hands_by_split: dict[str, set[tuple[int, ...]]] = {}
     for split in ("train", "test"):
         instances = [puzzle.generate(seed, split) for seed in range(1000)]
-        hands_by_split[split] = {(*sorted(instance.numbers.tolist()), int(instance.target)) for instance in instances}
+        hands_by_split[split] = {
+            (*sorted(instance.numbers.tolist()), int(instance.target)) for instance in instances
+        }
     assert hands_by_split["train"] | hands_by_split["test"] == possible
     assert not hands_by_split["train"] & hands_by_split["test"]
     assert min(len(hands) for hands in hands_by_split.values()) > 80
@@ -325,7 +358,9 @@ def test_hands_come_in_any_order_and_are_solved(tier: int) -> None:
         numbers = instance.numbers.tolist()
         ascending += numbers == sorted(numbers)
         assert puzzle.verify(instance, puzzle.solve(instance)).solved
-        assert puzzle.canonical(instance) == puzzle.canonical(instance._replace(numbers=instance.numbers[::-1]))
+        assert puzzle.canonical(instance) == puzzle.canonical(
+            instance._replace(numbers=instance.numbers[::-1])
+        )
     assert ascending < 140
 
 
@@ -349,14 +384,18 @@ def test_the_prompt_names_the_cards() -> None:
         assert puzzle.verify(instance, wrong).score == 0
 
 
-# -- pictures -----------------------------------------------------------------------------------------------------
+# -- pictures --------------------------------------------------------------------------------------
 
 
 def test_every_card_and_token_looks_different() -> None:
     pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
     assert len({picture.tobytes() for picture in pictures}) == 53
     assert len({strip.tobytes() for strip in strips}) == 21
-    red = [k for k, picture in enumerate(pictures) if ((picture[..., 0] > 150) & (picture[..., 1] < 80)).any()]
+    red = [
+        k
+        for k, picture in enumerate(pictures)
+        if ((picture[..., 0] > 150) & (picture[..., 1] < 80)).any()
+    ]
     assert red == [k for k in range(52) if k % 4 in (1, 3)]
 
 
@@ -366,7 +405,9 @@ def test_the_picture_shows_hand_and_formula() -> None:
     puzzle = task.puzzle
     places, suits = set(), set()
     look = jax.jit(lambda state, params: task.observation(state, jax.random.key(0), params))
-    step = jax.jit(lambda state, action, params: task.transition(state, action, jax.random.key(0), params))
+    step = jax.jit(
+        lambda state, action, params: task.transition(state, action, jax.random.key(0), params)
+    )
     pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
     for seed in range(12):
         instance = puzzle.generate(seed)
@@ -376,7 +417,11 @@ def test_the_picture_shows_hand_and_formula() -> None:
         expected[:50] = pictures[-1][0, 0]
         expected[50:] = strips[0][0, 0]
         expected[50:, 144:] = 255 - lit(card_pictures.boxes(("24",)))[1]
-        hand = zip(instance.numbers.tolist(), *(np.asarray(leaf).tolist() for leaf in state[1:4]), strict=True)
+        hand = zip(
+            instance.numbers.tolist(),
+            *(np.asarray(leaf).tolist() for leaf in state[1:4]),
+            strict=True,
+        )
         for slot, (number, suit, down, right) in enumerate(hand):
             plain = pictures[4 * (number - 1) + suit][7:50, 7:36]
             expected[down : down + 43, 36 * slot + right : 36 * slot + right + 29] = plain
@@ -399,7 +444,9 @@ def test_the_picture_shows_hand_and_formula() -> None:
 def test_two_cards_leave_two_slots_empty() -> None:
     task: Any = task_of("easy", "pixels")
     params = jax.tree.map(jnp.asarray, Params(task.puzzle.generate(0), np.zeros(1, np.int16)))
-    picture = np.asarray(task.observation(task.initial(jax.random.key(0), params), jax.random.key(0), params))
+    picture = np.asarray(
+        task.observation(task.initial(jax.random.key(0), params), jax.random.key(0), params)
+    )
     assert (picture[:50, 72:] == picture[0, -1]).all()
     assert not (picture[:50, :36] == picture[0, -1]).all()
 
@@ -409,19 +456,34 @@ def test_words_name_tokens_and_say_what_is_wrong() -> None:
     hand = Instance(np.array([6, 6, 2, 13], np.int16), np.array(24, np.int16))
     params = jax.tree.map(jnp.asarray, Params(hand, np.zeros(1, np.int16)))
     state = task.initial(jax.random.key(0), params)
-    refused = {"5": "no card left has that number", "+": "a value is due", ")": "a value is due", "=": "a value is due"}
+    refused = {
+        "5": "no card left has that number",
+        "+": "a value is due",
+        ")": "a value is due",
+        "=": "a value is due",
+    }
     for text, message in refused.items():
         assert message in task.why_illegal(task.parse(text, state, params), state, params)
     for text in ["6", "+", "(", "6", "-", "(", "2"]:
-        state = task.transition(state, jnp.asarray(task.parse(text, state, params)), jax.random.key(0), params)
+        state = task.transition(
+            state, jnp.asarray(task.parse(text, state, params)), jax.random.key(0), params
+        )
     assert task.describe(state, params).endswith("Formula: 6 + ( 6 - ( 2")
-    for text, message in (("6", "cannot follow a value"), ("(", "cannot follow a value"), ("=", "comes last")):
+    for text, message in (
+        ("6", "cannot follow a value"),
+        ("(", "cannot follow a value"),
+        ("=", "comes last"),
+    ):
         assert message in task.why_illegal(task.parse(text, state, params), state, params)
     for text in [")", ")", "*", "13"]:
-        state = task.transition(state, jnp.asarray(task.parse(text, state, params)), jax.random.key(0), params)
+        state = task.transition(
+            state, jnp.asarray(task.parse(text, state, params)), jax.random.key(0), params
+        )
     for text, message in ((")", "no parenthesis is open"), ("+", "no card is left")):
         assert message in task.why_illegal(task.parse(text, state, params), state, params)
-    state = task.transition(state, jnp.asarray(task.parse("=", state, params)), jax.random.key(0), params)
+    state = task.transition(
+        state, jnp.asarray(task.parse("=", state, params)), jax.random.key(0), params
+    )
     assert task.why_over(state, params, task.info(state, params)) == "the formula does not make 24"
     with pytest.raises(ValueError, match="expected one of"):
         task.parse("14", state, params)

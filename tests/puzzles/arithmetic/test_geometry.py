@@ -1,4 +1,6 @@
-"""Geometry-v0: prompts are read back as English; points are checked by what defines them, answers by other formulas."""
+"""Geometry-v0: prompts are read back as English;
+points are checked by what defines them, answers by other formulas.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from comparison import Compared
 from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.arithmetic.geometry import FREE, BoardGeometryPuzzle, GeometryPuzzle, Instance
+from rlbench_suite.envs.puzzles.arithmetic.geometry import (
+    FREE,
+    BoardGeometryPuzzle,
+    GeometryPuzzle,
+    Instance,
+)
 from rlbench_suite.envs.puzzles.arithmetic.plane import CONSTRUCTIONS, QUESTIONS, TURN
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.shared.writing import WritingState
@@ -35,7 +42,9 @@ def square(p: Point, q: Point) -> Fraction:
 
 def shoelace(*corners: Point) -> Fraction:
     following = corners[1:] + corners[:1]
-    return abs(sum(p[0] * q[1] - q[0] * p[1] for p, q in zip(corners, following, strict=True))) / Fraction(2)
+    return abs(
+        sum(p[0] * q[1] - q[0] * p[1] for p, q in zip(corners, following, strict=True))
+    ) / Fraction(2)
 
 
 def on_line(x: Point, p: Point, q: Point) -> bool:
@@ -56,12 +65,15 @@ def counterclockwise(p: Point, q: Point, r: Point) -> bool:
 
 P = "([A-H])"
 DEFINITIONS: dict[str, Callable[..., bool]] = {
-    f"the midpoint of {P} and {P}": lambda x, p, q: square(x, p) * 4 == square(x, q) * 4 == square(p, q),
+    f"the midpoint of {P} and {P}": lambda x, p, q: (
+        square(x, p) * 4 == square(x, q) * 4 == square(p, q)
+    ),
     rf"the centroid of triangle {P}{P}{P} \(the mean of its corners\)": lambda x, p, q, r: (
         on_line(x, p, halfway(q, r)) and on_line(x, q, halfway(p, r)) and shoelace(p, q, r) > 0
     ),
     f"the reflection of {P} in the point {P}": lambda x, p, q: halfway(x, p) == q,
-    f"the fourth corner of the parallelogram whose other corners are, in order, {P}, {P}, {P}": lambda x, p, q, r: (
+    f"the fourth corner of the parallelogram "
+    f"whose other corners are, in order, {P}, {P}, {P}": lambda x, p, q, r: (
         halfway(x, q) == halfway(p, r) and shoelace(p, q, r) > 0
     ),
     f"{P} rotated by 90 degrees counterclockwise about {P}": lambda x, p, q: (
@@ -73,7 +85,9 @@ DEFINITIONS: dict[str, Callable[..., bool]] = {
     f"the reflection of {P} in the line {P}{P}": lambda x, p, q, r: (
         on_line(halfway(x, p), q, r) and perpendicular(p, x, q, r)
     ),
-    f"the intersection of the lines {P}{P} and {P}{P}": lambda x, p, q, r, s: on_line(x, p, q) and on_line(x, r, s),
+    f"the intersection of the lines {P}{P} and {P}{P}": lambda x, p, q, r, s: (
+        on_line(x, p, q) and on_line(x, r, s)
+    ),
     f"the centre of the circle through {P}, {P} and {P}": lambda x, p, q, r: (
         square(x, p) == square(x, q) == square(x, r)
     ),
@@ -81,7 +95,8 @@ DEFINITIONS: dict[str, Callable[..., bool]] = {
         perpendicular(p, x, q, r) and perpendicular(q, x, p, r) and shoelace(p, q, r) > 0
     ),
 }
-"""Conditions that English words put on a point, which only one point meets; written here once more."""
+"""Conditions that English words put on a point, which only one point meets; written here once more.
+"""
 
 
 def from_line(p: Point, q: Point, r: Point) -> Fraction:
@@ -98,7 +113,9 @@ def inside(p: Point, q: Point, r: Point) -> int:
     """Counted one by one."""
     xs, ys = zip(p, q, r, strict=True)
     count = 0
-    for x, y in itertools.product(range(int(min(xs)), int(max(xs)) + 1), range(int(min(ys)), int(max(ys)) + 1)):
+    for x, y in itertools.product(
+        range(int(min(xs)), int(max(xs)) + 1), range(int(min(ys)), int(max(ys)) + 1)
+    ):
         turns = {counterclockwise(a, b, (x, y)) for a, b in ((p, q), (q, r), (r, p))}
         border = any(shoelace(a, b, (x, y)) == 0 for a, b in ((p, q), (q, r), (r, p)))
         count += len(turns) == 1 and not border
@@ -117,18 +134,25 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     rf"What is the square of the distance between {P} and {P}\?": square,
     rf"What is the area of triangle {P}{P}{P}\?": shoelace,
     rf"What is the square of the distance of {P} from the line {P}{P}\?": from_line,
-    rf"What is the tangent of the angle at {P} in triangle {P}\1{P}\?": lambda q, p, r: tangent(p, q, r),
-    rf"What is the square of the length of a tangent from {P} to the circle with centre {P} through {P}, measured from "
+    rf"What is the tangent of the angle at {P} in triangle {P}\1{P}\?": lambda q, p, r: tangent(
+        p, q, r
+    ),
+    rf"What is the square of the length of a tangent "
+    rf"from {P} to the circle with centre {P} "
+    rf"through {P}, measured from "
     r"\1 to the point of contact\?": lambda p, q, r: square(p, q) - square(q, r),
     rf"What is the square of the radius of the circle through {P}, {P} and {P}\?": lambda p, q, r: (
         square(p, q) * square(q, r) * square(r, p) / (16 * shoelace(p, q, r) ** 2)
     ),
-    rf"How many points with whole coordinates lie inside triangle {P}{P}{P}, not on its sides\?": inside,
+    rf"How many points with whole coordinates lie inside triangle {P}{P}{P}, "
+    rf"not on its sides\?": inside,
     rf"What is the area of the convex quadrilateral {P}{P}{P}{P}\?": convex_area,
 }
 
 
-def meaning(table: dict[str, Callable[..., Any]], words: str) -> tuple[str, Callable[..., Any], list[str]]:
+def meaning(
+    table: dict[str, Callable[..., Any]], words: str
+) -> tuple[str, Callable[..., Any], list[str]]:
     """Return the meaning of a sentence, and the points it names."""
     ((form, match),) = [(form, m) for form in table if (m := re.fullmatch(form, words))]
     return form, table[form], list(match.groups())
@@ -140,7 +164,9 @@ def question_of(prompt: str) -> str:
 
 
 def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
-    """Return all points by name: those given, and those claimed to be constructed if each is what the prompt says."""
+    """Return all points by name: those given,
+    and those claimed to be constructed if each is what the prompt says.
+    """
     free_points = re.findall(rf"{P} = \((-?\d+), (-?\d+)\)", prompt)
     figure = {name: (Fraction(x), Fraction(y)) for name, x, y in free_points}
     constructions = re.findall(rf"^{P} is (.*)\.$", prompt, re.MULTILINE)
@@ -153,7 +179,9 @@ def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
 
 @pytest.mark.engine("other formulas, from the prompt: the answer")
 @pytest.mark.parametrize("constructions", [1, 2, 3, 4])
-def test_figures_and_answers_are_what_the_prompt_says(constructions: int, compared: Compared) -> None:
+def test_figures_and_answers_are_what_the_prompt_says(
+    constructions: int, compared: Compared
+) -> None:
     puzzle = GeometryPuzzle(constructions)
     constructed, question_counts = Counter(), Counter()
     for seed in range(300):
@@ -163,14 +191,19 @@ def test_figures_and_answers_are_what_the_prompt_says(constructions: int, compar
         form, value, points = meaning(ANSWERS, question_of(prompt))
         right, answer = value(*(figure[p] for p in points)), puzzle.solve(instance)
         question_counts[form] += 1
-        constructed.update(meaning(DEFINITIONS, words)[0] for words in re.findall(r"^[E-H] is (.*)\.$", prompt, re.M))
+        constructed.update(
+            meaning(DEFINITIONS, words)[0]
+            for words in re.findall(r"^[E-H] is (.*)\.$", prompt, re.M)
+        )
         if isinstance(right, float):
             assert float(Fraction(answer)) == pytest.approx(right, rel=1e-9)
         elif isinstance(right, tuple):
             assert answer == f"({right[0]}, {right[1]})"
         else:
             assert Fraction(answer) == right
-        coordinates = [[(v.numerator, v.denominator) for v in figure[name]] for name in "EFGH"[:constructions]]
+        coordinates = [
+            [(v.numerator, v.denominator) for v in figure[name]] for name in "EFGH"[:constructions]
+        ]
         assert instance.constructed.tolist() == np.array(coordinates).tolist()
         compared(puzzle, instance)
     assert len(question_counts) == len(ANSWERS)
@@ -225,7 +258,8 @@ def test_other_formats_of_numbers_are_invalid(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "1", "1, 2", "(1 2)", "(1,  2)", "(1, 2, 3)", "(1.0, 2)", "(1, 2/0)", "[1, 2]", "(1, )"]
+    "answer",
+    ["", "1", "1, 2", "(1 2)", "(1,  2)", "(1, 2, 3)", "(1.0, 2)", "(1, 2/0)", "[1, 2]", "(1, )"],
 )
 def test_other_formats_of_points_are_invalid(answer: str) -> None:
     puzzle = GeometryPuzzle(1)
@@ -259,7 +293,9 @@ def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance
         x = -x
     order = dice.shuffled(range(FREE))
     points = np.stack([x + dice.between(-9, 9), y + dice.between(-9, 9)], axis=1)[order]
-    new = {old: place for place, old in enumerate(order)} | {k: k for k in (-1, *range(FREE, 2 * FREE))}
+    new = {old: place for place, old in enumerate(order)} | {
+        k: k for k in (-1, *range(FREE, 2 * FREE))
+    }
 
     def line(table: Any, kind: int, used: list[int]) -> list[int]:
         alike = dice.choice(table[kind].orders)
@@ -268,7 +304,12 @@ def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance
     steps = [line(CONSTRUCTIONS, kind, used) for kind, *used in instance.steps.tolist()]
     kind, *used = instance.question.tolist()
     question = line(QUESTIONS, kind, used)
-    return Instance(points.astype(np.int8), np.array(steps, np.int8), np.array(question, np.int8), instance.constructed)
+    return Instance(
+        points.astype(np.int8),
+        np.array(steps, np.int8),
+        np.array(question, np.int8),
+        instance.constructed,
+    )
 
 
 @pytest.mark.parametrize("constructions", TIERS.values())
@@ -295,7 +336,10 @@ def test_canonical_forgets_place_and_names(constructions: int) -> None:
 
 def test_tiers_are_ordered_by_difficulty() -> None:
     puzzles = map(GeometryPuzzle, TIERS.values())
-    means = [np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(200)]) for puzzle in puzzles]
+    means = [
+        np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(200)])
+        for puzzle in puzzles
+    ]
     assert 1.5 * means[0] < means[1] < means[2] / 1.5
     with pytest.raises(ValueError, match="1 to 4, got 0"):
         GeometryPuzzle(0)
@@ -308,7 +352,7 @@ def test_a_circle_through_three_points_of_a_line_does_not_exist() -> None:
         GeometryPuzzle(1).solve(Instance(points, steps, question, np.ones((1, 2, 2), np.int16)))
 
 
-# -- the task ----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -334,18 +378,24 @@ def test_the_observation_is_construction_and_coordinates(tier: str) -> None:
     instances = [puzzle.generate(seed) for seed in range(300)]
     written = [dice.below(2 * n) for _ in instances]
     sizes = np.cumsum([len(DEFINITIONS), 8 * puzzle.side, 8, puzzle.side, 1])
-    for row, count, instance in zip(seen_after(task, instances, written), written, instances, strict=True):
+    for row, count, instance in zip(
+        seen_after(task, instances, written), written, instances, strict=True
+    ):
         kind, places, numbers, x, y_is_due, which = np.split(row, sizes)
         constructed = puzzle.figure(instance)[FREE:]
         figure = figure_of(puzzle.prompt(instance), constructed)
         words = re.findall(r"^[E-H] is (.*)\.$", puzzle.prompt(instance), re.MULTILINE)[count // 2]
         form, _, names = meaning(DEFINITIONS, words)
         assert np.flatnonzero(kind).tolist() == [list(DEFINITIONS).index(form)]
-        values = [int(v) for name in names for v in (figure[name][::-1] if count % 2 else figure[name])]
+        values = [
+            int(v) for name in names for v in (figure[name][::-1] if count % 2 else figure[name])
+        ]
         nothing = [[]] * (8 - len(values))
         coordinates = [np.flatnonzero(flags).tolist() for flags in places.reshape(8, puzzle.side)]
         assert coordinates == [[value] for value in values] + nothing
-        np.testing.assert_allclose(numbers * puzzle.side, [v + 1 for v in values] + [0] * len(nothing), rtol=1e-6)
+        np.testing.assert_allclose(
+            numbers * puzzle.side, [v + 1 for v in values] + [0] * len(nothing), rtol=1e-6
+        )
         assert np.flatnonzero(x).tolist() == ([constructed[count // 2][0]] if count % 2 else [])
         assert y_is_due.tolist() == [count % 2]
         assert np.flatnonzero(which).tolist() == [count // 2]
@@ -359,15 +409,22 @@ def test_people_can_play() -> None:
     instance = Instance(points, steps, np.array([0, 5, -1, -1, -1], np.int8), constructed)
     params = Params(instance, np.zeros(1, np.int16))
     text = task.describe(WritingState(np.int32(3), np.bool_(False)), params)
-    assert "A = (0, 0), B = (4, 2), C = (6, 6)\nE is the midpoint of A and B.\nF is the fourth corner" in text
+    assert (
+        "A = (0, 0), B = (4, 2), C = (6, 6)\nE is the midpoint of A and B.\nF is the fourth corner"
+        in text
+    )
     assert "E = (2, 1)" in text
     assert text.endswith("Next is y of F; its x is 4.")
     assert "F is" not in task.describe(WritingState(np.int32(1), np.bool_(False)), params)
     assert int(task.parse(" 10", None, params)) == 10
     with pytest.raises(ValueError, match="expected one of 0, 1"):
         task.parse("11", None, params)
-    first, last = (task.draw(WritingState(np.int32(count), np.bool_(False)), params) for count in (0, 4))
+    first, last = (
+        task.draw(WritingState(np.int32(count), np.bool_(False)), params) for count in (0, 4)
+    )
     assert first.shape == task.picture_shape
     assert (first != last).any()
-    assert "wrong: 5 comes next" in task.why_over(WritingState(np.int32(3), np.bool_(True)), params, {})
+    assert "wrong: 5 comes next" in task.why_over(
+        WritingState(np.int32(3), np.bool_(True)), params, {}
+    )
     assert puzzle_of(NAME, "medium").verify(instance, "(4, 5)").solved

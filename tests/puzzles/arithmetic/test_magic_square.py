@@ -54,7 +54,9 @@ def test_the_search_finds_all_squares() -> None:
     unused = sorted(set(range(1, 17)).difference(first))
     expected = []
     for second in itertools.permutations(unused, 4):
-        for third in itertools.permutations(set(unused).difference(second), 4) if sum(second) == 34 else ():
+        for third in (
+            itertools.permutations(set(unused).difference(second), 4) if sum(second) == 34 else ()
+        ):
             last = [34 - sum(column) for column in zip(first, second, third, strict=True)]
             if sum(third) == 34 and is_magic(cells := [*first, *second, *third, *last]):
                 expected.append(cells)
@@ -87,7 +89,9 @@ def test_easy_instances_have_exactly_the_completions_there_are() -> None:
         assert every_completion(puzzle, givens) == expected
         several += len(expected) > 1
         for square in expected:  # any of them is right
-            assert puzzle.verify(puzzle.generate(seed), puzzle.written(puzzle.as_rows(square))).solved
+            assert puzzle.verify(
+                puzzle.generate(seed), puzzle.written(puzzle.as_rows(square))
+            ).solved
     assert several > 0
 
 
@@ -123,7 +127,12 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             assert verdict.valid
             assert verdict.solved == is_magic(cells)
             kinds.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("two exchanged", False), ("random", False)} <= kinds
+    assert {
+        ("right", True),
+        ("one changed", False),
+        ("two exchanged", False),
+        ("random", False),
+    } <= kinds
 
 
 @pytest.mark.parametrize(
@@ -159,7 +168,10 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
                 cells[cell] = 0
         elif seed % 3 == 1:
             first_cell, second_cell = dice.sample(range(side * side), 2)
-            cells[first_cell], cells[second_cell] = cells[second_cell], cells[first_cell if seed % 2 else second_cell]
+            cells[first_cell], cells[second_cell] = (
+                cells[second_cell],
+                cells[first_cell if seed % 2 else second_cell],
+            )
         boards.append(cells)
     batch = jnp.asarray(boards, jnp.int8)
     allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.allowed(cells, None)))(batch))
@@ -172,8 +184,12 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
                 grid[divmod(cell, side)] = number
                 r, c = divmod(cell, side)
                 lines = [grid[r], grid[:, c]]
-                lines += [grid.diagonal()] * (r == c) + [np.fliplr(grid).diagonal()] * (r + c == side - 1)
-                fits = all(line.sum() == total if 0 not in line else line.sum() < total for line in lines)
+                lines += [grid.diagonal()] * (r == c) + [np.fliplr(grid).diagonal()] * (
+                    r + c == side - 1
+                )
+                fits = all(
+                    line.sum() == total if 0 not in line else line.sum() < total for line in lines
+                )
                 assert may[cell, number - 1] == (fits and number not in cells)
         if 0 not in cells:
             assert right == is_magic(cells)

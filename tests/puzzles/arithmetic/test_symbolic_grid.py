@@ -13,7 +13,12 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.arithmetic.symbolic_grid import SHAPES, Instance, SymbolicGridPuzzle, _Search
+from rlbench_suite.envs.puzzles.arithmetic.symbolic_grid import (
+    SHAPES,
+    Instance,
+    SymbolicGridPuzzle,
+    _Search,
+)
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.dice import Dice
 
@@ -97,14 +102,22 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             if kind == "one changed":
                 digits[first_letter] = digits[first_letter] % 9 + 1
             elif kind == "two exchanged":
-                digits[first_letter], digits[second_letter] = digits[second_letter], digits[first_letter]
+                digits[first_letter], digits[second_letter] = (
+                    digits[second_letter],
+                    digits[first_letter],
+                )
             elif kind == "random":
                 digits = [1 + dice.below(9) for _ in digits]
             verdict = puzzle.verify(instance, " ".join(map(str, digits)))
             assert verdict.valid
             assert verdict.solved == keeps_the_rules(instance, digits)
             kinds.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("two exchanged", False), ("random", False)} <= kinds
+    assert {
+        ("right", True),
+        ("one changed", False),
+        ("two exchanged", False),
+        ("random", False),
+    } <= kinds
 
 
 @pytest.mark.parametrize(
@@ -134,7 +147,11 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     boards, instances = [], []
     for seed in range(120):
         instance = puzzle.generate(seed)
-        digits = list(puzzle.solution(instance)[0]) if seed % 4 else dice.sample(range(1, 10), puzzle.columns)
+        digits = (
+            list(puzzle.solution(instance)[0])
+            if seed % 4
+            else dice.sample(range(1, 10), puzzle.columns)
+        )
         if seed % 2:
             for letter in dice.sample(range(len(digits)), 1 + dice.below(len(digits))):
                 digits[letter] = 0
@@ -171,11 +188,17 @@ def test_canonical_form() -> None:
         forms.add(form := puzzle.canonical(instance))
         (digits,) = puzzle.solution(instance)
         names, rows, columns = (dice.shuffled(range(n)) for n in (puzzle.columns, side, side))
-        letters = np.array(names, np.int8)[instance.letters].reshape(side, side)[np.ix_(rows, columns)]
+        letters = np.array(names, np.int8)[instance.letters].reshape(side, side)[
+            np.ix_(rows, columns)
+        ]
         sums = instance.sums.reshape(2, side)
         moved = [sums[0][rows], sums[1][columns]]
-        assert form == puzzle.canonical(Instance(instance.givens, letters.ravel(), np.concatenate(moved)))
-        assert form == puzzle.canonical(Instance(instance.givens, letters.T.ravel(), np.concatenate(moved[::-1])))
+        assert form == puzzle.canonical(
+            Instance(instance.givens, letters.ravel(), np.concatenate(moved))
+        )
+        assert form == puzzle.canonical(
+            Instance(instance.givens, letters.T.ravel(), np.concatenate(moved[::-1]))
+        )
         assert keeps_the_rules(instance, digits)
     assert len(forms) == 30
 

@@ -1,4 +1,6 @@
-"""Saturn, UniqueSAT, MaxSAT and SAT50: claims against python-sat and enumeration, games against the verifier."""
+"""Saturn, UniqueSAT, MaxSAT and SAT50:
+claims against python-sat and enumeration, games against the verifier.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _small_banks(monkeypatch: pytest.MonkeyPatch) -> None:
 def game(name: str, tier: str) -> Any:
     """Return a task of its own, with a bank of 64 formulas a split."""
     task_card = card(name)
-    task = type(task_card.build(difficulty=tier))(task_card, difficulty=task_card.difficulties[tier], dtype="float32")
+    task = type(task_card.build(difficulty=tier))(
+        task_card, difficulty=task_card.difficulties[tier], dtype="float32"
+    )
     assert len(task.bank.plans) == 128
     return task
 
@@ -69,7 +73,11 @@ def costs_of_all(clauses: Clauses, variables: int) -> np.ndarray:
 
 
 def params_of(task: Any, number: int) -> Params:
-    return Params(*jax.tree.map(lambda column: jnp.asarray(column[number]), (task.bank.instances, task.bank.plans)))
+    return Params(
+        *jax.tree.map(
+            lambda column: jnp.asarray(column[number]), (task.bank.instances, task.bank.plans)
+        )
+    )
 
 
 def words(true: np.ndarray) -> np.ndarray:
@@ -78,12 +86,14 @@ def words(true: np.ndarray) -> np.ndarray:
     return (padded.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(-1).astype(np.uint32)
 
 
-# -- Saturn ----------------------------------------------------------------------------------------------------------
+# -- Saturn ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.engine("all assignments: a model, and how many there are")
 @pytest.mark.parametrize(("tier", "count"), [(1, 1000), (2, 900), (3, 200), (4, 100)])
-def test_saturn_has_different_clauses_and_its_chance_is_exact(tier: int, count: int, compared: Compared) -> None:
+def test_saturn_has_different_clauses_and_its_chance_is_exact(
+    tier: int, count: int, compared: Compared
+) -> None:
     puzzle = SaturnPuzzle(tier)
     length, variables, clauses = puzzle.size
     for seed in range(count):
@@ -101,7 +111,9 @@ def test_saturn_has_different_clauses_and_its_chance_is_exact(tier: int, count: 
 
 
 def test_saturn_plants_by_its_law() -> None:
-    """All seven patterns of agreement with the hidden assignment are equally frequent: 4/7 of the literals agree."""
+    """All seven patterns of agreement with the hidden assignment are equally frequent:
+    4/7 of the literals agree.
+    """
     puzzle, patterns = SaturnPuzzle(1), dict.fromkeys(range(1, 8), 0)
     for seed in range(3000):
         hidden = Dice(5, seed).below(32)  # the first draw
@@ -112,7 +124,9 @@ def test_saturn_plants_by_its_law() -> None:
 
 
 def test_saturn_leaks_and_sat_does_not() -> None:
-    """A vote of signs beats chance by far on every tier, and is near chance where planting is quiet."""
+    """A vote of signs beats chance by far on every tier,
+    and is near chance where planting is quiet.
+    """
     for tier in ("easy", "medium", "hard"):
         scores = card("Saturn-v0").one_shot_scores(tier)
         assert scores["heuristic"].low > scores["guess"].high + 0.1
@@ -124,7 +138,7 @@ def test_saturn_tells_the_published_difficulty() -> None:
     assert difficulties == pytest.approx([5.63245, 8.38955, 12.78454, 15.31052], abs=1e-4)
 
 
-# -- UniqueSAT -------------------------------------------------------------------------------------------------------
+# -- UniqueSAT -------------------------------------------------------------------------------------
 
 
 @pytest.mark.engine("CaDiCaL: one model")
@@ -142,7 +156,7 @@ def test_unique_sat_has_one_model(tier: str, count: int, compared: Compared) -> 
         compared(puzzle, instance)
 
 
-# -- MaxSAT ----------------------------------------------------------------------------------------------------------
+# -- MaxSAT ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.engine("RC2 of python-sat: no fewer clauses unsatisfied")
@@ -158,7 +172,10 @@ def test_max_sat_knows_the_optimum(tier: str, count: int, compared: Compared) ->
             solver.compute()
             assert solver.cost == instance.min_unsatisfied > 0
         literals = {int(word) for word in puzzle.solve(instance).split()}
-        assert sum(not literals & set(clause) for clause in listed(instance)) == instance.min_unsatisfied
+        assert (
+            sum(not literals & set(clause) for clause in listed(instance))
+            == instance.min_unsatisfied
+        )
         compared(puzzle, instance)
 
 
@@ -173,16 +190,21 @@ def test_max_sat_takes_every_best_assignment_and_no_other() -> None:
             assert verdict.valid
             assert verdict.solved
             assert verdict.optimal == (verdict.score == 1) == (cost == costs.min())
-            assert verdict.score == 1 or verdict.reason == f"{cost} clauses are not satisfied; it can be fewer"
+            assert (
+                verdict.score == 1
+                or verdict.reason == f"{cost} clauses are not satisfied; it can be fewer"
+            )
     assert several
 
 
-# -- the games -------------------------------------------------------------------------------------------------------
+# -- the games -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
-    """Random and right assignments, one batched call: goal, count, mask and observation against the definitions."""
+    """Random and right assignments, one batched call:
+    goal, count, mask and observation against the definitions.
+    """
     task = game(name, "easy")
     puzzle, rng, n = task.puzzle, np.random.default_rng(0), task.variables
     numbers = np.repeat(np.arange(64), 4)
@@ -194,14 +216,22 @@ def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
 
     def look(assignment: jax.Array, params: Params) -> Any:
         state, key = task.judged(assignment, params), jax.random.key(0)
-        outcome = task.terminal(state, key, params), task.info(state, params), task.action_mask(state, params)
+        outcome = (
+            task.terminal(state, key, params),
+            task.info(state, params),
+            task.action_mask(state, params),
+        )
         return *outcome, task.observation(state, key, params)
 
     over, info, mask, observation = jax.jit(jax.vmap(look))(jnp.asarray(words(true)), params)
     for i, instance in enumerate(instances):
         clauses = listed(instance)
         cost = misses(clauses, true[i])
-        assert bool(over[i]) == bool(info["success"][i]) == (puzzle.verify(instance, as_answer(true[i])).score == 1)
+        assert (
+            bool(over[i])
+            == bool(info["success"][i])
+            == (puzzle.verify(instance, as_answer(true[i])).score == 1)
+        )
         assert int(info["unsatisfied"][i]) == cost
         makes, breaks = np.zeros(n), np.zeros(n)
         for clause in clauses:
@@ -209,14 +239,23 @@ def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
             for x in clause:
                 makes[abs(x) - 1] += not true_literals
                 breaks[abs(x) - 1] += true_literals == [x]
-        expected = [*(2 * true[i] - 1), *(makes / (1 + makes)), *(breaks / (1 + breaks)), cost / len(clauses)]
+        expected = [
+            *(2 * true[i] - 1),
+            *(makes / (1 + makes)),
+            *(breaks / (1 + breaks)),
+            cost / len(clauses),
+        ]
         np.testing.assert_allclose(observation[i], expected, atol=1e-6)
         np.testing.assert_array_equal(mask[i], makes > 0)
     assert set(np.asarray(over).tolist()) == {True, False}
 
 
 def params_of_traced(task: Any, number: jax.Array) -> Params:
-    return Params(*jax.tree.map(lambda column: jnp.asarray(column)[number], (task.bank.instances, task.bank.plans)))
+    return Params(
+        *jax.tree.map(
+            lambda column: jnp.asarray(column)[number], (task.bank.instances, task.bank.plans)
+        )
+    )
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -257,7 +296,9 @@ def test_every_action_flips_its_variable_and_no_other() -> None:
     task = game("SAT50-v0", "medium")
     true = np.random.default_rng(0).random((1, 50)) < 0.5
     state: State = jax.jit(task.judged)(words(true)[0], params_of(task, 3))
-    after = jax.vmap(lambda a: task.transition(state, a, jax.random.key(0), params_of(task, 3)))(jnp.arange(50))
+    after = jax.vmap(lambda a: task.transition(state, a, jax.random.key(0), params_of(task, 3)))(
+        jnp.arange(50)
+    )
     flipped = np.asarray(jax.vmap(lambda a: values(a, 50))(after.assignment))
     np.testing.assert_array_equal(flipped ^ true, np.eye(50, dtype=bool))
 
@@ -268,8 +309,12 @@ def test_an_episode_never_starts_at_the_goal(name: str) -> None:
     task = game(name, "easy")
     for number in range(30):
         params = params_of(task, number)
-        starts = jax.vmap(task.initial, in_axes=(0, None))(jax.random.split(jax.random.key(number), 200), params)
-        assert not jax.vmap(task.terminal, in_axes=(0, None, None))(starts, jax.random.key(0), params).any()
+        starts = jax.vmap(task.initial, in_axes=(0, None))(
+            jax.random.split(jax.random.key(number), 200), params
+        )
+        assert not jax.vmap(task.terminal, in_axes=(0, None, None))(
+            starts, jax.random.key(0), params
+        ).any()
 
 
 @pytest.mark.parametrize("name", ["UniqueSAT-v0", "MaxSAT-v0"])
@@ -278,7 +323,9 @@ def test_focused_flips_lose_no_shortest_path(name: str) -> None:
     task = game(name, "easy")
     n = task.variables
     every = jnp.arange(2**n, dtype=jnp.uint32)[:, None]
-    masks = jax.jit(jax.vmap(lambda a, p: task.action_mask(task.judged(a, p), p), in_axes=(0, None)))
+    masks = jax.jit(
+        jax.vmap(lambda a, p: task.action_mask(task.judged(a, p), p), in_axes=(0, None))
+    )
     rng = random.Random(0)
     for number in rng.sample(range(64), 10):
         costs = costs_of_all(listed(task.puzzle.generate(number)), n)
@@ -293,7 +340,9 @@ def test_words_and_picture(name: str) -> None:
     params, instance = params_of(task, 0), task.puzzle.generate(0)
     right = task.puzzle.assignment(instance, task.puzzle.solve(instance))
     opposite = ~right
-    goal, start = (task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, opposite))
+    goal, start = (
+        task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, opposite)
+    )
     cost = misses(listed(instance), opposite)
     assert f"c The assignment now: {cost} of {task.clauses}" in task.describe(start, params)
     over = task.why_over(goal, params, {})

@@ -1,4 +1,6 @@
-"""RefuteSAT: both kinds of answers against python-sat and a proof checker of its own, the game against plain Python."""
+"""RefuteSAT: both kinds of answers against python-sat and a proof checker of its own,
+the game against plain Python.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.formulas.cnf import cnf
-from rlbench_suite.envs.puzzles.formulas.refute_sat import MODEL, OPEN, REFUTED, RefuteSAT, RefuteSATPuzzle
+from rlbench_suite.envs.puzzles.formulas.refute_sat import (
+    MODEL,
+    OPEN,
+    REFUTED,
+    RefuteSAT,
+    RefuteSATPuzzle,
+)
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 
 pytestmark = pytest.mark.of_variants
@@ -36,7 +44,9 @@ def satisfiable(clauses: Clauses) -> bool:
 
 
 def closes(clauses: Clauses, tokens: list[str], literals: frozenset[int]) -> list[str] | None:
-    """Recursively, by the words of the prompt: the tokens behind the proof that the first ones are; None if none."""
+    """Recursively, by the words of the prompt:
+    the tokens behind the proof that the first ones are; None if none.
+    """
     if not tokens:
         return None
     first, *remaining = tokens
@@ -49,12 +59,14 @@ def closes(clauses: Clauses, tokens: list[str], literals: frozenset[int]) -> lis
     return None if behind is None else closes(clauses, behind, literals | {-v})
 
 
-# -- one-shot --------------------------------------------------------------------------------------------------------
+# -- one-shot --------------------------------------------------------------------------------------
 
 
 @pytest.mark.engine("CaDiCaL: whether there is a model")
 @pytest.mark.parametrize(("tier", "count"), [(6, 1000), (10, 60), (14, 40)])
-def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(tier: int, count: int, compared: Compared) -> None:
+def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(
+    tier: int, count: int, compared: Compared
+) -> None:
     puzzle, models = RefuteSATPuzzle(tier), 0
     for seed in range(count):
         instance = puzzle.generate(seed, "test")
@@ -74,7 +86,9 @@ def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(tier: int, c
 
 
 def test_the_checker_takes_exactly_what_closes_every_case() -> None:
-    """Proofs with tokens exchanged, dropped, doubled and moved; on the formula that they are of and on others."""
+    """Proofs with tokens exchanged, dropped, doubled and moved;
+    on the formula that they are of and on others.
+    """
     puzzle, rng = RefuteSATPuzzle(8), random.Random(0)
     instances = [puzzle.generate(seed) for seed in range(120)]
     proofs = [a.split()[1:] for a in map(puzzle.solve, instances) if a.startswith("UNSAT")]
@@ -83,7 +97,9 @@ def test_the_checker_takes_exactly_what_closes_every_case() -> None:
         clauses = listed(instance)
         for _ in range(20):
             own_proof = puzzle.solve(instance).split()[1:]
-            keeps_formula = rng.random() < 0.8 and own_proof[0][0] != "-" and "#" in " ".join(own_proof)
+            keeps_formula = (
+                rng.random() < 0.8 and own_proof[0][0] != "-" and "#" in " ".join(own_proof)
+            )
             proof = list(own_proof if keeps_formula else rng.choice(proofs))
             for _ in range(rng.choice([0, 1, 1, 2])):
                 at = rng.randrange(len(proof))
@@ -112,8 +128,13 @@ def test_the_example_of_the_prompt_is_a_proof() -> None:
     assert re.findall(r"'(.*?) 0'", lead) == ["1 2", "-1 2", "-2"]
     assert puzzle.verify(instance, example).score == 1
     assert puzzle.verify(instance, "UNSAT 1 2 #3 #2 2 #3 #1").score == 1
-    assert puzzle.verify(instance, "UNSAT 2 #3 1 #1 #2").reason.startswith("token 4, #1: not every literal is false")
-    assert puzzle.verify(instance, "UNSAT 2 #3 2 #2 #1").reason == "token 3: variable 2 has a value already"
+    assert puzzle.verify(instance, "UNSAT 2 #3 1 #1 #2").reason.startswith(
+        "token 4, #1: not every literal is false"
+    )
+    assert (
+        puzzle.verify(instance, "UNSAT 2 #3 2 #2 #1").reason
+        == "token 3: variable 2 has a value already"
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,20 +169,26 @@ def test_an_assignment_is_no_answer_where_there_is_no_model() -> None:
             assert puzzle.verify(instance, puzzle.heuristic(instance)).score == 0
 
 
-# -- the game --------------------------------------------------------------------------------------------------------
+# -- the game --------------------------------------------------------------------------------------
 
 
 @cache
 def game(tier: str) -> RefuteSAT:
     """Return a task of its own, with a bank of 64 formulas a split."""
-    task = RefuteSAT(card("RefuteSAT-v0"), difficulty=card("RefuteSAT-v0").difficulties[tier], dtype="float32")
+    task = RefuteSAT(
+        card("RefuteSAT-v0"), difficulty=card("RefuteSAT-v0").difficulties[tier], dtype="float32"
+    )
     task.bank_size = 64
     assert len(task.bank.plans) == 128
     return task
 
 
 def params_of(task: RefuteSAT, number: int) -> Params:
-    return Params(*jax.tree.map(lambda column: jnp.asarray(column[number]), (task.bank.instances, task.bank.plans)))
+    return Params(
+        *jax.tree.map(
+            lambda column: jnp.asarray(column[number]), (task.bank.instances, task.bank.plans)
+        )
+    )
 
 
 class Cases:
@@ -197,14 +224,20 @@ class Cases:
 
 @pytest.mark.parametrize("tier", ["easy", "hard"])
 def test_the_game_is_depth_first_search(tier: str) -> None:
-    """Random branchings, against the stack in plain Python: values, rewards, observation, mask, end."""
+    """Random branchings, against the stack in plain Python:
+    values, rewards, observation, mask, end.
+    """
     task, rng, outcomes, key = game(tier), random.Random(0), set(), jax.random.key(0)
     n = task.variables
 
     @jax.jit
     def move(state: Any, action: jax.Array, params: Params) -> Any:
         after = task.transition(state, action, key, params)
-        views = task.observation(after, key, params), task.terminal(after, key, params), task.action_mask(after, params)
+        views = (
+            task.observation(after, key, params),
+            task.terminal(after, key, params),
+            task.action_mask(after, params),
+        )
         return after, task.reward(state, action, after, key, params), *views
 
     for number in range(20):
@@ -213,13 +246,17 @@ def test_the_game_is_depth_first_search(tier: str) -> None:
         state, plain, total = task.initial(key, params), Cases(clauses), 0.0
         budget = int(params.instance.budget)
         for step in range(budget):
-            literal = rng.choice([x for v in range(1, n + 1) for x in (v, -v) if not {v, -v} & plain.literals])
+            literal = rng.choice(
+                [x for v in range(1, n + 1) for x in (v, -v) if not {v, -v} & plain.literals]
+            )
             before = plain.settled_share
             plain.branch(literal)
             action = jnp.int32(2 * abs(literal) - 2 + (literal < 0))
             state, reward, observation, over, mask = move(state, action, params)
             assert int(state.outcome) == plain.outcome
-            assert float(reward) == pytest.approx(plain.settled_share - before + (plain.outcome != OPEN), abs=1e-6)
+            assert float(reward) == pytest.approx(
+                plain.settled_share - before + (plain.outcome != OPEN), abs=1e-6
+            )
             assert bool(over) == (plain.outcome != OPEN or step + 1 == budget)
             total += float(reward)
             if plain.outcome != OPEN:
@@ -227,11 +264,19 @@ def test_the_game_is_depth_first_search(tier: str) -> None:
                 break
             case = {v: v in plain.literals for v in range(1, n + 1) if {v, -v} & plain.literals}
             expected = [0.0 if v not in case else 2.0 * case[v] - 1 for v in range(1, n + 1)]
-            expected += [float((v, True) in plain.stack or (-v, True) in plain.stack) for v in range(1, n + 1)]
-            open_clauses = [[x for x in c if abs(x) not in case] for c in clauses if not set(c) & plain.literals]
+            expected += [
+                float((v, True) in plain.stack or (-v, True) in plain.stack)
+                for v in range(1, n + 1)
+            ]
+            open_clauses = [
+                [x for x in c if abs(x) not in case] for c in clauses if not set(c) & plain.literals
+            ]
             for length in (1, 2, 3):
                 for sign in (1, -1):
-                    counts = [sum(len(c) == length and sign * v in c for c in open_clauses) for v in range(1, n + 1)]
+                    counts = [
+                        sum(len(c) == length and sign * v in c for c in open_clauses)
+                        for v in range(1, n + 1)
+                    ]
                     expected += [count / (1 + count) for count in counts]
             expected += [plain.settled_share, 1 - (step + 1) / budget]
             np.testing.assert_allclose(observation, expected, atol=1e-6)
@@ -271,7 +316,10 @@ def test_words_and_picture() -> None:
     for text in ("0", "7", "--3", "3 4", "x", "٣"):
         with pytest.raises(ValueError, match="expected V or -V with a variable V from 1 to 6"):
             task.parse(text, state, params)
-    ends = [task.why_over(state._replace(outcome=jnp.int8(outcome)), params, {}) for outcome in (MODEL, REFUTED, OPEN)]
+    ends = [
+        task.why_over(state._replace(outcome=jnp.int8(outcome)), params, {})
+        for outcome in (MODEL, REFUTED, OPEN)
+    ]
     assert ends[:2] == ["a model is found", "every case is closed: there is no model"]
     assert ends[2] == f"the {int(params.instance.budget)} branchings are used up"
 

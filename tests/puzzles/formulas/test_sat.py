@@ -15,7 +15,7 @@ from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.core.episode import Draw, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Split
@@ -78,7 +78,7 @@ def medium() -> SAT:
     return card("SAT-v0").build()
 
 
-# -- the formulas ------------------------------------------------------------------------------------------------
+# -- the formulas ----------------------------------------------------------------------------------
 
 
 def test_a_formula_has_three_distinct_variables_a_clause(sat: SAT) -> None:
@@ -126,7 +126,9 @@ def test_an_unsatisfiable_formula_has_no_model() -> None:
 
 
 def with_hidden_models(split: Split, count: int) -> tuple[list[Formula], list[int]]:
-    """Formulas of 20 variables and the models they were planted with, which is the first word of their draw."""
+    """Formulas of 20 variables and the models they were planted with,
+    which is the first word of their draw.
+    """
     hidden = []
     bits = jax.random.bits
 
@@ -145,7 +147,8 @@ def with_hidden_models(split: Split, count: int) -> tuple[list[Formula], list[in
 
 @pytest.mark.parametrize("split", Split)
 def test_planting_is_quiet(split: Split) -> None:
-    """Agreement patterns with the hidden model follow q**t; its literals agree half of the time: E[t] = 3/2 exactly.
+    """Agreement patterns with the hidden model follow q**t;
+    its literals agree half of the time: E[t] = 3/2 exactly.
 
     So a vote by the signs of each variable finds the hidden value half of the time, as chance does.
     """
@@ -174,7 +177,7 @@ def test_signs_and_variables_are_uniform(medium: SAT, split: Split) -> None:
     assert stats.chisquare(occurrences.ravel()).pvalue > 1e-3
 
 
-# -- the split ---------------------------------------------------------------------------------------------------
+# -- the split -------------------------------------------------------------------------------------
 
 
 def odd_variables(formula: Formula) -> int:
@@ -198,25 +201,32 @@ def test_the_split_is_kept_by_every_disguise(medium: SAT) -> None:
     n = medium.variables
     for formula in each(formulas(medium, 20)):
         names, signs = rng.permutation(n) + 1, rng.choice([-1, 1], n)
-        clauses = [[int(np.sign(x) * signs[abs(x) - 1] * names[abs(x) - 1]) for x in c] for c in clauses_of(formula)]
+        clauses = [
+            [int(np.sign(x) * signs[abs(x) - 1] * names[abs(x) - 1]) for x in c]
+            for c in clauses_of(formula)
+        ]
         rng.shuffle(clauses)
         assert odd_variables(formula_of(clauses, n)) == odd_variables(formula)
 
 
 def test_the_splits_are_equally_hard(medium: SAT) -> None:
-    """The last of 86 clauses moves a formula between the splits; the number of models must not tell."""
-    train, test = ([model_count(f) for f in each(formulas(medium, 150, split, 7))] for split in Split)
+    """The last of 86 clauses moves a formula between the splits;
+    the number of models must not tell.
+    """
+    train, test = (
+        [model_count(f) for f in each(formulas(medium, 150, split, 7))] for split in Split
+    )
     assert stats.ks_2samp(train, test).pvalue > 1e-3
 
 
-# -- the game ----------------------------------------------------------------------------------------------------
+# -- the game --------------------------------------------------------------------------------------
 
 
 def test_every_reward_mask_and_observation_is_right(sat: SAT) -> None:
     """Random legal walks, recomputed clause by clause."""
     n, m = sat.variables, sat.clauses
-    draw, limit = Draw(jnp.int32(Split.TEST), jnp.int32(-1)), jnp.int32(60)
-    start = jax.jit(lambda seed: begin(sat, seed, jnp.int32(0), draw))
+    source, limit = ContextSource(jnp.int32(Split.TEST), jnp.int32(-1)), jnp.int32(60)
+    start = jax.jit(lambda seed: begin(sat, seed, jnp.int32(0), source))
     move = jax.jit(lambda episode, action: advance(sat, episode, action, limit))
     rng = np.random.default_rng(1)
     for seed in range(8):
@@ -240,7 +250,8 @@ def test_every_reward_mask_and_observation_is_right(sat: SAT) -> None:
             assert int(episode.state.assignment) == assignment
             now = len(unsatisfied(clauses, assignment))
             reward = (left - now) / m + (now == 0)
-            assert float(step.reward) == pytest.approx(reward, abs=1e-6)  # a few roundings of float32
+            # A few roundings of float32.
+            assert float(step.reward) == pytest.approx(reward, abs=1e-6)
             assert sat.reward_space.contains(np.asarray(step.reward))
             assert bool(step.terminated) == bool(step.info["success"]) == (now == 0)
             total, left = total + reward, now
@@ -261,8 +272,8 @@ def brute_force(clauses: list[Clause], assignment: int, n: int) -> tuple[list[in
 
 
 def test_an_illegal_flip_is_refused(medium: SAT) -> None:
-    draw = Draw(jnp.int32(Split.TRAIN), jnp.int32(-1))
-    start = jax.jit(lambda seed: begin(medium, seed, jnp.int32(0), draw))
+    source = ContextSource(jnp.int32(Split.TRAIN), jnp.int32(-1))
+    start = jax.jit(lambda seed: begin(medium, seed, jnp.int32(0), source))
     move = jax.jit(lambda episode, action: advance(medium, episode, action, jnp.int32(60)))
     refused = 0
     for seed in range(20):
@@ -284,9 +295,9 @@ def test_from_every_assignment_some_legal_flip_is_a_step_nearer_to_each_model() 
     n = small.variables
     everything = jnp.arange(2**n, dtype=jnp.uint32)
     masks = jax.jit(
-        lambda formula: jax.vmap(lambda a: small.action_mask(State(a, judge(formula, a, small.every_clause)), formula))(
-            everything
-        )
+        lambda formula: jax.vmap(
+            lambda a: small.action_mask(State(a, judge(formula, a, small.every_clause)), formula)
+        )(everything)
     )
     for formula in each(formulas(small, 20)):
         legal = np.asarray(masks(formula)) @ (1 << np.arange(n))
@@ -298,12 +309,18 @@ def test_from_every_assignment_some_legal_flip_is_a_step_nearer_to_each_model() 
 
 
 def test_an_episode_never_starts_solved() -> None:
-    """Formulas with many models, where a uniform assignment often is one: every clause says the same."""
+    """Formulas with many models, where a uniform assignment often is one:
+    every clause says the same.
+    """
     easy = card("SAT-v0").build(difficulty=8)
     formula = formula_of([(-2, 5, 7)] * easy.clauses, 8)
-    starts = jax.jit(jax.vmap(easy.initial, in_axes=(0, None)))(jax.random.split(jax.random.key(0), 500), formula)
+    starts = jax.jit(jax.vmap(easy.initial, in_axes=(0, None)))(
+        jax.random.split(jax.random.key(0), 500), formula
+    )
     assert all(unsatisfied(clauses_of(formula), int(a)) for a in starts.assignment)
-    assert not jax.vmap(easy.terminal, in_axes=(0, None, None))(starts, jax.random.key(0), formula).any()
+    assert not jax.vmap(easy.terminal, in_axes=(0, None, None))(
+        starts, jax.random.key(0), formula
+    ).any()
 
 
 def test_the_optimum_is_nine_eighths(sat: SAT) -> None:
@@ -327,7 +344,7 @@ def test_random_play_is_far_below(medium: SAT) -> None:
     assert record.total.mean() < 0.5
 
 
-# -- difficulty, text, pictures ----------------------------------------------------------------------------------
+# -- difficulty, text, pictures --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("num_variables", [7, 9, 21, 34, 20.5, -2])
@@ -382,12 +399,16 @@ def test_the_text_view_says_everything(medium: SAT) -> None:
     text = medium.describe(state, formula)
     instance = "\n".join(line for line in text.splitlines() if line[:1] != "v")
     jax.tree.map(np.testing.assert_array_equal, from_dimacs(instance), formula)
-    literals = [int(word) for line in text.splitlines() if line[:1] == "v" for word in line.split()[1:-1]]
+    literals = [
+        int(word) for line in text.splitlines() if line[:1] == "v" for word in line.split()[1:-1]
+    ]
     assert literals == [v if 12345 >> v - 1 & 1 else -v for v in range(1, 21)]
     for clause in unsatisfied(clauses_of(formula), 12345):
         assert f"c unsatisfied: {' '.join(map(str, clause))}\n" in text
     flips = text.splitlines()[-1].removeprefix("c You may flip: ").split()
-    assert [int(v) - 1 for v in flips] == np.flatnonzero(medium.action_mask(state, formula)).tolist()
+    assert [int(v) - 1 for v in flips] == np.flatnonzero(
+        medium.action_mask(state, formula)
+    ).tolist()
 
 
 @pytest.mark.parametrize(("text", "action"), [("7", 6), ("flip 7", 6), (" FLIP  20\n", 19)])
@@ -396,7 +417,9 @@ def test_answers(medium: SAT, text: str, action: int) -> None:
     assert medium.parse(text, state_of(medium, formula, 0), formula) == action
 
 
-@pytest.mark.parametrize("text", ["", "0", "21", "flip", "flip -3", "7 8", "7.0", "flip ٣", "I flip 7", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "0", "21", "flip", "flip -3", "7 8", "7.0", "flip ٣", "I flip 7", "9" * 5000]
+)
 def test_answers_that_are_none(medium: SAT, text: str) -> None:
     formula = each(formulas(medium, 1))[0]
     with pytest.raises(ValueError, match=r"expected 'flip V' with a variable V from 1 to 20, got"):
@@ -409,7 +432,9 @@ def test_why(medium: SAT) -> None:
     legal = np.flatnonzero(medium.action_mask(state, formula))
     illegal = next(v for v in range(20) if v not in legal)
     reason = medium.why_illegal(np.int64(illegal), state, formula)
-    assert reason.startswith(f"variable {illegal + 1} is in no unsatisfied clause; those that are: {legal[0] + 1}")
+    assert reason.startswith(
+        f"variable {illegal + 1} is in no unsatisfied clause; those that are: {legal[0] + 1}"
+    )
     assert medium.why_over(state, formula, {}) == "every clause is satisfied"
 
 

@@ -1,4 +1,6 @@
-"""The one-shot form of SAT-v0, and what formulas' puzzles share, against python-sat and the definitions."""
+"""The one-shot form of SAT-v0, and what formulas' puzzles share,
+against python-sat and the definitions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from scipy import stats
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Split
-from rlbench_suite.envs.puzzles.formulas.cnf import CNF, cnf, invariant, quiet_clause, uniform_clause
+from rlbench_suite.envs.puzzles.formulas.cnf import (
+    CNF,
+    cnf,
+    invariant,
+    quiet_clause,
+    uniform_clause,
+)
 from rlbench_suite.envs.puzzles.formulas.cnf_search import Search
 from rlbench_suite.envs.puzzles.formulas.dimacs import clauses_in
 from rlbench_suite.envs.puzzles.formulas.dimacs import clauses_of as clauses_of_formula
@@ -39,7 +47,10 @@ def misses(clauses: Clauses, literals: list[int]) -> int:
 
 def mixed_formula(rng: random.Random, variables: int, clauses: int) -> Clauses:
     """Clauses of one to four literals."""
-    scopes = (rng.sample(range(1, variables + 1), rng.choice([1, 2, 3, 3, 3, 4, 4])) for _ in range(clauses))
+    scopes = (
+        rng.sample(range(1, variables + 1), rng.choice([1, 2, 3, 3, 3, 4, 4]))
+        for _ in range(clauses)
+    )
     return [tuple(rng.choice([v, -v]) for v in scope) for scope in scopes]
 
 
@@ -47,11 +58,14 @@ def disguised(clauses: Clauses, variables: int, rng: random.Random) -> Clauses:
     """Variables renamed and negated, clauses and literals in another order."""
     names = rng.sample(range(1, variables + 1), variables)
     signs = [rng.choice([1, -1]) for _ in range(variables)]
-    renamed = [tuple((1 if x > 0 else -1) * signs[abs(x) - 1] * names[abs(x) - 1] for x in c) for c in clauses]
+    renamed = [
+        tuple((1 if x > 0 else -1) * signs[abs(x) - 1] * names[abs(x) - 1] for x in c)
+        for c in clauses
+    ]
     return rng.sample([tuple(rng.sample(c, len(c))) for c in renamed], len(renamed))
 
 
-# -- exact search ----------------------------------------------------------------------------------------------------
+# -- exact search ----------------------------------------------------------------------------------
 
 
 def test_search_counts_as_enumeration_does() -> None:
@@ -71,12 +85,16 @@ def test_search_counts_as_enumeration_does() -> None:
         min_cost, best = least_unsatisfied(clauses, n)
         costs = [misses(clauses, literals) for literals in every]
         assert min_cost == min(costs)
-        assert [a for a in range(2**n) if best >> a & 1] == [a for a in range(2**n) if costs[a] == min(costs)]
+        assert [a for a in range(2**n) if best >> a & 1] == [
+            a for a in range(2**n) if costs[a] == min(costs)
+        ]
     assert kinds == {True, False}
 
 
 @pytest.mark.engine("every clause by its definition: a model")
-@pytest.mark.parametrize(("name", "sizes"), [("SAT-v0", (1000, 60, 40)), ("SAT50-v0", (900, 80, 40))])
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("SAT-v0", (1000, 60, 40)), ("SAT50-v0", (900, 80, 40))]
+)
 def test_every_formula_has_a_model_and_the_solver_finds_one(
     name: str, sizes: tuple[int, ...], compared: Compared
 ) -> None:
@@ -103,7 +121,7 @@ def test_planting_is_quiet() -> None:
     assert stats.chisquare(list(patterns.values()), agreement_law() * 30_000).pvalue > 1e-3
 
 
-# -- the verifier ----------------------------------------------------------------------------------------------------
+# -- the verifier ----------------------------------------------------------------------------------
 
 
 def test_the_verifier_is_the_rule() -> None:
@@ -119,7 +137,13 @@ def test_the_verifier_is_the_rule() -> None:
             expected = not misses(listed(instance), literals)
             verdict = puzzle.verify(instance, " ".join(map(str, literals)))
             assert verdict.valid
-            assert verdict.solved == verdict.optimal == (verdict.score == 1) == (verdict.reason == "") == expected
+            assert (
+                verdict.solved
+                == verdict.optimal
+                == (verdict.score == 1)
+                == (verdict.reason == "")
+                == expected
+            )
             counts[expected] += 1
     assert min(counts.values()) > 100
 
@@ -148,12 +172,14 @@ def test_another_format_is_invalid(spoil: Any) -> None:
     assert verdict.reason
 
 
-# -- splits and canonical forms --------------------------------------------------------------------------------------
+# -- splits and canonical forms --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", Split)
 def test_both_forms_split_alike(split: Split) -> None:
-    """No formula of the game's test split is, in disguise, of the one-shot form's train split, or the reverse."""
+    """No formula of the game's test split is, in disguise,
+    of the one-shot form's train split, or the reverse.
+    """
     game, puzzle, rng = card("SAT-v0").build(difficulty=14), SATPuzzle(14), random.Random(0)
     batch = jax.jit(jax.vmap(game.sample_params, in_axes=(0, None)))(
         jax.random.split(jax.random.key(0), 100), jnp.int32(split)
@@ -179,7 +205,7 @@ def test_the_invariant_is_one() -> None:
         assert len(forms) > 95 or n == 5
 
 
-# -- text ------------------------------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------
 
 
 def test_the_prompt_holds_the_formula() -> None:
@@ -196,16 +222,22 @@ def test_any_dimacs_file_can_be_asked() -> None:
     assert listed(instance) == [(1, -2), (40, 3, -4, 39), (-1,), (5, -5)]
     answer = puzzle.solve(instance)
     assert puzzle.verify(instance, answer).score == 1
-    assert puzzle.verify(instance, answer.replace("-1 ", "1 ", 1)).reason.endswith("the first is clause 3: -1")
+    assert puzzle.verify(instance, answer.replace("-1 ", "1 ", 1)).reason.endswith(
+        "the first is clause 3: -1"
+    )
     with pytest.raises(ValueError, match="has no model"):
         puzzle.solve(puzzle.from_dimacs("p cnf 2 3\n1 2 0 -1 0 -2 0"))
 
 
 def test_the_longest_formula_has_an_answer_that_fits() -> None:
     puzzle, n = SATPuzzle(8), SATPuzzle.longest_formula
-    instance = puzzle.from_dimacs(f"p cnf {n} {n}\n" + "".join(f"{-v} 0\n" for v in range(1, n + 1)))
+    instance = puzzle.from_dimacs(
+        f"p cnf {n} {n}\n" + "".join(f"{-v} 0\n" for v in range(1, n + 1))
+    )
     assert puzzle.verify(instance, " ".join(str(-v) for v in range(1, n + 1))).score == 1
-    with pytest.raises(ValueError, match=f"1 to {n} variables and at least one clause, got {n + 1} variables"):
+    with pytest.raises(
+        ValueError, match=f"1 to {n} variables and at least one clause, got {n + 1} variables"
+    ):
         puzzle.from_dimacs(f"p cnf {n + 1} 1\n1 0\n")
 
 

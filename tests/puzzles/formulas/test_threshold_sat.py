@@ -39,7 +39,7 @@ def misses(clauses: Clauses, true: list[bool]) -> list[tuple[int, ...]]:
     return [clause for clause in clauses if not any(true[abs(x) - 1] == (x > 0) for x in clause)]
 
 
-# -- one-shot --------------------------------------------------------------------------------------------------------
+# -- one-shot --------------------------------------------------------------------------------------
 
 
 @pytest.mark.engine("CaDiCaL: whether there is a model")
@@ -59,11 +59,15 @@ def test_of_every_two_seeds_one_has_a_model(tier: int, count: int, compared: Com
                 assert not misses(clauses, [int(word) > 0 for word in answer.split()])
             compared(puzzle, instance)
         assert all(kinds[k] != kinds[k + 1] for k in range(0, len(kinds), 2))
-        assert len({tuple(kinds[k : k + 2]) for k in range(0, len(kinds), 2)}) == 2 or count < 10, "in either order"
+        assert len({tuple(kinds[k : k + 2]) for k in range(0, len(kinds), 2)}) == 2 or count < 10, (
+            "in either order"
+        )
 
 
 def test_shares_depend_on_the_keys_alone() -> None:
-    """Each block of seeds has all shares once, in an order that is uniform; what was drawn before does not matter."""
+    """Each block of seeds has all shares once, in an order that is uniform;
+    what was drawn before does not matter.
+    """
     orders = []
     for block in range(600):
         shares = []
@@ -77,8 +81,12 @@ def test_shares_depend_on_the_keys_alone() -> None:
     counts = [orders.count(order) for order in set(orders)]
     assert len(counts) == 6
     assert stats.chisquare(counts).pvalue > 1e-3
-    assert [Dice(5, seed, 0).share(2) for seed in range(50)] != [Dice(5, seed, 1).share(2) for seed in range(50)]
-    assert [Dice(5, seed).share(2) for seed in range(50)] != [Dice(6, seed).share(2) for seed in range(50)]
+    assert [Dice(5, seed, 0).share(2) for seed in range(50)] != [
+        Dice(5, seed, 1).share(2) for seed in range(50)
+    ]
+    assert [Dice(5, seed).share(2) for seed in range(50)] != [
+        Dice(6, seed).share(2) for seed in range(50)
+    ]
 
 
 def test_nothing_is_planted() -> None:
@@ -109,7 +117,9 @@ def test_the_verifier_takes_any_model_and_the_word_only_where_there_is_none() ->
         assert verdict.solved == verdict.optimal == (verdict.score == 1) != kind
         for a in range(256) if seed < 80 else rng.sample(range(256), 10):
             true = [a >> v & 1 == 1 for v in range(8)]
-            verdict = puzzle.verify(instance, " ".join(str(v if t else -v) for v, t in enumerate(true, 1)))
+            verdict = puzzle.verify(
+                instance, " ".join(str(v if t else -v) for v, t in enumerate(true, 1))
+            )
             assert verdict.valid
             assert (verdict.score == 1) == verdict.solved == (not misses(clauses, true))
             counts[verdict.solved] += 1
@@ -125,7 +135,7 @@ def test_what_is_no_answer(answer: str) -> None:
         assert not puzzle.verify(puzzle.generate(seed), answer).valid
 
 
-# -- the game --------------------------------------------------------------------------------------------------------
+# -- the game --------------------------------------------------------------------------------------
 
 
 @cache
@@ -139,7 +149,11 @@ def game(tier: str) -> ThresholdSAT:
 
 
 def params_of(task: ThresholdSAT, number: int) -> Params:
-    return Params(*jax.tree.map(lambda column: jnp.asarray(column[number]), (task.bank.instances, task.bank.plans)))
+    return Params(
+        *jax.tree.map(
+            lambda column: jnp.asarray(column[number]), (task.bank.instances, task.bank.plans)
+        )
+    )
 
 
 @pytest.mark.parametrize("tier", ["easy", "medium"])
@@ -152,8 +166,17 @@ def test_the_game_in_plain_python(tier: str) -> None:
     @jax.jit
     def move(state: Any, action: jax.Array, params: Params) -> Any:
         after = task.transition(state, action, key, params)
-        views = task.observation(after, key, params), task.terminal(after, key, params), task.action_mask(after, params)
-        return after, task.reward(state, action, after, key, params), task.info(after, params), *views
+        views = (
+            task.observation(after, key, params),
+            task.terminal(after, key, params),
+            task.action_mask(after, params),
+        )
+        return (
+            after,
+            task.reward(state, action, after, key, params),
+            task.info(after, params),
+            *views,
+        )
 
     for number in range(24):
         clauses = listed(task.puzzle.generate(number))
@@ -163,7 +186,8 @@ def test_the_game_in_plain_python(tier: str) -> None:
         true = [bool(x) for x in np.asarray(task.observation(state, key, params))[:n] > 0]
         first = len(misses(clauses, true))
         assert first > 0
-        total, claim_at = 0.0, rng.choice([1, 5, 20, task.max_flips + 1]) if number else task.max_flips + 1
+        total = 0.0
+        claim_at = rng.choice([1, 5, 20, task.max_flips + 1]) if number else task.max_flips + 1
         for step in range(1, task.max_flips + 1):
             left = misses(clauses, true)
             legal = sorted({abs(x) - 1 for clause in left for x in clause})
@@ -190,8 +214,8 @@ def test_the_game_in_plain_python(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_reference_decides_every_formula(tier: str) -> None:
-    """Play formulas of both kinds; a model is at most n flips away, and a solved episode returns 1 plus the fraction
-    unsatisfied.
+    """Play formulas of both kinds; a model is at most n flips away,
+    and a solved episode returns 1 plus the fraction unsatisfied.
     """
     task = game(tier)
     record = play(task, reference_player(task), range(200))

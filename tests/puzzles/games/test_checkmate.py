@@ -1,5 +1,6 @@
-"""CheckmateInOne-v0: the move generator against published perft counts, legal and mating moves against the rules of
-chess written out once more."""
+"""CheckmateInOne-v0: the move generator against published perft counts, legal and mating moves
+against the rules of chess written out once more.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def board_of(text: str) -> list[int]:
             if sign.isdigit():
                 column += int(sign)
             else:
-                board[8 * (7 - row) + column] = LETTERS.index(sign.upper()) * (1 if sign.isupper() else -1)
+                board[8 * (7 - row) + column] = LETTERS.index(sign.upper()) * (
+                    1 if sign.isupper() else -1
+                )
                 column += 1
     return board
 
@@ -67,7 +70,9 @@ def perft(board: list[int], side: int, passing: int, depth: int) -> int:
 )
 def test_there_are_as_many_games_as_published(position: str, counts: tuple[int, ...]) -> None:
     side = WHITE if position.endswith("w") else BLACK
-    game_counts = tuple(perft(board_of(position), side, NOWHERE, depth) for depth in range(1, len(counts) + 1))
+    game_counts = tuple(
+        perft(board_of(position), side, NOWHERE, depth) for depth in range(1, len(counts) + 1)
+    )
     assert game_counts == counts
 
 
@@ -81,9 +86,12 @@ NAMES = [a + b for b in "12345678" for a in "abcdefgh"]
 def pieces_of(position: str) -> Pieces:
     """Read from Forsyth-Edwards notation."""
     rows = [
-        re.sub(r"\d", lambda digit: "." * int(digit[0]), row) for row in position.split(" ", maxsplit=1)[0].split("/")
+        re.sub(r"\d", lambda digit: "." * int(digit[0]), row)
+        for row in position.split(" ", maxsplit=1)[0].split("/")
     ]
-    return {(x, 7 - y): sign for y, row in enumerate(rows) for x, sign in enumerate(row) if sign != "."}
+    return {
+        (x, 7 - y): sign for y, row in enumerate(rows) for x, sign in enumerate(row) if sign != "."
+    }
 
 
 def strikes(pieces: Pieces, start: Square, end: Square) -> bool:
@@ -100,16 +108,22 @@ def strikes(pieces: Pieces, start: Square, end: Square) -> bool:
     straight, diagonal = (right == 0) != (up == 0), abs(right) == abs(up) > 0
     if not ((straight and kind in "RrQq") or (diagonal and kind in "BbQq")):
         return False
-    return not any((x + k * right // distance, y + k * up // distance) in pieces for k in range(1, distance))
+    return not any(
+        (x + k * right // distance, y + k * up // distance) in pieces for k in range(1, distance)
+    )
 
 
 def in_check(pieces: Pieces, white: bool) -> bool:
     king = next(square for square, kind in pieces.items() if kind == ("K" if white else "k"))
-    return any(kind.isupper() != white and strikes(pieces, square, king) for square, kind in pieces.items())
+    return any(
+        kind.isupper() != white and strikes(pieces, square, king) for square, kind in pieces.items()
+    )
 
 
 def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> bool:
-    """Return whether a piece could move to a square without a piece of its own side, its king left aside."""
+    """Return whether a piece could move to a square
+    without a piece of its own side, its king left aside.
+    """
     kind = pieces[start]
     if kind not in "Pp":
         return strikes(pieces, start, end)
@@ -121,8 +135,13 @@ def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> b
     return end[1] - start[1] == up or (end[1] - start[1] == 2 * up and start[1] == home)
 
 
-def plays(pieces: Pieces, white: bool, passed: Square | None = None) -> Iterator[tuple[str, Pieces, Square | None]]:
-    """Yield every legal move, the position after it, and the square that a pawn passed over. Nobody may castle."""
+def plays(
+    pieces: Pieces, white: bool, passed: Square | None = None
+) -> Iterator[tuple[str, Pieces, Square | None]]:
+    """Yield every legal move, the position after it, and the square that a pawn passed over.
+
+    Nobody may castle.
+    """
     own_squares = [square for square, kind in pieces.items() if kind.isupper() == white]
     for start, end in itertools.product(own_squares, itertools.product(range(8), repeat=2)):
         if end in own_squares or not goes(pieces, start, end, passed):
@@ -143,7 +162,9 @@ def plays(pieces: Pieces, white: bool, passed: Square | None = None) -> Iterator
 
 def legal_and_mating(position: str) -> tuple[set[str], set[str]]:
     """White's moves by the rules: all, and those after which black is in check and has no move."""
-    legal = {name: (after, passed) for name, after, passed in plays(pieces_of(position), white=True)}
+    legal = {
+        name: (after, passed) for name, after, passed in plays(pieces_of(position), white=True)
+    }
     mating = {
         name
         for name, (after, passed) in legal.items()
@@ -176,7 +197,8 @@ def test_right_answers_are_the_mates(pieces: int, count: int, compared: Compared
 @pytest.mark.parametrize(
     "position",
     [
-        "4k3/P7/4K3/8/8/8/8/8 w",  # a8q and a8r; the new queen strikes through where the pawn stood before
+        # a8q and a8r; the new queen strikes through where the pawn stood before
+        "4k3/P7/4K3/8/8/8/8/8 w",
         "8/4P3/8/4k3/8/4K3/8/3R1R2 w",
         "7k/8/6KB/8/8/8/8/R7 w",
         "6rk/6pp/8/6N1/8/8/8/K6R w",
@@ -199,7 +221,9 @@ def test_mates_on_random_boards() -> None:
     while boards < 1000:
         board = [0] * 64
         squares = dice.sample(range(64), 10)
-        for piece, square in zip([KING, -KING, *(dice.choice((2, 3, 4, 5, -4, -5)) for _ in range(5))], squares):  # noqa: B905
+        for piece, square in zip(  # noqa: B905
+            [KING, -KING, *(dice.choice((2, 3, 4, 5, -4, -5)) for _ in range(5))], squares
+        ):
             board[square] = piece
         board[48 + squares[7] // 8] = board[48 + squares[7] // 8] or 1
         pieces = pieces_of(fen(board))
@@ -209,7 +233,9 @@ def test_mates_on_random_boards() -> None:
         mating = legal_and_mating(fen(board))[1]
         assert mating == set(map(move_name, mates(board, WHITE)))
         turned = [-piece for rank in range(7, -1, -1) for piece in board[8 * rank : 8 * rank + 8]]
-        back = {move._replace(start=move.start ^ 56, end=move.end ^ 56) for move in mates(turned, BLACK)}
+        back = {
+            move._replace(start=move.start ^ 56, end=move.end ^ 56) for move in mates(turned, BLACK)
+        }
         assert mating == set(map(move_name, back))
         num_mates += len(mating)
     assert num_mates > 100
@@ -283,10 +309,18 @@ def test_mirror_images_are_the_same_puzzle() -> None:
     with_pawns = [i for i in map(puzzle.generate, range(40)) if (abs(i.board) == 1).any()]
     a, b = with_pawns[:2]
     table = a.board.reshape(8, 8)
-    assert puzzle.canonical(Instance(table[:, ::-1].ravel())) == puzzle.canonical(a) != puzzle.canonical(b)
-    assert puzzle.canonical(Instance(table[::-1].ravel())) != puzzle.canonical(a), "pawns have a direction"
+    assert (
+        puzzle.canonical(Instance(table[:, ::-1].ravel()))
+        == puzzle.canonical(a)
+        != puzzle.canonical(b)
+    )
+    assert puzzle.canonical(Instance(table[::-1].ravel())) != puzzle.canonical(a), (
+        "pawns have a direction"
+    )
     bare = instance_of("8/8/8/8/8/1k6/8/K1QR4 w")
-    assert puzzle.canonical(Instance(np.rot90(bare.board.reshape(8, 8)).ravel())) == puzzle.canonical(bare)
+    assert puzzle.canonical(
+        Instance(np.rot90(bare.board.reshape(8, 8)).ravel())
+    ) == puzzle.canonical(bare)
 
 
 def test_prompts_show_the_position_twice() -> None:

@@ -51,7 +51,9 @@ def put(board: Board, cell: int, player: int) -> Board:
 
 
 def best_cells(board: Board, player: int) -> set[int]:
-    worth = {cell: value(put(board, cell, player), 3 - player) for cell in range(16) if not board[cell]}
+    worth = {
+        cell: value(put(board, cell, player), 3 - player) for cell in range(16) if not board[cell]
+    }
     best = (max if player == 1 else min)(worth.values())
     return {cell for cell, v in worth.items() if v == best}
 
@@ -69,15 +71,21 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Comp
         board = board_of(instance)
         assert board.count(0) == empty
         assert board.count(2) - board.count(1) in (0, 1)
-        right = {c for c in range(16) if puzzle.verify(instance, f"{c // 4 + 1} {c % 4 + 1}").solved}
+        right = {
+            c for c in range(16) if puzzle.verify(instance, f"{c // 4 + 1} {c % 4 + 1}").solved
+        }
         assert right == best_cells(board, 1)
         assert 0 < len(right) < empty, "some moves are best and some are not"
-        assert not any(winner(put(board, c, player)) for c in range(16) if not board[c] for player in (1, 2))
+        assert not any(
+            winner(put(board, c, player)) for c in range(16) if not board[c] for player in (1, 2)
+        )
         compared(puzzle, instance)
 
 
 def test_fewer_positions_give_the_same_values() -> None:
-    """Compare random boards on which nobody has won, with threats and won games among what follows."""
+    """Compare random boards on which nobody has won,
+    with threats and won games among what follows.
+    """
     dice = Dice(2, 2)
     outcomes = set()
     for _ in range(600):
@@ -101,9 +109,9 @@ def test_a_win_comes_before_a_draw_and_a_draw_before_a_loss() -> None:
     assert "to a win" in stopped.reason
     assert "not empty" in puzzle.verify(wins, "1 1").reason
     draws = Position(np.array([2, 1, 2, 0, 1, 1, 2, 2, 1, 2, 1, 1, 0, 2, 1, 0], np.int8))
-    assert {c for c in (3, 12, 15) if puzzle.verify(draws, f"{c // 4 + 1} {c % 4 + 1}").solved} == best_cells(
-        board_of(draws), 1
-    )
+    assert {
+        c for c in (3, 12, 15) if puzzle.verify(draws, f"{c // 4 + 1} {c % 4 + 1}").solved
+    } == best_cells(board_of(draws), 1)
     for text in ("1", "1 5", "0 1", "1 4 1", "1  4", "a b", "1,4"):
         assert not puzzle.verify(wins, text).valid
 
@@ -149,7 +157,9 @@ def test_the_opponent_plays_all_its_best_moves_and_no_others(empty: int) -> None
 
     many = jax.jit(jax.vmap(jax.vmap(moved, (None, None, 0)), (0, 0, None)))
     boards, over = (np.asarray(output) for output in many(table, actions, keys))
-    for instance, action, after, ended in zip(instances, actions.tolist(), boards, over, strict=True):
+    for instance, action, after, ended in zip(
+        instances, actions.tolist(), boards, over, strict=True
+    ):
         board = put(board_of(instance), action, 1)
         assert not winner(board)  # no first move wins at once
         replies = {put(board, cell, 2) for cell in best_cells(board, 2)}
@@ -173,8 +183,15 @@ def test_a_turned_board_is_the_same_puzzle() -> None:
     puzzle = TicTacToePuzzle(6)
     a, b = puzzle.generate(0), puzzle.generate(1)
     for turn in range(4):
-        for board in (np.rot90(a.cells.reshape(4, 4), turn), np.rot90(a.cells.reshape(4, 4).T, turn)):
-            assert puzzle.canonical(Position(board.ravel())) == puzzle.canonical(a) != puzzle.canonical(b)
+        for board in (
+            np.rot90(a.cells.reshape(4, 4), turn),
+            np.rot90(a.cells.reshape(4, 4).T, turn),
+        ):
+            assert (
+                puzzle.canonical(Position(board.ravel()))
+                == puzzle.canonical(a)
+                != puzzle.canonical(b)
+            )
 
 
 def test_tiers_are_ordered() -> None:

@@ -27,11 +27,15 @@ TIERS = ["easy", "medium", "hard"]
 
 def lines_of(cells: list[int], side: int) -> list[list[int]]:
     """Rows, then columns."""
-    return [cells[r * side : (r + 1) * side] for r in range(side)] + [cells[c::side] for c in range(side)]
+    return [cells[r * side : (r + 1) * side] for r in range(side)] + [
+        cells[c::side] for c in range(side)
+    ]
 
 
 def fits(line: list[int]) -> bool:
-    """Return whether a line that may have gaps (0) is neither too full of a symbol nor has three in a row."""
+    """Return whether a line that may have gaps (0) is neither too full
+    of a symbol nor has three in a row.
+    """
     threes = [1, 1, 1], [2, 2, 2]
     return max(line.count(1), line.count(2)) <= len(line) // 2 and not any(
         line[i : i + 3] in threes for i in range(len(line))
@@ -86,7 +90,9 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 
 
 def test_counts_of_solutions_are_exact() -> None:
-    """Also where there are several or none: the solver is not only asked what the generator makes."""
+    """Also where there are several or none:
+    the solver is not only asked what the generator makes.
+    """
     puzzle: Any = puzzle_of("Binairo-v0", "easy")
     every = [list(c) for c in itertools.product((1, 2), repeat=16) if keeps_the_rules(list(c), 4)]
     assert len(every) == 72
@@ -167,14 +173,21 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     boards = []
     for seed in range(120):
         cells = [v for row in puzzle.solution(puzzle.generate(seed)) for v in row]
-        for cell in dice.sample(range(side * side), dice.below(side * side) if seed % 3 == 1 else seed % 3 and 2):
+        for cell in dice.sample(
+            range(side * side), dice.below(side * side) if seed % 3 == 1 else seed % 3 and 2
+        ):
             cells[cell] = 0 if seed % 3 == 1 else 3 - cells[cell]
         boards.append(cells)
     # balanced and without three in a row, with equal rows or columns
     pair = [[1, 2] * (side // 2), [2, 1] * (side // 2)]
-    boards += [(pair[0] + pair[1]) * (side // 2), [v for row in zip(*pair * (side // 2), strict=True) for v in row]]
+    boards += [
+        (pair[0] + pair[1]) * (side // 2),
+        [v for row in zip(*pair * (side // 2), strict=True) for v in row],
+    ]
     batch = jnp.asarray(boards, jnp.int8)
-    allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.mask(cells, None)))(batch)).reshape(len(boards), -1, 2)
+    allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.mask(cells, None)))(batch)).reshape(
+        len(boards), -1, 2
+    )
     solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.solved(cells, None)))(batch))
     results = set()
     for cells, may, right in zip(boards, allowed, solved, strict=True):
@@ -197,7 +210,9 @@ def test_canonical_form() -> None:
         forms.add(form := puzzle.canonical(Instance(cells)))
         for order in square_symmetries(puzzle.rows):
             for names in ([0, 1, 2], [0, 2, 1]):
-                assert puzzle.canonical(Instance(np.array(names, np.int8)[cells[list(order)]])) == form
+                assert (
+                    puzzle.canonical(Instance(np.array(names, np.int8)[cells[list(order)]])) == form
+                )
     assert len(forms) == 50
 
 

@@ -17,7 +17,14 @@ from pysat.solvers import Cadical153
 from scipy.optimize import linear_sum_assignment
 
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.grids.campsite import GRASS, TENT, TENTS, TREE, CampsitePuzzle, Instance
+from rlbench_suite.envs.puzzles.grids.campsite import (
+    GRASS,
+    TENT,
+    TENTS,
+    TREE,
+    CampsitePuzzle,
+    Instance,
+)
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.dice import Dice
@@ -71,7 +78,9 @@ def solutions_by_sat(instance: Instance, side: int, limit: int) -> int:
         clauses += CardEnc.equals(line, count, vpool=pool).clauses
     trees = [cell for cell, value in enumerate(cells) if value == TREE]
     for tree in trees:
-        clauses += CardEnc.equals([pool.id((tree, cell)) for cell in near[tree]], 1, encoding=0).clauses
+        clauses += CardEnc.equals(
+            [pool.id((tree, cell)) for cell in near[tree]], 1, encoding=0
+        ).clauses
         clauses += [[-pool.id((tree, cell)), tent[cell]] for cell in near[tree]]
     for cell in range(side * side):
         owners = [pool.id((tree, cell)) for tree in near[cell] if tree in trees]
@@ -102,7 +111,9 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 
 
 def test_nothing_else_passes_for_a_solution() -> None:
-    """Try all fillings by the counts of rows: the task takes the solution for solved, and nothing else."""
+    """Try all fillings by the counts of rows:
+    the task takes the solution for solved, and nothing else.
+    """
     task: Any = card("Campsite-v0").build(difficulty="easy")
     puzzle, side = task.puzzle, 5
     solved = jax.jit(jax.vmap(task.solved, in_axes=(0, None)))
@@ -119,18 +130,29 @@ def test_nothing_else_passes_for_a_solution() -> None:
         assert right.sum() == 1
         assert boards[right][0].tolist() == puzzle.solution(instance)
         judged = [
-            keeps_the_rules(b.ravel().tolist(), instance.counts.tolist()) for b in boards[:: max(len(boards) // 200, 1)]
+            keeps_the_rules(b.ravel().tolist(), instance.counts.tolist())
+            for b in boards[:: max(len(boards) // 200, 1)]
         ]
         assert judged == right[:: max(len(boards) // 200, 1)].tolist()
 
 
 def test_trees_cannot_share_a_tent() -> None:
-    """Counts right, nothing touches, every tree beside a tent and every tent beside a tree, but no pairing."""
+    """Counts right, nothing touches, every tree beside a tent
+    and every tent beside a tree, but no pairing.
+    """
     puzzle = CampsitePuzzle(5)
-    picture = "T A T . .", ". . . . .", ". . . . .", ". . . . .", ". A T A ."  # two trees at one tent, and the reverse
-    cells = np.array([{".": GRASS, "A": TENT, "T": TREE}[c] for c in " ".join(picture).split()], np.int8)
-    instance = Instance(np.where(cells == TREE, TREE, 0).astype(np.int8), np.array(counts_of(cells.tolist()), np.int8))
-    assert puzzle.verify(instance, "\n".join(picture)).reason == "trees and tents cannot be paired off"
+    # Two trees at one tent, and the reverse.
+    picture = ("T A T . .", ". . . . .", ". . . . .", ". . . . .", ". A T A .")
+    cells = np.array(
+        [{".": GRASS, "A": TENT, "T": TREE}[c] for c in " ".join(picture).split()], np.int8
+    )
+    instance = Instance(
+        np.where(cells == TREE, TREE, 0).astype(np.int8),
+        np.array(counts_of(cells.tolist()), np.int8),
+    )
+    assert (
+        puzzle.verify(instance, "\n".join(picture)).reason == "trees and tents cannot be paired off"
+    )
 
 
 def test_no_solution_is_an_error() -> None:
@@ -166,8 +188,16 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             assert verdict.valid
             assert verdict.solved == keeps_the_rules(cells, instance.counts.tolist())
             kinds.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("one moved", False), ("random", False)} <= kinds
-    assert "not to be filled in" in puzzle.verify(instance, puzzle.solve(instance).replace("A", "T", 1)).reason
+    assert {
+        ("right", True),
+        ("one changed", False),
+        ("one moved", False),
+        ("random", False),
+    } <= kinds
+    assert (
+        "not to be filled in"
+        in puzzle.verify(instance, puzzle.solve(instance).replace("A", "T", 1)).reason
+    )
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -195,8 +225,12 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
             here, lines = np.array(divmod(cell, side)), (cell // side, side + cell % side)
             apart = all(abs(here - tent).max() > 1 for tent in where(cells, TENT))
             beside = any(abs(here - tree).sum() == 1 for tree in where(cells, TREE))
-            assert may[cell, TENT - 1] == (apart and beside and all(tents_in[k] < counts[k] for k in lines))
-            assert may[cell, GRASS - 1] == all(free_in[k] - 1 >= counts[k] - tents_in[k] for k in lines)
+            assert may[cell, TENT - 1] == (
+                apart and beside and all(tents_in[k] < counts[k] for k in lines)
+            )
+            assert may[cell, GRASS - 1] == all(
+                free_in[k] - 1 >= counts[k] - tents_in[k] for k in lines
+            )
         if 0 not in cells:
             assert right == keeps_the_rules(cells, counts)
     assert solved[1::3].all()
@@ -212,7 +246,10 @@ def test_canonical_form() -> None:
         solution = np.array(puzzle.solution(instance)).ravel()
         for order in square_symmetries(puzzle.rows):
             counts = counts_of(solution[list(order)].tolist())
-            assert puzzle.canonical(Instance(instance.givens[list(order)], np.array(counts, np.int8))) == form
+            assert (
+                puzzle.canonical(Instance(instance.givens[list(order)], np.array(counts, np.int8)))
+                == form
+            )
     assert len(forms) == 40
 
 

@@ -1,4 +1,6 @@
-"""Hitori-v0 against its definition, and against a SAT solver that counts the solutions of larger boards."""
+"""Hitori-v0 against its definition,
+and against a SAT solver that counts the solutions of larger boards.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ def piece(white: np.ndarray, start: tuple[int, int]) -> set[tuple[int, int]]:
     reached = {start}
     border = [start]
     while border:
-        new = [cell for cell in neighbours(len(white), *border.pop()) if white[cell] and cell not in reached]
+        new = [
+            cell
+            for cell in neighbours(len(white), *border.pop())
+            if white[cell] and cell not in reached
+        ]
         reached.update(new)
         border += new
     return reached
@@ -42,14 +48,18 @@ def keeps_the_rules(numbers: np.ndarray, black: np.ndarray) -> bool:
 
 
 def number_of_solutions(numbers: np.ndarray) -> int:
-    """Two stands for more than one. Colourings whose white cells fall apart are ruled out as they come up: around a
-    piece that leaves white outside, some cell must be white.
+    """Two stands for more than one.
+
+    Colourings whose white cells fall apart are ruled out as they come up: around a piece that
+    leaves white outside, some cell must be white.
     """
     side = len(numbers)
     name = {cell: number for number, cell in enumerate(np.ndindex(side, side), 1)}
     clauses = []
     for cell, second_cell in itertools.combinations(name, 2):
-        if (cell[0] == second_cell[0] or cell[1] == second_cell[1]) and numbers[cell] == numbers[second_cell]:
+        if (cell[0] == second_cell[0] or cell[1] == second_cell[1]) and numbers[cell] == numbers[
+            second_cell
+        ]:
             clauses.append([name[cell], name[second_cell]])
         if abs(cell[0] - second_cell[0]) + abs(cell[1] - second_cell[1]) == 1:
             clauses.append([-name[cell], -name[second_cell]])
@@ -67,9 +77,13 @@ def number_of_solutions(numbers: np.ndarray) -> int:
                 solver.add_clause([-literal for literal in model])
             else:
                 smallest = min(pieces, key=len)
-                border = {neighbour for cell in smallest for neighbour in neighbours(side, *cell)} - smallest
+                border = {
+                    neighbour for cell in smallest for neighbour in neighbours(side, *cell)
+                } - smallest
                 outside = next(iter(max(pieces, key=len)))
-                solver.add_clause([-name[cell] for cell in border] + [name[next(iter(smallest))], name[outside]])
+                solver.add_clause(
+                    [-name[cell] for cell in border] + [name[next(iter(smallest))], name[outside]]
+                )
     return count
 
 
@@ -96,9 +110,13 @@ def test_solutions_are_counted_right() -> None:
     for _ in range(200):
         numbers = rng.integers(1, 4, 9)
         board = numbers.reshape(3, 3)
-        colourings = (np.array(black).reshape(3, 3) for black in itertools.product((False, True), repeat=9))
+        colourings = (
+            np.array(black).reshape(3, 3) for black in itertools.product((False, True), repeat=9)
+        )
         by_force = {
-            sum(1 << cell for cell in np.flatnonzero(black)) for black in colourings if keeps_the_rules(board, black)
+            sum(1 << cell for cell in np.flatnonzero(black))
+            for black in colourings
+            if keeps_the_rules(board, black)
         }
         solutions = list(puzzle._solutions(numbers.tolist()))
         assert len(solutions) == len(set(solutions))
@@ -125,12 +143,15 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
 
 
 def test_white_in_pieces_is_noticed() -> None:
-    """Break only the rule that random grids seldom break alone: all different numbers, black cells in random places
-    apart.
+    """Break only the rule that random grids seldom break alone:
+    all different numbers, black cells in random places apart.
     """
     side = 6
     task = task_of("Hitori-v0", side)
-    instance = Instance(np.zeros(36, np.int8), np.array([(r + c) % 6 + 1 for r in range(6) for c in range(6)], np.int8))
+    instance = Instance(
+        np.zeros(36, np.int8),
+        np.array([(r + c) % 6 + 1 for r in range(6) for c in range(6)], np.int8),
+    )
     rng = np.random.default_rng(0)
     grids, expected = [], []
     for _ in range(300):
@@ -152,12 +173,16 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
     task = task_of("Hitori-v0", side)
     instances = [task.puzzle.generate(seed) for seed in range(150)]
     grids = partial_grids(task.puzzle, instances)
-    for instance, grid, mask in zip(instances, grids, masks_by_task(task, instances, grids), strict=True):
+    for instance, grid, mask in zip(
+        instances, grids, masks_by_task(task, instances, grids), strict=True
+    ):
         board, numbers = grid.reshape(side, side), board_of(instance)
         for (r, c), value in np.ndenumerate(board):
             black = value == 0 and all(board[cell] != 1 for cell in neighbours(side, r, c))
             line = [(r, k) for k in range(side) if k != c] + [(k, c) for k in range(side) if k != r]
-            white = value == 0 and not any(board[o] == 2 and numbers[o] == numbers[r, c] for o in line)
+            white = value == 0 and not any(
+                board[o] == 2 and numbers[o] == numbers[r, c] for o in line
+            )
             assert mask[r * side + c].tolist() == [black, white]
 
 

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.of_variants
 
 
 def number_of_fillings(rows: list[int], columns: list[int]) -> int:
-    """Count by running through the upper and through the lower rows, with the number of ways to each tuple of sums."""
+    """Count by running through the upper and through the lower rows,
+    with the number of ways to each tuple of sums.
+    """
     side = len(rows)
 
     def ways_of(numbers: range) -> Counter[tuple[int, ...]]:
@@ -26,13 +28,16 @@ def number_of_fillings(rows: list[int], columns: list[int]) -> int:
             for row in itertools.product((0, 1), repeat=side):
                 if sum(place * bit for place, bit in enumerate(row, 1)) == rows[number - 1]:
                     for sums, count in ways.items():
-                        after[tuple(s + number * bit for s, bit in zip(sums, row, strict=True))] += count
+                        after[
+                            tuple(s + number * bit for s, bit in zip(sums, row, strict=True))
+                        ] += count
             ways = after
         return ways
 
     upper, lower = ways_of(range(1, side // 2 + 1)), ways_of(range(side // 2 + 1, side + 1))
     return sum(
-        count * lower[tuple(clue - upper_sum for clue, upper_sum in zip(columns, sums, strict=True))]
+        count
+        * lower[tuple(clue - upper_sum for clue, upper_sum in zip(columns, sums, strict=True))]
         for sums, count in upper.items()
     )
 
@@ -40,7 +45,10 @@ def number_of_fillings(rows: list[int], columns: list[int]) -> int:
 def keeps_the_rules(instance: Instance, grid: np.ndarray) -> bool:
     filled = grid.reshape(len(instance.row_sums), -1) == 1
     numbers = np.arange(1, len(instance.row_sums) + 1)
-    return bool((filled @ numbers == instance.row_sums).all() and (numbers @ filled == instance.column_sums).all())
+    return bool(
+        (filled @ numbers == instance.row_sums).all()
+        and (numbers @ filled == instance.column_sums).all()
+    )
 
 
 @pytest.mark.engine("all rows, by sums of columns: one filling")
@@ -65,7 +73,9 @@ def test_a_second_filling_is_noticed() -> None:
         for f in itertools.product((0, 1), repeat=9)
     )
     for (rows, columns), count in clues.items():
-        instance = Instance(np.zeros(9, np.int8), np.array(rows, np.int8), np.array(columns, np.int8))
+        instance = Instance(
+            np.zeros(9, np.int8), np.array(rows, np.int8), np.array(columns, np.int8)
+        )
         assert len(puzzle._solutions(*puzzle._sums(instance))[0]) == count
     assert max(clues.values()) == 2
 
@@ -79,7 +89,9 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     expected = [keeps_the_rules(i, g) for i, g in zip(instances, grids, strict=True)]
     written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
-    broken = [puzzle.broken(i, puzzle.as_rows(g.tolist())) for i, g in zip(instances, grids, strict=True)]
+    broken = [
+        puzzle.broken(i, puzzle.as_rows(g.tolist())) for i, g in zip(instances, grids, strict=True)
+    ]
     assert [not reason for reason in broken] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert 100 <= sum(expected) <= 300
@@ -97,19 +109,30 @@ def test_the_mask_forbids_what_a_line_shows_to_be_wrong(side: int) -> None:
         trial = trial.reshape(side, side)
         row, column = divmod(cell, side)
         numbers = np.arange(1, side + 1)
-        lines = ((trial[row], instance.row_sums[row]), (trial[:, column], instance.column_sums[column]))
-        return all(numbers[line == 1].sum() <= clue <= numbers[line != 2].sum() for line, clue in lines)
+        lines = (
+            (trial[row], instance.row_sums[row]),
+            (trial[:, column], instance.column_sums[column]),
+        )
+        return all(
+            numbers[line == 1].sum() <= clue <= numbers[line != 2].sum() for line, clue in lines
+        )
 
-    for instance, grid, mask in zip(instances, grids, masks_by_task(task, instances, grids), strict=True):
+    for instance, grid, mask in zip(
+        instances, grids, masks_by_task(task, instances, grids), strict=True
+    ):
         reachable = within_clues(instance, grid)
         for cell in range(side * side):
             for value in (1, 2):
                 if grid[cell] or reachable[cell]:
-                    assert mask[cell, value - 1] == (grid[cell] == 0 and fits(instance, grid, cell, value))
+                    assert mask[cell, value - 1] == (
+                        grid[cell] == 0 and fits(instance, grid, cell, value)
+                    )
 
 
 def within_clues(instance: Instance, grid: np.ndarray) -> np.ndarray:
-    """Cells both of whose lines are still within their clues: the mask speaks of those that play can reach."""
+    """Cells both of whose lines are still within their clues:
+    the mask speaks of those that play can reach.
+    """
     side = len(instance.row_sums)
     numbers = np.arange(1, side + 1)
     board = grid.reshape(side, side)
@@ -123,7 +146,9 @@ def within_clues(instance: Instance, grid: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("side", [4, 6, 8])
 def test_plans_solve(side: int) -> None:
     task = task_of("Kakurasu-v0", side)
-    returns, legal, success = plans_played(task, [task.puzzle.generate(seed) for seed in range(200)])
+    returns, legal, success = plans_played(
+        task, [task.puzzle.generate(seed) for seed in range(200)]
+    )
     assert all(legal)
     assert all(success)
     np.testing.assert_allclose(returns, 2.0, atol=1e-4)

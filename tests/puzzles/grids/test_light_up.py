@@ -42,7 +42,10 @@ def keeps_the_rules(board: np.ndarray) -> bool:
 
 
 def number_of_solutions(board: np.ndarray) -> int:
-    """Two stands for more than one. Numbers are spelled out as clauses over the few cells beside a wall."""
+    """Two stands for more than one.
+
+    Numbers are spelled out as clauses over the few cells beside a wall.
+    """
     name = {cell: number for number, cell in enumerate(np.ndindex(board.shape), 1)}
     clauses: list[list[int]] = []
     for cell, variable in name.items():
@@ -69,7 +72,9 @@ def board_of(instance: Instance) -> np.ndarray:
 
 @pytest.mark.engine("Glucose: one solution")
 @pytest.mark.parametrize(("side", "count"), [(4, 100), (5, 700), (7, 300), (10, 15)])
-def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int, compared: Compared) -> None:
+def test_there_is_one_solution_and_every_number_is_needed(
+    side: int, count: int, compared: Compared
+) -> None:
     puzzle = LightUpPuzzle(side)
     for seed in range(count):
         instance = puzzle.generate(seed)
@@ -92,7 +97,9 @@ def test_solutions_are_counted_right() -> None:
         givens = np.where(rng.random(16) < 0.7, 0, rng.integers(3, 7, 16)).astype(np.int8)
         open_cells = np.flatnonzero(givens == 0)
         by_force = 0
-        for values in itertools.product((1, 2), repeat=len(open_cells)) if len(open_cells) <= 9 else ():
+        for values in (
+            itertools.product((1, 2), repeat=len(open_cells)) if len(open_cells) <= 9 else ()
+        ):
             givens[open_cells] = values
             by_force += keeps_the_rules(givens.reshape(4, 4))
         givens[open_cells] = 0
@@ -128,10 +135,16 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
         board = grid.reshape(side, side)
 
         def lit(cell: tuple[int, int], board: np.ndarray = board) -> bool:
-            return board[cell] == 1 or any(board[source] == 1 for source in lines_of_sight(board, *cell))
+            return board[cell] == 1 or any(
+                board[source] == 1 for source in lines_of_sight(board, *cell)
+            )
 
         def lacking(wall: tuple[int, int], board: np.ndarray = board) -> int:
-            return board[wall] - 4 - sum(board[neighbour] == 1 for neighbour in neighbours(board, *wall))
+            return (
+                board[wall]
+                - 4
+                - sum(board[neighbour] == 1 for neighbour in neighbours(board, *wall))
+            )
 
         def could(cell: tuple[int, int], board: np.ndarray = board) -> bool:
             return board[cell] == 0 and not lit(cell)
@@ -140,7 +153,9 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
             walls = [wall for wall in neighbours(board, r, c) if board[wall] >= 4]
             bulb = could((r, c)) and all(lacking(wall) > 0 for wall in walls)
             hope = any(board[cell] == 1 or could(cell) for cell in lines_of_sight(board, r, c))
-            spare = all(lacking(w) < sum(could(cell) for cell in neighbours(board, *w)) for w in walls)
+            spare = all(
+                lacking(w) < sum(could(cell) for cell in neighbours(board, *w)) for w in walls
+            )
             dark = value == 0 and (lit((r, c)) or (hope and spare))
             assert mask[r * side + c].tolist() == [bulb, dark]
 
@@ -159,7 +174,11 @@ def test_a_turned_board_is_the_same_puzzle() -> None:
     a, b = puzzle.generate(0), puzzle.generate(1)
     for turn in range(4):
         for board in (np.rot90(board_of(a), turn), np.rot90(board_of(a).T, turn)):
-            assert puzzle.canonical(Instance(board.ravel())) == puzzle.canonical(a) != puzzle.canonical(b)
+            assert (
+                puzzle.canonical(Instance(board.ravel()))
+                == puzzle.canonical(a)
+                != puzzle.canonical(b)
+            )
 
 
 def test_tiers_are_ordered() -> None:

@@ -28,20 +28,29 @@ def keeps_the_rules(board: np.ndarray) -> bool:
     if (board == 1).sum() != MINES[len(board)]:
         return False
     numbers = [(cell, value - 3) for cell, value in np.ndenumerate(board) if value >= 3]
-    return all(sum(board[neighbour] == 1 for neighbour in around(board, *cell)) == number for cell, number in numbers)
+    return all(
+        sum(board[neighbour] == 1 for neighbour in around(board, *cell)) == number
+        for cell, number in numbers
+    )
 
 
 def number_of_solutions(board: np.ndarray) -> int:
     """Two stands for more than one."""
-    hidden = {tuple(cell): number for number, cell in enumerate(np.argwhere(board == 0).tolist(), 1)}
+    hidden = {
+        tuple(cell): number for number, cell in enumerate(np.argwhere(board == 0).tolist(), 1)
+    }
     top = len(hidden)
     with Glucose4() as solver:
         for cell, value in np.ndenumerate(board):
             if value >= 3:
-                places = [hidden[neighbour] for neighbour in around(board, *cell) if neighbour in hidden]
+                places = [
+                    hidden[neighbour] for neighbour in around(board, *cell) if neighbour in hidden
+                ]
                 for signs in itertools.product((1, -1), repeat=len(places)):
                     if signs.count(1) != value - 3:
-                        solver.add_clause([-sign * place for sign, place in zip(signs, places, strict=True)])
+                        solver.add_clause(
+                            [-sign * place for sign, place in zip(signs, places, strict=True)]
+                        )
         total = CardEnc.equals(list(range(1, top + 1)), MINES[len(board)], top_id=top)
         solver.append_formula(total.clauses)
         count = 0
@@ -58,7 +67,9 @@ def board_of(instance: Instance) -> np.ndarray:
 
 @pytest.mark.engine("Glucose: one solution")
 @pytest.mark.parametrize(("side", "count"), [(4, 800), (6, 280), (8, 20)])
-def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int, compared: Compared) -> None:
+def test_there_is_one_solution_and_every_number_is_needed(
+    side: int, count: int, compared: Compared
+) -> None:
     puzzle = MinesweeperPuzzle(side)
     for seed in range(count):
         instance = puzzle.generate(seed)
@@ -116,7 +127,9 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
             numbers = [cell for cell in around(board, r, c) if board[cell] >= 3]
             counts = [(board[n] - 3, [board[cell] for cell in around(board, *n)]) for n in numbers]
             counts.append((MINES[side], board.ravel().tolist()))
-            may_be_mine = value == 0 and all(cells.count(1) + 1 <= num_mines for num_mines, cells in counts)
+            may_be_mine = value == 0 and all(
+                cells.count(1) + 1 <= num_mines for num_mines, cells in counts
+            )
             may_be_safe = value == 0 and all(
                 cells.count(1) + cells.count(0) - 1 >= num_mines for num_mines, cells in counts
             )
@@ -137,7 +150,11 @@ def test_a_turned_board_is_the_same_puzzle() -> None:
     a, b = puzzle.generate(0), puzzle.generate(1)
     for turn in range(4):
         for board in (np.rot90(board_of(a), turn), np.rot90(board_of(a).T, turn)):
-            assert puzzle.canonical(Instance(board.ravel())) == puzzle.canonical(a) != puzzle.canonical(b)
+            assert (
+                puzzle.canonical(Instance(board.ravel()))
+                == puzzle.canonical(a)
+                != puzzle.canonical(b)
+            )
 
 
 def test_tiers_are_ordered() -> None:

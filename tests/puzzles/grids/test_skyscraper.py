@@ -1,4 +1,6 @@
-"""Skyscraper-v0 and SumSkyscraper-v0 against exhaustive enumeration, another search, and the rules written out."""
+"""Skyscraper-v0 and SumSkyscraper-v0 against exhaustive enumeration,
+another search, and the rules written out.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ PUZZLE_IDS = ["Skyscraper-v0", "SumSkyscraper-v0"]
 
 def clue_of_line(name: str, line: Sequence[int]) -> int:
     """Check the definition: a tower is seen if no earlier one is as high."""
-    visible = [height for i, height in enumerate(line) if all(earlier < height for earlier in line[:i])]
+    visible = [
+        height for i, height in enumerate(line) if all(earlier < height for earlier in line[:i])
+    ]
     return sum(visible) if name.startswith("Sum") else len(visible)
 
 
@@ -39,7 +43,9 @@ def clues_of(name: str, grid: np.ndarray) -> list[int]:
 def keeps_the_rules(name: str, grid: np.ndarray, clues: Sequence[int]) -> bool:
     every_height = list(range(1, len(grid) + 1))
     latin = all(sorted(line.tolist()) == every_height for line in (*grid, *grid.T))
-    return latin and all(clue in (0, visible) for clue, visible in zip(clues, clues_of(name, grid), strict=True))
+    return latin and all(
+        clue in (0, visible) for clue, visible in zip(clues, clues_of(name, grid), strict=True)
+    )
 
 
 @cache
@@ -50,7 +56,11 @@ def latin_squares(side: int) -> np.ndarray:
     def extend(rows: tuple[tuple[int, ...], ...]) -> list[tuple[tuple[int, ...], ...]]:
         if len(rows) == side:
             return [rows]
-        fit = (line for line in lines if all(a != b for row in rows for a, b in zip(row, line, strict=True)))
+        fit = (
+            line
+            for line in lines
+            if all(a != b for row in rows for a, b in zip(row, line, strict=True))
+        )
         return [square for line in fit for square in extend((*rows, line))]
 
     return np.array(extend(()), np.int8)
@@ -92,7 +102,9 @@ def test_there_is_one_solution(name: str, compared: Compared) -> None:
 
 
 def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
-    """0, 1, or 2 for more; each arrangement of a line that is no permutation or against its clues is a clause."""
+    """0, 1, or 2 for more; each arrangement of a line
+    that is no permutation or against its clues is a clause.
+    """
 
     def literal(r: int, c: int, height: int) -> int:
         return (r * side + c) * side + height
@@ -101,7 +113,10 @@ def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
     clauses = [[literal(r, c, v) for v in heights] for r in span for c in span]
     for i, v in itertools.product(span, heights):
         for j, k in itertools.combinations(span, 2):
-            clauses += [[-literal(i, j, v), -literal(i, k, v)], [-literal(j, i, v), -literal(k, i, v)]]
+            clauses += [
+                [-literal(i, j, v), -literal(i, k, v)],
+                [-literal(j, i, v), -literal(k, i, v)],
+            ]
     clauses += [[literal(*divmod(i, side), v)] for i, v in enumerate(instance.givens.tolist()) if v]
     above, below, left, right = instance.clues.reshape(4, side).tolist()
     for line in itertools.permutations(heights):
@@ -121,7 +136,9 @@ def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
 @pytest.mark.engine("CaDiCaL: one solution")
 @pytest.mark.parametrize("name", PUZZLE_IDS)
 @pytest.mark.parametrize(("side", "count"), [(5, 60), (6, 10)])
-def test_there_is_one_solution_on_larger_boards(name: str, side: int, count: int, compared: Compared) -> None:
+def test_there_is_one_solution_on_larger_boards(
+    name: str, side: int, count: int, compared: Compared
+) -> None:
     puzzle: Any = puzzle_of(name, side)
     for seed in range(count):
         instance = puzzle.generate(seed)
@@ -144,7 +161,13 @@ def test_the_solver_finds_all_solutions(name: str) -> None:
         changed = Instance(np.array(givens, np.int8), np.array(clues, np.int8))
         expected = sorted(square.ravel().tolist() for square in matching(name, changed, 4))
         solver = LineSolver(4, 4)
-        assert sorted(solver.cells(rows) for rows in solver.solutions(*puzzle._options(givens, clues), 600)) == expected
+        assert (
+            sorted(
+                solver.cells(rows)
+                for rows in solver.solutions(*puzzle._options(givens, clues), 600)
+            )
+            == expected
+        )
         seen_counts.add(min(len(expected), 2))
     assert seen_counts == {0, 1, 2}
 
@@ -179,11 +202,18 @@ def test_the_verifier_knows_the_rules(name: str, tier: str) -> None:
                     cells[cell] = 1 + dice.below(side)
             verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
             givens = all(v in (0, c) for v, c in zip(instance.givens.tolist(), cells, strict=True))
-            right = givens and keeps_the_rules(name, np.array(cells).reshape(side, side), instance.clues.tolist())
+            right = givens and keeps_the_rules(
+                name, np.array(cells).reshape(side, side), instance.clues.tolist()
+            )
             assert verdict.valid
             assert verdict.solved == right
             kinds.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("rows exchanged", False), ("random", False)} <= kinds
+    assert {
+        ("right", True),
+        ("one changed", False),
+        ("rows exchanged", False),
+        ("random", False),
+    } <= kinds
 
 
 def test_reasons() -> None:
@@ -194,13 +224,18 @@ def test_reasons() -> None:
     assert puzzle.verify(instance, "1 2 3 4\n2 1 4 3\n3 4 1 2\n4 3 2 1").reason == (
         "from the left, row 2: the clue is 3, and 2 is seen"
     )
-    assert puzzle.verify(instance, "1 2 3 4\n1 3 4 2\n2 1 3 4\n4 3 2 1").reason == "column 1 does not hold every height"
+    assert (
+        puzzle.verify(instance, "1 2 3 4\n1 3 4 2\n2 1 3 4\n4 3 2 1").reason
+        == "column 1 does not hold every height"
+    )
     assert puzzle.verify(instance, "1 2 3 4\n2 3 4 1\n3 4 1 2\n4 1 2 3").solved
 
 
 @pytest.mark.parametrize("name", PUZZLE_IDS)
 @pytest.mark.parametrize("tier", ["easy", "hard"])
-def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(name: str, tier: str) -> None:
+def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(
+    name: str, tier: str
+) -> None:
     task: Any = card(name).build(difficulty=tier)
     puzzle, side, dice = task.puzzle, task.puzzle.rows, Dice(3, 4)
     boards, instances = [], []
@@ -208,7 +243,9 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(name: 
         instance = puzzle.generate(number)
         cells = np.array(puzzle.solution(instance), np.int8).ravel()
         if number % 3 == 1:  # every second time the clues are not this grid's
-            cells = np.array(puzzle.solution(puzzle.generate(number % 2 * 100 + number)), np.int8).ravel()
+            cells = np.array(
+                puzzle.solution(puzzle.generate(number % 2 * 100 + number)), np.int8
+            ).ravel()
             cells[dice.sample(range(side * side), 1 + dice.below(2 * side))] = 0
         elif number % 3 == 2:  # a Latin square with other clues, or no Latin square
             cells = 1 + cells % side if number % 2 else cells[dice.shuffled(range(side * side))]
@@ -227,9 +264,13 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(name: 
                 latin = height not in grid[r] and height not in grid[:, c]
                 grid[r, c] = height
                 agrees = True
-                for line, ends in ((grid[:, c], (clues[c], clues[side + c])), (grid[r], clues[2 * side + r :: side])):
+                for line, ends in (
+                    (grid[:, c], (clues[c], clues[side + c])),
+                    (grid[r], clues[2 * side + r :: side]),
+                ):
                     if 0 not in line:
-                        first, last = clue_of_line(name, line.tolist()), clue_of_line(name, line[::-1].tolist())
+                        first = clue_of_line(name, line.tolist())
+                        last = clue_of_line(name, line[::-1].tolist())
                         agrees &= ends[0] in (0, first) and ends[1] in (0, last)
                 assert may[cell, height - 1] == (latin and agrees)
                 against += latin and not agrees
@@ -249,7 +290,9 @@ def test_canonical_form(name: str) -> None:
         grid = instance.givens.reshape(4, 4)
         above, below, left, right = instance.clues.reshape(4, 4)
         turned = Instance(grid.T.ravel(), np.concatenate([left, right, above, below]))
-        mirrored = Instance(grid[:, ::-1].ravel(), np.concatenate([above[::-1], below[::-1], right, left]))
+        mirrored = Instance(
+            grid[:, ::-1].ravel(), np.concatenate([above[::-1], below[::-1], right, left])
+        )
         assert puzzle.canonical(turned) == puzzle.canonical(mirrored) == form
     assert len(forms) == 40
 

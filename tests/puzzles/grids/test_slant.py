@@ -1,4 +1,6 @@
-"""Slant-v0 against its definition: all fillings of small boards, and a SAT solver that counts those of larger ones."""
+"""Slant-v0 against its definition: all fillings of small boards,
+and a SAT solver that counts those of larger ones.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,17 @@ def ends(row: int, column: int, symbol: int) -> tuple[Corner, Corner]:
 
 
 def loop_of(board: np.ndarray) -> set[Corner]:
-    """Return the cells of loops (and of paths between them): those left when dead ends are cut off one by one."""
+    """Return the cells of loops (and of paths between them):
+    those left when dead ends are cut off one by one.
+    """
     paths = {cell: ends(*cell, board[cell]) for cell in np.ndindex(board.shape)}
     while True:
         corners = [corner for pair in paths.values() for corner in pair]
-        dead = [cell for cell, pair in paths.items() if 1 in (corners.count(pair[0]), corners.count(pair[1]))]
+        dead = [
+            cell
+            for cell, pair in paths.items()
+            if 1 in (corners.count(pair[0]), corners.count(pair[1]))
+        ]
         if not dead:
             return set(paths)
         for cell in dead:
@@ -37,14 +45,17 @@ def loop_of(board: np.ndarray) -> set[Corner]:
 
 def keeps_the_rules(corners: np.ndarray, board: np.ndarray) -> bool:
     touched = [corner for cell in np.ndindex(board.shape) for corner in ends(*cell, board[cell])]
-    numbers_fit = all(number in (-1, touched.count(corner)) for corner, number in np.ndenumerate(corners))
+    numbers_fit = all(
+        number in (-1, touched.count(corner)) for corner, number in np.ndenumerate(corners)
+    )
     return numbers_fit and not loop_of(board)
 
 
 def number_of_solutions(corners: np.ndarray) -> int:
     """Two stands for more than one. Loops are ruled out as they come up."""
     side = len(corners) - 1
-    name = {cell: number for number, cell in enumerate(np.ndindex(side, side), 1)}  # true for a slash
+    # True for a slash.
+    name = {cell: number for number, cell in enumerate(np.ndindex(side, side), 1)}
     touching: dict[Corner, list[int]] = {corner: [] for corner in np.ndindex(corners.shape)}
     for cell, number in name.items():
         for symbol, sign in ((1, 1), (2, -1)):
@@ -55,13 +66,19 @@ def number_of_solutions(corners: np.ndarray) -> int:
         for corner, literals in touching.items():
             for signs in itertools.product((1, -1), repeat=len(literals)):
                 if corners[corner] not in (-1, signs.count(1)):
-                    solver.add_clause([-sign * literal for sign, literal in zip(signs, literals, strict=True)])
+                    solver.add_clause(
+                        [-sign * literal for sign, literal in zip(signs, literals, strict=True)]
+                    )
         while count < 2 and solver.solve():
             true = set(solver.get_model())
-            board = np.array([1 if number in true else 2 for number in name.values()]).reshape(side, side)
+            board = np.array([1 if number in true else 2 for number in name.values()]).reshape(
+                side, side
+            )
             loop = loop_of(board)
             count += not loop
-            solver.add_clause([name[cell] if board[cell] == 2 else -name[cell] for cell in loop or name])
+            solver.add_clause(
+                [name[cell] if board[cell] == 2 else -name[cell] for cell in loop or name]
+            )
     return count
 
 
@@ -72,7 +89,9 @@ def corners_of(instance: Instance) -> np.ndarray:
 
 @pytest.mark.engine("Glucose: one solution")
 @pytest.mark.parametrize(("side", "count"), [(3, 800), (5, 270), (6, 10)])
-def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int, compared: Compared) -> None:
+def test_there_is_one_solution_and_every_number_is_needed(
+    side: int, count: int, compared: Compared
+) -> None:
     puzzle = SlantPuzzle(side)
     for seed in range(count):
         instance = puzzle.generate(seed)
@@ -110,7 +129,8 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(count)]
     grids = grids_of(puzzle, instances)
     expected = [
-        keeps_the_rules(corners_of(i), grid.reshape(side, side)) for i, grid in zip(instances, grids, strict=True)
+        keeps_the_rules(corners_of(i), grid.reshape(side, side))
+        for i, grid in zip(instances, grids, strict=True)
     ]
     written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
@@ -129,7 +149,16 @@ def test_loops_are_noticed(side: int) -> None:
     if side == 5:
         ring = "//\\// //\\\\/ \\\\\\// /\\/// /////".replace(" ", "")  # eight cells around four
         grids.append(np.array([1 if symbol == "/" else 2 for symbol in ring], np.int8))
-        assert loop_of(grids[-1].reshape(5, 5)) == {(0, 1), (0, 2), (1, 0), (1, 3), (2, 0), (2, 3), (3, 1), (3, 2)}
+        assert loop_of(grids[-1].reshape(5, 5)) == {
+            (0, 1),
+            (0, 2),
+            (1, 0),
+            (1, 3),
+            (2, 0),
+            (2, 3),
+            (3, 1),
+            (3, 2),
+        }
     expected = [not loop_of(grid.reshape(side, side)) for grid in grids]
     assert solved_by_task(task, [blank] * len(grids), grids) == expected
     reasons = [puzzle.broken(blank, puzzle.as_rows(grid.tolist())) for grid in grids]
@@ -142,19 +171,27 @@ def test_the_mask_forbids_what_a_corner_shows_to_be_wrong(side: int) -> None:
     task = task_of("Slant-v0", side)
     instances = [task.puzzle.generate(seed) for seed in range(100)]
     grids = partial_grids(task.puzzle, instances)
-    for instance, grid, mask in zip(instances, grids, masks_by_task(task, instances, grids), strict=True):
+    for instance, grid, mask in zip(
+        instances, grids, masks_by_task(task, instances, grids), strict=True
+    ):
         board, corners = grid.reshape(side, side), corners_of(instance)
 
-        def fits(cell: Corner, symbol: int, board: np.ndarray = board, corners: np.ndarray = corners) -> bool:
+        def fits(
+            cell: Corner, symbol: int, board: np.ndarray = board, corners: np.ndarray = corners
+        ) -> bool:
             trial = board.copy()
             trial[cell] = symbol
             for corner in {*ends(*cell, 1), *ends(*cell, 2)}:
                 sure = possible = 0
                 for position in np.ndindex(board.shape):
                     sure += trial[position] > 0 and corner in ends(*position, trial[position])
-                    possible += trial[position] == 0 and corner in (*ends(*position, 1), *ends(*position, 2))
+                    possible += trial[position] == 0 and corner in (
+                        *ends(*position, 1),
+                        *ends(*position, 2),
+                    )
                 if corners[corner] >= 0 and not sure <= corners[corner] <= sure + possible:
-                    gained = corner in ends(*cell, symbol)  # the mask blames a cell for what it adds only
+                    # The mask blames a cell for what it adds only.
+                    gained = corner in ends(*cell, symbol)
                     if gained == (sure > corners[corner]):
                         return False
             return True
@@ -178,7 +215,11 @@ def test_a_turned_board_is_the_same_puzzle() -> None:
     a, b = puzzle.generate(0), puzzle.generate(1)
     for turn in range(4):
         for board in (np.rot90(corners_of(a), turn), np.rot90(corners_of(a).T, turn)):
-            assert puzzle.canonical(Instance(a.givens, board.ravel())) == puzzle.canonical(a) != puzzle.canonical(b)
+            assert (
+                puzzle.canonical(Instance(a.givens, board.ravel()))
+                == puzzle.canonical(a)
+                != puzzle.canonical(b)
+            )
 
 
 def test_tiers_are_ordered() -> None:

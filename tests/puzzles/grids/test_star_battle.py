@@ -14,7 +14,14 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.grids.star_battle import NOTHING, NUM_GIVENS, STAR, Instance, StarBattlePuzzle, _Search
+from rlbench_suite.envs.puzzles.grids.star_battle import (
+    NOTHING,
+    NUM_GIVENS,
+    STAR,
+    Instance,
+    StarBattlePuzzle,
+    _Search,
+)
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.dice import Dice
@@ -29,7 +36,11 @@ def keeps_the_rules(cells: np.ndarray, regions: np.ndarray) -> bool:
     stars = np.argwhere(cells.reshape(side, side) == STAR)
     units = (stars[:, 0], stars[:, 1], regions.reshape(side, side)[tuple(stars.T)])
     apart = all(abs(a - b).max() > 1 for a, b in itertools.combinations(stars, 2))
-    return 0 not in cells and apart and all(sorted(unit.tolist()) == list(range(side)) for unit in units)
+    return (
+        0 not in cells
+        and apart
+        and all(sorted(unit.tolist()) == list(range(side)) for unit in units)
+    )
 
 
 @cache
@@ -56,7 +67,9 @@ def test_there_are_as_many_placements_as_known() -> None:
 
 @pytest.mark.engine("all placements: one solution")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 1000), ("medium", 500), ("hard", 60)])
-def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int, compared: Compared) -> None:
+def test_there_is_one_solution_and_regions_hang_together(
+    tier: str, count: int, compared: Compared
+) -> None:
     puzzle: Any = puzzle_of("StarBattle-v0", tier)
     side = puzzle.rows
     for seed in range(count):
@@ -86,7 +99,9 @@ def test_the_search_finds_all_solutions() -> None:
         stars = dice.shuffled(range(36))[:6]
         instance = Instance(np.zeros(36, np.int8), np.array(puzzle._grown(stars, dice), np.int8))
         expected = solutions_by_force(instance, 6)
-        assert sorted(_Search(puzzle, [0] * 36, instance.regions.tolist()).solutions(1000)) == sorted(expected)
+        assert sorted(
+            _Search(puzzle, [0] * 36, instance.regions.tolist()).solutions(1000)
+        ) == sorted(expected)
         solution_counts.add(min(len(expected), 2))
     assert solution_counts == {0, 1, 2}
 
@@ -124,7 +139,12 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             assert verdict.valid
             assert verdict.solved == (keeps_givens and keeps_the_rules(cells, instance.regions))
             kinds.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("other placement", False), ("random", False)} <= kinds
+    assert {
+        ("right", True),
+        ("one changed", False),
+        ("other placement", False),
+        ("random", False),
+    } <= kinds
 
 
 @pytest.mark.parametrize(
@@ -138,7 +158,9 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
 )
 def test_reasons(columns: list[int], reason: str) -> None:
     instance = Instance(np.zeros(25, np.int8), np.repeat(np.arange(5, dtype=np.int8), 5))
-    text = "\n".join(" ".join("*" if c == column else "." for c in range(5)) for column in [*columns, 9][:5])
+    text = "\n".join(
+        " ".join("*" if c == column else "." for c in range(5)) for column in [*columns, 9][:5]
+    )
     assert StarBattlePuzzle(5).verify(instance, text).reason == reason
 
 
@@ -169,7 +191,9 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
             starred = [bool((cells[unit] == STAR).any()) for unit in units]
             assert may[cell, STAR - 1] == (not any(starred) and not (cells[near] == STAR).any())
             places = [(cells[unit] == 0).sum() for unit in units]
-            assert may[cell, NOTHING - 1] == all(s or p > 1 for s, p in zip(starred, places, strict=True))
+            assert may[cell, NOTHING - 1] == all(
+                s or p > 1 for s, p in zip(starred, places, strict=True)
+            )
         if 0 not in cells:
             assert right == keeps_the_rules(cells, instance.regions)
     assert solved[2::3].all()
@@ -184,7 +208,10 @@ def test_canonical_form() -> None:
         forms.add(form := puzzle.canonical(instance))
         for order in map(list, square_symmetries(5)):
             names = np.array(dice.shuffled(range(5)), np.int8)
-            assert puzzle.canonical(Instance(instance.givens[order], names[instance.regions[order]])) == form
+            assert (
+                puzzle.canonical(Instance(instance.givens[order], names[instance.regions[order]]))
+                == form
+            )
     assert len(forms) == 40
 
 

@@ -43,7 +43,9 @@ def keeps_the_rules(cells: list[int], side: int) -> bool:
 
 @pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_all_units_are_checked_at_once(name: str) -> None:
-    """Check full grids with a few cells changed or exchanged, and grids in which all units but some are right."""
+    """Check full grids with a few cells changed or exchanged,
+    and grids in which all units but some are right.
+    """
     puzzle: Any = puzzle_of(name)
     side, dice, counts = puzzle.rows, Dice(5, 6), {True: 0, False: 0}
     for seed in range(300):
@@ -52,14 +54,17 @@ def test_all_units_are_checked_at_once(name: str) -> None:
             if dice.below(2):
                 first_row, second_row = dice.sample(range(side), 2)
                 rows = [cells[k * side : k * side + side] for k in range(side)]
-                rows[first_row], rows[second_row] = rows[second_row], rows[first_row]  # rows and columns stay right
+                # Rows and columns stay right.
+                rows[first_row], rows[second_row] = (rows[second_row], rows[first_row])
                 cells = [value for row in rows for value in row]
             else:
                 cells[dice.below(side**2)] = 1 + dice.below(side)
         for arranged in (cells, [cells[k % side * side + k // side] for k in range(side**2)]):
             expected = keeps_the_rules(arranged, side)
             assert (
-                puzzle.sound(None, bytes(arranged)) == expected == (not puzzle.broken(None, puzzle.as_rows(arranged)))
+                puzzle.sound(None, bytes(arranged))
+                == expected
+                == (not puzzle.broken(None, puzzle.as_rows(arranged)))
             )
             counts[expected] += 1
     latin = [(r + c) % side + 1 for r in range(side) for c in range(side)]
@@ -80,7 +85,9 @@ def test_as_many_small_puzzles_as_it_says() -> None:
         for digits in (digits for digits, count in grid_counts.items() if count == 1):
             cells = np.zeros(16, np.int8)
             cells[list(givens)] = list(digits)
-            if sorted(set(digits), key=digits.index) == list(range(1, len(set(digits)) + 1)):  # up to names
+            if sorted(set(digits), key=digits.index) == list(
+                range(1, len(set(digits)) + 1)
+            ):  # up to names
                 forms.add(puzzle.canonical(Instance(cells)))
     assert len(forms) == 1494
 
@@ -102,7 +109,9 @@ def rules_as_clauses(side: int) -> list[list[int]]:
 
     clauses = []
     exactly_one = [[literal(i, v) for v in range(1, side + 1)] for i in range(side * side)]
-    exactly_one += [[literal(i, v) for i in unit] for unit in units(side) for v in range(1, side + 1)]
+    exactly_one += [
+        [literal(i, v) for i in unit] for unit in units(side) for v in range(1, side + 1)
+    ]
     for literals in exactly_one:
         clauses += CardEnc.equals(literals, 1, encoding=0).clauses
     return clauses
@@ -121,14 +130,18 @@ def solutions_by_sat(instance: Instance, side: int) -> list[list[int]]:
 
 
 @pytest.mark.engine("CaDiCaL: one solution")
-@pytest.mark.parametrize(("name", "sizes"), [("Sudoku-v0", (750, 200, 100)), ("Sudoku4-v0", (100, 100, 1000))])
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("Sudoku-v0", (750, 200, 100)), ("Sudoku4-v0", (100, 100, 1000))]
+)
 def test_there_is_one_solution(name: str, sizes: tuple[int, ...], compared: Compared) -> None:
     for tier, count in zip(("easy", "medium", "hard"), sizes, strict=True):
         puzzle: Any = puzzle_of(name, tier)
         for seed in range(count):
             instance = puzzle.generate(seed, ("train", "test")[seed % 2])
             assert (instance.givens == 0).sum() == puzzle.tier
-            assert solutions_by_sat(instance, puzzle.rows) == [[v for row in puzzle.solution(instance) for v in row]]
+            assert solutions_by_sat(instance, puzzle.rows) == [
+                [v for row in puzzle.solution(instance) for v in row]
+            ]
             compared(puzzle, instance)
 
 
@@ -167,12 +180,15 @@ def test_the_verifier_knows_the_rules(name: str) -> None:
 def test_givens_are_not_to_be_changed() -> None:
     puzzle = Sudoku4Puzzle(6)
     instance = puzzle.generate(0)
-    renamed = [[v % 4 + 1 for v in row] for row in puzzle.solution(instance)]  # keeps the rules, not the givens
+    # Keeps the rules, not the givens.
+    renamed = [[v % 4 + 1 for v in row] for row in puzzle.solution(instance)]
     assert "was given" in puzzle.verify(instance, puzzle.written(renamed)).reason
 
 
 @pytest.mark.parametrize("name", PUZZLE_IDS)
-def test_the_mask_forbids_what_stands_in_a_unit_and_the_full_grid_is_judged_alike(name: str) -> None:
+def test_the_mask_forbids_what_stands_in_a_unit_and_the_full_grid_is_judged_alike(
+    name: str,
+) -> None:
     task: Any = card(name).build()
     puzzle, side, dice = task.puzzle, task.puzzle.rows, Dice(3, 4)
     boards = []
@@ -223,8 +239,9 @@ def test_all_grids_of_four_come_up() -> None:
 
 
 def test_how_many_of_four_there_are() -> None:
-    """Cells to fill in a grid, such that every other grid differs in a cell that is given: one of each orbit under
-    rotation and reflection, digits named in the order of the first row."""
+    """Cells to fill in a grid, such that every other grid differs in a cell that is given: one of
+    each orbit under rotation and reflection, digits named in the order of the first row.
+    """
     every = grids_of_four()
     ordered_grids = [grid for grid in every if grid[:4] == [1, 2, 3, 4]]
     empty = np.arange(2**16)
@@ -239,13 +256,17 @@ def test_how_many_of_four_there_are() -> None:
         for order in square_symmetries(4):
             turned = [grid[k] for k in order]
             number = ordered_grids.index([turned.index(v) + 1 for v in turned])
-            images.append(number << 16 | sum((alone >> old & 1) << new for new, old in enumerate(order)))
+            images.append(
+                number << 16 | sum((alone >> old & 1) << new for new, old in enumerate(order))
+            )
         forms.append(np.min(images, axis=0))
     sizes = np.bincount(count[np.unique(np.concatenate(forms)) & 0xFFFF])
     assert {tier: sizes[tier] for tier in range(1, 12)} == Sudoku4Puzzle.few
 
 
-@pytest.mark.parametrize(("kind", "tier"), [(SudokuPuzzle, 57), (SudokuPuzzle, 0), (Sudoku4Puzzle, 12)])
+@pytest.mark.parametrize(
+    ("kind", "tier"), [(SudokuPuzzle, 57), (SudokuPuzzle, 0), (Sudoku4Puzzle, 12)]
+)
 def test_a_wrong_tier_is_named(kind: type, tier: int) -> None:
     with pytest.raises(ValueError, match=f"got {tier}"):
         kind(tier)

@@ -1,4 +1,6 @@
-"""ListFunctions-v0 and Arc1D-v0 against their steps in plain Python, read from the words of the prompt."""
+"""ListFunctions-v0 and Arc1D-v0 against their steps in plain Python,
+read from the words of the prompt.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,23 @@ from comparison import Compared
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import SPLITS
 from rlbench_suite.envs.puzzles.induction.arc_1d import Arc1DPuzzle
-from rlbench_suite.envs.puzzles.induction.composed_rules import InductionPuzzle, Instance, RewritingState
+from rlbench_suite.envs.puzzles.induction.composed_rules import (
+    InductionPuzzle,
+    Instance,
+    RewritingState,
+)
 from rlbench_suite.envs.puzzles.induction.list_functions import END, ListFunctionsPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 
 pytestmark = pytest.mark.of_variants
 Row = list[int]
-every_puzzle_class = pytest.mark.parametrize("puzzle_class", [ListFunctionsPuzzle, Arc1DPuzzle], ids=lambda c: c.name)
+every_puzzle_class = pytest.mark.parametrize(
+    "puzzle_class", [ListFunctionsPuzzle, Arc1DPuzzle], ids=lambda c: c.name
+)
 each_id = pytest.mark.parametrize("name", ["ListFunctions-v0", "Arc1D-v0"])
 
 
-# -- the steps, written again ------------------------------------------------------------------------------------------
+# -- the steps, written again ----------------------------------------------------------------------
 
 
 def modulo(function: Callable[[Row], Row]) -> Callable[[Row], Row]:
@@ -59,7 +67,9 @@ LIST_STEPS: dict[str, Callable[[Row], Row]] = {
     "replace each digit but the first by itself minus the one before it": modulo(
         lambda row: row[:1] + [b - a for a, b in pairwise(row)]
     ),
-    "add to each digit its place, counted from 1": modulo(lambda row: [d + k for k, d in enumerate(row, 1)]),
+    "add to each digit its place, counted from 1": modulo(
+        lambda row: [d + k for k, d in enumerate(row, 1)]
+    ),
 }
 
 
@@ -102,37 +112,57 @@ def longest_painted(colour: int, row: Row) -> Row:
 
 ARC_STEPS: dict[str, Callable[[Row], Row]] = {
     "reflect the strip": lambda row: row[::-1],
-    "shift everything one cell to the right; what leaves the strip is lost, 0 comes in": lambda row: [0, *row[:-1]],
-    "shift everything one cell to the left; what leaves the strip is lost, 0 comes in": lambda row: [*row[1:], 0],
-    "push the coloured cells to the left end, in their order": lambda row: sorted(row, key=lambda cell: cell == 0),
-    "push the coloured cells to the right end, in their order": lambda row: sorted(row, key=lambda cell: cell != 0),
+    "shift everything one cell to the right; "
+    "what leaves the strip is lost, 0 comes in": lambda row: [0, *row[:-1]],
+    "shift everything one cell to the left; "
+    "what leaves the strip is lost, 0 comes in": lambda row: [*row[1:], 0],
+    "push the coloured cells to the left end, in their order": lambda row: sorted(
+        row, key=lambda cell: cell == 0
+    ),
+    "push the coloured cells to the right end, in their order": lambda row: sorted(
+        row, key=lambda cell: cell != 0
+    ),
     "fill each run of 0s between two cells of the same colour with that colour": filled,
-    "remove each block that is one cell long": lambda row: unrolled([(c if n > 1 else 0, n) for c, n in blocks(row)]),
+    "remove each block that is one cell long": lambda row: unrolled(
+        [(c if n > 1 else 0, n) for c, n in blocks(row)]
+    ),
     "hollow out each block: remove its cells except the first and the last": lambda row: unrolled(
-        [run for c, n in blocks(row) for run in ([(c, n)] if n < 3 else [(c, 1), (0, n - 2), (c, 1)])]
+        [
+            run
+            for c, n in blocks(row)
+            for run in ([(c, n)] if n < 3 else [(c, 1), (0, n - 2), (c, 1)])
+        ]
     ),
     "lengthen each block by one cell to the right, if a 0 is there": lengthened,
-    "lengthen each block by one cell to the left, if a 0 is there": lambda row: lengthened(row[::-1])[::-1],
-    "give each 0 the colour of the nearest coloured cell to its left, if there is one": lambda row: [
-        nearest(row, range(k, -1, -1)) for k in range(len(row))
-    ],
-    "give each 0 the colour of the nearest coloured cell to its right, if there is one": lambda row: [
-        nearest(row, range(k, len(row))) for k in range(len(row))
-    ],
+    "lengthen each block by one cell to the left, if a 0 is there": lambda row: lengthened(
+        row[::-1]
+    )[::-1],
+    "give each 0 the colour of the nearest coloured cell to its left, "
+    "if there is one": lambda row: [nearest(row, range(k, -1, -1)) for k in range(len(row))],
+    "give each 0 the colour of the nearest coloured cell to its right, "
+    "if there is one": lambda row: [nearest(row, range(k, len(row))) for k in range(len(row))],
     "remove each block that is shorter than the longest": lambda row: unrolled(
         [(c if n == longest_of(row) else 0, n) for c, n in blocks(row)]
     ),
-    **{f"swap the colours {a} and {b}": partial(swapped, a, b) for a, b in ((1, 2), (1, 3), (2, 3))},
     **{
-        f"give every coloured cell the colour {c}": lambda row, c=c: [c if cell else 0 for cell in row]
+        f"swap the colours {a} and {b}": partial(swapped, a, b) for a, b in ((1, 2), (1, 3), (2, 3))
+    },
+    **{
+        f"give every coloured cell the colour {c}": lambda row, c=c: [
+            c if cell else 0 for cell in row
+        ]
         for c in (1, 2, 3)
     },
     **{
-        f"remove every cell of colour {c}": lambda row, c=c: [cell if cell != c else 0 for cell in row]
+        f"remove every cell of colour {c}": lambda row, c=c: [
+            cell if cell != c else 0 for cell in row
+        ]
         for c in (1, 2, 3)
     },
     **{
-        f"give the longest block (all of them, if several are) the colour {c}": partial(longest_painted, c)
+        f"give the longest block (all of them, if several are) the colour {c}": partial(
+            longest_painted, c
+        )
         for c in (1, 2, 3)
     },
 }
@@ -144,7 +174,9 @@ def plain(row: Any) -> Row:
     return [value for value in np.asarray(row).tolist() if value != END]
 
 
-def read_question(puzzle: InductionPuzzle, instance: Instance) -> tuple[list[str], list[tuple[Row, Row]], Row]:
+def read_question(
+    puzzle: InductionPuzzle, instance: Instance
+) -> tuple[list[str], list[tuple[Row, Row]], Row]:
     """Steps, examples and query, read from the question."""
     text = puzzle.question(instance)
     steps = re.findall(r"^\d+\. (.*)$", text, re.MULTILINE)
@@ -156,7 +188,9 @@ def read_question(puzzle: InductionPuzzle, instance: Instance) -> tuple[list[str
 
 
 def outcomes(puzzle: InductionPuzzle, instance: Instance) -> dict[int, set[tuple[int, ...]]]:
-    """For each number of steps, what the rules that fit make of the query: every rule, applied in plain Python."""
+    """For each number of steps, what the rules that fit make of the query:
+    every rule, applied in plain Python.
+    """
     words, examples, query = read_question(puzzle, instance)
     functions = [STEPS[puzzle.name][step] for step in words]
     outputs_by_count: dict[int, set[tuple[int, ...]]] = {}
@@ -179,7 +213,7 @@ def random_rows(puzzle: InductionPuzzle, count: int, seed: int = 0) -> np.ndarra
     return rows[np.random.default_rng(seed).choice(len(rows), count, p=weights / weights.sum())]
 
 
-# -- the rules ---------------------------------------------------------------------------------------------------------
+# -- the rules -------------------------------------------------------------------------------------
 
 
 @every_puzzle_class
@@ -187,7 +221,8 @@ def test_steps_do_what_the_prompt_says(puzzle_class: type[InductionPuzzle]) -> N
     puzzle = puzzle_class(1)
     assert list(puzzle.steps) == list(STEPS[puzzle.name])
     rows = random_rows(puzzle, 400)
-    rows = np.concatenate([rows, *(step(rows[:40], np) for step in puzzle.steps.values())])  # other lengths too
+    # Other lengths too.
+    rows = np.concatenate([rows, *(step(rows[:40], np) for step in puzzle.steps.values())])
     if puzzle.name == "ListFunctions":
         rows = np.concatenate([rows, np.full((1, puzzle.width), END, np.int8)])
     by_jax = jax.jit(lambda rows: [step(rows, jnp) for step in puzzle.steps.values()])(rows)
@@ -226,7 +261,11 @@ def test_difficulty_counts_rules(puzzle_class: type[InductionPuzzle]) -> None:
     for seed in range(50):
         instance = puzzle.generate(seed)
         _, examples, _ = read_question(puzzle, instance)
-        fitting = [f for f in STEPS[puzzle.name].values() if all(f(source) == result for source, result in examples)]
+        fitting = [
+            f
+            for f in STEPS[puzzle.name].values()
+            if all(f(source) == result for source, result in examples)
+        ]
         assert 2 ** puzzle.difficulty(instance) == pytest.approx(len(puzzle.steps) / len(fitting))
 
 
@@ -248,7 +287,7 @@ def test_the_verifier_takes_the_answer_and_no_other(puzzle_class: type[Induction
         assert not puzzle.verify(instance, "".join(right) + ".").valid
 
 
-# -- disguises ---------------------------------------------------------------------------------------------------------
+# -- disguises -------------------------------------------------------------------------------------
 
 
 @every_puzzle_class
@@ -259,7 +298,9 @@ def test_the_order_of_examples_does_not_matter(puzzle_class: type[InductionPuzzl
         instance = puzzle.generate(seed)
         again = instance._replace(inputs=instance.inputs[::-1], outputs=instance.outputs[::-1])
         assert puzzle.canonical(again) == puzzle.canonical(instance)
-        assert puzzle.canonical(instance._replace(query=instance.inputs[0])) != puzzle.canonical(instance)
+        assert puzzle.canonical(instance._replace(query=instance.inputs[0])) != puzzle.canonical(
+            instance
+        )
         forms.add(puzzle.canonical(instance))
     assert len(forms) == 200
 
@@ -267,38 +308,50 @@ def test_the_order_of_examples_does_not_matter(puzzle_class: type[InductionPuzzl
 @every_puzzle_class
 def test_what_one_split_asks_the_other_does_not(puzzle_class: type[InductionPuzzle]) -> None:
     puzzle = puzzle_class(2)
-    train, test = ({puzzle.generate(seed, split).query.tobytes() for seed in range(2000)} for split in SPLITS)
+    train, test = (
+        {puzzle.generate(seed, split).query.tobytes() for seed in range(2000)} for split in SPLITS
+    )
     assert min(len(train), len(test)) > 150  # of a pool of 512
     assert not train & test
 
 
 def test_arc_1d_colours_and_directions_do_not_matter() -> None:
-    """Rename colours and turn the direction: the result is an instance too, because the same rules exist there."""
+    """Rename colours and turn the direction: the result is an instance too,
+    because the same rules exist there.
+    """
     puzzle = Arc1DPuzzle(2)
     for seed in range(8):
         instance = puzzle.generate(seed)
         for names in permutations((1, 2, 3)):
             for direction in (1, -1):
-                disguised = Instance(*(np.array((0, *names), np.int8)[rows][..., ::direction] for rows in instance))
+                disguised = Instance(
+                    *(np.array((0, *names), np.int8)[rows][..., ::direction] for rows in instance)
+                )
                 assert puzzle.canonical(disguised) == puzzle.canonical(instance)
                 assert puzzle.split_of(disguised) == puzzle.split_of(instance)
                 assert outcomes(puzzle, disguised) == {2: {tuple(plain(disguised.target))}}
 
 
-# -- the task ----------------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @each_id
 def test_the_task_keeps_the_rules(name: str) -> None:
-    """Random steps against plain Python: rows, success, reward and end; and success only with the right answer."""
+    """Random steps against plain Python: rows, success,
+    reward and end; and success only with the right answer.
+    """
     task = card(name).build()
     puzzle: InductionPuzzle = task.puzzle
     functions = list(STEPS[puzzle.name].values())
     rng, key = np.random.default_rng(0), jax.random.key(0)
     instances = [puzzle.generate(seed) for seed in range(300)]
-    steps = np.array([[rng.integers(len(functions)), rng.integers(len(functions))] for _ in instances])
+    steps = np.array(
+        [[rng.integers(len(functions)), rng.integers(len(functions))] for _ in instances]
+    )
     steps[::3] = [puzzle.plan(instance) for instance in instances[::3]]
-    params = Params(Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((300, 2), np.int16))
+    params = Params(
+        Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((300, 2), np.int16)
+    )
 
     def both_steps(params: Params, actions: jax.Array) -> list[Any]:
         states = [task.initial(key, params)]
@@ -321,7 +374,9 @@ def test_the_task_keeps_the_rules(name: str) -> None:
             if success:
                 successes += 1
                 assert rows[-1] == plain(instance.target)
-                assert float(rewards[0][number] + rewards[1][number] * (k == 2)) == pytest.approx(2, abs=1e-5)
+                assert float(rewards[0][number] + rewards[1][number] * (k == 2)) == pytest.approx(
+                    2, abs=1e-5
+                )
                 break
             if k < 2:
                 rows = [functions[steps[number][k]](row) for row in rows]

@@ -1,4 +1,6 @@
-"""RuleInduction-v0 against a plain evaluator of clauses that reads the prompt, and enumeration of its own."""
+"""RuleInduction-v0 against a plain evaluator of clauses
+that reads the prompt, and enumeration of its own.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,14 @@ def atoms(text: str) -> list[Atom]:
 
 
 def holds(body: list[Atom], facts: Facts, things: list[str], bound: dict[str, str]) -> bool:
-    """Return whether variables can be bound so that every atom is a fact: one after another, every thing tried."""
-    if not all((name, *(bound[v] for v in about)) in facts for name, *about in body if all(v in bound for v in about)):
+    """Return whether variables can be bound so that every atom is a fact:
+    one after another, every thing tried.
+    """
+    if not all(
+        (name, *(bound[v] for v in about)) in facts
+        for name, *about in body
+        if all(v in bound for v in about)
+    ):
         return False
     free = next((v for _, *about in body for v in about if v not in bound), None)
     return free is None or any(holds(body, facts, things, {**bound, free: item}) for item in things)
@@ -69,7 +77,9 @@ def unseen(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
             yield *facts_of(kind, relation, marked), target
 
 
-def prompted(puzzle: RuleInductionPuzzle, instance: Instance) -> tuple[Facts, list[str], list[Atom], list[Atom]]:
+def prompted(
+    puzzle: RuleInductionPuzzle, instance: Instance
+) -> tuple[Facts, list[str], list[Atom], list[Atom]]:
     """Facts, things, positive and negative examples, read from the prompt."""
     text = puzzle.prompt(instance)
     facts_text = text.split("else is false:\n")[1].split("\n\n")[0]
@@ -104,18 +114,25 @@ def language(kind: int, fresh: int) -> list[Atom]:
     return links + [(name, v) for name in (mark, other_mark) for v in variables]
 
 
-# -- the generator ---------------------------------------------------------------------------------------------------
+# -- the generator ---------------------------------------------------------------------------------
 
 
 @pytest.mark.engine("every rule as short: all that fit are right")
 @pytest.mark.parametrize(("tier", "count"), [(2, 120), (3, 24), (4, 8)])
-def test_every_short_rule_that_fits_is_right_everywhere(tier: int, count: int, compared: Compared) -> None:
+def test_every_short_rule_that_fits_is_right_everywhere(
+    tier: int, count: int, compared: Compared
+) -> None:
     puzzle = RuleInductionPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         prompt = prompted(puzzle, instance)
         every = language(int(instance.kind), 1 if tier < 4 else 2)
-        fitting = [body for n in range(1, tier + 1) for body in combinations(every, n) if fits(list(body), prompt)]
+        fitting = [
+            body
+            for n in range(1, tier + 1)
+            for body in combinations(every, n)
+            if fits(list(body), prompt)
+        ]
         assert fitting
         assert {len(body) for body in fitting} == {tier}, "no shorter rule fits"
         assert all(right_everywhere(list(body), instance) for body in fitting)
@@ -125,8 +142,8 @@ def test_every_short_rule_that_fits_is_right_everywhere(tier: int, count: int, c
 
 @pytest.mark.engine("a plain evaluator of clauses: the rule fits, no shorter one does")
 def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
-    """Check the easy tier: no single literal fits, the solver's rule fits, and it is right in the first unseen
-    worlds.
+    """Check the easy tier: no single literal fits, the solver's rule fits,
+    and it is right in the first unseen worlds.
     """
     puzzle = RuleInductionPuzzle(2)
     for seed in range(1000):
@@ -139,12 +156,16 @@ def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
         facts, things, target = next(unseen(instance))
         assert target.any()
         assert not target.all()
-        assert [[covers(body, facts, things, x, y) for y in things] for x in things] == (target == 1).tolist()
+        assert [[covers(body, facts, things, x, y) for y in things] for x in things] == (
+            target == 1
+        ).tolist()
         compared(puzzle, instance)
 
 
 def test_the_hardest_rules_too() -> None:
-    """With two more variables: random rules of the language that fit are right, and no shorter one of many fits."""
+    """With two more variables: random rules of the language that fit are right,
+    and no shorter one of many fits.
+    """
     puzzle, rng, other_rules = RuleInductionPuzzle(4), random.Random(0), 0
     for seed in range(12):
         instance = puzzle.generate(seed)
@@ -169,7 +190,9 @@ def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
         instance = puzzle.generate(seed)
         prompt = prompted(puzzle, instance)
         link, mark, other_mark = NAMES[int(instance.kind)]
-        every = [(link, *pair) for pair in permutations("XYZ", 2)] + [(m, v) for m in (mark, other_mark) for v in "XYZ"]
+        every = [(link, *pair) for pair in permutations("XYZ", 2)] + [
+            (m, v) for m in (mark, other_mark) for v in "XYZ"
+        ]
         tried = [
             body
             for n in (1, 2)
@@ -181,7 +204,9 @@ def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
 
 
 def test_a_family_is_one() -> None:
-    """At most a mother and a father, who are not related to their children's children as such; no cycle."""
+    """At most a mother and a father, who are not related
+    to their children's children as such; no cycle.
+    """
     for seed in range(300):
         world = family(Dice(1, seed), 12)
         assert world.relation.any()
@@ -195,7 +220,7 @@ def test_a_family_is_one() -> None:
             reach = (reach @ world.relation > 0).astype(int)
 
 
-# -- the verifier ----------------------------------------------------------------------------------------------------
+# -- the verifier ----------------------------------------------------------------------------------
 
 
 def random_rule(rng: random.Random, kind: int, max_literals: int, fresh: int) -> list[Atom]:
@@ -211,12 +236,16 @@ def random_rule(rng: random.Random, kind: int, max_literals: int, fresh: int) ->
 
 
 def text_of(body: list[Atom]) -> str:
-    return "target(X,Y) :- " + ", ".join(f"{name}({','.join(about)})" for name, *about in body) + "."
+    return (
+        "target(X,Y) :- " + ", ".join(f"{name}({','.join(about)})" for name, *about in body) + "."
+    )
 
 
 def test_the_verifier_evaluates_rules() -> None:
     """Solutions, changed ones, longer ones and random ones: all three ends are reached."""
-    puzzle, rng, ends = RuleInductionPuzzle(3), random.Random(0), {"": 0, "example": 0, "size": 0, "larger": 0}
+    puzzle = RuleInductionPuzzle(3)
+    rng = random.Random(0)
+    ends = {"": 0, "example": 0, "size": 0, "larger": 0}
     for seed in range(60):
         instance = puzzle.generate(seed)
         kind, prompt = int(instance.kind), prompted(puzzle, instance)
@@ -225,16 +254,33 @@ def test_the_verifier_evaluates_rules() -> None:
         for _ in range(8):
             changed = solution.copy()
             changed[rng.randrange(3)] = random_rule(rng, kind, 1, 1)[0]
-            rules += [changed, [*solution, *random_rule(rng, kind, 1, 2)], random_rule(rng, kind, 4, 3)]
+            rules += [
+                changed,
+                [*solution, *random_rule(rng, kind, 1, 2)],
+                random_rule(rng, kind, 4, 3),
+            ]
         for body in rules:
             verdict = puzzle.verify(instance, text_of(body))
             assert verdict.valid
             fitting = fits(body, prompt)
             correct = fitting and right_everywhere(body, instance)
-            assert verdict.solved == verdict.optimal == (verdict.score == 1) == correct, (text_of(body), verdict)
+            assert verdict.solved == verdict.optimal == (verdict.score == 1) == correct, (
+                text_of(body),
+                verdict,
+            )
             if not correct:
-                assert ("example" in verdict.reason.split(",")[0]) != fitting or "it fits" in verdict.reason
-            end = "" if correct else "example" if not fitting else "larger" if "larger" in verdict.reason else "size"
+                assert (
+                    "example" in verdict.reason.split(",")[0]
+                ) != fitting or "it fits" in verdict.reason
+            end = (
+                ""
+                if correct
+                else "example"
+                if not fitting
+                else "larger"
+                if "larger" in verdict.reason
+                else "size"
+            )
             ends[end] += 1
     assert min(ends.values()) >= 3, ends
 
@@ -283,7 +329,7 @@ def test_spaces_and_names_of_variables_are_free() -> None:
     assert renamed > 10
 
 
-# -- disguises -------------------------------------------------------------------------------------------------------
+# -- disguises -------------------------------------------------------------------------------------
 
 
 def test_names_do_not_matter() -> None:
@@ -298,11 +344,17 @@ def test_names_do_not_matter() -> None:
         examples[is_shown, :2] = new_number[instance.examples[is_shown, :2]]
         examples[: is_shown.sum()] = rng.permutation(examples[: is_shown.sum()])
         disguise = instance._replace(
-            relation=instance.relation[np.ix_(order, order)], marked=instance.marked[order], examples=examples
+            relation=instance.relation[np.ix_(order, order)],
+            marked=instance.marked[order],
+            examples=examples,
         )
         turned = examples.copy()
         turned[is_shown] = examples[is_shown][:, [1, 0, 2]]
-        disguises = [disguise, disguise._replace(marked=1 - disguise.marked), disguise._replace(examples=turned)]
+        disguises = [
+            disguise,
+            disguise._replace(marked=1 - disguise.marked),
+            disguise._replace(examples=turned),
+        ]
         if instance.kind == GRAPH:
             disguises.append(disguise._replace(relation=disguise.relation.T))
         form = puzzle.canonical(instance)
@@ -314,7 +366,7 @@ def test_names_do_not_matter() -> None:
     assert len(forms) == 150
 
 
-# -- the task --------------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @cache
@@ -328,14 +380,21 @@ def game(tier: str) -> RuleInduction:
 
 
 def params_of(task: RuleInduction, numbers: np.ndarray) -> Params:
-    return Params(*jax.tree.map(lambda column: jnp.asarray(column[numbers]), (task.bank.instances, task.bank.plans)))
+    return Params(
+        *jax.tree.map(
+            lambda column: jnp.asarray(column[numbers]), (task.bank.instances, task.bank.plans)
+        )
+    )
 
 
-def shares(body: list[Atom], prompt: tuple[Facts, list[str], list[Atom], list[Atom]]) -> tuple[float, float]:
+def shares(
+    body: list[Atom], prompt: tuple[Facts, list[str], list[Atom], list[Atom]]
+) -> tuple[float, float]:
     """Return the shares of the positive and of the negative examples that a body covers."""
     facts, things, positive, negative = prompt
     covered, covered_negatives = (
-        fmean(covers(body, facts, things, x, y) for _, x, y in pairs) for pairs in (positive, negative)
+        fmean(covers(body, facts, things, x, y) for _, x, y in pairs)
+        for pairs in (positive, negative)
     )
     return covered, covered_negatives
 
@@ -346,18 +405,25 @@ def entry(number: int, batch: jax.Array) -> np.ndarray:
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_task_keeps_the_rules(tier: str) -> None:
-    """Random and right bodies, a literal at a time, against the plain evaluator and the verifier."""
+    """Random and right bodies, a literal at a time,
+    against the plain evaluator and the verifier.
+    """
     task, key, rng = game(tier), jax.random.key(0), np.random.default_rng(0)
     puzzle, num_literals = task.puzzle, task.puzzle.num_literals
     count = len(task.literals)
     bodies = np.array([rng.permutation(count)[:num_literals] for _ in range(48)])
-    bodies[::2] = [rng.permutation(puzzle.plan(puzzle.generate(number))) for number in range(0, 48, 2)]
+    bodies[::2] = [
+        rng.permutation(puzzle.plan(puzzle.generate(number))) for number in range(0, 48, 2)
+    ]
 
     def episode(params: Params, actions: jax.Array) -> list[Any]:
         states = [task.initial(key, params)]
         for k in range(num_literals):
             states.append(task.transition(states[-1], actions[k], key, params))
-        rewards = [task.reward(states[k], actions[k], states[k + 1], key, params) for k in range(num_literals)]
+        rewards = [
+            task.reward(states[k], actions[k], states[k + 1], key, params)
+            for k in range(num_literals)
+        ]
         looks = [
             (
                 task.terminal(s, key, params),
@@ -401,12 +467,20 @@ def test_the_task_keeps_the_rules(tier: str) -> None:
             assert total == pytest.approx(covered - covered_negatives + fit, abs=1e-5)
             ahead = np.array([shares([*body, atom], prompt) for atom in every])
             expected = np.concatenate(
-                [*world, signs.ravel(), in_body, *ahead.T, [covered, covered_negatives, 1 - k / num_literals]]
+                [
+                    *world,
+                    signs.ravel(),
+                    in_body,
+                    *ahead.T,
+                    [covered, covered_negatives, 1 - k / num_literals],
+                ]
             )
             np.testing.assert_allclose(observation, expected, atol=1e-6)
             assert task.observation_space.contains(observation)
             if body:
-                assert (puzzle.verify(instance, text_of(body)).score == 1) == fit, "who fits is right everywhere"
+                assert (puzzle.verify(instance, text_of(body)).score == 1) == fit, (
+                    "who fits is right everywhere"
+                )
             if fit or k == num_literals:
                 solved += fit
                 break
@@ -434,7 +508,9 @@ def test_the_words_of_the_task() -> None:
         action = task.parse(f" {name}({','.join(about)})\n", state, params)
         state = task.transition(state, action, key, params)
     assert f"The rule so far: {answer}" in task.describe(state, params)
-    assert task.describe(state, params).startswith(task.puzzle.prompt(instance).split("\n\nFind")[0])
+    assert task.describe(state, params).startswith(
+        task.puzzle.prompt(instance).split("\n\nFind")[0]
+    )
     assert "right in other worlds" in task.why_over(state, params, task.info(state, params))
     assert "is in the rule already" in task.why_illegal(action, state, params)
     assert "3 literals" in task.why_over(start, params, task.info(start, params))

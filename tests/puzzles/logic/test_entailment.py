@@ -1,4 +1,6 @@
-"""Entailment-v0: prompts are read back as English and decided by enumerating worlds, one thing after the other."""
+"""Entailment-v0: prompts are read back as English
+and decided by enumerating worlds, one thing after the other.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ def test_of(adjectives: str) -> Callable[[Traits], bool]:
     """``blue and not old`` as a test of things."""
     if match := re.fullmatch(r"neither (\w+) nor (\w+)", adjectives):
         return lambda traits: match[1] not in traits and match[2] not in traits
-    conditions = [(word.removeprefix("not "), not word.startswith("not ")) for word in adjectives.split(" and ")]
+    conditions = [
+        (word.removeprefix("not "), not word.startswith("not "))
+        for word in adjectives.split(" and ")
+    ]
     assert all(name in PROPERTIES for name, _ in conditions), adjectives
     return lambda traits: all((name in traits) == has for name, has in conditions)
 
@@ -95,15 +100,20 @@ def by_worlds(prompt: str, properties: int, largest: int) -> str:
 
 
 def by_sat(prompt: str) -> str:
-    """Return the answer for worlds of any size: a variable says that there is a thing of a kind, another that Odo is of
-    it.
+    """Return the answer for worlds of any size:
+    a variable says that there is a thing of a kind, another that Odo is of it.
 
-    A sentence about all excludes the kinds of which a thing alone in its world makes it false; one about some, or about
-    Odo, asks for one of those of which such a thing makes it true.
+    A sentence about all excludes the kinds of which a thing alone in its world makes it false; one
+    about some, or about Odo, asks for one of those of which such a thing makes it true.
     """
-    kinds = [frozenset(some) for size in range(7) for some in itertools.combinations(PROPERTIES, size)]
+    kinds = [
+        frozenset(some) for size in range(7) for some in itertools.combinations(PROPERTIES, size)
+    ]
     there, odo = range(1, 65), range(65, 129)
-    clauses = [list(odo), *([-is_odo, is_there] for is_odo, is_there in zip(odo, there, strict=True))]
+    clauses = [
+        list(odo),
+        *([-is_odo, is_there] for is_odo, is_there in zip(odo, there, strict=True)),
+    ]
     clauses += [[-first, -second] for first, second in itertools.combinations(odo, 2)]
 
     def stated(sentence: str, denied: bool = False) -> list[list[int]]:
@@ -122,7 +132,9 @@ def by_sat(prompt: str) -> str:
         with Cadical153(bootstrap_with=clauses + stated(conclusion, denied)) as solver:
             possible.append(solver.solve())
     assert any(possible), "the premises contradict each other"
-    return {(True, False): "entailed", (False, True): "contradicted", (True, True): "neither"}[tuple(possible)]
+    return {(True, False): "entailed", (False, True): "contradicted", (True, True): "neither"}[
+        tuple(possible)
+    ]
 
 
 @pytest.mark.engine("CaDiCaL, from the prompt: the answer")
@@ -137,7 +149,9 @@ def test_a_sat_solver_gives_the_same_answers(premises: int, count: int, compared
 
 @pytest.mark.engine("all worlds, from the prompt: the answer")
 def test_three_premises_against_all_worlds(compared: Compared) -> None:
-    """Three properties make eight kinds of things, so these are all the worlds that there are, up to copies."""
+    """Three properties make eight kinds of things,
+    so these are all the worlds that there are, up to copies.
+    """
     puzzle = EntailmentPuzzle(3)
     for seed in range(850):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
@@ -146,7 +160,9 @@ def test_three_premises_against_all_worlds(compared: Compared) -> None:
 
 
 def test_six_premises_against_small_worlds() -> None:
-    """No question needs a world of more things than it has sentences about some and named, here at most three."""
+    """No question needs a world of more things
+    than it has sentences about some and named, here at most three.
+    """
     puzzle, compared = EntailmentPuzzle(6), 0
     for seed in range(150):
         instance = puzzle.generate(seed)
@@ -155,14 +171,22 @@ def test_six_premises_against_small_worlds() -> None:
         witnesses = forms[:-1].count(SOME) + 1 + (SINGULAR in forms)
         if witnesses <= 3:
             compared += 1
-            assert by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), puzzle.prompt(instance)
+            assert by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), (
+                puzzle.prompt(instance)
+            )
     assert compared > 50
 
 
 def random_sentence(properties: int, dice: Dice) -> Sentence:
-    subject, second_subject, states = (x if dice.below(2) else -x for x in dice.sample(range(1, properties + 1), 3))
+    subject, second_subject, states = (
+        x if dice.below(2) else -x for x in dice.sample(range(1, properties + 1), 3)
+    )
     form = dice.below(3)
-    return (form, 0, 0, states) if form == SINGULAR else (form, subject, second_subject * dice.below(2), states)
+    return (
+        (form, 0, 0, states)
+        if form == SINGULAR
+        else (form, subject, second_subject * dice.below(2), states)
+    )
 
 
 def test_random_sentences_against_all_worlds() -> None:
@@ -171,7 +195,10 @@ def test_random_sentences_against_all_worlds() -> None:
     contradictory = 0
     for _ in range(300):
         *premises, conclusion = sentences = [random_sentence(3, dice) for _ in range(4)]
-        instance = Instance(np.array([s[0] for s in sentences], np.int8), np.array([s[1:] for s in sentences], np.int8))
+        instance = Instance(
+            np.array([s[0] for s in sentences], np.int8),
+            np.array([s[1:] for s in sentences], np.int8),
+        )
         if puzzle.consistent(premises):
             assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
         else:
@@ -214,7 +241,13 @@ def test_difficulty_is_the_smallest_set_that_settles_it() -> None:
             continue
         for size in range(1, needed + 1):
             answers = [
-                by_worlds("\n".join([*(f"{k}. {p}." for k, p in enumerate(some)), f"Conclusion: {conclusion}."]), 3, 3)
+                by_worlds(
+                    "\n".join(
+                        [*(f"{k}. {p}." for k, p in enumerate(some)), f"Conclusion: {conclusion}."]
+                    ),
+                    3,
+                    3,
+                )
                 for some in itertools.combinations(premises, size)
             ]
             assert (answer in answers) == (size == needed)
@@ -224,7 +257,10 @@ def test_difficulty_is_the_smallest_set_that_settles_it() -> None:
 
 def test_tiers_are_ordered_by_difficulty() -> None:
     puzzles = map(EntailmentPuzzle, TIERS.values())
-    means = [np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(200)]) for puzzle in puzzles]
+    means = [
+        np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(200)])
+        for puzzle in puzzles
+    ]
     assert means[0] + 0.5 < means[1] < means[2] - 0.5
     with pytest.raises(ValueError, match="2 to 9, got 10"):
         EntailmentPuzzle(10)
@@ -244,7 +280,10 @@ def test_canonical_forgets_names_and_order(premises: int) -> None:
                 for s in (*dice.shuffled(premise_sentences), conclusion)
             ]
             forms, literals = [s[0] for s in new], [s[1:] for s in new]
-            assert puzzle.canonical(Instance(np.array(forms, np.int8), np.array(literals, np.int8))) == form
+            assert (
+                puzzle.canonical(Instance(np.array(forms, np.int8), np.array(literals, np.int8)))
+                == form
+            )
         literals = instance.literals.copy()
         literals[-1, 2] *= -1
         assert puzzle.canonical(instance._replace(literals=literals)) != form
@@ -253,7 +292,9 @@ def test_canonical_forgets_names_and_order(premises: int) -> None:
 def test_no_two_sentences_read_alike() -> None:
     signed = [x for p in (1, 2, 3) for x in (p, -p)]
     sentences: dict[str, Sentence] = {}
-    for form, subject, second_subject, states in itertools.product(range(3), [0, *signed], [0, *signed], signed):
+    for form, subject, second_subject, states in itertools.product(
+        range(3), [0, *signed], [0, *signed], signed
+    ):
         properties = [abs(x) for x in (subject, second_subject, states) if x]
         distinct = len(set(properties)) == len(properties)
         if (
@@ -269,7 +310,7 @@ def test_no_two_sentences_read_alike() -> None:
     assert len(sentences) > 100
 
 
-# -- the task ----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -1,4 +1,6 @@
-"""KnightsAndKnaves-v0: prompts are read back as English, and solved by enumerating all assignments."""
+"""KnightsAndKnaves-v0: prompts are read back as English,
+and solved by enumerating all assignments.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.logic.knights_and_knaves import NAMES, Instance, KnightsAndKnavesPuzzle
+from rlbench_suite.envs.puzzles.logic.knights_and_knaves import (
+    NAMES,
+    Instance,
+    KnightsAndKnavesPuzzle,
+)
 from rlbench_suite.envs.puzzles.shared.grid_filling import CellFillTask
 from rlbench_suite.envs.puzzles.shared.naming import least_naming
 from rlbench_suite.puzzle.dice import Dice
@@ -46,12 +52,16 @@ MEANINGS: dict[str, Callable[..., bool]] = {
 
 
 def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:
-    """Speakers, everybody on whom it depends whether their sentences fit, and the sentences as tests of kinds."""
+    """Speakers, everybody on whom it depends whether their sentences fit,
+    and the sentences as tests of kinds.
+    """
     statements = []
     spoken = re.findall(r"^(\w+) says: (.*)\.$", prompt, re.MULTILINE)
     for speaker, sentence in spoken:
         words = re.sub(r"\b(?:I|me)\b", speaker, sentence.replace("I am", "I is"))
-        ((match, means),) = [(m, means) for form, means in MEANINGS.items() if (m := re.fullmatch(form, words))]
+        ((match, means),) = [
+            (m, means) for form, means in MEANINGS.items() if (m := re.fullmatch(form, words))
+        ]
         concerned = {name for name, _ in spoken} if "of us" in words else set(match.groups())
         statements.append((speaker, {speaker} | concerned, partial(_meant, means, match.groups())))
     return statements
@@ -75,7 +85,9 @@ def models(prompt: str) -> list[str]:
 
 @pytest.mark.engine("all assignments, from the prompt: one fits")
 @pytest.mark.parametrize(("people", "count"), [(3, 200), (4, 700), (6, 300), (9, 20)])
-def test_exactly_one_assignment_fits_what_the_prompt_says(people: int, count: int, compared: Compared) -> None:
+def test_exactly_one_assignment_fits_what_the_prompt_says(
+    people: int, count: int, compared: Compared
+) -> None:
     puzzle = KnightsAndKnavesPuzzle(people)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
@@ -102,8 +114,13 @@ def test_the_verifier_takes_what_fits_and_nothing_else(people: int) -> None:
 def test_the_reason_names_who_does_not_fit() -> None:
     puzzle = KnightsAndKnavesPuzzle(4)
     instance = saying([(1, -1, 0b10), (0, -1, 0b01), (0, 1, 0b1001), (0, 1, 0b0110)])
-    assert puzzle.verify(instance, "K K K K").reason == "Boris would be a knight and says something false"
-    assert puzzle.verify(instance, "N K N N").reason == "Alma would be a knave and says something true"
+    assert (
+        puzzle.verify(instance, "K K K K").reason
+        == "Boris would be a knight and says something false"
+    )
+    assert (
+        puzzle.verify(instance, "N K N N").reason == "Alma would be a knave and says something true"
+    )
     assert puzzle.verify(instance, "N N N K").solved is False
     for malformed in ("K K K", "K K K X", "KKKK", "K K K K\nK K K K", "K, K, K, K"):
         assert not puzzle.verify(instance, malformed).valid
@@ -111,7 +128,9 @@ def test_the_reason_names_who_does_not_fit() -> None:
 
 def saying(sentences: list[tuple[int, int, int]]) -> Instance:
     about, truth = [sentence[:2] for sentence in sentences], [sentence[2] for sentence in sentences]
-    return Instance(np.zeros(len(sentences), np.int8), np.array(about, np.int8), np.array(truth, np.int16))
+    return Instance(
+        np.zeros(len(sentences), np.int8), np.array(about, np.int8), np.array(truth, np.int16)
+    )
 
 
 def test_every_kind_of_sentence_comes_up() -> None:
@@ -141,12 +160,17 @@ def test_a_contradiction_has_no_solution() -> None:
 
 def test_tiers_are_ordered_by_difficulty() -> None:
     puzzles = map(KnightsAndKnavesPuzzle, TIERS.values())
-    means = [np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(100)]) for puzzle in puzzles]
+    means = [
+        np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(100)])
+        for puzzle in puzzles
+    ]
     assert 2 * means[0] < means[1] < means[2] / 2
 
 
 def renamed(instance: Instance, order: list[int], dice: Dice) -> Instance:
-    """Return the same puzzle with person ``order[i]`` in place i, and sentences about two turned around at random."""
+    """Return the same puzzle with person ``order[i]`` in place i,
+    and sentences about two turned around at random.
+    """
     place = {person: i for i, person in enumerate(order)} | {-1: -1}
     sentences = []
     for person in order:
@@ -176,8 +200,8 @@ def test_canonical_forgets_names_and_nothing_else(people: int) -> None:
 
 
 def test_naming_tells_cycles_apart() -> None:
-    """Try a case in which refinement sees no difference: two rings of three are not one of six, however they are
-    numbered.
+    """Try a case in which refinement sees no difference:
+    two rings of three are not one of six, however they are numbered.
     """
 
     def canonical(edges: set[tuple[int, int]]) -> bytes:
@@ -186,10 +210,13 @@ def test_naming_tells_cycles_apart() -> None:
         def form(names: object) -> bytes:
             return bytes(x for pair in sorted((names[a], names[b]) for a, b in arcs) for x in pair)
 
-        return least_naming(6, lambda c: [tuple(sorted(c[b] for a, b in arcs if a == i)) for i in range(6)], form)
+        return least_naming(
+            6, lambda c: [tuple(sorted(c[b] for a, b in arcs if a == i)) for i in range(6)], form
+        )
 
     dice = Dice(7, 8)
-    ring, rings = {(i, (i + 1) % 6) for i in range(6)}, {(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)}
+    ring = {(i, (i + 1) % 6) for i in range(6)}
+    rings = {(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)}
     for edges in (ring, rings):
         for _ in range(20):
             order = dice.shuffled(range(6))
@@ -197,18 +224,22 @@ def test_naming_tells_cycles_apart() -> None:
     assert canonical(ring) != canonical(rings)
 
 
-# -- the task ----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("people", TIERS.values())
 def test_mask_and_success_are_those_of_the_words(people: int) -> None:
-    """Partial assignments in one batch: a kind is forbidden exactly where a sentence all about known people fails."""
+    """Partial assignments in one batch:
+    a kind is forbidden exactly where a sentence all about known people fails.
+    """
     tier = {number: name for name, number in TIERS.items()}[people]
     task: CellFillTask = card("KnightsAndKnaves-v0").build(difficulty=tier)
     puzzle, dice = task.puzzle, Dice(3, 4)
     instances = [puzzle.generate(seed) for seed in range(60)]
     cells = np.array([[dice.below(3) for _ in range(people)] for _ in instances], np.int8)
-    cells[::3] = [[1 + "KN".index(x) for x in puzzle.solve(instance).split()] for instance in instances[::3]]
+    cells[::3] = [
+        [1 + "KN".index(x) for x in puzzle.solve(instance).split()] for instance in instances[::3]
+    ]
     cells[1::3] = np.maximum(cells[1::3], 1)
     batch = Instance(*map(np.stack, zip(*instances, strict=True)))
     allowed = np.asarray(jax.jit(jax.vmap(task.allowed))(cells, jax.tree.map(jnp.asarray, batch)))
@@ -218,12 +249,17 @@ def test_mask_and_success_are_those_of_the_words(people: int) -> None:
         statements = sayings(puzzle.prompt(instance))
         if (cells[row] > 0).all():
             kinds = dict(zip(NAMES, cells[row] == 1, strict=False))
-            assert solved[row] == all(kinds[speaker] == is_true(kinds) for speaker, _, is_true in statements)
+            assert solved[row] == all(
+                kinds[speaker] == is_true(kinds) for speaker, _, is_true in statements
+            )
         for person in np.flatnonzero(cells[row] == 0):
             for kind in (1, 2):
-                kinds_so_far = {NAMES[i]: v == 1 for i, v in enumerate(cells[row]) if v} | {NAMES[person]: kind == 1}
+                kinds_so_far = {NAMES[i]: v == 1 for i, v in enumerate(cells[row]) if v} | {
+                    NAMES[person]: kind == 1
+                }
                 wrong = any(
-                    concerned <= kinds_so_far.keys() and kinds_so_far[speaker] != is_true(kinds_so_far)
+                    concerned <= kinds_so_far.keys()
+                    and kinds_so_far[speaker] != is_true(kinds_so_far)
                     for speaker, concerned, is_true in statements
                 )
                 assert allowed[row, person, kind - 1] == (not wrong)

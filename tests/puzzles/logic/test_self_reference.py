@@ -28,7 +28,10 @@ NAME = "SelfReference-v0"
 TIERS = {"easy": 3, "medium": 6, "hard": 9}
 Values = Sequence[bool]
 
-GROUP = r"(statements \d+ to \d+|the \d+ statements|the odd-numbered statements|the even-numbered statements)"
+GROUP = (
+    r"(statements \d+ to \d+|the \d+ statements|the odd-numbered statements|the even-numbered "
+    r"statements)"
+)
 COUNT = rf"(\d+) of {GROUP} (?:is|are) true"
 MEANINGS: dict[str, Callable[..., bool]] = {
     r"statement (\d+) is true": lambda v, a: v[a],
@@ -43,8 +46,12 @@ MEANINGS: dict[str, Callable[..., bool]] = {
     rf"exactly {COUNT}": lambda v, k, those: sum(v[i] for i in those) == k,
     rf"at least {COUNT}": lambda v, k, those: sum(v[i] for i in those) >= k,
     rf"at most {COUNT}": lambda v, k, those: sum(v[i] for i in those) <= k,
-    rf"the number of true ones among {GROUP} is even": lambda v, those: sum(v[i] for i in those) % 2 == 0,
-    rf"the number of true ones among {GROUP} is odd": lambda v, those: sum(v[i] for i in those) % 2 == 1,
+    rf"the number of true ones among {GROUP} is even": lambda v, those: (
+        sum(v[i] for i in those) % 2 == 0
+    ),
+    rf"the number of true ones among {GROUP} is odd": lambda v, those: (
+        sum(v[i] for i in those) % 2 == 1
+    ),
 }
 """Meanings of English statements, written here once more; statements are counted from 1."""
 
@@ -64,12 +71,18 @@ def meant(word: str, count: int) -> int | list[int]:
 
 
 def meanings_of(prompt: str) -> list[Callable[[Values], bool]]:
-    """Return the statements of a prompt as tests of the truth values, of which the first is not used."""
+    """Return the statements of a prompt as tests of the truth values,
+    of which the first is not used.
+    """
     lines = re.findall(r"^(\d+)\. (.*)\.$", prompt, re.MULTILINE)
     assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
     tests = []
     for _, words in lines:
-        ((match, means),) = [(m, f) for form, f in MEANINGS.items() if (m := re.fullmatch(form, words, re.IGNORECASE))]
+        ((match, means),) = [
+            (m, f)
+            for form, f in MEANINGS.items()
+            if (m := re.fullmatch(form, words, re.IGNORECASE))
+        ]
         about = [meant(word, len(lines)) for word in match.groups()]
         tests.append(lambda v, means=means, about=about: bool(means(v, *about)))
     return tests
@@ -88,7 +101,9 @@ def models(prompt: str) -> list[str]:
 
 @pytest.mark.engine("all assignments, from the prompt: one fits")
 @pytest.mark.parametrize(("statements", "count"), [(3, 500), (4, 600), (6, 150), (9, 8)])
-def test_exactly_one_assignment_fits_what_the_prompt_says(statements: int, count: int, compared: Compared) -> None:
+def test_exactly_one_assignment_fits_what_the_prompt_says(
+    statements: int, count: int, compared: Compared
+) -> None:
     puzzle = SelfReferencePuzzle(statements)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
@@ -110,21 +125,27 @@ def test_the_verifier_takes_what_fits_and_nothing_else(statements: int) -> None:
 
 
 def test_a_verdict_follows_the_rules_where_several_assignments_fit() -> None:
-    """No generated puzzle: two statements that call each other true, and a third that calls them alike."""
+    """No generated puzzle: two statements that call each other true,
+    and a third that calls them alike.
+    """
     puzzle = SelfReferencePuzzle(3)
     instance = saying([(0b010, 0b10), (0b001, 0b10), (0b011, 0b101)])
     assert puzzle.verify(instance, "T T T").solved
     assert puzzle.verify(instance, "F F T").solved
     reason = puzzle.verify(instance, "T F T").reason
     assert reason == "statement 1 is called true, and what it says is not the case"
-    assert puzzle.verify(instance, "T T F").reason.startswith("statement 3 is called false, and what it says is")
+    assert puzzle.verify(instance, "T T F").reason.startswith(
+        "statement 3 is called false, and what it says is"
+    )
     for malformed in ("T T", "T T X", "TTT", "t t t", "T T T\nT T T", "T, T, T", "1 1 1"):
         assert not puzzle.verify(instance, malformed).valid
 
 
 def saying(statements: list[tuple[int, int]]) -> Instance:
     about, counts = zip(*statements, strict=True)
-    return Instance(np.zeros(len(about), np.int8), np.array(about, np.int16), np.array(counts, np.int16))
+    return Instance(
+        np.zeros(len(about), np.int8), np.array(about, np.int16), np.array(counts, np.int16)
+    )
 
 
 def test_every_kind_of_statement_comes_up_and_is_as_often_false_as_true() -> None:
@@ -136,7 +157,9 @@ def test_every_kind_of_statement_comes_up_and_is_as_often_false_as_true() -> Non
         prompt, values = puzzle.prompt(instance), puzzle.solve(instance).split()
         sentences = re.findall(r"^\d+\. (.*)\.$", prompt, re.MULTILINE)
         for value, words in zip(values, sentences, strict=True):
-            counts[next(form for form in MEANINGS if re.fullmatch(form, words, re.IGNORECASE)), value] += 1
+            counts[
+                next(form for form in MEANINGS if re.fullmatch(form, words, re.IGNORECASE)), value
+            ] += 1
     for value in "TF":  # "none of" says "exactly 0 of" in other words
         counts[rf"exactly {COUNT}", value] += counts[rf"none of {GROUP} is true", value]
     for form in MEANINGS.keys() - {rf"none of {GROUP} is true"}:
@@ -153,19 +176,26 @@ def test_all_assignments_are_equally_likely(statements: int) -> None:
     expected = [stats.binom.pmf(k, statements, 0.5) * len(answers) for k in range(statements + 1)]
     assert stats.chisquare([true[k] for k in range(statements + 1)], expected).pvalue > 1e-3
     for place in range(statements):
-        assert stats.binomtest(sum(answer[place] == "T" for answer in answers), len(answers)).pvalue > 1e-4
+        assert (
+            stats.binomtest(sum(answer[place] == "T" for answer in answers), len(answers)).pvalue
+            > 1e-4
+        )
 
 
 def test_a_contradiction_has_no_solution() -> None:
     with pytest.raises(ValueError, match="contradict"):
-        SelfReferencePuzzle(3).solve(saying([(0b001, 0b01), (0b001, 0b10), (0b001, 0b10)]))  # the liar
+        # The liar.
+        SelfReferencePuzzle(3).solve(saying([(0b001, 0b01), (0b001, 0b10), (0b001, 0b10)]))
     with pytest.raises(ValueError, match="3 to 12, got 2"):
         SelfReferencePuzzle(2)
 
 
 def test_tiers_are_ordered_by_difficulty() -> None:
     puzzles = map(SelfReferencePuzzle, TIERS.values())
-    means = [np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(100)]) for puzzle in puzzles]
+    means = [
+        np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(100)])
+        for puzzle in puzzles
+    ]
     assert 2 * means[0] < means[1] < means[2] / 2
 
 
@@ -181,16 +211,23 @@ def test_canonical_forgets_numbers_and_nothing_else(statements: int) -> None:
         for _ in range(4):
             order = dice.shuffled(range(statements))
             place = {old: new for new, old in enumerate(order)}
-            sets = [sum(1 << place[k] for k in range(statements) if about[old] >> k & 1) for old in order]
-            renumbered = saying([(members, counts[old]) for members, old in zip(sets, order, strict=True)])
+            sets = [
+                sum(1 << place[k] for k in range(statements) if about[old] >> k & 1)
+                for old in order
+            ]
+            renumbered = saying(
+                [(members, counts[old]) for members, old in zip(sets, order, strict=True)]
+            )
             assert puzzle.canonical(renumbered) == form
         every_count = (2 << about[0].bit_count()) - 1
-        negated = saying([(about[0], every_count ^ counts[0]), *zip(about[1:], counts[1:], strict=True)])
+        negated = saying(
+            [(about[0], every_count ^ counts[0]), *zip(about[1:], counts[1:], strict=True)]
+        )
         assert puzzle.canonical(negated) != form
     assert len(forms) > (80 if statements == 3 else 95)
 
 
-# -- the task ----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 def completions(values: Sequence[int]) -> Iterator[tuple[bool, ...]]:
@@ -200,13 +237,16 @@ def completions(values: Sequence[int]) -> Iterator[tuple[bool, ...]]:
 
 @pytest.mark.parametrize("tier", ["easy", "medium"])
 def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
-    """Partial assignments in one batch: a value is forbidden exactly where some statement has the other one in every
-    completion, whether or not the rest of the completion fits."""
+    """Partial assignments in one batch: a value is forbidden exactly where some statement has the
+    other one in every completion, whether or not the rest of the completion fits.
+    """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, dice, n = task.puzzle, Dice(3, 4), TIERS[tier]
     instances = [puzzle.generate(seed) for seed in range(120)]
     cells = np.array([[dice.below(3) for _ in range(n)] for _ in instances], np.int8)
-    cells[::3] = [[1 + "TF".index(x) for x in puzzle.solve(instance).split()] for instance in instances[::3]]
+    cells[::3] = [
+        [1 + "TF".index(x) for x in puzzle.solve(instance).split()] for instance in instances[::3]
+    ]
     cells[1::3] = np.where(cells[1::3] == 0, 1, cells[1::3])
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
     allowed = np.asarray(jax.jit(jax.vmap(task.mask))(cells, batch)).reshape(len(cells), -1, 2)
@@ -218,7 +258,9 @@ def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
             assert solved[row] == fits(tests, [value == 1 for value in now])
         for number, value in itertools.product([k for k in range(n) if now[k] == 0], (1, 2)):
             then = [*now[:number], value, *now[number + 1 :]]
-            possible_values = [[test((False, *completion)) for completion in completions(then)] for test in tests]
+            possible_values = [
+                [test((False, *completion)) for completion in completions(then)] for test in tests
+            ]
             wrong = any(then[k] and (then[k] == 1) not in possible_values[k] for k in range(n))
             assert allowed[row, number, value - 1] == (not wrong)
             forbidden += wrong
@@ -250,5 +292,9 @@ def test_values_statements_and_mask_stand_in_the_observation(tier: str) -> None:
     assert legal.tolist() == np.asarray(task.action_mask(state, params)).astype(int).tolist()
     facts = facts.reshape(n, 2 * n + 1)
     for number in range(n):
-        assert facts[number, :n].tolist() == [int(instance.about[number]) >> k & 1 for k in range(n)]
-        assert facts[number, n:].tolist() == [int(instance.counts[number]) >> k & 1 for k in range(n + 1)]
+        assert facts[number, :n].tolist() == [
+            int(instance.about[number]) >> k & 1 for k in range(n)
+        ]
+        assert facts[number, n:].tolist() == [
+            int(instance.counts[number]) >> k & 1 for k in range(n + 1)
+        ]

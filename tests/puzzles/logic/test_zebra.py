@@ -42,9 +42,9 @@ RELATIONS = {
 def read_clues(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]]:
     """Read the rows of values, and the clues as (relation, value, value or house), all in words."""
     rows = [
-        [value.split(" ")[1] for value in line.split(", ", 1)[1].split(": ")[1].split(", ")] for line in
-        re.findall(r"^Row \d, .*$", prompt, re.MULTILINE)
-    ]  # fmt: skip
+        [value.split(" ")[1] for value in line.split(", ", 1)[1].split(": ")[1].split(", ")]
+        for line in re.findall(r"^Row \d, .*$", prompt, re.MULTILINE)
+    ]
     values = {value for row in rows for value in row}
     clues = []
     for line in re.findall(r"^\d+\. (.*)\.$", prompt, re.MULTILINE):
@@ -52,7 +52,10 @@ def read_clues(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]
         words = re.sub(r"lives in the|owns|drinks|loves", "is", words)
         relation = max((r for r in RELATIONS if f" {r} " in words), key=len)
         left, right = words.split(f" {relation} ")
-        operands = [next(w for w in reversed(side.split()) if w in values or w.isdigit()) for side in (left, right)]
+        operands = [
+            next(w for w in reversed(side.split()) if w in values or w.isdigit())
+            for side in (left, right)
+        ]
         clues.append((relation, *operands))
     return rows, clues
 
@@ -70,7 +73,10 @@ class Street:
         for row in self.rows:
             for h in self.houses:
                 self.frame.append([self.variable[v, h] for v in row])
-                self.frame += [[-self.variable[v, h], -self.variable[w, h]] for v, w in itertools.combinations(row, 2)]
+                self.frame += [
+                    [-self.variable[v, h], -self.variable[w, h]]
+                    for v, w in itertools.combinations(row, 2)
+                ]
             self.frame += [[self.variable[v, h] for h in self.houses] for v in row]
 
     def clauses(self, clue: tuple[str, str, str]) -> list[list[int]]:
@@ -84,14 +90,16 @@ class Street:
         ]
 
     def solution(self) -> tuple[str, list[bool]]:
-        """Return a solution, as answers are written; then whether there are others, with all clues and without each of
-        them.
+        """Return a solution, as answers are written; then whether there are others,
+        with all clues and without each of them.
 
         A clue counts while the variable that it brings along is assumed.
         """
         first = len(self.variable) + 1
         clauses = self.frame + [
-            [-first - k, *clause] for k, clue in enumerate(self.clues) for clause in self.clauses(clue)
+            [-first - k, *clause]
+            for k, clue in enumerate(self.clues)
+            for clause in self.clauses(clue)
         ]
         every = [first + k for k in range(len(self.clues))]
         with Cadical153(bootstrap_with=clauses) as solver:
@@ -99,16 +107,22 @@ class Street:
             true = {x for x in solver.get_model() if 0 < x < first}
             solver.add_clause([-x for x in true])
             has_more = [solver.solve(assumptions=every)]
-            has_more += [solver.solve(assumptions=[x for x in every if x != spared]) for spared in every]
+            has_more += [
+                solver.solve(assumptions=[x for x in every if x != spared]) for spared in every
+            ]
         return "\n".join(
-            " ".join(next(v[0].upper() for v in row if self.variable[v, h] in true) for h in self.houses)
+            " ".join(
+                next(v[0].upper() for v in row if self.variable[v, h] in true) for h in self.houses
+            )
             for row in self.rows
-        ), has_more  # fmt: skip
+        ), has_more
 
 
 @pytest.mark.engine("CaDiCaL, from the prompt: one solution, no clue to spare")
 @pytest.mark.parametrize(("houses", "count"), [(3, 900), (4, 150), (5, 40)])
-def test_clues_have_one_solution_and_none_can_be_spared(houses: int, count: int, compared: Compared) -> None:
+def test_clues_have_one_solution_and_none_can_be_spared(
+    houses: int, count: int, compared: Compared
+) -> None:
     puzzle = ZebraPuzzle(houses)
     for seed in range(count):
         instance = make_instance(houses, seed)
@@ -122,7 +136,9 @@ def test_clues_have_one_solution_and_none_can_be_spared(houses: int, count: int,
 
 @pytest.mark.parametrize("houses", TIERS.values())
 def test_the_verifier_keeps_the_clues(houses: int) -> None:
-    """Solutions with two values exchanged, random rows and random symbols, against the clues in words."""
+    """Solutions with two values exchanged,
+    random rows and random symbols, against the clues in words.
+    """
     puzzle, dice = ZebraPuzzle(houses), Dice(1, houses)
     letters = "ABCDE"[:houses]
     solved = []
@@ -140,10 +156,14 @@ def test_the_verifier_keeps_the_clues(houses: int) -> None:
             is_proper = all(sorted(line) == list(letters) for line in grid)
             place = {
                 value: line.index(value[0].upper()) + 1
-                for row, line in zip(street.rows, grid, strict=True) for value in row if value[0].upper() in line
-            }  # fmt: skip
+                for row, line in zip(street.rows, grid, strict=True)
+                for value in row
+                if value[0].upper() in line
+            }
             holds = is_proper and all(
-                place[v] == int(w) if RELATIONS[relation] is None else RELATIONS[relation](place[v], place[w])
+                place[v] == int(w)
+                if RELATIONS[relation] is None
+                else RELATIONS[relation](place[v], place[w])
                 for relation, v, w in street.clues
             )
             verdict = puzzle.verify(instance, "\n".join(" ".join(line) for line in grid))
@@ -175,12 +195,17 @@ def test_contradictions_and_sizes_are_refused() -> None:
 
 
 def test_tiers_are_ordered_by_difficulty() -> None:
-    means = [np.mean([ZebraPuzzle(n).difficulty(make_instance(n, seed)) for seed in range(40)]) for n in TIERS.values()]
+    means = [
+        np.mean([ZebraPuzzle(n).difficulty(make_instance(n, seed)) for seed in range(40)])
+        for n in TIERS.values()
+    ]
     assert 2 * means[0] < means[1] < means[2] / 2
 
 
 def disguised(instance: Instance, n: int, dice: Dice) -> Instance:
-    """Values renamed, attributes exchanged, clues reordered; half of the time the street seen from the other side."""
+    """Values renamed, attributes exchanged, clues reordered;
+    half of the time the street seen from the other side.
+    """
     rows, names = dice.shuffled(range(n)), [dice.shuffled(range(n)) for _ in range(n)]
     new = {a * n + v: rows[a] * n + names[a][v] for a in range(n) for v in range(n)}
     mirror = dice.below(2)
@@ -210,33 +235,48 @@ def test_canonical_forgets_names_and_sides_and_nothing_else(houses: int) -> None
             assert puzzle.canonical(instance._replace(clues=clues)) != form
 
 
-# -- the task ----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_mask_and_success_are_those_of_the_clues(tier: str) -> None:
-    """Partial grids in one batch: a value is forbidden exactly where its row has it, or a clue is seen to fail."""
+    """Partial grids in one batch: a value is forbidden exactly
+    where its row has it, or a clue is seen to fail.
+    """
     task: CellFillTask = card("Zebra-v0").build(difficulty=tier)
     puzzle, dice, n = task.puzzle, Dice(3, 4), TIERS[tier]
     instances, grids = [], []
     for seed in range(40):
         instance = make_instance(n, seed)
-        right = np.array([["ABCDE".index(x) + 1 for x in line.split()] for line in puzzle.solve(instance).split("\n")])
+        right = np.array(
+            [
+                ["ABCDE".index(x) + 1 for x in line.split()]
+                for line in puzzle.solve(instance).split("\n")
+            ]
+        )
         if seed % 4 == 1:
             right = np.array([dice.shuffled(range(1, n + 1)) for _ in range(n)])
         if seed % 4 >= 2:
-            right = right if seed % 4 == 2 else np.array([dice.shuffled(range(1, n + 1)) for _ in range(n)])
+            right = (
+                right
+                if seed % 4 == 2
+                else np.array([dice.shuffled(range(1, n + 1)) for _ in range(n)])
+            )
             right = right * np.array([[dice.below(2) for _ in range(n)] for _ in range(n)])
         instances.append(instance)
         grids.append(right.ravel())
     cells = np.array(grids, np.int8)
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
     allowed, solved = (
-        np.asarray(f(cells, batch)) for f in (jax.jit(jax.vmap(task.allowed)), jax.jit(jax.vmap(task.solved)))
+        np.asarray(f(cells, batch))
+        for f in (jax.jit(jax.vmap(task.allowed)), jax.jit(jax.vmap(task.solved)))
     )
     answers = [puzzle.written(puzzle.as_rows(row.tolist())) for row in cells]
     full = (cells > 0).all(axis=1)
-    expected = [puzzle.verify(instance, answer).solved for instance, answer in zip(instances, answers, strict=True)]
+    expected = [
+        puzzle.verify(instance, answer).solved
+        for instance, answer in zip(instances, answers, strict=True)
+    ]
     assert solved[full].tolist() == np.array(expected)[full].tolist()
     assert solved[::4].all()
     assert not solved[1::4].all()

@@ -25,7 +25,11 @@ NAME = "CarPainting-v0"
 
 def legal_orders(count: int) -> list[tuple[int, ...]]:
     """Permutations in which nobody goes farther than three places."""
-    return [p for p in itertools.permutations(range(count)) if all(abs(car - k) <= 3 for k, car in enumerate(p))]
+    return [
+        p
+        for p in itertools.permutations(range(count))
+        if all(abs(car - k) <= 3 for k, car in enumerate(p))
+    ]
 
 
 def changes(colours: list[int], order: Any) -> int:
@@ -44,12 +48,16 @@ def test_no_order_is_better(compared: Compared) -> None:
         num_changes = (painted[:, 1:] != painted[:, :-1]).sum(1)
         assert num_changes.min() == instance.fewest < changes(instance.colours.tolist(), range(8))
         answer = [int(word) - 1 for word in puzzle.solve(instance).split()]
-        assert tuple(answer) in {tuple(order) for order in orders[num_changes == num_changes.min()].tolist()}
+        assert tuple(answer) in {
+            tuple(order) for order in orders[num_changes == num_changes.min()].tolist()
+        }
         compared(puzzle, instance)
 
 
 def by_all_states(colours: list[int]) -> int:
-    """Return the fewest changes, with the whole set of used cars as a state and no car preferred to another."""
+    """Return the fewest changes, with the whole set
+    of used cars as a state and no car preferred to another.
+    """
     n = len(colours)
     layer = {(0, -1): 0}
     for place in range(n):
@@ -69,7 +77,8 @@ def test_longer_lines_too(tier: str, compared: Compared) -> None:
     puzzle = puzzle_of(NAME, tier)
     for seed in range(120):
         instance = puzzle.generate(seed)
-        colours, answer = instance.colours.tolist(), [int(word) - 1 for word in puzzle.solve(instance).split()]
+        colours = instance.colours.tolist()
+        answer = [int(word) - 1 for word in puzzle.solve(instance).split()]
         assert by_all_states(colours) == instance.fewest == changes(colours, answer)
         assert sorted(answer) == list(range(len(colours)))
         assert all(abs(car - place) <= 3 for place, car in enumerate(answer))
@@ -83,16 +92,23 @@ def test_a_verdict_says_what_an_order_is_worth() -> None:
     for seed in range(1000):
         instance = puzzle.generate(seed)
         colours = instance.colours.tolist()
-        words = (puzzle.solve if seed % 3 else lambda i, s=seed: puzzle.guess(i, Dice(1, s)))(instance).split()
+        words = (puzzle.solve if seed % 3 else lambda i, s=seed: puzzle.guess(i, Dice(1, s)))(
+            instance
+        ).split()
         order = [int(word) - 1 for word in words]
         if seed % 3 == 1:
             first_position, second_position = rng.choice(8, 2)
-            order[first_position], order[second_position] = order[second_position], order[first_position]
+            order[first_position], order[second_position] = (
+                order[second_position],
+                order[first_position],
+            )
             if seed % 2:
                 order[first_position] = order[second_position]
         verdict = puzzle.verify(instance, " ".join(str(car + 1) for car in order))
         assert verdict.valid
-        legal = sorted(order) == list(range(8)) and all(abs(car - place) <= 3 for place, car in enumerate(order))
+        legal = sorted(order) == list(range(8)) and all(
+            abs(car - place) <= 3 for place, car in enumerate(order)
+        )
         assert verdict.solved == legal
         first = changes(colours, range(8))
         saved = (first - changes(colours, order)) / (first - int(instance.fewest))
@@ -103,7 +119,8 @@ def test_a_verdict_says_what_an_order_is_worth() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "1 2 3", "1,2,3,4,5,6,7,8", "0 1 2 3 4 5 6 7", "1 2 3 4 5 6 7 9", "A B C D E F G H"]
+    "answer",
+    ["", "1 2 3", "1,2,3,4,5,6,7,8", "0 1 2 3 4 5 6 7", "1 2 3 4 5 6 7 9", "A B C D E F G H"],
 )
 def test_other_formats_are_invalid(answer: str) -> None:
     puzzle = puzzle_of(NAME, "easy")
@@ -117,7 +134,9 @@ def test_disguises() -> None:
         unrelated = puzzle.generate(seed + 50)
         renamed = np.array([2, 0, 1], np.int8)[instance.colours]
         for colours in (instance.colours[::-1], renamed, renamed[::-1]):
-            assert puzzle.canonical(Instance(colours, instance.fewest)) == puzzle.canonical(instance)
+            assert puzzle.canonical(Instance(colours, instance.fewest)) == puzzle.canonical(
+                instance
+            )
         assert puzzle.canonical(unrelated) != puzzle.canonical(instance)
 
 
@@ -126,7 +145,9 @@ def test_the_task_plays_by_the_same_rules() -> None:
     task: Any = card(NAME).build(difficulty="easy")
     count, n = 128, task.count
     instances = [task.puzzle.generate(seed) for seed in range(count)]
-    stacked = Instance(jnp.stack([i.colours for i in instances]), jnp.stack([i.fewest for i in instances]))
+    stacked = Instance(
+        jnp.stack([i.colours for i in instances]), jnp.stack([i.fewest for i in instances])
+    )
     context = Params(stacked, jnp.zeros((count, 1), jnp.int16))
     key = jax.random.key(0)
     state = jax.vmap(lambda p: task.initial(key, p))(context)
@@ -136,7 +157,12 @@ def test_the_task_plays_by_the_same_rules() -> None:
     @jax.vmap
     def step(state: Any, action: jax.Array, p: Params) -> Any:
         new = task.transition(state, action, key, p)
-        return new, task.reward(state, action, new, key, p), task.terminal(new, key, p), task.observation(new, key, p)
+        return (
+            new,
+            task.reward(state, action, new, key, p),
+            task.terminal(new, key, p),
+            task.observation(new, key, p),
+        )
 
     rng = np.random.default_rng(0)
     orders: list[list[int]] = [[] for _ in range(count)]
@@ -144,7 +170,9 @@ def test_the_task_plays_by_the_same_rules() -> None:
     for place in range(n):
         mask = np.asarray(masks(state, context))
         for k in range(count):
-            free = [car for car in range(place - 3, place + 4) if 0 <= car < n and car not in orders[k]]
+            free = [
+                car for car in range(place - 3, place + 4) if 0 <= car < n and car not in orders[k]
+            ]
             legal = [place - 3] if place - 3 in free else free
             assert [place - 3 + a for a in np.flatnonzero(mask[k])] == legal
         actions = np.array([rng.choice(np.flatnonzero(row)) for row in mask])
@@ -162,9 +190,9 @@ def test_the_task_plays_by_the_same_rules() -> None:
         num_changes = changes(colours, orders[k])
         saved = (num_at_first - num_changes) / (num_at_first - int(instance.fewest))
         assert total[k] == pytest.approx(saved, abs=1e-5)
-        assert task.info(jax.tree.map(lambda x, k=k: x[k], state), Params(instance, None))["success"] == (
-            num_changes == instance.fewest
-        )
+        assert task.info(jax.tree.map(lambda x, k=k: x[k], state), Params(instance, None))[
+            "success"
+        ] == (num_changes == instance.fewest)
 
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
@@ -186,7 +214,10 @@ def test_people_can_play() -> None:
     text = task.describe(state, params)
     assert task.puzzle.coloured_line(instance) in text
     assert [word.split(":")[0] for word in text.splitlines()[-1].split()] == ["2", "3", "4"]
-    assert task.why_illegal(np.int64(5 - 4 + 3), state, params) == "car 1 may not go any farther back than here"
+    assert (
+        task.why_illegal(np.int64(5 - 4 + 3), state, params)
+        == "car 1 may not go any farther back than here"
+    )
     assert task.why_illegal(np.int64(2), state, params) == "car 3 has its place already"
     with pytest.raises(ValueError, match="expected a car from 1 to 7, got '8'"):
         task.parse("8", state, params)

@@ -37,11 +37,17 @@ SIDE_OF = {normal: side for side, normal in NORMALS.items()}
 MATRICES = {
     "forward": np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]]),  # about x: up goes to the front
     "rightward": np.array([[0, 0, 1], [0, 1, 0], [-1, 0, 0]]),  # about y: up goes to the right
-    "counterclockwise": np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]]),  # about z, seen from above: right goes back
+    "counterclockwise": np.array(
+        [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
+    ),  # about z, seen from above: right goes back
 }
 MATRICES |= {
     opposite: MATRICES[turn].T
-    for turn, opposite in (("forward", "backward"), ("rightward", "leftward"), ("counterclockwise", "clockwise"))
+    for turn, opposite in (
+        ("forward", "backward"),
+        ("rightward", "leftward"),
+        ("counterclockwise", "clockwise"),
+    )
 }
 
 
@@ -90,11 +96,17 @@ def test_answers_are_those_of_rotations_in_space(tier: int, compared: Compared) 
         asked_side = re.search(r"now on the (\w+) side\?", text)[1]  # type: ignore[index]
         assert len(turns) == tier
         total_rotation = rotation(turns)
-        right = next(colour for side, colour in colours.items() if moved(total_rotation, side) == asked_side)
+        right = next(
+            colour for side, colour in colours.items() if moved(total_rotation, side) == asked_side
+        )
         for colour in COLOURS:
             assert puzzle.verify(instance, colour).score == (colour == right)
         assert puzzle.solve(instance) == right
-        assert CUBE.elements[int(instance.element)] == permutation(total_rotation) != permutation(np.eye(3, dtype=int))
+        assert (
+            CUBE.elements[int(instance.element)]
+            == permutation(total_rotation)
+            != permutation(np.eye(3, dtype=int))
+        )
         path = [next(side for side in SIDES if moved(total_rotation, side) == asked_side)]
         for turn in turns:
             path.append(moved(MATRICES[turn], path[-1]))
@@ -109,11 +121,15 @@ def test_words_that_are_no_colour_are_refused() -> None:
 
 
 def test_distances_are_exact() -> None:
-    """Compare all 24 orientations: the k quarter turns that come first are all products of k matrices."""
+    """Compare all 24 orientations: the k quarter turns
+    that come first are all products of k matrices.
+    """
     assert sorted(CUBE.elements) == sorted(permutation(matrix) for matrix in everything())
     visited: set[tuple[int, ...]] = set()
     for count in range(4):
-        reached = {permutation(rotation(list(turns))) for turns in product(TURNS, repeat=count)} - visited
+        reached = {
+            permutation(rotation(list(turns))) for turns in product(TURNS, repeat=count)
+        } - visited
         assert reached == {orientation for orientation, away in AWAY.items() if away == count}
         visited |= reached
     assert len(visited) == 24
@@ -129,24 +145,32 @@ def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
             turns = []
             for turn in instance.turns.tolist():
                 viewed_turn = view @ MATRICES[TURNS[turn]] @ view.T
-                turns.append(next(k for k, name in enumerate(TURNS) if (MATRICES[name] == viewed_turn).all()))
+                turns.append(
+                    next(k for k, name in enumerate(TURNS) if (MATRICES[name] == viewed_turn).all())
+                )
             asked_side = SIDES.index(moved(view, SIDES[int(instance.side)]))
             colours = rng.permutation(6).astype(np.int8)
-            viewed_instance = Instance(colours, np.array(turns, np.int8), np.int8(asked_side), instance.element)
+            viewed_instance = Instance(
+                colours, np.array(turns, np.int8), np.int8(asked_side), instance.element
+            )
             assert puzzle.canonical(viewed_instance) == puzzle.canonical(instance)
         questions = [instance._replace(side=np.int8(side)) for side in range(6)]
         assert len({puzzle.canonical(question) for question in questions}) > 1
 
 
 def test_as_many_puzzles_as_it_says() -> None:
-    """Go through all questions about three turns; those about turns around one axis look alike from more sides."""
+    """Go through all questions about three turns;
+    those about turns around one axis look alike from more sides.
+    """
     puzzle = CubeRotationPuzzle(3)
     every = [
         Instance(np.arange(6, dtype=np.int8), np.array(turns, np.int8), np.int8(side), np.int8(1))
         for turns in product(range(6), repeat=3)
         for side in range(6)
     ]
-    assert puzzle.space <= len({puzzle.canonical(instance) for instance in every}) < 1.2 * puzzle.space
+    assert (
+        puzzle.space <= len({puzzle.canonical(instance) for instance in every}) < 1.2 * puzzle.space
+    )
 
 
 def test_the_task_keeps_the_rules() -> None:
@@ -159,7 +183,9 @@ def test_the_task_keeps_the_rules() -> None:
     plans = [puzzle.plan(instance) for instance in instances]
     for number in range(0, 1000, 2):
         actions[number, : len(plans[number])] = plans[number]
-    params = Params(Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((1000, 1), np.int16))
+    params = Params(
+        Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((1000, 1), np.int16)
+    )
 
     def episode(params: Params, actions: jax.Array) -> list[Any]:
         states = [task.initial(key, params)]
@@ -183,9 +209,13 @@ def test_the_task_keeps_the_rules() -> None:
         for k in range(4):
             sources = permutation(rotation(turns))
             assert CUBE.elements[int(states[k].element[number])] == sources
-            np.testing.assert_array_equal(observations[k][number].reshape(6, 6), np.eye(6)[list(sources)])
+            np.testing.assert_array_equal(
+                observations[k][number].reshape(6, 6), np.eye(6)[list(sources)]
+            )
             assert int(infos[k]["away"][number]) == AWAY[sources]
-            assert bool(ends[k][number]) == bool(infos[k]["success"][number]) == (AWAY[sources] == 0)
+            assert (
+                bool(ends[k][number]) == bool(infos[k]["success"][number]) == (AWAY[sources] == 0)
+            )
             if AWAY[sources] == 0:
                 expected = 2 - k * 0.5 / at_first
                 assert total == pytest.approx(expected, abs=1e-5)

@@ -1,5 +1,6 @@
-"""Jigsaw-v0 against permutations tried one by one, a SAT solver, breadth-first search over swaps, and pixels compared
-in the picture itself."""
+"""Jigsaw-v0 against permutations tried one by one,
+a SAT solver, breadth-first search over swaps, and pixels compared in the picture itself.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.moves.jigsaw import SIDE, Instance, JigsawPuzzle, PatchState, restoring_swaps
+from rlbench_suite.envs.puzzles.moves.jigsaw import (
+    SIDE,
+    Instance,
+    JigsawPuzzle,
+    PatchState,
+    restoring_swaps,
+)
 from rlbench_suite.envs.puzzles.moves.random_pictures import BRIGHT, CODES, DARK, lit, painted
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.puzzle.dice import Dice
@@ -30,7 +37,10 @@ def agrees(pieces: list[np.ndarray], order: tuple[int, ...] | list[int], side: i
     rows = [np.hstack([pieces[k] for k in order[r * side : (r + 1) * side]]) for r in range(side)]
     picture = np.vstack(rows)
     cuts = range(SIDE, side * SIDE, SIDE)
-    return all((picture[k - 1] == picture[k]).all() and (picture[:, k - 1] == picture[:, k]).all() for k in cuts)
+    return all(
+        (picture[k - 1] == picture[k]).all() and (picture[:, k - 1] == picture[:, k]).all()
+        for k in cuts
+    )
 
 
 def as_they_lie(instance: Instance) -> list[np.ndarray]:
@@ -46,7 +56,10 @@ def arrangements_by_sat(pieces: list[np.ndarray], side: int) -> list[list[int]]:
 
     clauses: list[list[int]] = []
     for number in range(count):
-        for literals in ([literal(number, k) for k in range(count)], [literal(k, number) for k in range(count)]):
+        for literals in (
+            [literal(number, k) for k in range(count)],
+            [literal(k, number) for k in range(count)],
+        ):
             clauses += CardEnc.equals(literals, 1, encoding=0).clauses
     for a, b in itertools.permutations(range(count), 2):
         beside = (pieces[a][:, -1] == pieces[b][:, 0]).all()
@@ -71,7 +84,9 @@ def test_one_arrangement_of_all_of_four_patches(compared: Compared) -> None:
     for seed in range(500):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         pieces = as_they_lie(instance)
-        arrangements = [order for order in itertools.permutations(range(4)) if agrees(pieces, order, 2)]
+        arrangements = [
+            order for order in itertools.permutations(range(4)) if agrees(pieces, order, 2)
+        ]
         assert arrangements == [tuple(puzzle.solution(instance))]
         for order in itertools.permutations(range(4)):
             verdict = puzzle.verify(instance, " ".join(str(k + 1) for k in order))
@@ -82,7 +97,9 @@ def test_one_arrangement_of_all_of_four_patches(compared: Compared) -> None:
 
 @pytest.mark.engine("a SAT solver: one arrangement")
 @pytest.mark.parametrize(("tier", "count"), [(3, 450), (4, 60)])
-def test_a_sat_solver_finds_the_same_arrangement_and_no_other(tier: int, count: int, compared: Compared) -> None:
+def test_a_sat_solver_finds_the_same_arrangement_and_no_other(
+    tier: int, count: int, compared: Compared
+) -> None:
     puzzle = JigsawPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed)
@@ -104,7 +121,9 @@ def test_what_is_left_out_has_other_arrangements() -> None:
 
 @pytest.mark.parametrize("tier", [2, 3, 4])
 def test_a_verdict_says_whether_the_picture_is_whole(tier: int) -> None:
-    """Right answers, right ones with two patches swapped or one repeated, and orders drawn at random."""
+    """Right answers, right ones with two patches swapped
+    or one repeated, and orders drawn at random.
+    """
     puzzle, dice = JigsawPuzzle(tier), Dice(1, tier)
     solved = 0
     for seed in range(200):
@@ -127,7 +146,9 @@ def test_a_verdict_says_whether_the_picture_is_whole(tier: int) -> None:
     assert 50 <= solved < 70
 
 
-@pytest.mark.parametrize("answer", ["", "1 2 3", "1 2 3 4 5", "0 1 2 3", "1,2,3,4", "1 2\n3 4", "1 2 3 04x", "a b c d"])
+@pytest.mark.parametrize(
+    "answer", ["", "1 2 3", "1 2 3 4 5", "0 1 2 3", "1,2,3,4", "1 2\n3 4", "1 2 3 04x", "a b c d"]
+)
 def test_other_formats_are_invalid(answer: str) -> None:
     puzzle = JigsawPuzzle(2)
     verdict = puzzle.verify(puzzle.generate(0), answer)
@@ -149,7 +170,7 @@ def test_the_prompt_shows_the_borders() -> None:
         }
 
 
-# -- swaps --------------------------------------------------------------------------------------------------------
+# -- swaps -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [4, 6])
@@ -188,19 +209,26 @@ def test_shuffles_are_uniform_but_for_the_picture_itself() -> None:
             assert instance.shortest == len(restoring_swaps(order)) > 0
     assert len(counts) == 23
     expected = sum(counts.values()) / 23
-    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 48.3  # chi-squared, 22 d.f., 0.999
+    # chi-squared, 22 d.f., 0.999.
+    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 48.3
 
 
-# -- canonical forms ------------------------------------------------------------------------------------------------
+# -- canonical forms -------------------------------------------------------------------------------
 
 
-def transformed(instance: Instance, side: int, turn: int, mirrored: bool, colours: list[int]) -> Instance:
-    """Return the picture turned, reflected and recoloured, its patches lying in some other order."""
+def transformed(
+    instance: Instance, side: int, turn: int, mirrored: bool, colours: list[int]
+) -> Instance:
+    """Return the picture turned, reflected and recoloured,
+    its patches lying in some other order.
+    """
     pieces = np.array(colours, np.int8)[instance.patches].reshape(side, side, SIDE, SIDE)
     pieces = np.rot90(np.rot90(pieces, turn, (0, 1)), turn, (2, 3))
     if mirrored:
         pieces = pieces.transpose(1, 0, 3, 2)
-    return instance._replace(patches=pieces.reshape(-1, SIDE, SIDE), cells=np.roll(instance.cells, 1))
+    return instance._replace(
+        patches=pieces.reshape(-1, SIDE, SIDE), cells=np.roll(instance.cells, 1)
+    )
 
 
 @pytest.mark.parametrize("tier", [2, 3, 4])
@@ -244,7 +272,7 @@ def test_only_sides_of_two_to_five(tier: float) -> None:
         JigsawPuzzle(tier)
 
 
-# -- the task -----------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 def batch(puzzle: JigsawPuzzle, count: int) -> tuple[list[Instance], Params]:
@@ -255,7 +283,9 @@ def batch(puzzle: JigsawPuzzle, count: int) -> tuple[list[Instance], Params]:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
-    """Random swaps, in one batch, against lists: places, rewards, measures, ends; then the plan to the end."""
+    """Random swaps, in one batch, against lists: places,
+    rewards, measures, ends; then the plan to the end.
+    """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, key = task.puzzle, jax.random.key(0)
     instances, params = batch(puzzle, 64)
@@ -285,14 +315,21 @@ def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
             cells[left_patch], cells[right_patch] = cells[right_patch], cells[left_patch]
         assert np.asarray(state.cells).tolist() == lying
         wrong = [sum(k != position for position, k in enumerate(cells)) for cells in lying]
-        first = [sum(k != position for position, k in enumerate(i.cells.tolist())) for i in instances]
+        first = [
+            sum(k != position for position, k in enumerate(i.cells.tolist())) for i in instances
+        ]
         fewest = [int(i.shortest) for i in instances]
         expected = [
-            (b - w) / f + (b > 0 and w == 0) - 0.1 / s for b, w, f, s in zip(before, wrong, first, fewest, strict=True)
+            (b - w) / f + (b > 0 and w == 0) - 0.1 / s
+            for b, w, f, s in zip(before, wrong, first, fewest, strict=True)
         ]
         np.testing.assert_allclose(reward, expected, atol=1e-6)
         assert np.asarray(info["misplaced"]).tolist() == wrong
-        assert np.asarray(over).tolist() == np.asarray(info["success"]).tolist() == [w == 0 for w in wrong]
+        assert (
+            np.asarray(over).tolist()
+            == np.asarray(info["success"]).tolist()
+            == [w == 0 for w in wrong]
+        )
         assert task.reward_space.low <= reward.min() <= reward.max() <= task.reward_space.high
 
     state = jax.vmap(lambda params: task.initial(key, params))(params)
@@ -315,9 +352,15 @@ def test_both_observations_show_what_lies_there(tier: str) -> None:
     puzzle, key = structured.puzzle, jax.random.key(0)
     n, count = puzzle.side, 20
     instances, params = batch(puzzle, count)
-    cells = np.stack([np.random.default_rng(seed).permutation(n * n) for seed in range(count)]).astype(np.int8)
+    cells = np.stack(
+        [np.random.default_rng(seed).permutation(n * n) for seed in range(count)]
+    ).astype(np.int8)
     structured_view, picture = (
-        np.asarray(jax.jit(jax.vmap(lambda c, p, task=task: task.observation(PatchState(c), key, p)))(cells, params))
+        np.asarray(
+            jax.jit(jax.vmap(lambda c, p, task=task: task.observation(PatchState(c), key, p)))(
+                cells, params
+            )
+        )
         for task in (structured, pixels)
     )
     assert structured_view.shape[1:] == structured.observation_space.shape
@@ -327,11 +370,15 @@ def test_both_observations_show_what_lies_there(tier: str) -> None:
         pieces = instances[row].patches[cells[row]]
         laid = np.vstack([np.hstack(list(pieces[r * n : (r + 1) * n])) for r in range(n)])
         for light in range(3):
-            np.testing.assert_array_equal(picture[row, ..., light], np.where(laid >> light & 1, BRIGHT, DARK))
+            np.testing.assert_array_equal(
+                picture[row, ..., light], np.where(laid >> light & 1, BRIGHT, DARK)
+            )
         expected = []
         for piece in pieces:
             for border in (piece[0], piece[:, -1], piece[-1], piece[:, 0]):
-                expected += [border[point] >> light & 1 for point in (1, 5, 10) for light in range(3)]
+                expected += [
+                    border[point] >> light & 1 for point in (1, 5, 10) for light in range(3)
+                ]
         for last, first in ((np.s_[:, -1], np.s_[:, 0]), (np.s_[-1], np.s_[0])):
             expected += [np.mean(a[last] == b[first]) for a in pieces for b in pieces]
         np.testing.assert_allclose(structured_view[row], expected, atol=1e-6)
@@ -351,7 +398,11 @@ def test_words_name_the_actions() -> None:
     for action, (first, second) in enumerate(itertools.combinations(range(1, 5), 2)):
         assert int(task.parse(f"{first} {second}", state, params)) == action
         assert int(task.parse(f" {second} {first} ", state, params)) == action
-    for text, message in (("2 2", "two different places"), ("1", "expected 2 places"), ("0 1", "from 1 to 4")):
+    for text, message in (
+        ("2 2", "two different places"),
+        ("1", "expected 2 places"),
+        ("0 1", "from 1 to 4"),
+    ):
         with pytest.raises(ValueError, match=message):
             task.parse(text, state, params)
     described = task.describe(state, params)

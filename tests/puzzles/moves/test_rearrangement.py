@@ -1,5 +1,7 @@
-"""EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle against plain moves on lists: all distances on
-3 x 3 cells, balls of arrangements around start and goal that must not meet on 4 x 4."""
+"""EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle against plain moves on lists:
+all distances on 3 x 3 cells, balls of arrangements around start and goal that must not meet on 4 x
+4.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def turns() -> Moves:
         return tuple(new)
 
     return {
-        name + sign: lambda board, corner=corner, clockwise=sign == "+": turn(board, corner, clockwise)
+        name + sign: lambda board, corner=corner, clockwise=sign == "+": turn(
+            board, corner, clockwise
+        )
         for name, corner in (("A", 0), ("B", 1), ("C", 3), ("D", 4))
         for sign in "+-"
     }
@@ -93,7 +97,9 @@ def board_of(instance: Any) -> Board:
 def ball(board: Board, moves: Moves, radius: int) -> set[Board]:
     visited, rim = {board}, {board}
     for _ in range(radius):
-        rim = {b for board in rim for move in moves.values() if (b := move(board)) is not None} - visited
+        rim = {
+            b for board in rim for move in moves.values() if (b := move(board)) is not None
+        } - visited
         visited |= rim
     return visited
 
@@ -103,7 +109,9 @@ def distances(name: str, max_distance: int) -> dict[Board, int]:
     rim = [tuple(range(puzzle_of(name).cells))]
     distance_of = dict.fromkeys(rim, 0)
     for length in range(1, max_distance + 1):
-        after = {b for board in rim for move in RULES[name].values() if (b := move(board)) is not None}
+        after = {
+            b for board in rim for move in RULES[name].values() if (b := move(board)) is not None
+        }
         rim = [board for board in after if board not in distance_of]
         distance_of |= dict.fromkeys(rim, length)
     return distance_of
@@ -112,7 +120,9 @@ def distances(name: str, max_distance: int) -> dict[Board, int]:
 @pytest.mark.engine("breadth-first search from the goal: no shorter solution")
 @pytest.mark.parametrize(("name", "searched_depth"), [*zip(RULES, (31, 16, 8, 4, 11), strict=True)])
 def test_no_solution_is_shorter(name: str, searched_depth: int, compared: Compared) -> None:
-    """Beyond what is known, what is as near to the start as is missing to a shorter solution is not within it."""
+    """Beyond what is known, what is as near to the start
+    as is missing to a shorter solution is not within it.
+    """
     moves, distance_of = RULES[name], distances(name, searched_depth)
     for tier, count in (("easy", 200), ("medium", 600), ("hard", 500)):
         puzzle = puzzle_of(name, tier)
@@ -129,7 +139,9 @@ def test_no_solution_is_shorter(name: str, searched_depth: int, compared: Compar
             if length <= searched_depth:
                 assert distance_of[start] == length
             else:
-                assert distance_of.keys().isdisjoint(ball(start, moves, length - 1 - searched_depth))
+                assert distance_of.keys().isdisjoint(
+                    ball(start, moves, length - 1 - searched_depth)
+                )
             compared(puzzle, instance)
 
 
@@ -146,7 +158,8 @@ def test_how_many_puzzles_there_are(name: str) -> None:
 def sizes_of_levels(name: str, disguises: list[np.ndarray], max_distance: int) -> list[int]:
     """Count the puzzles at each distance, by breadth-first search over one arrangement of each.
 
-    An arrangement of 16 tiles is a number of 64 bits; ``disguises`` say which cell comes to each cell.
+    An arrangement of 16 tiles is a number of 64 bits; ``disguises`` say which cell comes to each
+    cell.
     """
     shifts_of_cells = np.arange(0, 64, 4, dtype=np.uint64)
     ways = []
@@ -154,11 +167,14 @@ def sizes_of_levels(name: str, disguises: list[np.ndarray], max_distance: int) -
         labels = list(range(16))
         labels[hole], labels[15] = 15, hole
         after = (move(tuple(labels)) for move in RULES[name].values())
-        ways += [(hole, [labels.index(tile) for tile in board]) for board in after if board is not None]
+        ways += [
+            (hole, [labels.index(tile) for tile in board]) for board in after if board is not None
+        ]
 
     def smallest_forms(boards: np.ndarray) -> np.ndarray:
         forms = (
-            (np.argsort(cells).astype(np.uint64)[boards[:, cells]] << shifts_of_cells).sum(1) for cells in disguises
+            (np.argsort(cells).astype(np.uint64)[boards[:, cells]] << shifts_of_cells).sum(1)
+            for cells in disguises
         )
         return np.unique(reduce(np.minimum, forms))
 
@@ -168,7 +184,9 @@ def sizes_of_levels(name: str, disguises: list[np.ndarray], max_distance: int) -
         boards = (level[:, None] >> shifts_of_cells & np.uint64(15)).astype(np.int8)
         holes = boards.argmax(1) if name == "FifteenPuzzle-v0" else np.full(len(boards), 15)
         next_level = np.unique(
-            np.concatenate([smallest_forms(boards[holes == hole][:, cells]) for hole, cells in ways])
+            np.concatenate(
+                [smallest_forms(boards[holes == hole][:, cells]) for hole, cells in ways]
+            )
         )
         next_level = next_level[~np.isin(next_level, before) & ~np.isin(next_level, level)]
         before, level = level, next_level
@@ -190,8 +208,9 @@ def test_how_many_sixteen_puzzles_there_are() -> None:
 
 
 def test_how_many_fifteen_puzzles_there_are() -> None:
-    """Mirrored in the falling diagonal they are the same; few are their own mirror images, so that about half are left
-    of what OEIS A089484 counts."""
+    """Mirrored in the falling diagonal they are the same; few are their own mirror images, so that
+    about half are left of what OEIS A089484 counts.
+    """
     board = np.arange(16).reshape(4, 4)
     sizes = sizes_of_levels("FifteenPuzzle-v0", [board.ravel(), board.T.ravel()], 20)
     assert sizes[2:] == [puzzle_of("FifteenPuzzle-v0", length).space for length in range(2, 21)]
@@ -200,7 +219,9 @@ def test_how_many_fifteen_puzzles_there_are() -> None:
 
 
 def test_the_eight_puzzle_is_known_completely() -> None:
-    """Two facts from outside: half of all arrangements can be solved, and the farthest two need 31 moves."""
+    """Two facts from outside: half of all arrangements can be solved,
+    and the farthest two need 31 moves.
+    """
     distance_of = distances("EightPuzzle-v0", 32)
     counts = Counter(distance_of.values())
     assert (len(distance_of), max(counts), counts[31]) == (181440, 31, 2)
@@ -208,7 +229,8 @@ def test_the_eight_puzzle_is_known_completely() -> None:
         puzzle = puzzle_of("EightPuzzle-v0", length)
         boards = {board_of(puzzle.compose(Dice(7, seed))) for seed in range(600)}
         assert {distance_of[board] for board in boards} == {length}
-        expected = counts[length] * (1 - (1 - 1 / counts[length]) ** 600)  # uniform draws, with repeats
+        # Uniform draws, with repeats.
+        expected = counts[length] * (1 - (1 - 1 / counts[length]) ** 600)
         assert abs(len(boards) - expected) < 0.1 * expected
 
 
@@ -227,7 +249,11 @@ def test_a_verdict_says_what_the_moves_do(name: str) -> None:
             words[at] = rng.choice([word for word in names if word != words[at]])
         elif seed % 3 == 2:
             at = rng.integers(len(words) + 1)
-            pair = [("L", "R"), ("U", "D")] if "L" in moves else [(w, w[:-1] + "+-"[w[-1] == "+"]) for w in names]
+            pair = (
+                [("L", "R"), ("U", "D")]
+                if "L" in moves
+                else [(w, w[:-1] + "+-"[w[-1] == "+"]) for w in names]
+            )
             words[at:at] = pair[rng.integers(len(pair))]
         board: Board | None = board_of(instance)
         for word in words:
@@ -259,10 +285,16 @@ def test_no_more_than_a_thousand_moves() -> None:
 
 @every_id
 def test_symmetries_keep_moves_and_goal(name: str) -> None:
-    """Each symmetry takes a solution's arrangement to one of the same canonical form and distance."""
+    """Each symmetry takes a solution's arrangement to one
+    of the same canonical form and distance.
+    """
     puzzle: RearrangementPuzzle = puzzle_of(name, "easy")
     moves = RULES[name]
-    boards = {board_of(puzzle.generate(seed, split)): None for seed in range(40) for split in ("train", "test")}
+    boards = {
+        board_of(puzzle.generate(seed, split)): None
+        for seed in range(40)
+        for split in ("train", "test")
+    }
     for board in list(boards)[:6]:
         instance = Instance(np.array(board, np.int8), np.int16(puzzle.tier))
         before = {b for move in moves.values() if (b := move(board)) is not None}
@@ -272,13 +304,15 @@ def test_symmetries_keep_moves_and_goal(name: str) -> None:
             disguise = tuple(int(number[board[cell]]) for cell in order)
             after = {b for move in moves.values() if (b := move(disguise)) is not None}
             assert turned == {disguise, *after}
-            assert puzzle.canonical(Instance(np.array(disguise, np.int8), instance.shortest)) == puzzle.canonical(
-                instance
-            )
+            assert puzzle.canonical(
+                Instance(np.array(disguise, np.int8), instance.shortest)
+            ) == puzzle.canonical(instance)
 
 
 def test_canonical_forms_count_the_orbits() -> None:
-    """Compare all arrangements of the Twiddle at 4 moves: two with the same form are the same up to a symmetry."""
+    """Compare all arrangements of the Twiddle at 4 moves:
+    two with the same form are the same up to a symmetry.
+    """
     moves = RULES["Twiddle-v0"]
     goal = tuple(range(9))
     level = ball(goal, moves, 4) - ball(goal, moves, 3)
@@ -299,7 +333,9 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
     puzzle, moves = task.puzzle, [RULES[name][move] for move in task.puzzle.moves]
     count, steps = 64, 12
     instances = [puzzle.generate(seed) for seed in range(count)]
-    params = jax.tree.map(lambda *rows: jnp.stack(rows), *[(i.cells, i.shortest) for i in instances])
+    params = jax.tree.map(
+        lambda *rows: jnp.stack(rows), *[(i.cells, i.shortest) for i in instances]
+    )
 
     context = Params(Instance(*params), jnp.zeros((count, 1), jnp.int16))
     key = jax.random.key(0)
@@ -318,17 +354,25 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
     total = np.zeros(count)
     for _ in range(steps):
         after = [[move(board) for move in moves] for board in boards]
-        actions = np.array([rng.choice([k for k, b in enumerate(row) if b is not None]) for row in after])
+        actions = np.array(
+            [rng.choice([k for k, b in enumerate(row) if b is not None]) for row in after]
+        )
         state, mask, reward, over = step(state, jnp.asarray(actions), context)
         if mask is not None:
             assert np.asarray(mask).tolist() == [[b is not None for b in row] for row in after]
         total += np.asarray(reward)
         boards = [row[action] for row, action in zip(after, actions, strict=True)]
         assert np.asarray(state.cells).tolist() == [list(board) for board in boards]
-        assert np.asarray(over).tolist() == [board == tuple(range(puzzle.cells)) for board in boards]
+        assert np.asarray(over).tolist() == [
+            board == tuple(range(puzzle.cells)) for board in boards
+        ]
         assert task.reward_space.low <= reward.min() <= reward.max() <= task.reward_space.high
-    apart = [puzzle.apart_of(bytes(board)) / puzzle.apart_of(bytes(i.cells)) for board, i in zip(boards, instances)]  # noqa: B905
-    visits = total - (1 - np.array(apart) - 0.1 * steps / puzzle.tier)  # 1 for each arrival at the goal
+    apart = [
+        puzzle.apart_of(bytes(board)) / puzzle.apart_of(bytes(i.cells))
+        for board, i in zip(boards, instances)  # noqa: B905
+    ]
+    # 1 for each arrival at the goal.
+    visits = total - (1 - np.array(apart) - 0.1 * steps / puzzle.tier)
     np.testing.assert_allclose(visits, np.round(visits), atol=1e-4)
     assert set(np.round(visits)) <= {0, 1, 2, 3}
 

@@ -1,4 +1,6 @@
-"""StackPermutation against Knuth's pattern, exhaustive search over all operations, and a plain stack."""
+"""StackPermutation against Knuth's pattern,
+exhaustive search over all operations, and a plain stack.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("count", [4, 5, 6])
 def test_all_orders(count: int) -> None:
-    """Try every word of pushes and pops, and every order: the number of possible ones is a Catalan number."""
+    """Try every word of pushes and pops, and every order:
+    the number of possible ones is a Catalan number.
+    """
     puzzle: Any = puzzle_of(NAME, count)
     reached = {}
     for pushes in itertools.combinations(range(2 * count), count):
@@ -106,14 +110,19 @@ def test_a_verdict_says_what_the_operations_write() -> None:
             words[at], words[at + 1] = words[at + 1], words[at]
         verdict = puzzle.verify(instance, " ".join(words))
         assert verdict.valid
-        truth = has_pattern(tuple(instance.order)) if len(words) == 1 else written_by(words) == tuple(instance.order)
+        truth = (
+            has_pattern(tuple(instance.order))
+            if len(words) == 1
+            else written_by(words) == tuple(instance.order)
+        )
         assert verdict.solved == truth
         right += truth
     assert 200 < right < 800
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "push", "Impossible", "impossible ", "push " * 28, "push,pop", "1 2 3", "pop " * 99]
+    "answer",
+    ["", "push", "Impossible", "impossible ", "push " * 28, "push,pop", "1 2 3", "pop " * 99],
 )
 def test_other_formats_are_invalid(answer: str) -> None:
     puzzle = puzzle_of(NAME)
@@ -146,7 +155,9 @@ def test_the_task_plays_by_the_same_rules() -> None:
         for k in range(count):
             can = [a for a, legal in enumerate((pushed[k] < n, bool(stacks[k]))) if legal]
             correct = 1 if stacks[k] and stacks[k][-1] == orders[k][min(out[k], n - 1)] else 0
-            actions.append(correct if correct in can and rng.random() < 0.9 else rng.choice(can or [0]))
+            actions.append(
+                correct if correct in can and rng.random() < 0.9 else rng.choice(can or [0])
+            )
         new, reward, terminal, mask, observation = step(state, jnp.asarray(actions), context)
         state = jax.tree.map(lambda n, o: jnp.where(jnp.asarray(over), o, n), new, state)
         for k, action in enumerate(actions):
@@ -168,7 +179,9 @@ def test_the_task_plays_by_the_same_rules() -> None:
                 next_number = orders[k][out[k]]
                 assert np.flatnonzero(observation[k][3 * n : 4 * n]).tolist() == [next_number - 1]
                 assert [v + 1 for v in np.flatnonzero(observation[k][n : 2 * n])] == stacks[k]
-                assert [v + 1 for v in np.flatnonzero(observation[k][2 * n : 3 * n])] == stacks[k][-1:]
+                assert [v + 1 for v in np.flatnonzero(observation[k][2 * n : 3 * n])] == stacks[k][
+                    -1:
+                ]
             total[k] += expected
             over[k] = terminal[k]
     assert over.all()

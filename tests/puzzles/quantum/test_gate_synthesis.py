@@ -19,8 +19,17 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.quantum import quantum_synthesis, two_qubit_synthesis
-from rlbench_suite.envs.puzzles.quantum.gate_synthesis import FINE, Circuits, Instance, SynthesisPuzzle
-from rlbench_suite.envs.puzzles.quantum.quantum_synthesis import QuantumSynthesisPuzzle, _haar, _rounded
+from rlbench_suite.envs.puzzles.quantum.gate_synthesis import (
+    FINE,
+    Circuits,
+    Instance,
+    SynthesisPuzzle,
+)
+from rlbench_suite.envs.puzzles.quantum.quantum_synthesis import (
+    QuantumSynthesisPuzzle,
+    _haar,
+    _rounded,
+)
 from rlbench_suite.envs.puzzles.quantum.two_qubit_synthesis import TwoQubitSynthesisPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.puzzle.dice import Dice
@@ -68,7 +77,9 @@ def controlled(control: int, target: int) -> np.ndarray:
 
 ONE_QUBIT = {"H": H, "T": T, "Tdg": T.conj(), "S": T @ T, "Sdg": (T @ T).conj()}
 TWO = {
-    f"{name}{qubit}": np.kron(ONE_QUBIT[name], np.eye(2)) if qubit == 1 else np.kron(np.eye(2), ONE_QUBIT[name])
+    f"{name}{qubit}": np.kron(ONE_QUBIT[name], np.eye(2))
+    if qubit == 1
+    else np.kron(np.eye(2), ONE_QUBIT[name])
     for name in ("H", "T", "Tdg")
     for qubit in (1, 2)
 } | {"CNOT12": controlled(0, 1), "CNOT21": controlled(1, 0)}
@@ -78,7 +89,9 @@ def undone_by(names: Any) -> dict[str, str]:
     """Return the gate that undoes each, by its name."""
     swapped = {"T": "Tdg", "Tdg": "T", "S": "Sdg", "Sdg": "S"}
     parted = {name: re.fullmatch(r"([A-Za-z]+)(\d*)", name) for name in names}
-    return {name: swapped.get(match[1], match[1]) + match[2] for name, match in parted.items() if match}
+    return {
+        name: swapped.get(match[1], match[1]) + match[2] for name, match in parted.items() if match
+    }
 
 
 KINDS = {
@@ -86,7 +99,11 @@ KINDS = {
         QuantumSynthesisPuzzle, quantum_synthesis.circuits, ONE_QUBIT, undone_by(ONE_QUBIT), bloch
     ),
     "TwoQubitSynthesis": Kind(
-        TwoQubitSynthesisPuzzle, two_qubit_synthesis.circuits, TWO, undone_by(TWO), real_and_imaginary
+        TwoQubitSynthesisPuzzle,
+        two_qubit_synthesis.circuits,
+        TWO,
+        undone_by(TWO),
+        real_and_imaginary,
     ),
 }
 every_kind = pytest.mark.parametrize("name", KINDS)
@@ -95,7 +112,11 @@ every_kind = pytest.mark.parametrize("name", KINDS)
 def circuit(name: str, gates: list[str]) -> np.ndarray:
     """Multiply the gates; the first gate acts first."""
     kind = KINDS[name]
-    return reduce(lambda product, gate: kind.matrices[gate] @ product, gates, np.eye(kind.dimension, dtype=complex))
+    return reduce(
+        lambda product, gate: kind.matrices[gate] @ product,
+        gates,
+        np.eye(kind.dimension, dtype=complex),
+    )
 
 
 def distance(first: np.ndarray, second: np.ndarray) -> float:
@@ -109,7 +130,9 @@ def read_question(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarr
     match = re.search(r"at most (\d+) gates with a distance of at most ([\d.]+)\.\n", text)
     assert match
     assert int(match[1]) == puzzle.gates
-    return np.array([float(a) + 1j * float(b) for a, b in entries]).reshape(puzzle.dimension, -1), float(match[2])
+    return np.array([float(a) + 1j * float(b) for a, b in entries]).reshape(
+        puzzle.dimension, -1
+    ), float(match[2])
 
 
 def normal(unitary: np.ndarray) -> bytes:
@@ -120,7 +143,9 @@ def normal(unitary: np.ndarray) -> bytes:
 
 @cache
 def levels(name: str, max_gates: int) -> list[np.ndarray]:
-    """Different unitaries by the least number of gates, by floating-point search: ``(n, d, d)`` each."""
+    """Different unitaries by the least number of gates,
+    by floating-point search: ``(n, d, d)`` each.
+    """
     nothing = circuit(name, [])
     keys, levels_so_far = {normal(nothing)}, [nothing[None]]
     for _ in range(max_gates):
@@ -159,16 +184,24 @@ def test_the_words_of_the_docs_on_two_qubits() -> None:
     assert [circuits.begins[n + 1] for n in (3, 5, 7)] == [249, 4114, 50164]
 
 
-@pytest.mark.parametrize(("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)]
+)
 def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> None:
-    """Count among 10,000 train instances: an eighth are products and repeat each other as often as if there were
-    ``space``.
+    """Count among 10,000 train instances:
+    an eighth are products and repeat each other as often as if there were ``space``.
     """
     puzzle = TwoQubitSynthesisPuzzle(tier)
-    products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*puzzle.circuits.begins[tier : tier + 2])]
+    products = [
+        Instance(puzzle.reached(k), np.int32(100))
+        for k in range(*puzzle.circuits.begins[tier : tier + 2])
+    ]
     sizes = Counter(forms := [puzzle.canonical(instance) for instance in products])
     assert len(sizes) == puzzles
-    splits = {form: puzzle.split_of(instance) for form, instance in dict(zip(forms, products, strict=True)).items()}
+    splits = {
+        form: puzzle.split_of(instance)
+        for form, instance in dict(zip(forms, products, strict=True)).items()
+    }
     of_each = np.array([size for form, size in sizes.items() if splits[form] == "train"])
     chances = of_each / of_each.sum()
     different = 8750 + (1 - (1 - chances) ** 1250).sum()
@@ -188,7 +221,9 @@ def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> No
         ("TwoQubitSynthesis", 7, 16),
     ],
 )
-def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int, compared: Compared) -> None:
+def test_the_wanted_distance_needs_all_gates(
+    name: str, tier: int, count: int, compared: Compared
+) -> None:
     """Against all unitaries; nothing is near the border; one of eight targets is a product."""
     puzzle = KINDS[name].puzzle(tier)
     *shorter, longest = levels(name, tier)
@@ -199,14 +234,18 @@ def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int, c
         target, tolerance = read_question(puzzle, instance)
         assert np.allclose(target @ target.conj().T, np.eye(d), atol=1e-5)
 
-        gaps = [np.sqrt(1 - np.abs(level.reshape(-1, d * d) @ target.conj().ravel()).clip(0, d) / d) for level in
-                (np.concatenate(shorter), longest)]  # fmt: skip
+        gaps = [
+            np.sqrt(1 - np.abs(level.reshape(-1, d * d) @ target.conj().ravel()).clip(0, d) / d)
+            for level in (np.concatenate(shorter), longest)
+        ]
         assert gaps[0].min() > tolerance + 5e-5
         assert gaps[1].min() < tolerance - 5e-5
         assert np.abs(gaps[1] - tolerance).min() > 5e-5
         assert gaps[0][0] > tolerance + 0.099, "doing nothing is far from enough"
         near = (gaps[1] < tolerance).sum()
-        assert 2 ** puzzle.difficulty(instance) == pytest.approx(sum(map(len, levels(name, tier))) / near)
+        assert 2 ** puzzle.difficulty(instance) == pytest.approx(
+            sum(map(len, levels(name, tier))) / near
+        )
         assert distance(target, circuit(name, puzzle.solve(instance).split(" "))) <= tolerance
         products += gaps[1].min() < 2e-3 and tolerance == 0.01
         compared(puzzle, instance)
@@ -214,7 +253,9 @@ def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int, c
 
 
 def test_random_targets_follow_haars_measure() -> None:
-    """Check that each coordinate of a uniform point of the 3-sphere has a semicircular distribution."""
+    """Check that each coordinate of a uniform point
+    of the 3-sphere has a semicircular distribution.
+    """
     points = np.array([_haar(Dice(1, seed)) for seed in range(2000)])
     np.testing.assert_allclose((points**2).sum(1), 1)
     for column in points.T:
@@ -223,22 +264,34 @@ def test_random_targets_follow_haars_measure() -> None:
     np.testing.assert_allclose(pairs.mean(0), np.eye(4) / 4, atol=0.025)
 
 
-# -- the verifier ----------------------------------------------------------------------------------------------------
+# -- the verifier ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("name", "tier"),
-    [("QuantumSynthesis", 3), ("QuantumSynthesis", 6), ("TwoQubitSynthesis", 3), ("TwoQubitSynthesis", 5)],
+    [
+        ("QuantumSynthesis", 3),
+        ("QuantumSynthesis", 6),
+        ("TwoQubitSynthesis", 3),
+        ("TwoQubitSynthesis", 5),
+    ],
 )
 def test_the_verifier_measures(name: str, tier: int) -> None:
-    puzzle, rng, verdicts = KINDS[name].puzzle(tier), np.random.default_rng(tier), {True: 0, False: 0}
+    puzzle = KINDS[name].puzzle(tier)
+    rng = np.random.default_rng(tier)
+    verdicts = {True: 0, False: 0}
     names = puzzle.names
     for seed in range(200):
         instance = puzzle.generate(seed)
         target, tolerance = read_question(puzzle, instance)
         solution = puzzle.solve(instance).split(" ")
         assert len(solution) == tier
-        answers = [solution, [names[k] for k in rng.integers(len(names), size=tier)], solution[:-1], solution[::-1]]
+        answers = [
+            solution,
+            [names[k] for k in rng.integers(len(names), size=tier)],
+            solution[:-1],
+            solution[::-1],
+        ]
         for _ in range(6):
             changed = solution.copy()
             changed[rng.integers(tier)] = names[rng.integers(len(names))]
@@ -249,7 +302,9 @@ def test_the_verifier_measures(name: str, tier: int) -> None:
             assert verdict.valid
             assert verdict.solved == verdict.optimal == (verdict.score == 1) == near
             verdicts[near] += 1
-        longer = puzzle.verify(instance, " ".join([*solution, names[1], KINDS[name].inverse[names[1]]]))
+        longer = puzzle.verify(
+            instance, " ".join([*solution, names[1], KINDS[name].inverse[names[1]]])
+        )
         assert longer.valid
         assert longer.score == 0
         assert f"{tier + 2} gates, {tier} are allowed" in longer.reason
@@ -266,7 +321,7 @@ def test_what_is_no_circuit_is_refused(name: str, answer: str) -> None:
     assert not puzzle.verify(puzzle.generate(0), answer).valid
 
 
-# -- disguises -------------------------------------------------------------------------------------------------------
+# -- disguises -------------------------------------------------------------------------------------
 
 
 def test_conjugation_and_inversion_do_not_matter() -> None:
@@ -289,7 +344,9 @@ def test_conjugation_and_inversion_do_not_matter() -> None:
             instance = original._replace(target=_rounded(np.array([w, x, y, z])))
             assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
-        assert puzzle.canonical(original._replace(tolerance=original.tolerance + 1)) != puzzle.canonical(original)
+        assert puzzle.canonical(
+            original._replace(tolerance=original.tolerance + 1)
+        ) != puzzle.canonical(original)
         if original.tolerance != 100:
             forms.add(puzzle.canonical(original))
     assert len(forms) >= 129, "random targets never meet"
@@ -317,13 +374,15 @@ def test_renumbering_conjugation_and_inversion_do_not_matter() -> None:
             instance = original._replace(target=disguise)
             assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
-        assert puzzle.canonical(original._replace(tolerance=original.tolerance + 1)) != puzzle.canonical(original)
+        assert puzzle.canonical(
+            original._replace(tolerance=original.tolerance + 1)
+        ) != puzzle.canonical(original)
         if original.tolerance != 100:
             forms.add(puzzle.canonical(original))
     assert len(forms) >= 52, "targets that are no products never meet"
 
 
-# -- the task --------------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -344,12 +403,18 @@ def test_the_task_keeps_the_rules(name: str, tier: str, count: int) -> None:
     instances = [puzzle.generate(seed) for seed in range(count)]
     actions = rng.integers(len(names), size=(count, n))
     actions[::2] = [puzzle.plan(instance) for instance in instances[::2]]
-    params = Params(Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((count, 1), np.int16))
+    params = Params(
+        Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((count, 1), np.int16)
+    )
 
     @jax.jit
     @jax.vmap
     def look(state: Any, params: Params) -> Any:
-        return task.terminal(state, key, params), task.info(state, params), task.observation(state, key, params)
+        return (
+            task.terminal(state, key, params),
+            task.info(state, params),
+            task.observation(state, key, params),
+        )
 
     @jax.jit
     @jax.vmap
@@ -377,9 +442,13 @@ def test_the_task_keeps_the_rules(name: str, tier: str, count: int) -> None:
             over, info, observations = looks[k]
             assert bool(info["success"][number]) == near
             assert bool(over[number]) == (near or k == n)
-            assert float(info["distance"][number]) == pytest.approx(gap, abs=2e-3 if gap < 0.01 else 1e-4)
+            assert float(info["distance"][number]) == pytest.approx(
+                gap, abs=2e-3 if gap < 0.01 else 1e-4
+            )
             np.testing.assert_allclose(
-                observations[number], [*KINDS[name].view(remaining), tolerance, 1 - k / n], atol=1e-5
+                observations[number],
+                [*KINDS[name].view(remaining), tolerance, 1 - k / n],
+                atol=1e-5,
             )
             assert task.observation_space.contains(observations[number])
             excess = max(gap - tolerance, 0) / (first - tolerance)
@@ -396,7 +465,8 @@ def test_the_task_keeps_the_rules(name: str, tier: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tier"), [("QuantumSynthesis", "easy"), ("QuantumSynthesis", "hard"), ("TwoQubitSynthesis", "easy")]
+    ("name", "tier"),
+    [("QuantumSynthesis", "easy"), ("QuantumSynthesis", "hard"), ("TwoQubitSynthesis", "easy")],
 )
 def test_the_plan_earns_the_best_return(name: str, tier: str) -> None:
     task = card(f"{name}-v0").build(difficulty=tier)

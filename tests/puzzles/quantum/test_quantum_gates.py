@@ -13,7 +13,13 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.quantum.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, tableau_text
+from rlbench_suite.envs.puzzles.quantum.quantum_gates import (
+    GATES,
+    Instance,
+    QuantumGatesPuzzle,
+    clifford,
+    tableau_text,
+)
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 
 pytestmark = pytest.mark.of_variants
@@ -42,7 +48,9 @@ def operator(text: str) -> np.ndarray:
     """``-Y1 Z2`` as a matrix."""
     matrix = -np.eye(4) if text.startswith("-") else np.eye(4)
     for letter, qubit in re.findall(r"([XYZ])([12])", text):
-        matrix = matrix @ (np.kron(PAULI[letter], IDENTITY) if qubit == "1" else np.kron(IDENTITY, PAULI[letter]))
+        matrix = matrix @ (
+            np.kron(PAULI[letter], IDENTITY) if qubit == "1" else np.kron(IDENTITY, PAULI[letter])
+        )
     return matrix
 
 
@@ -65,7 +73,10 @@ def write_images(unitary: np.ndarray) -> str:
     lines = []
     for name in GENERATORS:
         image = unitary @ operator(name) @ unitary.conj().T
-        lines.append(f"{name} -> {next(text for text, matrix in EVERY_PAULI.items() if np.allclose(matrix, image))}")
+        lines.append(
+            f"{name} -> "
+            f"{next(text for text, matrix in EVERY_PAULI.items() if np.allclose(matrix, image))}"
+        )
     return "\n".join(lines)
 
 
@@ -92,7 +103,9 @@ def undone(images: list[np.ndarray], gates: list[str]) -> bool:
 
 
 def test_distances_are_those_of_unitaries_up_to_phase() -> None:
-    """Breadth-first search over matrices, four gates deep; the order of the group; how many are how far."""
+    """Breadth-first search over matrices, four gates deep;
+    the order of the group; how many are how far.
+    """
     group = clifford()
     assert len(group.elements) == 11_520
     counts = Counter(group.away)
@@ -102,7 +115,11 @@ def test_distances_are_those_of_unitaries_up_to_phase() -> None:
     level = [np.eye(4)]
     for depth in range(5):
         texts = {write_images(unitary) for unitary in level}
-        assert texts == {tableau_text(e) for e, away in zip(group.elements, group.away, strict=True) if away == depth}
+        assert texts == {
+            tableau_text(e)
+            for e, away in zip(group.elements, group.away, strict=True)
+            if away == depth
+        }
         assert len(texts) == len(level)
         new_unitaries = {}
         for unitary in level if depth < 4 else ():
@@ -153,7 +170,9 @@ def test_solutions_undo_and_the_verifier_knows(tier: int) -> None:
     assert solved > 20, "some changes change nothing, or find another shortest circuit"
 
 
-@pytest.mark.parametrize("answer", ["", "H", "H3", "H1,H2", "h1", "H1  H2", "H1\nH2", "T1", "CNOT11"])
+@pytest.mark.parametrize(
+    "answer", ["", "H", "H3", "H1,H2", "h1", "H1  H2", "H1\nH2", "T1", "CNOT11"]
+)
 def test_what_is_no_circuit_is_refused(answer: str) -> None:
     puzzle = QuantumGatesPuzzle(3)
     assert not puzzle.verify(puzzle.generate(0), answer).valid
@@ -208,14 +227,23 @@ def test_renumbered_qubits_and_conjugation_do_not_matter() -> None:
         unitary = circuit(gates).conj().T
         assert number[write_images(unitary)] == int(original.element)
         forms = {}
-        for variant in (unitary, swap @ unitary @ swap, unitary.conj(), swap @ unitary.conj() @ swap):
+        for variant in (
+            unitary,
+            swap @ unitary @ swap,
+            unitary.conj(),
+            swap @ unitary.conj() @ swap,
+        ):
             disguised = number[write_images(variant)]
-            instance = Instance(np.array(group.elements[disguised], np.int8), np.int16(disguised), original.shortest)
+            instance = Instance(
+                np.array(group.elements[disguised], np.int8), np.int16(disguised), original.shortest
+            )
             assert group.away[disguised] == 6
             forms[disguised] = puzzle.canonical(instance)
         assert set(forms.values()) == {puzzle.canonical(original)}
         stranger = puzzle.generate(int(rng.integers(1000, 2000)))
-        assert (puzzle.canonical(stranger) == puzzle.canonical(original)) == (int(stranger.element) in forms)
+        assert (puzzle.canonical(stranger) == puzzle.canonical(original)) == (
+            int(stranger.element) in forms
+        )
 
 
 def test_the_task_keeps_the_rules() -> None:
@@ -226,7 +254,9 @@ def test_the_task_keeps_the_rules() -> None:
     instances = [puzzle.generate(seed) for seed in range(120)]
     actions = rng.integers(8, size=(120, 6))
     actions[::2] = [puzzle.plan(instance) for instance in instances[::2]]
-    params = Params(Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((120, 1), np.int16))
+    params = Params(
+        Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((120, 1), np.int16)
+    )
 
     def episode(params: Params, actions: jax.Array) -> list[Any]:
         states = [task.initial(key, params)]

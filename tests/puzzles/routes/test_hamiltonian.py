@@ -1,4 +1,6 @@
-"""HamiltonianPath and HamiltonianCycle against a SAT solver, all permutations, and the known numbers of graphs."""
+"""HamiltonianPath and HamiltonianCycle against a SAT solver,
+all permutations, and the known numbers of graphs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from pysat.solvers import Cadical153
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.puzzles.routes.graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, random_graph
+from rlbench_suite.envs.puzzles.routes.graph import (
+    canonical_graph,
+    hamiltonian_cycle,
+    hamiltonian_path,
+    random_graph,
+)
 from rlbench_suite.envs.puzzles.routes.hamiltonian import Instance
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
@@ -38,11 +45,16 @@ def edges_of(prompt: str) -> Edges:
 
 def is_solution(edges: Edges, count: int, path: list[int], closed: bool) -> bool:
     steps = list(itertools.pairwise(path)) + ([(path[-1], path[0])] if closed else [])
-    return sorted(path) == list(range(1, count + 1)) and all(frozenset(step) in edges for step in steps)
+    return sorted(path) == list(range(1, count + 1)) and all(
+        frozenset(step) in edges for step in steps
+    )
 
 
 def by_force(edges: Edges, count: int, closed: bool) -> bool:
-    return any(is_solution(edges, count, list(p), closed) for p in itertools.permutations(range(1, count + 1)))
+    return any(
+        is_solution(edges, count, list(p), closed)
+        for p in itertools.permutations(range(1, count + 1))
+    )
 
 
 @cache
@@ -58,7 +70,9 @@ def places(count: int) -> tuple[dict[tuple[int, int], int], list[list[int]]]:
 
 
 def by_sat(edges: Edges, count: int, closed: bool) -> bool:
-    """Places of vertices such that neighbours are side by side; the first vertex of a cycle may be any."""
+    """Places of vertices such that neighbours are side by side;
+    the first vertex of a cycle may be any.
+    """
     at, one_each = places(count)
     clauses = [*one_each, [at[1, 0]]] if closed else [*one_each]
     for p in range(count if closed else count - 1):
@@ -73,14 +87,22 @@ def by_sat(edges: Edges, count: int, closed: bool) -> bool:
 def test_the_search_is_exact_on_all_small_graphs(closed: bool) -> None:
     """Try every graph of five vertices, and random ones of seven, whatever their degrees."""
     pairs = list(itertools.combinations(range(5), 2))
-    graphs = [[e for e, bit in zip(pairs, bits, strict=True) if bit] for bits in itertools.product((0, 1), repeat=10)]
+    graphs = [
+        [e for e, bit in zip(pairs, bits, strict=True) if bit]
+        for bits in itertools.product((0, 1), repeat=10)
+    ]
     cases = [(5, {frozenset((v + 1, w + 1)) for v, w in graph}) for graph in graphs]
     for seed in range(60):
         rows = random_graph(Dice(5, seed), 7, 6 + seed % 7)
-        cases.append((7, {frozenset((v + 1, w + 1)) for v in range(7) for w in range(7) if rows[v] >> w & 1}))
+        cases.append(
+            (7, {frozenset((v + 1, w + 1)) for v in range(7) for w in range(7) if rows[v] >> w & 1})
+        )
     num_solvable = 0
     for count, edges in cases:
-        rows = [sum(1 << w for w in range(count) if frozenset((v + 1, w + 1)) in edges) for v in range(count)]
+        rows = [
+            sum(1 << w for w in range(count) if frozenset((v + 1, w + 1)) in edges)
+            for v in range(count)
+        ]
         path, entered = (hamiltonian_cycle if closed else hamiltonian_path)(rows)
         assert entered > 0
         assert (path is not None) == by_force(edges, count, closed)
@@ -105,7 +127,11 @@ def test_both_answers_are_proven_and_balanced(name: str, tier: str, compared: Co
         assert min(degrees) >= (2 if puzzle.closed else 1)
         assert puzzle.closed or degrees.count(1) <= 2
         answer = puzzle.solve(instance)
-        assert by_sat(edges, puzzle.count, puzzle.closed) == (answer != "none") == bool(instance.solvable)
+        assert (
+            by_sat(edges, puzzle.count, puzzle.closed)
+            == (answer != "none")
+            == bool(instance.solvable)
+        )
         if answer != "none":
             assert is_solution(edges, puzzle.count, list(map(int, answer.split())), puzzle.closed)
         solvable.append(answer != "none")
@@ -125,7 +151,9 @@ def test_a_verdict_says_what_a_path_is(name: str) -> None:
         if answer == "none" or seed % 4 == 0:
             answer = puzzle.heuristic(instance)
         if answer == "none":
-            assert puzzle.verify(instance, answer).solved == (not by_sat(edges, puzzle.count, puzzle.closed))
+            assert puzzle.verify(instance, answer).solved == (
+                not by_sat(edges, puzzle.count, puzzle.closed)
+            )
             continue
         path = [int(word) for word in answer.split()]
         if seed % 2:
@@ -146,7 +174,17 @@ def test_a_verdict_says_what_a_path_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "None", "none ", "1 2 3", "0 1 2 3 4 5 6 7", "1-2-3-4-5-6-7-8", "1 2 3 4 5 6 7 8 1", "none none"]
+    "answer",
+    [
+        "",
+        "None",
+        "none ",
+        "1 2 3",
+        "0 1 2 3 4 5 6 7",
+        "1-2-3-4-5-6-7-8",
+        "1 2 3 4 5 6 7 8 1",
+        "none none",
+    ],
 )
 def test_other_formats_are_invalid(answer: str) -> None:
     puzzle = puzzle_of("HamiltonianCycle-v0", "easy")
@@ -164,8 +202,11 @@ def test_canonical_forms_are_the_isomorphism_classes() -> None:
                 if bits >> k & 1:
                     rows[v] |= 1 << w
                     rows[w] |= 1 << v
-            if count < 6 or sorted(row.bit_count() for row in rows) == [row.bit_count() for row in rows]:
-                forms.add(canonical_graph(rows))  # of six vertices only those in order of degree, for time
+            if count < 6 or sorted(row.bit_count() for row in rows) == [
+                row.bit_count() for row in rows
+            ]:
+                # Of six vertices only those in order of degree, for time.
+                forms.add(canonical_graph(rows))
         assert len(forms) == classes
 
 
@@ -199,7 +240,13 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
     key = jax.random.key(0)
     state = jax.vmap(lambda p: task.initial(key, p))(context)
     look = jax.jit(
-        jax.vmap(lambda s, p: (task.action_mask(s, p), task.terminal(s, key, p), task.info(s, p)["success"]))
+        jax.vmap(
+            lambda s, p: (
+                task.action_mask(s, p),
+                task.terminal(s, key, p),
+                task.info(s, p)["success"],
+            )
+        )
     )
 
     @jax.jit
@@ -215,17 +262,30 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
         mask, over, success = (np.asarray(leaf) for leaf in look(state, context))
         actions = np.zeros(count, int)
         for k, (path, edges) in enumerate(zip(paths, graphs, strict=True)):
-            options = [v for v in range(1, n + 1) if v not in path and (not path or frozenset((path[-1], v)) in edges)]
+            options = [
+                v
+                for v in range(1, n + 1)
+                if v not in path and (not path or frozenset((path[-1], v)) in edges)
+            ]
             assert [v + 1 for v in np.flatnonzero(mask[k])] == options
             assert over[k] == (not options)
             solved[k] = bool(path) and is_solution(edges, n, path, puzzle.closed)
             assert success[k] == solved[k]
             if options:
-                free = [sum(frozenset((v, w)) in edges and w not in path for w in range(1, n + 1)) for v in options]
-                path.append(options[int(np.argmin(free))] if rng.random() < 0.8 else int(rng.choice(options)))
+                free = [
+                    sum(frozenset((v, w)) in edges and w not in path for w in range(1, n + 1))
+                    for v in options
+                ]
+                path.append(
+                    options[int(np.argmin(free))]
+                    if rng.random() < 0.8
+                    else int(rng.choice(options))
+                )
                 actions[k] = path[-1] - 1
         new, reward, observation = step(state, jnp.asarray(actions), context)
-        state = jax.tree.map(lambda a, b, o=over: jnp.where(o.reshape(-1, *[1] * (a.ndim - 1)), b, a), new, state)
+        state = jax.tree.map(
+            lambda a, b, o=over: jnp.where(o.reshape(-1, *[1] * (a.ndim - 1)), b, a), new, state
+        )
         for k in np.flatnonzero(~over):
             done = is_solution(graphs[k], n, paths[k], puzzle.closed)
             assert reward[k] == pytest.approx(1 / n + done, abs=1e-6)
@@ -240,7 +300,9 @@ def test_the_plan_solves(name: str, tier: str) -> None:
     for seed in range(20):
         instance = task.puzzle.generate(seed)
         path = [vertex + 1 for vertex in task.puzzle.plan(instance)]
-        assert is_solution(edges_of(task.puzzle.prompt(instance)), task.count, path, task.puzzle.closed)
+        assert is_solution(
+            edges_of(task.puzzle.prompt(instance)), task.count, path, task.puzzle.closed
+        )
     if tier == "easy":
         record = play(task, reference_player(task), range(200))
         assert record.info["success"].all()

@@ -1,4 +1,6 @@
-"""Maze and Navigation against what their prompts say, read by the test itself and solved by plain relaxation."""
+"""Maze and Navigation against what their prompts say,
+read by the test itself and solved by plain relaxation.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,10 @@ def distances(roads: Map, goal: str) -> dict[str, int]:
         before = to_goal.copy()
         for place, around in roads.items():
             to_goal[place] = min(
-                [to_goal[place], *(length + to_goal[neighbour] for neighbour, length in around.items())]
+                [
+                    to_goal[place],
+                    *(length + to_goal[neighbour] for neighbour, length in around.items()),
+                ]
             )
     return to_goal
 
@@ -122,7 +127,11 @@ def test_any_shortest_route_is_right(name: str) -> None:
         places = [start]
         while places[-1] != goal:
             here = places[-1]
-            places.append(rng.choice([b for b, length in roads[here].items() if to_goal[b] + length == to_goal[here]]))
+            places.append(
+                rng.choice(
+                    [b for b, length in roads[here].items() if to_goal[b] + length == to_goal[here]]
+                )
+            )
         if name == "Maze-v0":
             cells = [tuple(map(int, place.split(","))) for place in places]
             ways = {(-1, 0): "U", (1, 0): "D", (0, -1): "L", (0, 1): "R"}
@@ -141,11 +150,15 @@ def test_a_verdict_says_what_a_route_is_worth(name: str) -> None:
     for seed in range(1000):
         instance = puzzle.generate(seed)
         roads, start, goal = read_map(name, puzzle, instance)
-        words = (puzzle.solve(instance), puzzle.guess(instance, Dice(1, seed)), puzzle.heuristic(instance))[
-            seed % 3
-        ].split()
+        words = (
+            puzzle.solve(instance),
+            puzzle.guess(instance, Dice(1, seed)),
+            puzzle.heuristic(instance),
+        )[seed % 3].split()
         if seed % 7 == 0:  # there and back first
-            there = ["DULR"["UDRL".index(words[0])], words[0]][::-1] if name == "Maze-v0" else words[:2]
+            there = (
+                ["DULR"["UDRL".index(words[0])], words[0]][::-1] if name == "Maze-v0" else words[:2]
+            )
             words = there + words
         if seed % 2:
             at = rng.integers(len(words))
@@ -187,7 +200,9 @@ def test_disguises(name: str) -> None:
     side = puzzle.side
     for seed in range(20):
         instance = puzzle.generate(seed)
-        right, down = (np.array(line).reshape(side, side) for line in (instance.right, instance.down))
+        right, down = (
+            np.array(line).reshape(side, side) for line in (instance.right, instance.down)
+        )
         ends = np.zeros((side, side), int)
         ends.flat[int(instance.start)], ends.flat[int(instance.goal)] = 1, 2
         forms = set()
@@ -196,13 +211,21 @@ def test_disguises(name: str) -> None:
                 r, d, e = (right.T, down.T, ends.T) if mirrored else (right, down, ends)
                 r, d = (d, r) if mirrored else (r, d)
                 start, goal = (np.flatnonzero(e == k)[0] for k in (1, 2))
-                fields = {"right": r.ravel(), "down": d.ravel(), "start": np.int16(start), "goal": np.int16(goal)}
+                fields = {
+                    "right": r.ravel(),
+                    "down": d.ravel(),
+                    "start": np.int16(start),
+                    "goal": np.int16(goal),
+                }
                 forms.add(puzzle.canonical(instance._replace(**fields)))
-            # a quarter counterclockwise: what lay on the right lies above, so a road down comes from the left of it
+            # a quarter counterclockwise: what lay on the right lies above, so a road down comes
+            # from the left of it
             right, down = np.rot90(down), np.roll(np.rot90(right), -1, 0)
             ends = np.rot90(ends)
         assert len(forms) == 1
-        assert forms.isdisjoint({puzzle.canonical(instance._replace(goal=instance.start, start=instance.goal))})
+        assert forms.isdisjoint(
+            {puzzle.canonical(instance._replace(goal=instance.start, start=instance.goal))}
+        )
 
 
 @every_id
@@ -221,7 +244,12 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
     @jax.vmap
     def step(state: Any, action: jax.Array, p: Params) -> Any:
         new = task.transition(state, action, key, p)
-        return new, task.reward(state, action, new, key, p), task.terminal(new, key, p), task.observation(new, key, p)
+        return (
+            new,
+            task.reward(state, action, new, key, p),
+            task.terminal(new, key, p),
+            task.observation(new, key, p),
+        )
 
     rng = np.random.default_rng(0)
     places = [int(instance.start) for instance in instances]
@@ -250,9 +278,12 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
 
     for _ in range(steps):
         lengths = [
-            [road(i, place, direction) for direction in range(4)] for i, place in zip(instances, places, strict=True)
+            [road(i, place, direction) for direction in range(4)]
+            for i, place in zip(instances, places, strict=True)
         ]
-        assert np.asarray(masks(state, context)).tolist() == [[length > 0 for length in row] for row in lengths]
+        assert np.asarray(masks(state, context)).tolist() == [
+            [length > 0 for length in row] for row in lengths
+        ]
         actions = [int(rng.choice(np.flatnonzero(row))) for row in lengths]
         state, reward, over, observations = step(state, jnp.asarray(actions), context)
         for k, (instance, action) in enumerate(zip(instances, actions, strict=True)):
@@ -269,8 +300,8 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
 
 
 def test_passages_taken_are_marked() -> None:
-    """Walk at random in a maze, with marks kept by pairs of rooms, read from the observation and from the map in
-    text.
+    """Walk at random in a maze, with marks kept by pairs of rooms,
+    read from the observation and from the map in text.
     """
     task: Any = card("Maze-v0").build(difficulty="easy")
     side, places = task.puzzle.side, task.places
@@ -336,7 +367,10 @@ def test_people_can_play(name: str) -> None:
         assert direction in task.how_to_act()
         assert task.parse(f" {direction} ", state, params) == action
     blocked = int(np.argmin(legal))
-    assert task.why_illegal(np.int64(blocked), state, params) == f"there is no way {task.ways[blocked]} from here"
+    assert (
+        task.why_illegal(np.int64(blocked), state, params)
+        == f"there is no way {task.ways[blocked]} from here"
+    )
     with pytest.raises(ValueError, match="expected one of"):
         task.parse("around", state, params)
     picture = task.draw(state, params)
@@ -350,7 +384,8 @@ def test_names_are_different_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tier"), [("Maze-v0", 2), ("Maze-v0", 16), ("Navigation-v0", 9), ("Navigation-v0", 3.5)]
+    ("name", "tier"),
+    [("Maze-v0", 2), ("Maze-v0", 16), ("Navigation-v0", 9), ("Navigation-v0", 3.5)],
 )
 def test_other_sizes_are_refused(name: str, tier: float) -> None:
     with pytest.raises(ValueError, match="difficulty is the side of the map"):

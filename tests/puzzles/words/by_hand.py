@@ -13,13 +13,23 @@ Encryption = Callable[[str], str]
 def read_cipher(prompt: str) -> tuple[str, str]:
     """Return the alphabet and the name of the cipher."""
     match = re.search(
-        r"The alphabet is ([A-Z]+)\. Its (\d+) letters are numbered from 0 \((.)\) to (\d+) \((.)\)", prompt
+        (
+            r"The alphabet is ([A-Z]+)\. Its (\d+) letters are numbered from 0 \((.)\) to (\d+) "
+            r"\((.)\)"
+        ),
+        prompt,
     )
     assert match
     alphabet = match[1]
-    assert (int(match[2]), match[3], int(match[4])) == (len(alphabet), alphabet[0], len(alphabet) - 1)
+    assert (int(match[2]), match[3], int(match[4])) == (
+        len(alphabet),
+        alphabet[0],
+        len(alphabet) - 1,
+    )
     assert match[5] == alphabet[-1]
-    (name,) = re.findall(r"^([A-Z][a-z]+(?: fence)? (?:cipher|transposition))\. ", prompt, re.MULTILINE)
+    (name,) = re.findall(
+        r"^([A-Z][a-z]+(?: fence)? (?:cipher|transposition))\. ", prompt, re.MULTILINE
+    )
     return alphabet, name
 
 
@@ -36,7 +46,9 @@ def encryption(alphabet: str, name: str, key: str) -> Encryption:
         "Hill cipher": lambda: lambda text: multiplied(alphabet, text, **parameters),
         "Playfair cipher": lambda: lambda text: in_square(key.split(), text),
         "Rail fence cipher": lambda: lambda text: on_rails(text, parameters["r"]),
-        "Columnar transposition": lambda: lambda text: in_columns(text, [int(word) for word in key.split()]),
+        "Columnar transposition": lambda: (
+            lambda text: in_columns(text, [int(word) for word in key.split()])
+        ),
     }[name]()
 
 
@@ -55,12 +67,17 @@ def by_alphabet(alphabet: str, cipher_alphabet: str) -> Encryption:
 
 def added(alphabet: str, text: str, key: str) -> str:
     """Look up in the tabula recta."""
-    return "".join(rotated(alphabet, alphabet.index(k))[alphabet.index(x)] for x, k in zip(text, key))  # noqa: B905
+    return "".join(
+        rotated(alphabet, alphabet.index(k))[alphabet.index(x)]
+        for x, k in zip(text, key)  # noqa: B905
+    )
 
 
 def multiplied(alphabet: str, text: str, a: int, b: int, c: int, d: int) -> str:
     pairs = np.array([alphabet.index(x) for x in text]).reshape(-1, 2)
-    return "".join(alphabet[z] for z in (pairs @ np.array([[a, c], [b, d]]) % len(alphabet)).ravel())
+    return "".join(
+        alphabet[z] for z in (pairs @ np.array([[a, c], [b, d]]) % len(alphabet)).ravel()
+    )
 
 
 def in_square(rows: list[str], text: str) -> str:
@@ -68,7 +85,9 @@ def in_square(rows: list[str], text: str) -> str:
     secret = ""
     for x, y in re.findall("(.)(.)", text):
         row, other_row = (next(row for row in rows if letter in row) for letter in (x, y))
-        column, other_column = (next(column for column in columns if letter in column) for letter in (x, y))
+        column, other_column = (
+            next(column for column in columns if letter in column) for letter in (x, y)
+        )
         if row == other_row:
             secret += "".join((row * 2)[row.index(letter) + 1] for letter in (x, y))
         elif column == other_column:

@@ -1,4 +1,6 @@
-"""CipherKnownKey-v0 against encryption by hand, and the task in which texts are written against plain Python."""
+"""CipherKnownKey-v0 against encryption by hand,
+and the task in which texts are written against plain Python.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,24 @@ def answer_by_hand(prompt: str) -> str:
     """Answer by the words of the prompt."""
     alphabet, name = read_cipher(prompt)
     key = re.search(r"^Key: ?\n?(.*?)\n\n", prompt, re.MULTILINE | re.DOTALL)
-    ask = re.search(r"^(Decrypt this ciphertext|Encrypt this plaintext):\n([A-Z]+)\n", prompt, re.MULTILINE)
+    ask = re.search(
+        r"^(Decrypt this ciphertext|Encrypt this plaintext):\n([A-Z]+)\n", prompt, re.MULTILINE
+    )
     assert key and ask  # noqa: PT018
     encrypt = encryption(alphabet, name, key[1])
-    return decrypted(alphabet, name, encrypt, ask[2]) if ask[1].startswith("Decrypt") else encrypt(ask[2])
+    return (
+        decrypted(alphabet, name, encrypt, ask[2])
+        if ask[1].startswith("Decrypt")
+        else encrypt(ask[2])
+    )
 
 
 @pytest.mark.engine("the cipher by hand, from the prompt: the answer")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 500), ("medium", 400), ("hard", 200)])
 def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared) -> None:
-    """It is the only one: by hand, each pair or letter is the only one that becomes what is told."""
+    """It is the only one: by hand,
+    each pair or letter is the only one that becomes what is told.
+    """
     puzzle: Any = puzzle_of("CipherKnownKey-v0", tier)
     dice = Dice(1, 1)
     cases = set()
@@ -70,8 +80,16 @@ def test_every_text_of_four_letters_is_judged_by_the_rules() -> None:
         plain, key = [0, 4, 7, 2], cipher.key(dice)
         fields = number, number % 2, key, plain, cipher.encrypt(plain, key)
         instance = Instance(*(np.array(field, np.int8) for field in fields))
-        answers = (a + b + c + d for a in "ABCDEFGHI" for b in "ABCDEFGHI" for c in "ABCDEFGHI" for d in "ABCDEFGHI")
-        assert [answer for answer in answers if puzzle.verify(instance, answer).solved] == [puzzle.solve(instance)]
+        answers = (
+            a + b + c + d
+            for a in "ABCDEFGHI"
+            for b in "ABCDEFGHI"
+            for c in "ABCDEFGHI"
+            for d in "ABCDEFGHI"
+        )
+        assert [answer for answer in answers if puzzle.verify(instance, answer).solved] == [
+            puzzle.solve(instance)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +149,9 @@ def test_pseudo_words_have_no_three_vowels_or_consonants_in_a_row(length: int) -
     dice = Dice(4, length)
     every = {"".join(word) for word in product("ABCDE", repeat=length)}
     proper = {word for word in every if not re.search("[AE]{3}|[BCD]{3}", word)}
-    generated = {"".join("ABCDE"[x] for x in pseudo_word(dice, length, "ABCDE")) for _ in range(40_000)}
+    generated = {
+        "".join("ABCDE"[x] for x in pseudo_word(dice, length, "ABCDE")) for _ in range(40_000)
+    }
     assert generated == proper
     assert pseudo_words(length, "ABCDE") == len(proper)
 
@@ -146,18 +166,20 @@ def test_tiers_are_in_order() -> None:
 
 @pytest.mark.parametrize("name", ["CipherKnownKey-v0", "CipherKnownPlaintext-v0"])
 def test_other_lengths_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"difficulty is the number of letters, one of \d+, \d+, \d+, got 9"):
+    with pytest.raises(
+        ValueError, match=r"difficulty is the number of letters, one of \d+, \d+, \d+, got 9"
+    ):
         puzzle_of(name, 9)
 
 
 def test_all_ciphers_come_up() -> None:
     assert {cipher.__name__ for tier in TIERS.values() for cipher in tier.ciphers} == {
-        "Caesar", "Atbash", "Affine", "Substitution", "Vigenere", "Autokey", "Hill", "Playfair", "RailFence",
-        "Columnar",
+        "Caesar", "Atbash", "Affine", "Substitution", "Vigenere", "Autokey", "Hill", "Playfair",
+        "RailFence", "Columnar",
     }  # fmt: skip
 
 
-# -- the task, of both puzzles -----------------------------------------------------------------------------------------
+# -- the task, of both puzzles ---------------------------------------------------------------------
 
 
 @both_ids
@@ -168,7 +190,9 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
     puzzle, length, count = task.puzzle, task.length, 200
     instances = [puzzle.generate(seed, ("train", "test")[seed % 2]) for seed in range(count)]
     rng, key = np.random.default_rng(0), jax.random.key(0)
-    right = np.array([[puzzle.alphabet.index(x) for x in puzzle.solve(instance)] for instance in instances])
+    right = np.array(
+        [[puzzle.alphabet.index(x) for x in puzzle.solve(instance)] for instance in instances]
+    )
     wrong = rng.random((count, length)) < np.arange(count)[:, None] % 4 / 8
     letters = np.where(wrong, rng.integers(len(puzzle.alphabet), size=(count, length)), right)
     context = Params(stacked(instances), jnp.zeros((count, 1), jnp.int16))
@@ -177,7 +201,11 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
         def step(state: SpellingState, letter: jax.Array) -> Any:
             new = task.transition(state, letter, key, context)
             reward = task.reward(state, letter, new, key, context)
-            return new, (reward, task.terminal(new, key, context), task.observation(new, key, context))
+            return new, (
+                reward,
+                task.terminal(new, key, context),
+                task.observation(new, key, context),
+            )
 
         first = task.initial(key, context)
         last, steps = jax.lax.scan(step, first, letters)
@@ -191,7 +219,9 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
     np.testing.assert_allclose(rewards, fits / length, rtol=1e-5)
     assert np.asarray(ends).tolist() == [[False] * (length - 1) + [True]] * count
     np.testing.assert_array_equal(last.letters, letters)
-    written = np.asarray(observations)[..., -length * len(puzzle.alphabet) :].reshape(count, length, length, -1)
+    written = np.asarray(observations)[..., -length * len(puzzle.alphabet) :].reshape(
+        count, length, length, -1
+    )
     for k in range(length):
         np.testing.assert_array_equal(written[:, k, : k + 1].argmax(axis=2), letters[:, : k + 1])
         assert (written[:, k].sum(axis=2) == [1] * (k + 1) + [0] * (length - k - 1)).all()
@@ -220,7 +250,9 @@ def test_what_is_told_is_observed(name: str) -> None:
     assert (here.argmax(axis=1) == place).all()
     assert (here.sum(axis=1) == 1).all()
     assert (letter.sum(axis=1) == 1).all()
-    assert letter.argmax(axis=1).tolist() == [puzzle.text(instance)[place] for instance in instances]
+    assert letter.argmax(axis=1).tolist() == [
+        puzzle.text(instance)[place] for instance in instances
+    ]
 
 
 @both_ids
@@ -237,7 +269,9 @@ def test_people_can_play(name: str, tier: str) -> None:
         text = task.describe(state, params)
         assert text.startswith(task.puzzle.statement(instance))
         assert text.endswith(f"Written so far: {answer[:k]}{'_' * (len(answer) - k)}")
-        state = task.transition(state, jnp.asarray(task.parse(f" {letter}\n", state, params)), key, params)
+        state = task.transition(
+            state, jnp.asarray(task.parse(f" {letter}\n", state, params)), key, params
+        )
         pictures.append(task.draw(state, params))
     assert task.why_over(state, params, {}) == "the text is right"
     assert (

@@ -1,4 +1,6 @@
-"""CipherKnownPlaintext-v0: every key that fits decrypts the text alike, by trying all there are where they are few."""
+"""CipherKnownPlaintext-v0: every key that fits decrypts the text alike,
+by trying all there are where they are few.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ import pytest
 from by_hand import decrypted, encryption, read_cipher
 from comparison import Compared
 
-from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import CipherKnownPlaintextPuzzle, fitting
+from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import (
+    CipherKnownPlaintextPuzzle,
+    fitting,
+)
 from rlbench_suite.envs.puzzles.words.ciphers import (
     Affine,
     Autokey,
@@ -34,7 +39,10 @@ TIERS = ["easy", "medium", "hard"]
 def every_key(alphabet: str, name: str, prompt: str) -> list[str]:
     """Yield every key as prompts write it; for matrices, those that cannot be inverted too."""
     count = len(alphabet)
-    width = [int(number) for number in re.findall(r"(?:word of|columns 1 to|rails, from 2 to) (\d+)", prompt)]
+    width = [
+        int(number)
+        for number in re.findall(r"(?:word of|columns 1 to|rails, from 2 to) (\d+)", prompt)
+    ]
     coprime = [a for a in range(count) if np.gcd(a, count) == 1]
     match name:
         case "Caesar cipher":
@@ -57,7 +65,9 @@ def read_prompt(prompt: str) -> tuple[str, str, list[tuple[str, str]], str]:
 
 
 def answers_by_hand(prompt: str) -> set[str]:
-    """Return the plaintexts under every key that fits; None stands for a letter that is not determined."""
+    """Return the plaintexts under every key that fits;
+    None stands for a letter that is not determined.
+    """
     alphabet, name, pairs, text = read_prompt(prompt)
     count = len(alphabet)
     if name == "Substitution cipher":
@@ -69,7 +79,9 @@ def answers_by_hand(prompt: str) -> set[str]:
         return {"".join(back.get(y, "?") for y in text)}
     if name in ("Vigenere cipher", "Autokey cipher"):
         (key_length,) = re.findall(r"The key is a word of (\d+) letters", prompt)
-        shifts = [(alphabet.index(y) - alphabet.index(x)) % count for x, y in zip(*pairs[0], strict=True)]
+        shifts = [
+            (alphabet.index(y) - alphabet.index(x)) % count for x, y in zip(*pairs[0], strict=True)
+        ]
         keys = ["".join(alphabet[k] for k in shifts[: int(key_length)])]
     elif name == "Hill cipher":
         grid = np.array(list(product(range(count), repeat=2)))
@@ -131,24 +143,38 @@ def small_keys(cipher: Cipher) -> list[tuple[int, ...]]:
         case Columnar():
             return list(permutations(range(width)))
     keys = list(product(every, repeat=4 if isinstance(cipher, Hill) else 2))
-    return [key for key in keys if np.gcd(key[0] * key[3] - key[1] * key[2] if key[2:] else key[0], cipher.count) == 1]
+    return [
+        key
+        for key in keys
+        if np.gcd(key[0] * key[3] - key[1] * key[2] if key[2:] else key[0], cipher.count) == 1
+    ]
 
 
-@pytest.mark.parametrize("kind", [Caesar, Affine, Substitution, Vigenere, Autokey, Hill, RailFence, Columnar])
+@pytest.mark.parametrize(
+    "kind", [Caesar, Affine, Substitution, Vigenere, Autokey, Hill, RailFence, Columnar]
+)
 @pytest.mark.parametrize("count", [4, 5])
 def test_what_fits_is_found_among_all_keys(kind: type[Cipher], count: int) -> None:
-    """With few letters in the pairs, where texts are ambiguous too: the same plaintexts as by trying every key, but for
-    a substitution two of them if there are several."""
+    """With few letters in the pairs, where texts are ambiguous too: the same plaintexts as by
+    trying every key, but for a substitution two of them if there are several.
+    """
     cipher = kind("ABCDE"[:count], 3)
     dice = Dice(2, 2)
     plaintext_counts = set()
     keys = small_keys(cipher)
     for _ in range(100):
         key = dice.choice(keys)
-        plains = [[dice.below(2 + dice.below(count - 1)) for _ in range(4)] for _ in range(1 + dice.below(2))]
+        plains = [
+            [dice.below(2 + dice.below(count - 1)) for _ in range(4)]
+            for _ in range(1 + dice.below(2))
+        ]
         pairs = [(plain, cipher.encrypt(plain, key)) for plain in plains]
         text = [dice.below(count) for _ in range(4)]
-        by_force = [key for key in keys if all(cipher.encrypt(plain, key) == secret for plain, secret in pairs)]
+        by_force = [
+            key
+            for key in keys
+            if all(cipher.encrypt(plain, key) == secret for plain, secret in pairs)
+        ]
         expected = {tuple(cipher.decrypt(text, key)) for key in by_force}
         plaintexts = {tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)}
         if kind is Substitution:
@@ -181,7 +207,9 @@ def test_disguises() -> None:
     for seed in range(300):
         instance = puzzle.generate(seed)
         forms.add(form := puzzle.canonical(instance))
-        reordered = instance._replace(plaintexts=instance.plaintexts[::-1], ciphertexts=instance.ciphertexts[::-1])
+        reordered = instance._replace(
+            plaintexts=instance.plaintexts[::-1], ciphertexts=instance.ciphertexts[::-1]
+        )
         assert puzzle.canonical(reordered) == form
         rolled = instance._replace(text=np.roll(instance.text, 1))
         is_one_letter = len(set(instance.text.tolist())) == 1

@@ -26,7 +26,18 @@ pytestmark = pytest.mark.of_variants
 
 LATIN = ascii_uppercase
 WITHOUT_J = LATIN.replace("J", "")
-EVERY = (Caesar, Atbash, Affine, Substitution, Vigenere, Autokey, Hill, Playfair, RailFence, Columnar)
+EVERY = (
+    Caesar,
+    Atbash,
+    Affine,
+    Substitution,
+    Vigenere,
+    Autokey,
+    Hill,
+    Playfair,
+    RailFence,
+    Columnar,
+)
 
 
 def numbers(text: str, alphabet: str = LATIN) -> list[int]:
@@ -40,7 +51,12 @@ def square(phrase: str, alphabet: str) -> str:
 
 PUBLISHED = [
     # Wikipedia, "Caesar cipher": left shift of 3
-    (Caesar(LATIN, 0), [23], "THEQUICKBROWNFOXJUMPSOVERTHELAZYDOG", "QEBNRFZHYOLTKCLUGRJMPLSBOQEBIXWVALD"),
+    (
+        Caesar(LATIN, 0),
+        [23],
+        "THEQUICKBROWNFOXJUMPSOVERTHELAZYDOG",
+        "QEBNRFZHYOLTKCLUGRJMPLSBOQEBIXWVALD",
+    ),
     # Wikipedia, "Atbash"
     (Atbash(LATIN, 0), [], "WIZARD", "DRAZIW"),
     # Wikipedia, "Affine cipher": a = 5, b = 8
@@ -68,11 +84,18 @@ PUBLISHED = [
     # Wikipedia, "Rail fence cipher": three rails
     (RailFence(LATIN, 3), [3], "WEAREDISCOVEREDFLEEATONCE", "WECRLTEERDSOEEFEAOCAIVDEN"),
     # Wikipedia, "Transposition cipher": the keyword "zebras", an irregular case
-    (Columnar(LATIN, 6), [4, 2, 1, 3, 5, 0], "WEAREDISCOVEREDFLEEATONCE", "EVLNACDTESEAROFODEECWIREE"),
+    (
+        Columnar(LATIN, 6),
+        [4, 2, 1, 3, 5, 0],
+        "WEAREDISCOVEREDFLEEATONCE",
+        "EVLNACDTESEAROFODEECWIREE",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("cipher", "key", "plain", "secret"), PUBLISHED, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    ("cipher", "key", "plain", "secret"), PUBLISHED, ids=lambda value: getattr(value, "name", "")
+)
 def test_published_examples(cipher: Cipher, key: list[int], plain: str, secret: str) -> None:
     alphabet = cipher.alphabet
     assert cipher.letters(cipher.encrypt(numbers(plain, alphabet), key)) == secret
@@ -90,7 +113,12 @@ def test_decryption_undoes_encryption_and_the_other_way_round(kind: type[Cipher]
         cipher = kind(WITHOUT_J[: (25, 16, 9)[round_trip % 3]], 2 + round_trip % 4)
         text = [dice.below(cipher.count) for _ in range(2 * dice.between(1, 12))]
         if not cipher.takes(text):
-            text = [x for pair in zip(text[::2], text[1::2], strict=True) if pair[0] != pair[1] for x in pair]
+            text = [
+                x
+                for pair in zip(text[::2], text[1::2], strict=True)
+                if pair[0] != pair[1]
+                for x in pair
+            ]
         key = cipher.key(dice)
         secret = cipher.encrypt(text, key)
         assert cipher.decrypt(secret, key) == text
@@ -124,14 +152,21 @@ def test_how_many_keys_there_are(count: int) -> None:
         hill = [
             (a, b, c, d)
             for a, b, c, d in product(every, repeat=4)
-            if len({((a * x + b * y) % count, (c * x + d * y) % count) for x, y in pairs}) == len(pairs)
+            if len({((a * x + b * y) % count, (c * x + d * y) % count) for x, y in pairs})
+            == len(pairs)
         ]
         assert Hill(alphabet, 0).keys == pytest.approx(len(hill))
-        assert [key for key in product(every, repeat=4) if Hill(alphabet, 0).invertible(key)] == hill
+        assert [
+            key for key in product(every, repeat=4) if Hill(alphabet, 0).invertible(key)
+        ] == hill
         assert Substitution(alphabet, 0).keys == len(list(permutations(every)))
     assert Caesar(alphabet, 0).keys == count
     assert Atbash(alphabet, 0).keys == 1
-    assert Vigenere(alphabet, 3).keys == Autokey(alphabet, 3).keys == len(list(product(every, repeat=3)))
+    assert (
+        Vigenere(alphabet, 3).keys
+        == Autokey(alphabet, 3).keys
+        == len(list(product(every, repeat=3)))
+    )
     assert RailFence(alphabet, count).keys == len(range(2, count + 1))
     assert Columnar(alphabet, 4).keys == len(list(permutations(range(4))))
 

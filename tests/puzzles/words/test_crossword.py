@@ -41,7 +41,9 @@ def runs(rows: list[str]) -> list[list[tuple[int, int]]]:
     """Return the slots of a grid: every maximal run of two or more cells."""
     side = len(rows)
     slots = []
-    lines = [[(r, c) for c in range(side)] for r in range(side)] + [[(r, c) for r in range(side)] for c in range(side)]
+    lines = [[(r, c) for c in range(side)] for r in range(side)] + [
+        [(r, c) for r in range(side)] for c in range(side)
+    ]
     for line in lines:
         text = "".join(rows[r][c] for r, c in line)
         slots += [line[match.start() : match.end()] for match in re.finditer("[^#]{2,}", text)]
@@ -49,7 +51,9 @@ def runs(rows: list[str]) -> list[list[tuple[int, int]]]:
 
 
 def solutions_by_sat(words: list[str], rows: list[str], limit: int) -> list[list[str]]:
-    """Grids that keep the rules, by clauses: a letter a cell, a slot a word, and a word's letters in its slot."""
+    """Grids that keep the rules, by clauses: a letter a cell,
+    a slot a word, and a word's letters in its slot.
+    """
     pool, side = IDPool(), len(rows)
     letters = sorted(set("".join(words)) | (set("".join(rows)) - set("_#")))
     cells = [(r, c) for r, c in product(range(side), repeat=2) if rows[r][c] != "#"]
@@ -76,7 +80,9 @@ def solutions_by_sat(words: list[str], rows: list[str], limit: int) -> list[list
     while len(solutions) < limit and solver.solve():
         model = set(solver.get_model())
         letter_in = {cell: x for (cell, x), variable in letter.items() if variable in model}
-        solutions.append(["".join(letter_in.get((r, c), "#") for c in range(side)) for r in range(side)])
+        solutions.append(
+            ["".join(letter_in.get((r, c), "#") for c in range(side)) for r in range(side)]
+        )
         solver.add_clause([-letter[cell, x] for cell, x in letter_in.items()])
     solver.delete()
     return solutions
@@ -117,17 +123,25 @@ def test_the_search_finds_all_solutions() -> None:
     solution_counts = set()
     for seed in range(400):
         instance = puzzle.generate(seed)
-        givens = np.where(instance.givens == len(puzzle.symbols), instance.givens, 0).astype(np.int8)
+        givens = np.where(instance.givens == len(puzzle.symbols), instance.givens, 0).astype(
+            np.int8
+        )
         words = instance.words.copy()
         if seed % 3 == 0:
             words[dice.below(len(words)), 0] = 1 + dice.below(6)
         changed = instance._replace(givens=givens, words=words)
-        listed, rows = puzzle.listed(changed), [line.replace(" ", "") for line in read_rows(puzzle, changed)]
+        listed = puzzle.listed(changed)
+        rows = [line.replace(" ", "") for line in read_rows(puzzle, changed)]
         if len(set(listed)) < len(listed):
             continue
-        solutions = {puzzle.written(puzzle.as_rows(cells)) for cells in puzzle._search(changed).solutions(1000)}
+        solutions = {
+            puzzle.written(puzzle.as_rows(cells))
+            for cells in puzzle._search(changed).solutions(1000)
+        }
         expected = solutions_by_sat(listed, rows, 1000)
-        assert {text.replace(" ", "") for text in solutions} == {"\n".join(grid) for grid in expected}
+        assert {text.replace(" ", "") for text in solutions} == {
+            "\n".join(grid) for grid in expected
+        }
         solution_counts.add(min(len(expected), 2))
     assert solution_counts == {0, 1, 2}
 
@@ -150,10 +164,14 @@ def test_other_sides_are_refused(side: float) -> None:
 
 @pytest.mark.parametrize("side", [4, 5, 6])
 def test_patterns(side: int) -> None:
-    """Slots of three letters or more, in one piece, the same after half a turn; every cell in a slot."""
+    """Slots of three letters or more, in one piece,
+    the same after half a turn; every cell in a slot.
+    """
     for pattern in patterns(side):
         assert pattern == pattern[::-1]
-        rows = ["".join("_" if pattern[r * side + c] else "#" for c in range(side)) for r in range(side)]
+        rows = [
+            "".join("_" if pattern[r * side + c] else "#" for c in range(side)) for r in range(side)
+        ]
         slots = runs(rows)
         assert len(slots) == TIERS[side].slots
         assert min(map(len, slots)) >= 3
@@ -180,12 +198,21 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             elif kind == "transposed":
                 answer = [list(column) for column in zip(*answer, strict=True)]
             elif kind in ("random", "by rule of thumb"):
-                text = puzzle.guess(instance, dice) if kind == "random" else puzzle.heuristic(instance)
+                text = (
+                    puzzle.guess(instance, dice) if kind == "random" else puzzle.heuristic(instance)
+                )
                 answer = [line.split(" ") for line in text.split("\n")]
             verdict = puzzle.verify(instance, "\n".join(" ".join(line) for line in answer))
-            assert verdict.solved == keeps_the_rules(words, rows, ["".join(line) for line in answer])
+            assert verdict.solved == keeps_the_rules(
+                words, rows, ["".join(line) for line in answer]
+            )
             kinds.add((kind, verdict.solved))
-    assert {("right", True), ("one changed", False), ("transposed", False), ("random", False)} <= kinds
+    assert {
+        ("right", True),
+        ("one changed", False),
+        ("transposed", False),
+        ("random", False),
+    } <= kinds
     assert ("by rule of thumb", False) in kinds
 
 
@@ -228,7 +255,10 @@ def test_disguises() -> None:
         assert puzzle.canonical(renamed) == form
         board = np.arange(25).reshape(5, 5)
         givens = instance.givens.reshape(5, 5)
-        assert puzzle.canonical(moved(puzzle, instance, givens.T, board.T, words=instance.words)) == form
+        assert (
+            puzzle.canonical(moved(puzzle, instance, givens.T, board.T, words=instance.words))
+            == form
+        )
         backwards = np.full_like(instance.words, -1)
         for line, word in zip(backwards, instance.words, strict=True):
             letters = word[word >= 0][::-1]
@@ -243,7 +273,9 @@ def test_disguises() -> None:
     assert len(forms) == 40
 
 
-def moved(puzzle: Any, instance: Instance, givens: np.ndarray, board: np.ndarray, words: np.ndarray) -> Instance:
+def moved(
+    puzzle: Any, instance: Instance, givens: np.ndarray, board: np.ndarray, words: np.ndarray
+) -> Instance:
     """Return the grid with its cells in another order; slots as they lie there."""
     side = puzzle.side
     rows = ["".join("#" if value == 7 else "_" for value in row) for row in givens]
@@ -261,12 +293,14 @@ def test_tiers_are_in_order() -> None:
     assert means[1] < 0.95 * means[2]
 
 
-# -- the task ----------------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", TIER_NAMES)
 def test_the_task_plays_by_the_rules(tier: str) -> None:
-    """Random legal placements in one batch, half of them guided by the solver, against a grid of letters."""
+    """Random legal placements in one batch,
+    half of them guided by the solver, against a grid of letters.
+    """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, count, batch = task.puzzle, task.count, 128
     instances = [puzzle.generate(seed) for seed in range(batch)]
@@ -291,13 +325,17 @@ def test_the_task_plays_by_the_rules(tier: str) -> None:
 
     state = jax.vmap(lambda p: task.initial(key, p))(context)
     tables = [read_puzzle(puzzle.question(instance)) for instance in instances]
-    grids = [{(r, c): x for r, row in enumerate(rows) for c, x in enumerate(row)} for _, rows in tables]
+    grids = [
+        {(r, c): x for r, row in enumerate(rows) for c, x in enumerate(row)} for _, rows in tables
+    ]
     slots = [runs(rows) for _, rows in tables]
     used: list[dict[int, int]] = [{} for _ in instances]
     plans = [list(puzzle.plan(instance)) for instance in instances]
     rng, over, successes = np.random.default_rng(0), [False] * batch, 0
     for _ in range(count + 1):
-        mask, terminal, info, observations = (jax.tree.map(np.asarray, leaf) for leaf in look(state, context))
+        mask, terminal, info, observations = (
+            jax.tree.map(np.asarray, leaf) for leaf in look(state, context)
+        )
         actions = []
         for k in range(batch):
             expected = legal(tables[k][0], slots[k], grids[k], used[k])
@@ -315,13 +353,17 @@ def test_the_task_plays_by_the_rules(tier: str) -> None:
                     side = puzzle.side
                     answer = ["".join(grids[k][r, c] for c in range(side)) for r in range(side)]
                     assert keeps_the_rules(*tables[k], answer)
-                    assert puzzle.verify(instances[k], "\n".join(" ".join(row) for row in answer)).solved
+                    assert puzzle.verify(
+                        instances[k], "\n".join(" ".join(row) for row in answer)
+                    ).solved
             ready = [action for action in plans[k] if mask[k][action]]
             choices = ready if ready and k % 2 else np.flatnonzero(mask[k])
             actions.append(int(rng.choice(choices)) if len(choices) else 0)
         new, reward = step(state, jnp.asarray(actions), context)
         going = jnp.asarray([not o for o in over])
-        state = jax.tree.map(lambda n, o, g=going: jnp.where(g.reshape(-1, *[1] * (n.ndim - 1)), n, o), new, state)
+        state = jax.tree.map(
+            lambda n, o, g=going: jnp.where(g.reshape(-1, *[1] * (n.ndim - 1)), n, o), new, state
+        )
         for k, action in enumerate(actions):
             if not over[k]:
                 slot, word = divmod(action, count)
@@ -332,7 +374,9 @@ def test_the_task_plays_by_the_rules(tier: str) -> None:
     assert batch / 2 <= successes < batch
 
 
-def legal(words: list[str], slots: list[list[tuple[int, int]]], grid: Cells, used: dict[int, int]) -> list[bool]:
+def legal(
+    words: list[str], slots: list[list[tuple[int, int]]], grid: Cells, used: dict[int, int]
+) -> list[bool]:
     """Check the definition."""
     return [
         s not in used
@@ -356,12 +400,17 @@ def test_people_can_play() -> None:
         slot, word = divmod(action, task.count)
         text = task.describe(state, params)
         assert words[word] in text.split("Words left: ")[1].split("\n")[0].split()
-        assert text.endswith("Slots that have got a word: " + (", ".join(map(str, range(1, number + 1))) or "none"))
+        assert text.endswith(
+            "Slots that have got a word: " + (", ".join(map(str, range(1, number + 1))) or "none")
+        )
         parsed = task.parse(f"{slot + 1}  {words[word]}\n", state, params)
         assert parsed == action
         state = task.transition(state, jnp.asarray(parsed), key, params)
         pictures.append(task.draw(state, params))
-        assert task.why_illegal(np.int64(action), state, params) == f"slot {slot + 1} has got a word already"
+        assert (
+            task.why_illegal(np.int64(action), state, params)
+            == f"slot {slot + 1} has got a word already"
+        )
         if slot + 1 < task.count:
             again = np.int64(action + task.count)
             assert task.why_illegal(again, state, params) == f"{words[word]} was placed already"
@@ -370,11 +419,17 @@ def test_people_can_play() -> None:
     assert task.why_over(state, params, task.info(state, params)) == "every word is placed"
     assert all((picture != next_picture).any() for picture, next_picture in pairwise(pictures))
     first = task.initial(key, params)
-    assert task.why_over(first, params, task.info(first, params)) == "no word that is left fits an open slot"
+    assert (
+        task.why_over(first, params, task.info(first, params))
+        == "no word that is left fits an open slot"
+    )
     short = next(w for w, word in enumerate(words) if len(word) == 3)
     long_slot = next(s for s, slot in enumerate(instance.slots) if slot[3] >= 0)
     reason = task.why_illegal(np.int64(long_slot * task.count + short), first, params)
-    assert reason == f"{words[short]} does not fit the length of slot {long_slot + 1} and the letters in it"
+    assert (
+        reason
+        == f"{words[short]} does not fit the length of slot {long_slot + 1} and the letters in it"
+    )
     for text, reason in (
         ("1", "expected 'SLOT WORD'"),
         (f"0 {words[0]}", "a slot from 1"),

@@ -1,4 +1,6 @@
-"""Controllers between action and rotors: lags by closed form, allocation by linear programmes, hover to the digit."""
+"""Controllers between action and rotors: lags by closed form,
+allocation by linear programmes, hover to the digit.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +44,22 @@ def hovering(airframe: Airframe) -> Quadcopter:
 
 
 def fly_states(
-    law: Callable[[Quadcopter, Airframe], Any], airframe: Airframe, steps: int, start: Quadcopter | None = None
+    law: Callable[[Quadcopter, Airframe], Any],
+    airframe: Airframe,
+    steps: int,
+    start: Quadcopter | None = None,
 ) -> Quadcopter:
-    """The states of a flight, arrays ``(steps + 1,)``; a law makes commands of a vehicle and what it is taken for."""
+    """The states of a flight, arrays ``(steps + 1,)``;
+    a law makes commands of a vehicle and what it is taken for.
+    """
     with jax.enable_x64(True):
         first = jax.tree.map(jnp.float64, start or hovering(airframe))
         assumed = flight_controller.assumed_airframe(float(hovering(airframe).rotors.r1))
 
         def step(vehicle: Quadcopter, _: None) -> tuple[Quadcopter, Quadcopter]:
-            return dynamics.step(vehicle, dynamics.commanded_speeds(law(vehicle, assumed)), airframe, STEP), vehicle
+            return dynamics.step(
+                vehicle, dynamics.commanded_speeds(law(vehicle, assumed)), airframe, STEP
+            ), vehicle
 
         last, states = jax.jit(lambda vehicle: jax.lax.scan(step, vehicle, None, steps))(first)
         return jax.tree.map(np.append, states, last)
@@ -62,27 +71,31 @@ def to_velocity(*goal: float) -> Callable[[Quadcopter, Airframe], Any]:
     )
 
 
-# -- each loop reaches its set point, with its lag -------------------------------------------------------------------
-# A first-order lag 1 / k has the error exp(-k t) of a unit step, whose area is 1 / k. Motors bring a torque to its
-# goal by the end of a step: sampled at the beginnings of steps the area stays 1 / k, and so it does where the loop
-# below is slow, as long as it gives all that it is asked for in the end.
+# -- each loop reaches its set point, with its lag -------------------------------------------------
+# A first-order lag 1 / k has the error exp(-k t) of a unit step, whose area is 1 / k. Motors bring
+# a torque to its goal by the end of a step: sampled at the beginnings of steps the area stays 1 /
+# k, and so it does where the loop below is slow, as long as it gives all that it is asked for in
+# the end.
 
 
 @pytest.mark.parametrize(("axis", "lag"), [("wx", 1 / 40), ("wy", 1 / 40), ("wz", 1 / 20)])
 def test_body_rates_follow_by_a_first_order_lag(axis: str, lag: float) -> None:
     goal = BodyRates(GRAVITY, 0.0, 0.0, 0.0)._replace(**{axis: 0.2})
     body = fly_states(
-        lambda vehicle, assumed: flight_controller.towards_body_rates(vehicle, goal, assumed), dynamics.NOMINAL, 60
+        lambda vehicle, assumed: flight_controller.towards_body_rates(vehicle, goal, assumed),
+        dynamics.NOMINAL,
+        60,
     ).body
     error = 0.2 - getattr(body, axis)
     assert np.abs(error[40:]).max() < 2e-4
     assert error.sum() * STEP == pytest.approx(0.2 * lag, rel=0.01)
-    # Sample by sample: an angular acceleration a goes to k times the error by 1 - exp(-t / T), scaled to be there
-    # after a step; its integral over the step is a dt + (k e - a) s.
+    # Sample by sample: an angular acceleration a goes to k times the error by 1 - exp(-t / T),
+    # scaled to be there after a step; its integral over the step is a dt + (k e - a) s.
     gone = 1 - np.exp(-STEP / 0.05545)
     share, rate, acceleration = (STEP - 0.05545 * gone) / gone, 0.0, 0.0
     for sample in getattr(body, axis):
-        assert sample == pytest.approx(rate, abs=0.002)  # thrusts are squares of speeds: not quite linear
+        # Thrusts are squares of speeds: not quite linear.
+        assert sample == pytest.approx(rate, abs=0.002)
         target = (0.2 - rate) / lag
         rate, acceleration = rate + acceleration * STEP + (target - acceleration) * share, target
     for still_axis in {"wx", "wy", "wz"} - {axis}:
@@ -91,7 +104,9 @@ def test_body_rates_follow_by_a_first_order_lag(axis: str, lag: float) -> None:
 
 @pytest.mark.parametrize("airframe", [dynamics.NOMINAL, HEAVY], ids=["nominal", "heavy"])
 def test_velocities_are_reached_without_bias(airframe: Airframe) -> None:
-    """Small steps with their lag, 0.25 s; large ones, of 1 m/s along all axes while yawing, to the digit."""
+    """Small steps with their lag, 0.25 s; large ones,
+    of 1 m/s along all axes while yawing, to the digit.
+    """
     body = fly_states(to_velocity(0.02, 0.03, -0.02, 0.0), airframe, 400).body
     for name, goal in (("vx", 0.02), ("vy", 0.03), ("vz", -0.02)):
         assert ((goal - getattr(body, name)).sum() * STEP) == pytest.approx(0.25 * goal, rel=0.02)
@@ -103,12 +118,18 @@ def test_velocities_are_reached_without_bias(airframe: Airframe) -> None:
 
 @pytest.mark.parametrize("distance", [0.01, 0.5])
 def test_a_place_is_arrived_at(distance: float) -> None:
-    """By 0.5 s of lag where it is near; wherever it is, and wherever the nose pointed, to the digit."""
+    """By 0.5 s of lag where it is near; wherever it is,
+    and wherever the nose pointed, to the digit.
+    """
 
     def law(vehicle: Quadcopter, assumed: Airframe) -> Any:
         body = vehicle.body
-        goal = flight_controller.towards_place(body, distance - body.x, -distance - body.y, 0.5 * distance - body.z)
-        return flight_controller.towards_body_rates(vehicle, flight_controller.towards_velocity(body, goal), assumed)
+        goal = flight_controller.towards_place(
+            body, distance - body.x, -distance - body.y, 0.5 * distance - body.z
+        )
+        return flight_controller.towards_body_rates(
+            vehicle, flight_controller.towards_velocity(body, goal), assumed
+        )
 
     start = hovering(dynamics.NOMINAL)
     start = start._replace(body=start.body._replace(qw=np.cos(0.5), qz=np.sin(0.5)))
@@ -120,29 +141,49 @@ def test_a_place_is_arrived_at(distance: float) -> None:
         assert ((distance - body.x).sum() * STEP) == pytest.approx(0.5 * distance, rel=0.02)
 
 
-# -- who yields where rotors cannot give everything ------------------------------------------------------------------
+# -- who yields where rotors cannot give everything ------------------------------------------------
 
 
 def test_allocation_is_that_of_linear_programmes() -> None:
-    """First the thrust nearest to that wanted with roll and pitch as wanted, then the nearest yaw torque to that."""
+    """First the thrust nearest to that wanted with roll and pitch as wanted,
+    then the nearest yaw torque to that.
+    """
     rng = np.random.default_rng(0)
     decay = np.exp(-STEP / 0.05545)
-    k, arm, c, limit = dynamics.THRUST_COEFFICIENT, 0.028, dynamics.TORQUE_COEFFICIENT, dynamics.ROTOR_SPEED_LIMIT
-    mixing = np.array([[1, 1, 1, 1], [-arm, -arm, arm, arm], [-arm, arm, arm, -arm], [-c, c, -c, c]])
+    k = dynamics.THRUST_COEFFICIENT
+    arm = 0.028
+    c = dynamics.TORQUE_COEFFICIENT
+    limit = dynamics.ROTOR_SPEED_LIMIT
+    mixing = np.array(
+        [[1, 1, 1, 1], [-arm, -arm, arm, arm], [-arm, arm, arm, -arm], [-c, c, -c, c]]
+    )
     allocate = jax.jit(flight_controller.prioritise_tilt)
     yielded = {"thrust": 0, "yaw": 0, "tilt": 0}
     for _ in range(60):
         speeds = rng.uniform(0.55, 0.75, 4) * limit
         demand = rng.uniform([0, -8e-4, -8e-4, -2e-4], [0.6, 8e-4, 8e-4, 2e-4])
         with jax.enable_x64(True):
-            forces = np.array(allocate(Rotors(*map(jnp.float64, speeds)), dynamics.NOMINAL, *demand))
+            forces = np.array(
+                allocate(Rotors(*map(jnp.float64, speeds)), dynamics.NOMINAL, *demand)
+            )
         bounds = np.stack([k * (speeds * decay + (1 - decay) * end) ** 2 for end in (0, limit)], 1)
 
-        def nearest(row: int, goal: float, fixed: list[int], values: list[float], bounds: Any = bounds) -> Any:
-            """Least |mixing[row] f - goal| within bounds, other rows fixed; the last variable bounds the size."""
+        def nearest(
+            row: int, goal: float, fixed: list[int], values: list[float], bounds: Any = bounds
+        ) -> Any:
+            """Least |mixing[row] f - goal| within bounds,
+            other rows fixed; the last variable bounds the size.
+            """
             upper = np.vstack([np.append(mixing[row], -1), np.append(-mixing[row], -1)])
             equal = np.hstack([mixing[fixed], np.zeros((len(fixed), 1))])
-            solution = linprog([0, 0, 0, 0, 1], upper, [goal, -goal], equal, values, [*map(tuple, bounds), (0, None)])
+            solution = linprog(
+                [0, 0, 0, 0, 1],
+                upper,
+                [goal, -goal],
+                equal,
+                values,
+                [*map(tuple, bounds), (0, None)],
+            )
             return mixing[row] @ solution.x[:4] if solution.success else None
 
         # A yaw torque of its own, zero in the first programme, takes no room from thrust.
@@ -155,7 +196,9 @@ def test_allocation_is_that_of_linear_programmes() -> None:
         assert (forces < bounds[:, 1] + 1e-12).all()
         assert got[1:3] == pytest.approx(demand[1:3], abs=1e-12)
         assert got[0] == pytest.approx(thrust, abs=1e-8)
-        assert got[3] == pytest.approx(nearest(3, demand[3], [0, 1, 2], [thrust, demand[1], demand[2]]), abs=1e-9)
+        assert got[3] == pytest.approx(
+            nearest(3, demand[3], [0, 1, 2], [thrust, demand[1], demand[2]]), abs=1e-9
+        )
         yielded["thrust"] += abs(thrust - demand[0]) > 1e-6
         yielded["yaw"] += abs(got[3] - demand[3]) > 1e-9
     assert min(yielded.values()) >= 3, yielded
@@ -163,7 +206,9 @@ def test_allocation_is_that_of_linear_programmes() -> None:
 
 @pytest.mark.parametrize("thrust", [0.0, 2 * GRAVITY])
 def test_turning_does_not_wait_for_thrust(thrust: float) -> None:
-    """Whether it climbs or falls as hard as it can, a roll rate of 3 rad/s is reached as in a hover."""
+    """Whether it climbs or falls as hard as it can,
+    a roll rate of 3 rad/s is reached as in a hover.
+    """
 
     def rolling(thrust: float) -> np.ndarray:
         goal = BodyRates(thrust, 3.0, 0.0, 0.0)
@@ -173,7 +218,7 @@ def test_turning_does_not_wait_for_thrust(thrust: float) -> None:
     np.testing.assert_allclose(rolling(thrust), rolling(GRAVITY), atol=0.15)
 
 
-# -- the tasks -------------------------------------------------------------------------------------------------------
+# -- the tasks -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES + COURSES)
@@ -191,32 +236,41 @@ def test_the_action_setting_chooses_the_id(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES + COURSES)
 def test_it_is_the_same_task_by_other_commands(name: str) -> None:
-    """Context and (but for vertical flight) start to the bit; state and reward as where rotors get those commands."""
+    """Context and (but for vertical flight) start to the bit;
+    state and reward as where rotors get those commands.
+    """
     task, base = card(name).build(), card(name, action="rotors").build()
     key = jax.random.key(7)
     params = task.sample_params(key, np.int32(1))
     state = task.initial(key, params)
-    for ours, its in zip(*map(jax.tree.leaves, (params, base.sample_params(key, np.int32(1)))), strict=True):
+    for ours, its in zip(
+        *map(jax.tree.leaves, (params, base.sample_params(key, np.int32(1)))), strict=True
+    ):
         np.testing.assert_array_equal(ours, its)
     start = base.initial(key, params)
     if name == "QuadcopterHoverOne-v0":
         body = state.body
         assert (body.z, body.vz) == (start.body.z, start.body.vz)
-        assert [float(value) for value in (*body[:2], *body[3:9], *body[10:])] == [0, 0, 1] + [0] * 8
+        assert [float(value) for value in (*body[:2], *body[3:9], *body[10:])] == [0, 0, 1] + [
+            0
+        ] * 8
     else:
         np.testing.assert_array_equal(jax.tree.leaves(state), jax.tree.leaves(start))
 
     @jax.jit
     def step_pair(state: Any, action: Any) -> Any:
         commands = task.commands(state, action, params)
-        after, its = task.transition(state, action, key, params), base.transition(state, commands, key, params)
+        after = task.transition(state, action, key, params)
+        its = base.transition(state, commands, key, params)
         rewards = (
             task.reward(state, action, after, key, params),
             base.reward(state, commands, its, key, params),
         )
         return after, its, rewards, commands
 
-    for action in np.random.default_rng(1).uniform(-1, 1, (50, task.action_size)).astype(np.float32):
+    for action in (
+        np.random.default_rng(1).uniform(-1, 1, (50, task.action_size)).astype(np.float32)
+    ):
         state, its, rewards, commands = step_pair(state, action)
         assert np.abs(commands).max() <= 1
         for leaf, base_leaf in zip(jax.tree.leaves(state), jax.tree.leaves(its), strict=True):
@@ -233,7 +287,9 @@ def test_zeros_hover_in_every_vehicle(name: str) -> None:
             params = task.sample_params(jax.random.key(seed), np.int32(1))
             vehicle = jax.tree.map(jnp.float64, hovering(jax.tree.map(float, params)))
             commands = task.commands(vehicle, task.noop_action(), params)
-            np.testing.assert_allclose(dynamics.rotor_speed(np.array(commands)), vehicle.rotors, rtol=1e-12)
+            np.testing.assert_allclose(
+                dynamics.rotor_speed(np.array(commands)), vehicle.rotors, rtol=1e-12
+            )
     assert not task.noop_action().any()
 
 
@@ -244,9 +300,15 @@ def test_one_command_is_a_vertical_flight() -> None:
     rotor = float(hovering(dynamics.NOMINAL).rotors.r1)
 
     def motion(_: float, now: np.ndarray) -> list[float]:
-        return [now[1], 4 * k * now[2] ** 2 / dynamics.MASS - GRAVITY, (0.75 * limit - now[2]) / 0.05545]
+        return [
+            now[1],
+            4 * k * now[2] ** 2 / dynamics.MASS - GRAVITY,
+            (0.75 * limit - now[2]) / 0.05545,
+        ]
 
-    exact = solve_ivp(motion, (0, 1), [0, 0, rotor], t_eval=np.arange(101) * STEP, rtol=1e-10, atol=1e-10)
+    exact = solve_ivp(
+        motion, (0, 1), [0, 0, rotor], t_eval=np.arange(101) * STEP, rtol=1e-10, atol=1e-10
+    )
     np.testing.assert_allclose(body.z, exact.y[0], atol=1e-6)
     for name in set(RigidBody._fields) - {"z", "vz", "qw"}:
         assert not getattr(body, name).any()

@@ -25,13 +25,17 @@ NOMINAL = Airframe(
 
 
 def test_the_linear_model_is_the_derivative_of_the_flight() -> None:
-    """Forward-mode derivatives of one Runge-Kutta step of the full vehicle, at hover, at float64."""
+    """Forward-mode derivatives of one Runge-Kutta step
+    of the full vehicle, at hover, at float64.
+    """
     with jax.enable_x64(True):
         hover = dynamics.hover_speed(jax.tree.map(np.float64, NOMINAL))
 
         def step(deviation: jax.Array, command: jax.Array) -> jax.Array:
             x, y, z, roll, pitch, yaw, vx, vy, vz, wx, wy, wz, *rotors = deviation
-            body = RigidBody(x, y, z, jnp.ones(()), roll / 2, pitch / 2, yaw / 2, vx, vy, vz, wx, wy, wz)
+            body = RigidBody(
+                x, y, z, jnp.ones(()), roll / 2, pitch / 2, yaw / 2, vx, vy, vz, wx, wy, wz
+            )
             state = Quadcopter(body, Rotors(*(hover + rotor for rotor in rotors)))
             end = dynamics.step(state, Rotors(*(hover + command)), NOMINAL, lqr.STEP)
             b = end.body
@@ -56,7 +60,9 @@ def test_the_gain_is_scipy_s() -> None:
 
 
 def test_it_hovers_from_every_start_of_the_task() -> None:
-    """Up to a right angle from level, far outside its linear model, in vehicles other than the nominal one."""
+    """Up to a right angle from level, far outside its linear model,
+    in vehicles other than the nominal one.
+    """
     task: Any = card("QuadcopterHover-v0").build()
     flights = play(task, lqr.LinearQuadraticControl.for_task(task), range(200), split="test")
     assert (~flights.terminated).mean() >= 0.98

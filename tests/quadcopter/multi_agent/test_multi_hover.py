@@ -1,4 +1,6 @@
-"""QuadcopterMultiHover: wakes by the published formula, starts, ends and rewards by plain Python, who can hold it."""
+"""QuadcopterMultiHover: wakes by the published formula,
+starts, ends and rewards by plain Python, who can hold it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
 from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import Params, State
-from rlbench_suite.envs.quadcopter.tasks.multi_agent.multi_hover import MultiHoverPilot, QuadcopterMultiHover
+from rlbench_suite.envs.quadcopter.tasks.multi_agent.multi_hover import (
+    MultiHoverPilot,
+    QuadcopterMultiHover,
+)
 from rlbench_suite.numerics.process import precision
 
 NAMES = ["QuadcopterMultiHover-v0", "QuadcopterMultiHover4-v0"]
@@ -45,7 +50,9 @@ def at_goals(task: QuadcopterMultiHover, gap: float) -> tuple[State, Params]:
 
 @every_size
 def test_who_hovers_as_if_alone_is_pushed_down_by_those_above(name: str) -> None:
-    """A step from rest under 2267.18 (r / 4 dz)^2 of each above, and rotor drag: v = -a (1 - exp(-c t)) / c."""
+    """A step from rest under 2267.18 (r / 4 dz)^2 of each above,
+    and rotor drag: v = -a (1 - exp(-c t)) / c.
+    """
     task, gap = build(name, "float64"), 1.1
     state, params = at_goals(task, gap)
     with precision(task):
@@ -66,7 +73,10 @@ def test_starts_and_columns_are_those_of_the_table(name: str) -> None:
     keys = jax.random.split(jax.random.key(0), 400)
     params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(1))
     state = jax.jit(jax.vmap(task.initial))(keys, params)
-    goals, places = (np.stack(coordinates, -1).astype(float) for coordinates in (params[1:], state.vehicles.body[:3]))
+    goals, places = (
+        np.stack(coordinates, -1).astype(float)
+        for coordinates in (params[1:], state.vehicles.body[:3])
+    )
     gaps = np.diff(goals[..., 2], axis=1)
     assert [gaps.min(), gaps.max()] == pytest.approx([0.9, 1.3], abs=0.005)
     assert np.abs(goals[..., 2].mean(1)).max() < 1e-6, "about the origin"
@@ -92,7 +102,9 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
     def moved(**fields: float) -> State:
         """The second vehicle, elsewhere or moving."""
         body = state.vehicles.body
-        body = body._replace(**{name: getattr(body, name) + value * np.eye(n)[1] for name, value in fields.items()})
+        body = body._replace(
+            **{name: getattr(body, name) + value * np.eye(n)[1] for name, value in fields.items()}
+        )
         return state._replace(vehicles=state.vehicles._replace(body=body))
 
     def paid(state: State) -> list[float]:
@@ -105,10 +117,20 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
 
     assert paid(state) == [1] * n
     assert paid(moved(x=0.06, z=-0.08)) == pytest.approx([1, 0.5, *[1] * (n - 2)])
-    for fields, holds in (({"y": 0.099}, True), ({"y": 0.101}, False), ({"vz": 0.099}, True), ({"vz": 0.101}, False)):
+    for fields, holds in (
+        ({"y": 0.099}, True),
+        ({"y": 0.101}, False),
+        ({"vz": 0.099}, True),
+        ({"vz": 0.101}, False),
+    ):
         assert bool(info(moved(**fields))["success"]) is holds
         assert float(info(moved(**fields))["holding"]) == pytest.approx(1 if holds else 1 - 1 / n)
-    for fields, lost in (({"x": 0.59}, False), ({"x": 0.61}, True), ({"z": 0.605}, True), ({"wy": 35.5}, True)):
+    for fields, lost in (
+        ({"x": 0.59}, False),
+        ({"x": 0.61}, True),
+        ({"z": 0.605}, True),
+        ({"wy": 35.5}, True),
+    ):
         with precision(task):
             there = jax.tree.map(jnp.asarray, moved(**fields))
             after = step(there, np.full((n, 4), 0.334), None, params)
@@ -119,7 +141,9 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
 
 @every_size
 def test_the_reference_holds_it_and_needs_to_know_the_wakes(name: str) -> None:
-    """A pilot that takes the air for still sinks by push / (mass 64 / s^2): centimetres, more below more vehicles."""
+    """A pilot that takes the air for still sinks by push / (mass 64 / s^2):
+    centimetres, more below more vehicles.
+    """
     task = build(name)
     reference = reference_player(task)
 
@@ -165,6 +189,9 @@ def test_it_is_a_pettingzoo_environment_and_found_by_the_number_of_vehicles(name
     env = pettingzoo.make("parallel", card(name).id)
     observations, _ = env.reset(seed=0)
     assert list(observations) == [f"agent_{i}" for i in range(n)]
-    assert all(env.observation_space(agent).contains(observation) for agent, observation in observations.items())
+    assert all(
+        env.observation_space(agent).contains(observation)
+        for agent, observation in observations.items()
+    )
     with pytest.raises(ValueError, match="vehicles"):
         card("QuadcopterMultiHover-v0", vehicles=3)

@@ -1,4 +1,6 @@
-"""QuadcopterSwarm against itself with vehicles renumbered, single vehicles, the peer's downwash, and fine sampling."""
+"""QuadcopterSwarm against itself with vehicles renumbered,
+single vehicles, the peer's downwash, and fine sampling.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import (
     nearest_approaches,
     wakes,
 )
-from rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm import JITTER, QuadcopterSwarm, evenly_spread
+from rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm import (
+    JITTER,
+    QuadcopterSwarm,
+    evenly_spread,
+)
 from rlbench_suite.numerics.process import precision
 
 CARD = card("QuadcopterSwarm-v0")
@@ -78,16 +84,21 @@ def push(state: State) -> np.ndarray:
         return np.asarray(wakes(*on_device((state.vehicles.body, state.wrecked)), AIRFRAME))
 
 
-# -- what vehicles do to each other ----------------------------------------------------------------------------------
+# -- what vehicles do to each other ----------------------------------------------------------------
 
 
 def test_renumbered_vehicles_fly_the_same(exact: QuadcopterSwarm) -> None:
-    """The sum over wakes is added in another order: the last digits may differ, no more. Crowded, with two wrecks."""
+    """The sum over wakes is added in another order: the last digits may differ, no more.
+
+    Crowded, with two wrecks.
+    """
     rng = np.random.default_rng(0)
     step, see, pay = programs(exact)
     hits = 0
     for _ in range(20):
-        state, params, action = some_state(rng, 0.4, wrecks=2), some_params(rng), rng.uniform(-1, 1, (N, 4))
+        state = some_state(rng, 0.4, wrecks=2)
+        params = some_params(rng)
+        action = rng.uniform(-1, 1, (N, 4))
         order = rng.permutation(N)
         renumbered_state = jax.tree.map(lambda leaf, order=order: leaf[order], state)
         renumbered = Params(AIRFRAME, *(leaf[order] for leaf in params[1:]))
@@ -98,7 +109,9 @@ def test_renumbered_vehicles_fly_the_same(exact: QuadcopterSwarm) -> None:
                 after = step(a, c, None, b)
                 outcomes.append((after, see(after, None, b), pay(a, c, after, None, b)))
         first, second = jax.tree.map(np.asarray, outcomes)
-        for values, renumbered_values in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        for values, renumbered_values in zip(
+            jax.tree.leaves(first), jax.tree.leaves(second), strict=True
+        ):
             np.testing.assert_allclose(values[order], renumbered_values, rtol=1e-11, atol=1e-11)
         np.testing.assert_array_equal(first[0].wrecked[order], second[0].wrecked)
         hits += first[0].wrecked.sum() - 2
@@ -107,8 +120,18 @@ def test_renumbered_vehicles_fly_the_same(exact: QuadcopterSwarm) -> None:
 
 def test_a_wake_is_the_peer_s_downwash() -> None:
     """-2267.18 (r / 4 dz)^2 exp(-((dx^2 + dy^2) / (0.16 dz - 0.11)^2) / 2) on the lower of two."""
-    for dx, dy, dz in ((0.0, 0.0, 0.8), (0.02, -0.01, 0.9), (0.1, 0.05, 1.5), (0.3, 0.2, 3.0), (0.4, 0.0, 0.25)):
-        expected = -2267.18 * (2.31348e-2 / (4 * dz)) ** 2 * np.exp(-0.5 * (dx**2 + dy**2) / (0.16 * dz - 0.11) ** 2)
+    for dx, dy, dz in (
+        (0.0, 0.0, 0.8),
+        (0.02, -0.01, 0.9),
+        (0.1, 0.05, 1.5),
+        (0.3, 0.2, 3.0),
+        (0.4, 0.0, 0.25),
+    ):
+        expected = (
+            -2267.18
+            * (2.31348e-2 / (4 * dz)) ** 2
+            * np.exp(-0.5 * (dx**2 + dy**2) / (0.16 * dz - 0.11) ** 2)
+        )
         upper, lower = push(at_rest([(dx, dy, dz), (0, 0, 0)]))
         assert upper == 0
         assert lower == pytest.approx(expected, rel=1e-9)
@@ -121,28 +144,43 @@ def test_near_wakes_are_bounded_and_fade_to_nothing_beside() -> None:
     assert column.min() == column[-1] == pytest.approx(-3 * weight)
     formed = push(at_rest([(0.2, 0, 0.2), (0, 0, 0)]))[1]
     for fraction in (0.5, 0.1, 0.001):
-        assert push(at_rest([(0.2, 0, 0.2 * fraction), (0, 0, 0)]))[1] == pytest.approx(fraction * formed)
+        assert push(at_rest([(0.2, 0, 0.2 * fraction), (0, 0, 0)]))[1] == pytest.approx(
+            fraction * formed
+        )
     assert (push(at_rest([(0.2, 0, 0), (0, 0, 0)])) == 0).all()
-    assert (push(at_rest([(0, 0, 0.5), (0, 0, 0)])._replace(wrecked=np.array([True, False]))) == 0).all()
+    assert (
+        push(at_rest([(0, 0, 0.5), (0, 0, 0)])._replace(wrecked=np.array([True, False]))) == 0
+    ).all()
 
 
 def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
-    """At equal heights nobody is in a wake: after a step each is a single vehicle's, to rounding."""
+    """At equal heights nobody is in a wake:
+    after a step each is a single vehicle's, to rounding.
+    """
     rng = np.random.default_rng(1)
     state = some_state(rng)
     body = state.vehicles.body._replace(x=np.arange(N) - 3.5, z=np.zeros(N))
-    state, action = state._replace(vehicles=state.vehicles._replace(body=body)), rng.uniform(-1, 1, (N, 4))
+    state = state._replace(vehicles=state.vehicles._replace(body=body))
+    action = rng.uniform(-1, 1, (N, 4))
     with precision(exact):
-        after = programs(exact)[0](on_device(state), jnp.asarray(action), None, on_device(some_params(rng)))
+        after = programs(exact)[0](
+            on_device(state), jnp.asarray(action), None, on_device(some_params(rng))
+        )
         alone = jax.jit(
             lambda vehicle, action: dynamics.step(
                 vehicle, dynamics.commanded_speeds(action), AIRFRAME, dynamics.STEP, CRAZYFLIE_AIR
             )
         )
         for i in range(N):
-            single = alone(jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i]), state.vehicles), action[i])
-            for swarm_leaf, single_leaf in zip(jax.tree.leaves(after.vehicles), jax.tree.leaves(single), strict=True):
-                assert float(swarm_leaf[i]) == pytest.approx(float(single_leaf), rel=1e-12, abs=1e-12)
+            single = alone(
+                jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i]), state.vehicles), action[i]
+            )
+            for swarm_leaf, single_leaf in zip(
+                jax.tree.leaves(after.vehicles), jax.tree.leaves(single), strict=True
+            ):
+                assert float(swarm_leaf[i]) == pytest.approx(
+                    float(single_leaf), rel=1e-12, abs=1e-12
+                )
 
 
 def test_a_push_is_an_acceleration() -> None:
@@ -153,7 +191,7 @@ def test_a_push_is_an_acceleration() -> None:
     assert float(after.body.z) == pytest.approx(-0.5e-4, rel=1e-9)
 
 
-# -- collisions ------------------------------------------------------------------------------------------------------
+# -- collisions ------------------------------------------------------------------------------------
 
 
 def test_nearest_approach_is_that_of_fine_sampling() -> None:
@@ -173,22 +211,32 @@ def test_nearest_approach_is_that_of_fine_sampling() -> None:
         assert np.isinf(np.diag(approaches)).all()
 
 
-@pytest.mark.parametrize(("offset", "hit"), [(0.05, True), (0.12, True), (0.14, False), (0.3, False)])
-def test_nobody_flies_through_another_between_two_looks(exact: QuadcopterSwarm, offset: float, hit: bool) -> None:
-    """At 40 m/s towards each other they are 0.2 m apart before and after the step, whatever they passed at."""
+@pytest.mark.parametrize(
+    ("offset", "hit"), [(0.05, True), (0.12, True), (0.14, False), (0.3, False)]
+)
+def test_nobody_flies_through_another_between_two_looks(
+    exact: QuadcopterSwarm, offset: float, hit: bool
+) -> None:
+    """At 40 m/s towards each other they are 0.2 m apart
+    before and after the step, whatever they passed at.
+    """
     state = at_rest([(-0.2, 0, 0), (0.2, offset, 0), *((i, 3, 0) for i in range(-3, 3))])
     body = state.vehicles.body._replace(vx=np.array([20.0, -20] + [0] * (N - 2)))
     state = state._replace(vehicles=state.vehicles._replace(body=body))
     hover = np.full((N, 4), 0.334)
     with precision(exact):
-        after = programs(exact)[0](on_device(state), hover, None, on_device(some_params(np.random.default_rng(3))))
+        after = programs(exact)[0](
+            on_device(state), hover, None, on_device(some_params(np.random.default_rng(3)))
+        )
     x = np.asarray(after.vehicles.body.x)
     assert abs(x[1] - x[0]) < 0.02 or abs(x[1] - x[0]) > COLLISION
     assert after.wrecked.tolist() == [hit, hit] + [False] * (N - 2)
 
 
 def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
-    """Whoever is wrecked by hit in a crowded flight is so by plain Python over the same states, and nobody else."""
+    """Whoever is wrecked by hit in a crowded flight is
+    so by plain Python over the same states, and nobody else.
+    """
     rng = np.random.default_rng(4)
     params, state = some_params(rng), some_state(rng, 0.8)
     step = programs(exact)[0]
@@ -196,9 +244,13 @@ def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
     with precision(exact):
         params = on_device(params)
         for _ in range(60):
-            after = jax.tree.map(np.asarray, step(on_device(state), rng.uniform(-1, 1, (N, 4)), None, params))
+            after = jax.tree.map(
+                np.asarray, step(on_device(state), rng.uniform(-1, 1, (N, 4)), None, params)
+            )
             start, end = (np.stack(s.vehicles.body[:3], 1) for s in (state, after))
-            expected = wrecked | (np.abs(np.stack(after.vehicles.body[10:])) > motion.GYROSCOPE_RANGE).any(0)
+            expected = wrecked | (
+                np.abs(np.stack(after.vehicles.body[10:])) > motion.GYROSCOPE_RANGE
+            ).any(0)
             for i, j in itertools.combinations(np.flatnonzero(~wrecked), 2):
                 apart, moved = start[i] - start[j], (end[i] - start[i]) - (end[j] - start[j])
                 when = np.clip(-(apart @ moved) / (moved @ moved), 0, 1)
@@ -216,9 +268,12 @@ def test_a_wreck_stays_earns_nothing_and_is_not_seen(exact: QuadcopterSwarm) -> 
     with precision(exact):
         state, params = on_device((state, params))
         after = step(state, rng.uniform(-1, 1, (N, 4)), None, params)
-        observation, paid = np.asarray(see(after, None, params)), np.asarray(pay(state, None, after, None, params))
+        observation = np.asarray(see(after, None, params))
+        paid = np.asarray(pay(state, None, after, None, params))
     gone = np.asarray(state.wrecked)
-    for before, now in zip(jax.tree.leaves(state.vehicles), jax.tree.leaves(after.vehicles), strict=True):
+    for before, now in zip(
+        jax.tree.leaves(state.vehicles), jax.tree.leaves(after.vehicles), strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(before)[gone], np.asarray(now)[gone])
     assert (paid[gone] == 0).all()
     assert (paid[~np.asarray(after.wrecked)] > 0).all()
@@ -230,7 +285,7 @@ def test_a_wreck_stays_earns_nothing_and_is_not_seen(exact: QuadcopterSwarm) -> 
     assert (neighbours[flying, :2] != 0).all()
 
 
-# -- what is seen, starts and goals ----------------------------------------------------------------------------------
+# -- what is seen, starts and goals ----------------------------------------------------------------
 
 
 def test_observation_and_reward_by_plain_python(exact: QuadcopterSwarm) -> None:
@@ -247,7 +302,11 @@ def test_observation_and_reward_by_plain_python(exact: QuadcopterSwarm) -> None:
         vehicle = jax.tree.map(lambda leaf, i=i: leaf[i], state.vehicles)
         neighbours = [j for j in range(N) if j != i and not state.wrecked[j]]
         neighbours.sort(key=lambda j: np.linalg.norm(place[j] - place[i]))
-        near = [leaf for j in neighbours[:4] for leaf in (*(place[j] - place[i]), *(velocity[j] - velocity[i]))]
+        near = [
+            leaf
+            for j in neighbours[:4]
+            for leaf in (*(place[j] - place[i]), *(velocity[j] - velocity[i]))
+        ]
         row = [*(goals[i] - place[i]), *motion.attitude_and_rates(vehicle), state.wrecked[i], *near]
         np.testing.assert_allclose(observation[i], row, atol=1e-12)
         distance = np.linalg.norm(goals[i] - place[i])
@@ -263,7 +322,8 @@ def test_ways_cross_in_the_middle_and_starts_are_apart() -> None:
         params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(1))
         state = jax.jit(jax.vmap(task.initial))(keys, params)
         goals, starts = (
-            np.stack(coordinates, -1).astype(float) for coordinates in (params[1:], state.vehicles.body[:3])
+            np.stack(coordinates, -1).astype(float)
+            for coordinates in (params[1:], state.vehicles.body[:3])
         )
         np.testing.assert_allclose(np.linalg.norm(goals, axis=-1), task.radius, rtol=1e-5)
         assert np.abs(goals + starts).max() <= JITTER + 1e-5
@@ -295,7 +355,7 @@ def test_observation_stays_inside_the_space() -> None:
             assert reward == 0
 
 
-# -- the reference player --------------------------------------------------------------------------------------------
+# -- the reference player --------------------------------------------------------------------------
 
 
 def test_the_reference_crosses_and_nobody_else() -> None:

@@ -1,4 +1,6 @@
-"""Ground effect, rotor drag and downwash against closed forms and the equations of their sources, at float64."""
+"""Ground effect, rotor drag and downwash against closed forms
+and the equations of their sources, at float64.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def _float64() -> Iterator[None]:
 
 
 def body(height: float = 1.0, roll: float = 0.0, **fields: float) -> RigidBody:
-    start = RigidBody(*[0.0] * 13)._replace(z=height, qw=np.cos(roll / 2), qx=np.sin(roll / 2), **fields)
+    start = RigidBody(*[0.0] * 13)._replace(
+        z=height, qw=np.cos(roll / 2), qx=np.sin(roll / 2), **fields
+    )
     return jax.tree.map(np.float64, start)
 
 
@@ -40,10 +44,14 @@ def test_ground_effect_has_the_form_of_its_source_and_a_ceiling() -> None:
 
 
 def test_hover_in_ground_effect_settles_where_cushion_and_weight_agree() -> None:
-    """With 96 % of the hover thrust it floats where the ground gives the rest, to the last digit."""
+    """With 96 % of the hover thrust it floats
+    where the ground gives the rest, to the last digit.
+    """
     speed = float(vehicles.hover_speed(CF2X)) * np.sqrt(0.96)
     effects = Effects(bullet_damping=True, ground=True)
-    end = jax.jit(lambda b: semi_implicit.step_period(b, (speed,) * 4, CF2X, 9.81, 240 * 600, effects))(body(0.12))
+    end = jax.jit(
+        lambda b: semi_implicit.step_period(b, (speed,) * 4, CF2X, 9.81, 240 * 600, effects)
+    )(body(0.12))
     expected = 0.25 * AIR.propeller_radius * np.sqrt(AIR.ground / (1 / 0.96 - 1))
     assert float(end.z) == pytest.approx(expected, abs=1e-4)
 
@@ -62,7 +70,9 @@ def test_rotor_drag_upright_is_the_peer_s() -> None:
     speeds = tuple(RPM * rpm for rpm in (14_000.0, 14_500.0, 15_000.0, 15_500.0))
     drag = aerodynamics.rotor_drag(body(vx=1.0, vy=-2.0, vz=3.0), speeds, AIR)
     total = 2 * np.pi * 59_000 / 60
-    np.testing.assert_allclose(drag, np.array([-9.1785e-7, 2 * 9.1785e-7, -3 * 10.311e-7]) * total, rtol=1e-12)
+    np.testing.assert_allclose(
+        drag, np.array([-9.1785e-7, 2 * 9.1785e-7, -3 * 10.311e-7]) * total, rtol=1e-12
+    )
 
 
 def test_rotor_drag_turns_with_the_body_and_takes_energy() -> None:
@@ -82,15 +92,21 @@ def test_rotor_drag_turns_with_the_body_and_takes_energy() -> None:
 def test_sinking_with_rotor_drag_ends_at_terminal_velocity() -> None:
     """Thrust of 90 % of the weight: the remaining 10 % against drag along the rotors' axis."""
     speed = float(vehicles.hover_speed(CF2X, 9.8)) * np.sqrt(0.9)
-    end = jax.jit(lambda b: semi_implicit.step_period(b, (speed,) * 4, CF2X, 9.8, 240 * 120, Effects(drag=True)))(
-        body()
-    )
+    end = jax.jit(
+        lambda b: semi_implicit.step_period(
+            b, (speed,) * 4, CF2X, 9.8, 240 * 120, Effects(drag=True)
+        )
+    )(body())
     assert float(end.vz) == pytest.approx(-0.1 * 0.027 * 9.8 / (AIR.drag_z * 4 * speed), rel=1e-6)
 
 
 def test_downwash_has_the_form_of_its_source() -> None:
     for dx, dy, dz in ((0.0, 0.0, 0.5), (0.1, -0.05, 0.9), (0.3, 0.2, 3.0)):
-        expected = -2267.18 * (2.31348e-2 / (4 * dz)) ** 2 * np.exp(-0.5 * (np.hypot(dx, dy) / (0.16 * dz - 0.11)) ** 2)
+        expected = (
+            -2267.18
+            * (2.31348e-2 / (4 * dz)) ** 2
+            * np.exp(-0.5 * (np.hypot(dx, dy) / (0.16 * dz - 0.11)) ** 2)
+        )
         assert float(aerodynamics.downwash(dx, dy, dz, AIR)) == pytest.approx(expected, rel=1e-9)
     assert float(aerodynamics.downwash(0.0, 0.0, -0.5, AIR)) == 0
     assert float(aerodynamics.downwash(11.0, 0.0, 0.5, AIR)) == 0

@@ -30,16 +30,15 @@ THRUST_STAND = np.array(
         (2.39, 3.65, 18179),
     ]
 )
-"""Current (A), voltage (V), mean RPM of a Crazyflie 2.0, duty cycles from 0 to 62.5 %, four seconds each.
+"""Current (A), voltage (V), mean RPM of a Crazyflie 2.0,
+duty cycles from 0 to 62.5 %, four seconds each.
 
 wiki.bitcraze.io/misc:investigations:thrust
 """
-R0, R1, T, CAPACITY = (
-    battery.SERIES_RESISTANCE,
-    battery.POLARISATION_RESISTANCE,
-    battery.TIME_CONSTANT,
-    battery.CAPACITY,
-)
+R0 = battery.SERIES_RESISTANCE
+R1 = battery.POLARISATION_RESISTANCE
+T = battery.TIME_CONSTANT
+CAPACITY = battery.CAPACITY
 
 
 @pytest.fixture(autouse=True)
@@ -50,17 +49,30 @@ def _float64() -> Iterator[None]:
 
 def chen(charge: float) -> float:
     """Open-circuit voltage, the paper's eq. 2."""
-    return -1.031 * np.exp(-35 * charge) + 3.685 + 0.2156 * charge - 0.1178 * charge**2 + 0.3201 * charge**3
+    return (
+        -1.031 * np.exp(-35 * charge)
+        + 3.685
+        + 0.2156 * charge
+        - 0.1178 * charge**2
+        + 0.3201 * charge**3
+    )
 
 
 def circuit(power: Callable[[float], float], start: Battery, duration: float) -> np.ndarray:
-    """Charge, polarisation, and charge and energy delivered so far, by DOP853: Kirchhoff's laws written anew."""
+    """Charge, polarisation, and charge and energy delivered so far,
+    by DOP853: Kirchhoff's laws written anew.
+    """
 
     def rate(time: float, y: np.ndarray) -> list[float]:
         inner = chen(y[0]) - y[1]
         roots = np.roots([-R0, inner, -power(time)])
         current = roots.real.min()
-        return [-current / CAPACITY, (R1 * current - y[1]) / T, current, (inner - R0 * current) * current]
+        return [
+            -current / CAPACITY,
+            (R1 * current - y[1]) / T,
+            current,
+            (inner - R0 * current) * current,
+        ]
 
     first = [float(start.charge), float(start.polarisation), 0, 0]
     return solve_ivp(rate, (0, duration), first, method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
@@ -79,7 +91,10 @@ def test_sag_is_that_of_the_thrust_stand() -> None:
 
 
 def test_rotors_take_about_what_the_thrust_stand_says() -> None:
-    """Around hovering (14,500 RPM). A constant efficiency is coarse: the measured one falls with rotor speed."""
+    """Around hovering (14,500 RPM).
+
+    A constant efficiency is coarse: the measured one falls with rotor speed.
+    """
     for amperes, volts, speed in THRUST_STAND[5:]:
         power = battery.rotor_power(Rotors(*(RPM * speed,) * 4), NOMINAL)
         assert float(power) == pytest.approx(amperes * volts, rel=0.22)
@@ -141,13 +156,22 @@ def test_under_changing_power_it_is_the_circuit_to_first_order() -> None:
     for steps in (1000, 2000, 4000):
         times = np.arange(steps) * 10.0 / steps
 
-        def step(cell: Battery, load: jax.Array, n: int = steps) -> tuple[Battery, tuple[jax.Array, jax.Array]]:
-            now = battery.current(cell, load), battery.current(cell, load) * battery.voltage(cell, load)
+        def step(
+            cell: Battery, load: jax.Array, n: int = steps
+        ) -> tuple[Battery, tuple[jax.Array, jax.Array]]:
+            now = (
+                battery.current(cell, load),
+                battery.current(cell, load) * battery.voltage(cell, load),
+            )
             return battery.discharge(cell, load, 10.0 / n), now
 
-        end, (currents, powers) = jax.jit(lambda c, p, f=step: jax.lax.scan(f, c, p))(start, jnp.asarray(power(times)))
+        end, (currents, powers) = jax.jit(lambda c, p, f=step: jax.lax.scan(f, c, p))(
+            start, jnp.asarray(power(times))
+        )
         errors.append(np.abs(np.array(end, float) - [charge, polarisation]))
-        assert (0.7 - float(end.charge)) * CAPACITY == pytest.approx(float(currents.sum()) * 10 / steps, rel=1e-9)
+        assert (0.7 - float(end.charge)) * CAPACITY == pytest.approx(
+            float(currents.sum()) * 10 / steps, rel=1e-9
+        )
         assert float(powers.sum()) * 10 / steps == pytest.approx(energy, rel=3 / steps)
     # A step's worth of the swing in current, 3 A, is the most that holding it may miss.
     assert errors[0][0] < 3 * STEP / CAPACITY
@@ -168,6 +192,8 @@ def test_an_empty_cell_stays_empty() -> None:
 
 def test_below_its_rated_voltage_the_battery_limits_rotors_in_proportion() -> None:
     for volts, share in ((4.1, 1.0), (3.7, 1.0), (3.33, 0.9), (1.85, 0.5)):
-        assert float(battery.full_speed(volts)) == pytest.approx(share * ROTOR_SPEED_LIMIT, rel=1e-6)
+        assert float(battery.full_speed(volts)) == pytest.approx(
+            share * ROTOR_SPEED_LIMIT, rel=1e-6
+        )
     hungry = float(battery.rotor_power(Rotors(*(ROTOR_SPEED_LIMIT,) * 4), NOMINAL))
     assert float(battery.voltage(Battery(0.5, 0.0), hungry)) < 3.3

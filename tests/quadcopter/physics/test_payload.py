@@ -1,4 +1,6 @@
-"""A loaded vehicle against clouds of points, two bodies with their constraint force, and conservation laws."""
+"""A loaded vehicle against clouds of points,
+two bodies with their constraint force, and conservation laws.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def tensor(inertia: object) -> np.ndarray:
 def test_mass_centre_and_tensor_are_those_of_the_points() -> None:
     """Six points on the axes that have the vehicle's mass and moments, and the payload's."""
     mass, jx, jy, jz = VEHICLE
-    squares = np.array([jy + jz - jx, jx + jz - jy, jx + jy - jz]) / 2 * 3 / mass  # of the points' distances
+    # Of the points' distances.
+    squares = np.array([jy + jz - jx, jx + jz - jy, jx + jy - jz]) / 2 * 3 / mass
     points = np.vstack([sign * np.diag(np.sqrt(squares)) for sign in (1, -1)] + [[PAYLOAD[1:]]])
     masses = np.array([mass / 6] * 6 + [PAYLOAD.mass])
     combined = loaded(VEHICLE, PAYLOAD)
@@ -62,13 +65,16 @@ def test_mass_centre_and_tensor_are_those_of_the_points() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -> None:
-    """Newton's and Euler's laws of vehicle and payload apart, with the force between them as an unknown."""
+    """Newton's and Euler's laws of vehicle and payload apart,
+    with the force between them as an unknown.
+    """
     body, rng = tumbling(seed), np.random.default_rng(seed)
     force, torque = rng.normal(size=3), rng.normal(size=3) * 1e-3  # world, body
     rotation = np.array(rotation_matrix(body), float).reshape(3, 3)
     spin, place = np.array(body[10:]), np.array(PAYLOAD[1:])
     mass, moments = VEHICLE.mass, np.diag(VEHICLE[1:])
-    # In the body's frame; unknown are both accelerations, the spin's rate and the force that the payload exerts.
+    # In the body's frame; unknown are both accelerations, the spin's rate and the force that the
+    # payload exerts.
     cross = np.array([[0, -place[2], place[1]], [place[2], 0, -place[0]], [-place[1], place[0], 0]])
     identity, zero = np.eye(3), np.zeros((3, 3))
     gravity = rotation.T @ [0, 0, -GRAVITY]
@@ -76,7 +82,12 @@ def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -
         [
             [mass * identity, zero, zero, -identity],  # vehicle
             [zero, PAYLOAD.mass * identity, zero, identity],  # payload
-            [zero, zero, moments, -cross],  # vehicle's spin, turned by the force at the payload's place
+            [
+                zero,
+                zero,
+                moments,
+                -cross,
+            ],  # vehicle's spin, turned by the force at the payload's place
             [-identity, identity, cross, zero],  # joined: a_p = a_v + dw x d + w x (w x d)
         ]
     )
@@ -104,7 +115,9 @@ def test_a_free_tumble_keeps_energy_and_angular_momentum() -> None:
         return np.array([spin @ inertia @ spin, *(rotation @ inertia @ spin)])
 
     start = tumbling(3)
-    step = jax.jit(lambda b: normalised(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3)))
+    step = jax.jit(
+        lambda b: normalised(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3))
+    )
     body = start
     for _ in range(1000):
         body = step(body)
@@ -116,7 +129,9 @@ def test_without_mass_it_changes_nothing() -> None:
     body, wrench = tumbling(5), Wrench(0.1, -0.2, 0.3, 1e-4, 2e-4, -3e-4)
     bare = derivative(body, wrench, VEHICLE)
     np.testing.assert_allclose(
-        loaded_derivative(body, wrench, loaded(VEHICLE, Payload(0.0, 0.01, 0.02, -0.03))), bare, rtol=1e-12
+        loaded_derivative(body, wrench, loaded(VEHICLE, Payload(0.0, 0.01, 0.02, -0.03))),
+        bare,
+        rtol=1e-12,
     )
 
 
@@ -131,7 +146,9 @@ def test_a_lopsided_vehicle_hovers_on_the_thrusts_that_statics_asks_for() -> Non
     assert np.ptp(forces) > 0.01
     rotors = Rotors(*jnp.sqrt(forces / dynamics.NOMINAL.thrust_coefficient))
     vehicle = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors)
-    step = jax.jit(lambda v: dynamics.step(v, rotors, dynamics.NOMINAL, 0.01, CRAZYFLIE_AIR, payload=PAYLOAD))
+    step = jax.jit(
+        lambda v: dynamics.step(v, rotors, dynamics.NOMINAL, 0.01, CRAZYFLIE_AIR, payload=PAYLOAD)
+    )
     for _ in range(100):
         vehicle = step(vehicle)
     np.testing.assert_allclose(vehicle.body[:3], 0, atol=1e-8)
@@ -139,7 +156,9 @@ def test_a_lopsided_vehicle_hovers_on_the_thrusts_that_statics_asks_for() -> Non
 
 
 def test_a_payload_turns_a_vehicle_that_does_not_know_of_it() -> None:
-    """Equal rotors: the tilt grows as the moment of the thrust about the common centre of mass says."""
+    """Equal rotors: the tilt grows as the moment
+    of the thrust about the common centre of mass says.
+    """
     payload = Payload(0.003, 0.01, 0.0, 0.0)
     rotors = Rotors(*jnp.full(4, float(dynamics.hover_speed(dynamics.NOMINAL))))
     vehicle = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors)

@@ -1,4 +1,6 @@
-"""The quadcopter against closed forms and against SciPy on equations derived anew (vectors, rotation matrix)."""
+"""The quadcopter against closed forms and against SciPy
+on equations derived anew (vectors, rotation matrix).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, Inertia, RigidBody, rotation_matrix
+from rlbench_suite.envs.quadcopter.physics.rigid_body import (
+    GRAVITY,
+    Inertia,
+    RigidBody,
+    rotation_matrix,
+)
 from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
 
 STEP = 0.01
@@ -36,7 +43,9 @@ def vehicle(rotor_speed: float, **fields: float) -> Quadcopter:
     return jax.tree.map(np.float64, Quadcopter(body, Rotors(*[rotor_speed] * 4)))
 
 
-def fly(start: Quadcopter, commands: np.ndarray, substeps: int, dtype: Any = np.float64) -> Quadcopter:
+def fly(
+    start: Quadcopter, commands: np.ndarray, substeps: int, dtype: Any = np.float64
+) -> Quadcopter:
     """The vehicle after each command has been held for one step, cut into substeps."""
 
     def hold_command(state: Quadcopter, command: jax.Array) -> tuple[Quadcopter, None]:
@@ -47,7 +56,9 @@ def fly(start: Quadcopter, commands: np.ndarray, substeps: int, dtype: Any = np.
 
     airframe = jax.tree.map(dtype, NOMINAL)
     start = jax.tree.map(dtype, start)
-    return jax.device_get(jax.jit(lambda s, c: jax.lax.scan(hold_command, s, c))(start, dtype(commands))[0])
+    return jax.device_get(
+        jax.jit(lambda s, c: jax.lax.scan(hold_command, s, c))(start, dtype(commands))[0]
+    )
 
 
 def aggressive_commands(steps: int) -> np.ndarray:
@@ -77,49 +88,68 @@ def fly_scipy(start: Quadcopter, commands: np.ndarray) -> np.ndarray:
 
     y = flat(start)
     for command in commands:
-        y = solve_ivp(rate, (0, STEP), y, "DOP853", rtol=1e-12, atol=1e-12, args=(command,)).y[:, -1]
+        y = solve_ivp(rate, (0, STEP), y, "DOP853", rtol=1e-12, atol=1e-12, args=(command,)).y[
+            :, -1
+        ]
     return y
 
 
 def flat(state: Quadcopter) -> np.ndarray:
     b = state.body
-    return np.array([b.x, b.y, b.z, b.vx, b.vy, b.vz, *rotation_matrix(b), b.wx, b.wy, b.wz, *state.rotors], np.float64)
+    return np.array(
+        [b.x, b.y, b.z, b.vx, b.vy, b.vz, *rotation_matrix(b), b.wx, b.wy, b.wz, *state.rotors],
+        np.float64,
+    )
 
 
 def test_hover_speed_is_an_equilibrium() -> None:
     speed = float(dynamics.hover_speed(jax.tree.map(np.float64, NOMINAL)))
-    assert speed / dynamics.RPM == pytest.approx(14475, abs=1)  # sqrt(0.027 * 9.81 / (4 * 3.16e-10)) RPM
+    # sqrt(0.027 * 9.81 / (4 * 3.16e-10)) RPM.
+    assert speed / dynamics.RPM == pytest.approx(14475, abs=1)
     end = fly(vehicle(speed), np.full((500, 4), speed), 1)
     np.testing.assert_allclose(flat(end), flat(vehicle(speed)), rtol=0, atol=1e-11)
 
 
 def test_free_fall_with_rotors_at_rest() -> None:
     end = fly(vehicle(0.0, vx=1.0), np.zeros((50, 4)), 1)
-    assert [end.body.x, end.body.z, end.body.vz] == pytest.approx([0.5, -0.125 * GRAVITY, -0.5 * GRAVITY], rel=1e-13)
+    assert [end.body.x, end.body.z, end.body.vz] == pytest.approx(
+        [0.5, -0.125 * GRAVITY, -0.5 * GRAVITY], rel=1e-13
+    )
 
 
 def test_full_thrust_to_weight_is_the_published_one() -> None:
     full = dynamics.rotor_forces(Rotors(*[dynamics.ROTOR_SPEED_LIMIT] * 4), NOMINAL)
     thrust = dynamics.thrust_and_torques(full, NOMINAL)[0]
-    assert thrust / (dynamics.MASS * 9.8) == pytest.approx(2.25, abs=1e-3)  # gym-pybullet-drones, cf2x.urdf
+    # gym-pybullet-drones, cf2x.urdf.
+    assert thrust / (dynamics.MASS * 9.8) == pytest.approx(2.25, abs=1e-3)
 
 
 def test_motor_lag_is_the_exponential() -> None:
     end = fly(vehicle(1000.0), np.full((7, 4), 2000.0), 1)
-    assert end.rotors.r3 == pytest.approx(2000 - 1000 * np.exp(-0.07 / dynamics.MOTOR_TIME_CONSTANT), rel=1e-13)
+    assert end.rotors.r3 == pytest.approx(
+        2000 - 1000 * np.exp(-0.07 / dynamics.MOTOR_TIME_CONSTANT), rel=1e-13
+    )
 
 
 def test_rotors_may_slow_down_with_a_time_constant_of_their_own() -> None:
-    """0.25 s against 0.055 s, as rl-tools identified the Crazyflie's: each rotor by the sign of its own change."""
+    """0.25 s against 0.055 s, as rl-tools identified the Crazyflie's:
+    each rotor by the sign of its own change.
+    """
     airframe = NOMINAL._replace(motor_falling_time_constant=0.25)
     command = Rotors(2000.0, 500.0, 1000.0, 500.0)
-    end = jax.device_get(dynamics.step(vehicle(1000.0), command, jax.tree.map(np.float64, airframe), STEP)).rotors
+    end = jax.device_get(
+        dynamics.step(vehicle(1000.0), command, jax.tree.map(np.float64, airframe), STEP)
+    ).rotors
     rise, fall = np.exp(-STEP / dynamics.MOTOR_TIME_CONSTANT), np.exp(-STEP / 0.25)
-    np.testing.assert_allclose(end, [2000 - 1000 * rise, 500 + 500 * fall, 1000, 500 + 500 * fall], rtol=1e-13)
+    np.testing.assert_allclose(
+        end, [2000 - 1000 * rise, 500 + 500 * fall, 1000, 500 + 500 * fall], rtol=1e-13
+    )
 
 
 def test_in_air_it_sinks_and_slides_at_terminal_velocity() -> None:
-    """Rotor drag in the Runge-Kutta step: a tenth of the weight missing, against the drag along the rotors' axis."""
+    """Rotor drag in the Runge-Kutta step: a tenth of the weight missing,
+    against the drag along the rotors' axis.
+    """
     airframe = jax.tree.map(np.float64, NOMINAL)
     speed = float(dynamics.hover_speed(airframe)) * np.sqrt(0.9)
     rotors = Rotors(*[np.float64(speed)] * 4)
@@ -127,8 +157,12 @@ def test_in_air_it_sinks_and_slides_at_terminal_velocity() -> None:
     def step_vehicle(_: int, state: Quadcopter) -> Quadcopter:
         return dynamics.step(state, rotors, airframe, STEP, CRAZYFLIE_AIR)
 
-    end = jax.device_get(jax.jit(lambda s: jax.lax.fori_loop(0, 12_000, step_vehicle, s))(vehicle(speed, vx=1.0)))
-    assert end.body.vz == pytest.approx(-0.1 * dynamics.MASS * GRAVITY / (CRAZYFLIE_AIR.drag_z * 4 * speed), rel=1e-9)
+    end = jax.device_get(
+        jax.jit(lambda s: jax.lax.fori_loop(0, 12_000, step_vehicle, s))(vehicle(speed, vx=1.0))
+    )
+    assert end.body.vz == pytest.approx(
+        -0.1 * dynamics.MASS * GRAVITY / (CRAZYFLIE_AIR.drag_z * 4 * speed), rel=1e-9
+    )
     rate = CRAZYFLIE_AIR.drag_xy * 4 * speed / dynamics.MASS
     assert end.body.x == pytest.approx((1 - np.exp(-rate * 120)) / rate, rel=1e-6)
 
@@ -145,12 +179,18 @@ def test_near_the_ground_it_accelerates_upwards_by_the_closed_form() -> None:
 def test_rotor_thrusts_are_the_inverse_of_the_load() -> None:
     load = np.array([0.25, 1e-4, -2e-4, 3e-5])
     forces = dynamics.allocate(*load, NOMINAL)
-    np.testing.assert_allclose(dynamics.thrust_and_torques(forces, NOMINAL), load, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        dynamics.thrust_and_torques(forces, NOMINAL), load, rtol=1e-12, atol=1e-15
+    )
 
 
-@pytest.mark.parametrize(("rotors", "axis", "sign"), [("r1r2", "wx", -1), ("r1r4", "wy", -1), ("r1r3", "wz", -1)])
+@pytest.mark.parametrize(
+    ("rotors", "axis", "sign"), [("r1r2", "wx", -1), ("r1r4", "wy", -1), ("r1r3", "wz", -1)]
+)
 def test_faster_rotors_turn_it_the_way_their_places_say(rotors: str, axis: str, sign: int) -> None:
-    """More thrust on the right rolls left side up (negative about x); in front, nose up; on 1 and 3, yaws right."""
+    """More thrust on the right rolls left side up (negative about x);
+    in front, nose up; on 1 and 3, yaws right.
+    """
     speeds = np.array([1600.0 if f"r{n}" in rotors else 1400.0 for n in (1, 2, 3, 4)])
     end = fly(vehicle(1500.0), speeds[None], 1)
     for name in ("wx", "wy", "wz"):
@@ -158,12 +198,16 @@ def test_faster_rotors_turn_it_the_way_their_places_say(rotors: str, axis: str, 
 
 
 def test_full_manoeuvre_equals_scipy() -> None:
-    """One second of flips and turns (all axes beyond 1 rad/s): the step of the task, and cut finer, at order four."""
+    """One second of flips and turns (all axes beyond 1 rad/s):
+    the step of the task, and cut finer, at order four.
+    """
     start = vehicle(1500.0, x=0.1, vz=0.5, wx=1.0, wy=-2.0, wz=3.0)
     commands = aggressive_commands(100)
     truth = fly_scipy(start, commands)
     assert np.abs(truth[15:18]).min() > 1
-    errors = [np.abs(flat(fly(start, commands, substeps)) - truth).max() for substeps in (1, 2, 4, 8, 16)]
+    errors = [
+        np.abs(flat(fly(start, commands, substeps)) - truth).max() for substeps in (1, 2, 4, 8, 16)
+    ]
     assert errors[0] < 2e-5
     assert errors[-1] < 1e-9
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])

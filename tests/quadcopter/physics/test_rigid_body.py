@@ -34,7 +34,9 @@ def at_rest(**fields: float) -> RigidBody:
     return RigidBody(*[0.0] * 13)._replace(qw=1.0)._replace(**fields)
 
 
-def integrate(body: RigidBody, wrench: Wrench, inertia: Inertia, duration: float, steps: int) -> RigidBody:
+def integrate(
+    body: RigidBody, wrench: Wrench, inertia: Inertia, duration: float, steps: int
+) -> RigidBody:
     def step_body(_: int, body: RigidBody) -> RigidBody:
         return rk4(lambda _, b: derivative(b, wrench, inertia), body, duration / steps)
 
@@ -51,7 +53,9 @@ def invariants(body: RigidBody, inertia: Inertia) -> np.ndarray:
 
 def test_free_fall_is_a_parabola() -> None:
     end = integrate(at_rest(x=1.0, vx=2.0, vz=3.0), NOTHING, TUMBLING, 1.5, 30)
-    assert [end.x, end.z] == pytest.approx([1 + 2 * 1.5, 3 * 1.5 - 0.5 * GRAVITY * 1.5**2], rel=1e-13)
+    assert [end.x, end.z] == pytest.approx(
+        [1 + 2 * 1.5, 3 * 1.5 - 0.5 * GRAVITY * 1.5**2], rel=1e-13
+    )
     assert [end.vx, end.vz] == pytest.approx([2.0, 3 - GRAVITY * 1.5], rel=1e-13)
 
 
@@ -65,11 +69,16 @@ def test_constant_force_and_torque_about_a_principal_axis() -> None:
 
 
 def test_torque_free_precession_of_a_symmetric_body() -> None:
-    """A symmetric top's angular velocity turns about its axis at (j_z - j) / j w_z (Goldstein, sec. 5.6)."""
+    """A symmetric top's angular velocity turns about its axis at (j_z - j) / j w_z (Goldstein, sec.
+
+    5.6).
+    """
     top = Inertia(1.0, 2e-3, 2e-3, 3e-3)
     end = integrate(at_rest(wx=5.0, wz=8.0), NOTHING, top, 2.0, 4000)
     angle = (3e-3 - 2e-3) / 2e-3 * 8.0 * 2.0
-    assert [end.wx, end.wy, end.wz] == pytest.approx([5 * np.cos(angle), 5 * np.sin(angle), 8.0], abs=1e-10)
+    assert [end.wx, end.wy, end.wz] == pytest.approx(
+        [5 * np.cos(angle), 5 * np.sin(angle), 8.0], abs=1e-10
+    )
 
 
 def test_torque_free_tumbling_conserves_energy_and_angular_momentum_to_the_method_s_order() -> None:
@@ -79,7 +88,9 @@ def test_torque_free_tumbling_conserves_energy_and_angular_momentum_to_the_metho
     errors = []
     for steps in (400, 800, 1600):
         end = integrate(start, NOTHING, TUMBLING, 3.0, steps)
-        errors.append(np.abs(invariants(normalised(end), TUMBLING) - truth).max() / np.abs(truth).max())
+        errors.append(
+            np.abs(invariants(normalised(end), TUMBLING) - truth).max() / np.abs(truth).max()
+        )
     assert errors[-1] < 1e-8
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])
     assert (orders > 3.9).all(), orders  # energy of a quadratic flow converges at order 5

@@ -1,7 +1,9 @@
-"""The explicit physics against numbers measured on gym-pybullet-drones, closed forms and finite differences.
+"""The explicit physics against numbers measured on gym-pybullet-drones,
+closed forms and finite differences.
 
-The peer's numbers were printed by its own code (@90b178a, seed 0) under ``Physics.DYN``, ``Physics.PYB`` and
-``Physics.PYB_GND_DRAG_DW``; its hover task pays max(0, 2 - |p - (0, 0, 1)|^4) a control step of 8 physics steps.
+The peer's numbers were printed by its own code (@90b178a, seed 0) under ``Physics.DYN``,
+``Physics.PYB`` and ``Physics.PYB_GND_DRAG_DW``; its hover task pays max(0, 2 - |p - (0, 0, 1)|^4) a
+control step of 8 physics steps.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ LONGEST = 242
 START = 0.1125
 """m: the height at which the peer puts the vehicle down."""
 HOVER = float(np.sqrt(0.027 * GRAVITY / (4 * 3.16e-10))) * RPM
-BULLET = CF2X._replace(rotor_x=(0.028, -0.028, -0.028, 0.028), rotor_y=(-0.028, -0.028, 0.028, 0.028))
+BULLET = CF2X._replace(
+    rotor_x=(0.028, -0.028, -0.028, 0.028), rotor_y=(-0.028, -0.028, 0.028, 0.028)
+)
 """The peer's Bullet pushes at the links, 0.028 m from the axes, where DYN has arm / sqrt 2."""
 
 
@@ -68,11 +72,26 @@ def fly(
 
 
 def peer_state(body: RigidBody, before: RigidBody) -> np.ndarray:
-    """Position, quaternion (x, y, z, w), velocity, and angular velocity in the world as the peer reports it."""
+    """Position, quaternion (x, y, z, w), velocity,
+    and angular velocity in the world as the peer reports it.
+    """
     # The peer turns angular velocity into the world by the attitude before the last physics step.
     world = np.array(rotation_matrix(before)).reshape(3, 3) @ [body.wx, body.wy, body.wz]
     return np.array(
-        [body.x, body.y, body.z, body.qx, body.qy, body.qz, body.qw, body.vx, body.vy, body.vz, *world], np.float64
+        [
+            body.x,
+            body.y,
+            body.z,
+            body.qx,
+            body.qy,
+            body.qz,
+            body.qw,
+            body.vx,
+            body.vy,
+            body.vz,
+            *world,
+        ],
+        np.float64,
     )
 
 
@@ -92,7 +111,9 @@ BULLET_SEEN["turning"] = [1.756848, 0.051484, 0.517802]
 
 
 def test_ten_control_steps_stay_near_the_peer_s_bullet() -> None:
-    """Stated error of Bullet parity in three dimensions: 1.5 mm and 15 mm/s after a third of a second of tilting."""
+    """Stated error of Bullet parity in three dimensions:
+    1.5 mm and 15 mm/s after a third of a second of tilting.
+    """
     speeds = HOVER * (1 + 0.05 * np.array([0.1, 0.2, 0.3, 0.4]))
     body = fly(still(), np.tile(speeds, (10, 1)), BULLET, PYB)
     np.testing.assert_allclose([body.x, body.y, body.z], BULLET_SEEN["place"], atol=1.5e-3)
@@ -100,10 +121,14 @@ def test_ten_control_steps_stay_near_the_peer_s_bullet() -> None:
 
 
 def test_the_rest_of_the_distance_to_bullet_is_a_force_one_step_late() -> None:
-    """Bullet turns link forces by the attitude of the step before; with that, 0.02 mm, 0.3 mm/s, 3 mrad/s are left."""
+    """Bullet turns link forces by the attitude of the step before;
+    with that, 0.02 mm, 0.3 mm/s, 3 mrad/s are left.
+    """
     speeds = tuple(HOVER * (1 + 0.05 * np.array([0.1, 0.2, 0.3, 0.4])))
 
-    def late(carry: tuple[RigidBody, RigidBody], _: None) -> tuple[tuple[RigidBody, RigidBody], None]:
+    def late(
+        carry: tuple[RigidBody, RigidBody], _: None
+    ) -> tuple[tuple[RigidBody, RigidBody], None]:
         before, body = carry
         thrust, *torque = vehicles.thrust_and_torques(vehicles.thrusts(speeds, BULLET), BULLET)
         wrench = Wrench(*(thrust * component for component in body_z(before)), *torque)
@@ -118,7 +143,10 @@ def test_the_rest_of_the_distance_to_bullet_is_a_force_one_step_late() -> None:
 
 
 def hover_score(
-    player: Callable[[Any, RigidBody], tuple[Any, Any]], memory: Any, vehicle: Vehicle, effects: Effects
+    player: Callable[[Any, RigidBody], tuple[Any, Any]],
+    memory: Any,
+    vehicle: Vehicle,
+    effects: Effects,
 ) -> tuple[float, int]:
     """Return and length of the peer's hover task."""
 
@@ -129,7 +157,9 @@ def hover_score(
         squared = body.x**2 + body.y**2 + (body.z - 1) ** 2
         return (memory, body), (jnp.maximum(0, 2 - squared**2), body.z > 2)
 
-    _, (rewards, over) = jax.jit(lambda c: jax.lax.scan(step_player, c, length=LONGEST))((memory, still()))
+    _, (rewards, over) = jax.jit(lambda c: jax.lax.scan(step_player, c, length=LONGEST))(
+        (memory, still())
+    )
     ends = np.flatnonzero(over)
     length = int(ends[0]) + 1 if len(ends) else LONGEST
     return float(np.asarray(rewards)[:length].sum()), length
@@ -149,7 +179,9 @@ def hover_score(
         (0.0, PYB._replace(ground=True, drag=True), 457.021, 242),
     ],
 )
-def test_one_dimensional_returns_are_the_peer_s(action: float, effects: Effects, score: float, length: int) -> None:
+def test_one_dimensional_returns_are_the_peer_s(
+    action: float, effects: Effects, score: float, length: int
+) -> None:
     speeds = (HOVER * (1 + 0.05 * action),) * 4
     result = hover_score(lambda memory, body: (speeds, memory), (), BULLET, effects)
     assert result[1] == length
@@ -157,9 +189,13 @@ def test_one_dimensional_returns_are_the_peer_s(action: float, effects: Effects,
 
 
 @pytest.mark.parametrize(("effects", "score"), [(DYN, 481.184), (PYB, 481.176)])
-def test_the_cascaded_pid_scores_on_the_peer_s_hover_what_the_peer_s_scores(effects: Effects, score: float) -> None:
+def test_the_cascaded_pid_scores_on_the_peer_s_hover_what_the_peer_s_scores(
+    effects: Effects, score: float
+) -> None:
     def player(memory: Any, body: RigidBody) -> Any:
-        return cascaded_pid.command(memory, body, (0.0, 0.0, 1.0), CF2X, PERIOD * semi_implicit.STEP, GRAVITY)
+        return cascaded_pid.command(
+            memory, body, (0.0, 0.0, 1.0), CF2X, PERIOD * semi_implicit.STEP, GRAVITY
+        )
 
     start = jax.tree.map(np.float64, cascaded_pid.forget())
     total, length = hover_score(player, start, BULLET, effects)
@@ -184,22 +220,27 @@ def test_the_pid_flies_to_a_place_and_stays() -> None:
     )
     assert np.abs([body.x - 0.5, body.y + 0.3, body.z - 1]).max() < 0.03
     assert np.abs([body.vx, body.vy, body.vz]).max() < 0.03
-    # Its attitude never comes to rest: the rate gain, 196 / s, is beyond 2 / period, so it switches between its limits.
+    # Its attitude never comes to rest: the rate gain, 196 / s, is beyond 2 / period, so it switches
+    # between its limits.
     assert np.abs([body.wx, body.wy, body.wz]).max() < 1.5
 
 
-# -- closed forms and invariants -------------------------------------------------------------------------------------
+# -- closed forms and invariants -------------------------------------------------------------------
 
 
 def test_free_fall_is_the_method_s_own_parabola() -> None:
-    """Semi-implicit Euler falls by g h^2 n (n + 1) / 2 in n steps: exact in velocity, first order in place."""
+    """Semi-implicit Euler falls by g h^2 n (n + 1) / 2 in n steps:
+    exact in velocity, first order in place.
+    """
     body = fly(still(10.0, vx=1.0), np.zeros((30, 4)))
     n, h = 240, semi_implicit.STEP
     assert [body.x, body.vz] == pytest.approx([1.0, -GRAVITY], rel=1e-12)
     assert body.z == pytest.approx(10 - GRAVITY * h * h * n * (n + 1) / 2, rel=1e-12)
 
 
-@pytest.mark.parametrize("vehicle", [CF2X, CF2P, RACE, CRAZYFLIE], ids=["CF2X", "CF2P", "RACE", "CRAZYFLIE"])
+@pytest.mark.parametrize(
+    "vehicle", [CF2X, CF2P, RACE, CRAZYFLIE], ids=["CF2X", "CF2P", "RACE", "CRAZYFLIE"]
+)
 def test_hover_speed_is_an_equilibrium(vehicle: Vehicle) -> None:
     speed = float(vehicles.hover_speed(vehicle, GRAVITY))
     assert speed < vehicle.speed_limit
@@ -212,15 +253,20 @@ def test_constants_derived_are_those_the_sources_print() -> None:
     assert CF2X.speed_limit / RPM == pytest.approx(21702.6438, abs=1e-3)
     full = vehicles.thrust_and_torques(vehicles.thrusts((CF2X.speed_limit,) * 4, CF2X), CF2X)[0]
     assert full == pytest.approx(0.59535, abs=1e-5)
-    # Torques about x with both rotors of a side at full speed, about z with both of a turning sense.
+    # Torques about x with both rotors of a side at full speed, about z with both of a turning
+    # sense.
     side = vehicles.thrusts((0.0, 0.0, CF2X.speed_limit, CF2X.speed_limit), CF2X)
     turn = vehicles.thrusts((0.0, CF2X.speed_limit, 0.0, CF2X.speed_limit), CF2X)
     assert vehicles.thrust_and_torques(side, CF2X)[1] == pytest.approx(8.3564e-3, abs=1e-7)
     assert vehicles.thrust_and_torques(turn, CF2X)[3] == pytest.approx(7.4796e-3, abs=1e-7)
 
 
-@pytest.mark.parametrize(("vehicle", "signs"), [(CF2X, (-1, -1, -1)), (CF2P, (0, -1, -1)), (RACE, (1, -1, 1))])
-def test_rotor_1_turns_each_vehicle_the_way_the_peer_s_does(vehicle: Vehicle, signs: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(
+    ("vehicle", "signs"), [(CF2X, (-1, -1, -1)), (CF2P, (0, -1, -1)), (RACE, (1, -1, 1))]
+)
+def test_rotor_1_turns_each_vehicle_the_way_the_peer_s_does(
+    vehicle: Vehicle, signs: tuple[int, int, int]
+) -> None:
     torques = vehicles.thrust_and_torques((1.0, 0.0, 0.0, 0.0), vehicle)[1:]
     assert tuple(np.sign(torques)) == signs
 
@@ -270,7 +316,9 @@ def test_attitude_under_a_constant_rate_is_exact_and_stays_at_length_one() -> No
 
 
 def test_float32_stays_near_float64() -> None:
-    """Over two seconds of open-loop flight with all axes turning, single precision costs less than 0.1 mm."""
+    """Over two seconds of open-loop flight with all axes turning,
+    single precision costs less than 0.1 mm.
+    """
     rng = np.random.default_rng(3)
     commands = HOVER * (1 + 0.01 * rng.uniform(-1, 1, (60, 4)))
     single, double = (fly(still(), commands, dtype=dtype) for dtype in (np.float32, np.float64))
@@ -279,12 +327,18 @@ def test_float32_stays_near_float64() -> None:
     assert np.abs(np.array(single[:3], np.float64) - np.array(double[:3])).max() < 1e-4
 
 
-@pytest.mark.parametrize("effects", [DYN, PYB, Effects(True, True, True)], ids=["DYN", "PYB", "all"])
+@pytest.mark.parametrize(
+    "effects", [DYN, PYB, Effects(True, True, True)], ids=["DYN", "PYB", "all"]
+)
 def test_gradients_agree_with_finite_differences(effects: Effects) -> None:
-    """The gradient of a flight's end by its rotor speeds exists at rest, where a root or a norm would have none."""
+    """The gradient of a flight's end by its rotor speeds exists at rest,
+    where a root or a norm would have none.
+    """
 
     def end(relative: jax.Array) -> jax.Array:
-        body = semi_implicit.step_period(still(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects)
+        body = semi_implicit.step_period(
+            still(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects
+        )
         return body.x + 2 * body.y + 3 * body.z + body.qx + body.wz
 
     at = np.array([1.0, 1.01, 1.02, 0.99])

@@ -1,4 +1,6 @@
-"""Own data sheets of vehicles: the shipped one gives the same bits, other units the same episodes; SciPy agrees."""
+"""Own data sheets of vehicles: the shipped one gives the same bits,
+other units the same episodes; SciPy agrees.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ RACER = {
     "rotor_speed_limit": 838.0,
     "propeller_radius": 0.1,
 }
-"""The Hummingbird of Furrer et al. 2016 (RotorS), doi:10.1007/978-3-319-26054-9_23: 0.716 kg, arms of 0.17 m."""
+"""The Hummingbird of Furrer et al. 2016 (RotorS),
+doi:10.1007/978-3-319-26054-9_23: 0.716 kg, arms of 0.17 m.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -58,10 +62,11 @@ def test_the_shipped_data_sheet_gives_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
-    """Twice the mass, inertia and thrust, by twice the rotor speed and half the coefficient; drag by speed and mass.
+    """Twice the mass, inertia and thrust,
+    by twice the rotor speed and half the coefficient; drag by speed and mass.
 
-    The drag coefficients stay: rotor speed and mass are both twice as large. A data sheet rounds the shipped numbers to
-    six digits, so the episodes are the same to about that.
+    The drag coefficients stay: rotor speed and mass are both twice as large. A data sheet rounds
+    the shipped numbers to six digits, so the episodes are the same to about that.
     """
     shipped = card("QuadcopterWaypoints-v0")
     sheet = {c.name: (c.low, c.high) for c in shipped.build().constants()}
@@ -72,30 +77,36 @@ def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
     heavier = {name: times(name, 2) for name in ("mass", "inertia_x", "inertia_y", "inertia_z")}
     heavier["thrust_coefficient"] = times("thrust_coefficient", 0.5)
     single: dict[str, Any] = {"rotor_speed_limit": 2 * sheet["rotor_speed_limit"][0]}
-    rescaled_record, shipped_record = (
-        play_reference(card(shipped.id, context=heavier | single)),
-        play_reference(shipped),
-    )
+    rescaled_record = play_reference(card(shipped.id, context=heavier | single))
+    shipped_record = play_reference(shipped)
     np.testing.assert_allclose(rescaled_record.total, shipped_record.total, rtol=1e-5)
 
 
 def test_another_vehicle_moves_as_scipy_says() -> None:
     """Newton, Euler and the rotors' lag written out with SciPy's rotations, at float64."""
     task: Any = card("QuadcopterHover-v0", context=RACER).build(dtype="float64")
-    arm, k, limit, lag = RACER["arm_length"] / math.sqrt(2), RACER["thrust_coefficient"], 838.0, 0.02
-    mass, moments = RACER["mass"], np.array([RACER["inertia_x"], RACER["inertia_y"], RACER["inertia_z"]])
+    arm = RACER["arm_length"] / math.sqrt(2)
+    k = RACER["thrust_coefficient"]
+    limit = 838.0
+    lag = 0.02
+    mass = RACER["mass"]
+    moments = np.array([RACER["inertia_x"], RACER["inertia_y"], RACER["inertia_z"]])
     with precision(task):
         params = jax.jit(task.sample_params)(jax.random.key(0), 1)
         mass = float(params.inertia.mass)
         state = jax.jit(task.initial)(jax.random.key(1), params)
         step, rng = jax.jit(task.transition), np.random.default_rng(0)
         body = [float(value) for value in state.body]
-        truth = np.array([*body[:3], *body[4:7], body[3], *body[7:], *(float(speed) for speed in state.rotors)])
+        truth = np.array(
+            [*body[:3], *body[4:7], body[3], *body[7:], *(float(speed) for speed in state.rotors)]
+        )
         for number in range(20):
             action = rng.uniform(-0.3, 0.6, 4)
             state = step(state, action, jax.random.key(number), params)
 
-            def rate(t: float, now: np.ndarray, command: np.ndarray = 0.5 * limit * (action + 1)) -> np.ndarray:
+            def rate(
+                t: float, now: np.ndarray, command: np.ndarray = 0.5 * limit * (action + 1)
+            ) -> np.ndarray:
                 turn, v, w, rotors = Rotation.from_quat(now[3:7]), now[7:10], now[10:13], now[13:]
                 f = k * rotors**2
                 torque = [
@@ -114,12 +125,20 @@ def test_another_vehicle_moves_as_scipy_says() -> None:
                 )
                 push = turn.apply([0, 0, f.sum() / mass]) - [0, 0, 9.81]
                 return np.array(
-                    [*v, *spin, *push, *((torque - np.cross(w, moments * w)) / moments), *((command - rotors) / lag)]
+                    [
+                        *v,
+                        *spin,
+                        *push,
+                        *((torque - np.cross(w, moments * w)) / moments),
+                        *((command - rotors) / lag),
+                    ]
                 )
 
             truth = solve_ivp(rate, (0, 0.01), truth, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
     np.testing.assert_allclose([float(value) for value in state.body[:3]], truth[:3], atol=1e-5)
-    np.testing.assert_allclose([float(value) for value in state.body[10:]], truth[10:13], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        [float(value) for value in state.body[10:]], truth[10:13], rtol=1e-3, atol=1e-3
+    )
     np.testing.assert_allclose([float(value) for value in state.rotors], truth[13:], rtol=1e-9)
 
 
@@ -139,8 +158,14 @@ def test_limits_and_the_reference_follow_the_data_sheet_of_the_page(tmp_path: Pa
     [
         ({"mass": 0.06}, "its rotors carry 0.91 times the weight"),
         ({"inertia_z": 3e-5}, "no body has the moments of inertia"),
-        ({"inertia_x": 2e-4, "inertia_y": 2e-4, "inertia_z": 3e-4}, "s to turn by 90 degrees, above 0.4 s"),
-        ({"inertia_x": 1e-6, "inertia_y": 1e-6, "inertia_z": 1.5e-6}, "rad/s in a step, above 60 rad/s"),
+        (
+            {"inertia_x": 2e-4, "inertia_y": 2e-4, "inertia_z": 3e-4},
+            "s to turn by 90 degrees, above 0.4 s",
+        ),
+        (
+            {"inertia_x": 1e-6, "inertia_y": 1e-6, "inertia_z": 1.5e-6},
+            "rad/s in a step, above 60 rad/s",
+        ),
     ],
 )
 def test_what_cannot_fly_is_refused(change: dict[str, float], message: str) -> None:
@@ -150,11 +175,14 @@ def test_what_cannot_fly_is_refused(change: dict[str, float], message: str) -> N
 
 
 def test_flights_take_a_data_sheet_or_say_that_they_do_not() -> None:
-    flights = [flight for flight in cards().values() if flight.family == "quadcopter" and flight.installed]
+    flights = [
+        flight for flight in cards().values() if flight.family == "quadcopter" and flight.installed
+    ]
     with_sheet = {flight.name for flight in flights if flight.build().constants()}
     goals = ("Hover", "Recover", "Waypoints", "Trajectory", "Land", "Gates")
     late = ("Hover", "Trajectory", "Land", "Gates")
-    bullet = {"QuadcopterHoverPyBullet-v0"} & {flight.name for flight in flights}  # if it is installed
+    # If it is installed.
+    bullet = {"QuadcopterHoverPyBullet-v0"} & {flight.name for flight in flights}
     plain = {f"Quadcopter{goal}-v{int(goal == 'Waypoints')}" for goal in goals} | bullet
     assert with_sheet == plain | {f"Quadcopter{goal}Latency-v0" for goal in late}
 

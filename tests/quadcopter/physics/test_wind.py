@@ -1,4 +1,6 @@
-"""Dryden turbulence against the specification's spectra, matrix exponentials (SciPy) and long seeded runs."""
+"""Dryden turbulence against the specification's spectra,
+matrix exponentials (SciPy) and long seeded runs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ STEADY = Wind(SPEED, 0.0)
 STEP = 0.01
 FOOT = 0.3048
 
-# The specification at 10 feet above ground, in feet: 20-foot wind by the logarithmic profile, then its formulas.
+# The specification at 10 feet above ground, in feet: 20-foot wind by the logarithmic profile, then
+# its formulas.
 HORIZONTAL_LENGTH = 10 / (0.177 + 0.000823 * 10) ** 1.2 * FOOT
 TWENTY_FEET = SPEED * math.log(20 / 0.15) / math.log(10 / 0.15)
 VERTICAL_DEVIATION = 0.1 * TWENTY_FEET
@@ -39,11 +42,15 @@ def _float64() -> Iterator[None]:
 
 
 def spectra(omega: np.ndarray) -> list[np.ndarray]:
-    """One-sided spectral densities (m^2/s by rad) along, across, vertical: MIL-F-8785C in time instead of space."""
+    """One-sided spectral densities (m^2/s by rad) along,
+    across, vertical: MIL-F-8785C in time instead of space.
+    """
     forms = []
     for i, (s, t) in enumerate(zip(DEVIATIONS, CONSTANTS, strict=True)):
         x = (omega * t) ** 2
-        forms.append(s**2 * (2 * t / np.pi / (1 + x) if i == 0 else t / np.pi * (1 + 3 * x) / (1 + x) ** 2))
+        forms.append(
+            s**2 * (2 * t / np.pi / (1 + x) if i == 0 else t / np.pi * (1 + 3 * x) / (1 + x) ** 2)
+        )
     return forms
 
 
@@ -55,7 +62,9 @@ def autocorrelation(times: np.ndarray) -> np.ndarray:
 
 
 def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a step as matrices: next state by state, by noise, and the wind's fluctuation by state."""
+    """Return a step as matrices: next state by state,
+    by noise, and the wind's fluctuation by state.
+    """
 
     steady = Wind(jnp.asarray(SPEED), jnp.asarray(0.0))  # arrays: of the precision that is set
 
@@ -69,7 +78,9 @@ def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def continuous() -> tuple[np.ndarray, np.ndarray]:
-    """Rates of the filters' states by state, and the intensity of their noise, from the transfer functions."""
+    """Rates of the filters' states by state,
+    and the intensity of their noise, from the transfer functions.
+    """
     rates, noise = np.zeros((5, 5)), np.zeros((5, 5))
     rates[0, 0] = -1 / CONSTANTS[0]
     noise[0, 0] = 2 * DEVIATIONS[0] ** 2 / CONSTANTS[0]
@@ -85,7 +96,9 @@ def test_the_spectra_hold_the_variance_and_the_autocorrelation_is_their_transfor
         total, _ = integrate.quad(lambda w, i=i: spectra(np.float64(w))[i], 0, np.inf)
         assert total == pytest.approx(DEVIATIONS[i] ** 2, rel=1e-6)
         for time in (0.1, 0.7, 3.0):
-            lagged, _ = integrate.quad(lambda w, i=i: spectra(np.float64(w))[i], 0, np.inf, weight="cos", wvar=time)
+            lagged, _ = integrate.quad(
+                lambda w, i=i: spectra(np.float64(w))[i], 0, np.inf, weight="cos", wvar=time
+            )
             assert lagged == pytest.approx(autocorrelation(np.array([time]))[i, 0], abs=1e-6)
 
 
@@ -109,8 +122,11 @@ def test_a_step_is_exact_whatever_its_length(duration: float) -> None:
     np.testing.assert_allclose(states, decay, rtol=1e-12, atol=1e-14)
     covariance = decay @ block[:5, 5:]
     scale = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))) + 1e-300
-    # The exponential's own rounding is what is left: of variances that go with the cube of the step.
-    np.testing.assert_allclose(gathered @ gathered.T / scale, covariance / scale, atol=1e-12 / duration)
+    # The exponential's own rounding is what is left: of variances that go with the cube of the
+    # step.
+    np.testing.assert_allclose(
+        gathered @ gathered.T / scale, covariance / scale, atol=1e-12 / duration
+    )
 
 
 def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
@@ -120,12 +136,16 @@ def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
     np.testing.assert_allclose(start_factor @ start_factor.T, stationary, rtol=1e-9, atol=1e-12)
     for steps in (0, 1, 30, 500):
         lagged = outputs @ np.linalg.matrix_power(states, steps) @ stationary @ outputs.T
-        np.testing.assert_allclose(np.diag(lagged), autocorrelation(np.array([steps * STEP]))[:, 0], rtol=1e-8)
+        np.testing.assert_allclose(
+            np.diag(lagged), autocorrelation(np.array([steps * STEP]))[:, 0], rtol=1e-8
+        )
         np.testing.assert_allclose(lagged - np.diag(np.diag(lagged)), 0, atol=1e-12)
 
 
 def test_single_precision_keeps_the_law() -> None:
-    """A short step's noise is the difference of nearly equal numbers in closed form; the series keeps its digits."""
+    """A short step's noise is the difference of nearly equal numbers
+    in closed form; the series keeps its digits.
+    """
     with jax.enable_x64(False):
         _, noise, _ = linear(STEP)
     _, exact, _ = linear(STEP)
@@ -133,21 +153,30 @@ def test_single_precision_keeps_the_law() -> None:
 
 
 def test_long_seeded_runs_have_the_spectra() -> None:
-    """64 runs of 655 s, in the task's own step and precision: variance, autocorrelation and Welch's spectrum."""
+    """64 runs of 655 s, in the task's own step and precision:
+    variance, autocorrelation and Welch's spectrum.
+    """
     runs, steps = 64, 65_536
 
     def run(key: Any) -> Any:
         def step(gusts: Gusts, t: Any) -> Any:
             normals = jax.random.normal(jax.random.fold_in(key, t), (wind.NORMALS,), np.float32)
-            return wind.blow(gusts, STEADY, normals, STEP), jnp.stack(wind.air_velocity(gusts, STEADY))
+            return wind.blow(gusts, STEADY, normals, STEP), jnp.stack(
+                wind.air_velocity(gusts, STEADY)
+            )
 
-        first = wind.stationary(STEADY, jax.random.normal(jax.random.fold_in(key, steps), (5,), np.float32))
+        first = wind.stationary(
+            STEADY, jax.random.normal(jax.random.fold_in(key, steps), (5,), np.float32)
+        )
         return jax.lax.scan(step, first, jnp.arange(steps))[1]
 
     with jax.enable_x64(False):
-        velocity = np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), runs)), float)
+        velocity = np.asarray(
+            jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), runs)), float
+        )
     velocity -= [SPEED, 0, 0]
-    # A run of 655 s holds some 60 independent gusts of 6 s along, so 64 runs tell a variance to 2.5 %.
+    # A run of 655 s holds some 60 independent gusts of 6 s along, so 64 runs tell a variance to 2.5
+    # %.
     np.testing.assert_allclose(velocity.var((0, 1)), DEVIATIONS**2, rtol=0.08)
     for lag in (50, 200):
         lagged = (velocity[:, lag:] * velocity[:, :-lag]).mean((0, 1))
@@ -155,8 +184,8 @@ def test_long_seeded_runs_have_the_spectra() -> None:
             lagged, autocorrelation(np.array([lag * STEP]))[:, 0], atol=0.08 * DEVIATIONS.max() ** 2
         )
     frequency, density = signal.welch(velocity, 1 / STEP, nperseg=8192, axis=1, detrend=False)
-    # From 0.1 to 5 Hz: resolved by segments of 82 s, and far below the rate of sampling. Bands of a third of a decade
-    # average hundreds of estimates each.
+    # From 0.1 to 5 Hz: resolved by segments of 82 s, and far below the rate of sampling. Bands of a
+    # third of a decade average hundreds of estimates each.
     for low in np.geomspace(0.1, 2.5, 5):
         band = (frequency >= low) & (frequency < 2 * low)
         expected = [2 * np.pi * form[band].mean() for form in spectra(2 * np.pi * frequency)]
@@ -165,12 +194,15 @@ def test_long_seeded_runs_have_the_spectra() -> None:
 
 def test_the_wind_blows_where_it_heads_and_gusts_turn_with_it() -> None:
     for heading in (0.0, 0.7, 2.5, -1.0):
-        ahead, left = np.array([np.cos(heading), np.sin(heading), 0]), np.array([-np.sin(heading), np.cos(heading), 0])
+        ahead = np.array([np.cos(heading), np.sin(heading), 0])
+        left = np.array([-np.sin(heading), np.cos(heading), 0])
         mean = np.array(wind.air_velocity(wind.calm(), Wind(3.0, heading)))
         np.testing.assert_allclose(mean, 3 * ahead, atol=1e-15)
         along = np.array(wind.air_velocity(wind.calm()._replace(along=1.0), Wind(3.0, heading)))
         np.testing.assert_allclose(along - mean, ahead, atol=1e-15)
-        across = np.array(wind.air_velocity(wind.calm()._replace(across_lagged=1.0), Wind(3.0, heading)))
+        across = np.array(
+            wind.air_velocity(wind.calm()._replace(across_lagged=1.0), Wind(3.0, heading))
+        )
         np.testing.assert_allclose((across - mean) / (1 - math.sqrt(3)), left, atol=1e-15)
 
 
@@ -181,7 +213,9 @@ def test_without_wind_the_air_is_at_rest() -> None:
 
 
 def test_drag_is_of_the_velocity_relative_to_the_air() -> None:
-    """Carried by the wind a body feels nothing; at rest it feels what it would feel moving against it (Galileo)."""
+    """Carried by the wind a body feels nothing;
+    at rest it feels what it would feel moving against it (Galileo).
+    """
     rng = np.random.default_rng(0)
     speeds = (1500.0,) * 4
     for _ in range(5):
@@ -196,4 +230,6 @@ def test_drag_is_of_the_velocity_relative_to_the_air() -> None:
         coefficients = np.diag([CRAZYFLIE_AIR.drag_xy, CRAZYFLIE_AIR.drag_xy, CRAZYFLIE_AIR.drag_z])
         resting = carried._replace(vx=0.0, vy=0.0, vz=0.0)
         force = np.array(aerodynamics.rotor_drag(resting, speeds, CRAZYFLIE_AIR, tuple(blowing)))
-        np.testing.assert_allclose(force, 6000 * rotation @ coefficients @ rotation.T @ blowing, rtol=1e-12)
+        np.testing.assert_allclose(
+            force, 6000 * rotation @ coefficients @ rotation.T @ blowing, rtol=1e-12
+        )

@@ -1,4 +1,6 @@
-"""CarDealer against its rules in plain Python, and its dynamic programme against search over histories."""
+"""CarDealer against its rules in plain Python,
+and its dynamic programme against search over histories.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def test_games_are_those_of_the_rules() -> None:
     assert len(ends) == 3
 
 
-# -- the dynamic programme ---------------------------------------------------------------------------------------------
+# -- the dynamic programme -------------------------------------------------------------------------
 
 
 def pays(gain: float, z: int) -> float:
@@ -87,7 +89,9 @@ def pays(gain: float, z: int) -> float:
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_against_one_known_person_the_programme_finds_the_closed_form(level: int) -> None:
-    """Time alone moves all but tit for tat: demand what the other side is about to offer, in the best round."""
+    """Time alone moves all but tit for tat:
+    demand what the other side is about to offer, in the best round.
+    """
     steps = 16
     for temper, name in enumerate(TEMPERS):
         for z in sizes(steps):
@@ -96,12 +100,16 @@ def test_against_one_known_person_the_programme_finds_the_closed_form(level: int
                 best = max(pays(gain, z) for gain in gains)
             else:
                 rounds = [t for t in range(10) if not gone(name, level, t)]
-                best = max(0.95**t * pays(offered(z, name, level, t + 1, steps, steps), z) for t in rounds)
+                best = max(
+                    0.95**t * pays(offered(z, name, level, t + 1, steps, steps), z) for t in rounds
+                )
             assert Programme(steps, [(z, temper, level)]).value() == pytest.approx(best), (name, z)
 
 
 def test_the_programme_is_search_over_histories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three rounds, all plans that see what was said: people are split by their words, never counted in sets."""
+    """Three rounds, all plans that see what was said:
+    people are split by their words, never counted in sets.
+    """
     monkeypatch.setattr(players, "ROUNDS", 3)
     monkeypatch.setattr(car_dealer, "ROUNDS", 3)
     steps = 8
@@ -120,7 +128,10 @@ def test_the_programme_is_search_over_histories(monkeypatch: pytest.MonkeyPatch)
                     total += 0.95**t * pays(demand, z)
                 elif demand <= z and t + 1 < 3 and not (k == 4 and t + 1 > 2 + f):
                     answers.setdefault(offer, []).append((z, k, f))
-            values.append(total + sum(best(those, (*demands, demand), offer) for offer, those in answers.items()))
+            values.append(
+                total
+                + sum(best(those, (*demands, demand), offer) for offer, those in answers.items())
+            )
         return max(values)
 
     openings: dict[int, list[tuple[int, int, int]]] = {}
@@ -138,7 +149,9 @@ def played_against_everyone(task: CarDealer) -> np.ndarray:
 
     def game(surplus: jax.Array, temper: jax.Array, firmness: jax.Array) -> jax.Array:
         params = Params(surplus, temper, firmness, jnp.int32(0), jnp.int32(20_000), jnp.int32(0))
-        visible_params = params._replace(surplus=jnp.int32(-1), temper=jnp.int32(-1), firmness=jnp.int32(-1))
+        visible_params = params._replace(
+            surplus=jnp.int32(-1), temper=jnp.int32(-1), firmness=jnp.int32(-1)
+        )
 
         def turn(carry: Any, _: None) -> Any:
             state, memory, total = carry
@@ -162,7 +175,9 @@ def test_the_reference_earns_the_value_of_the_programme() -> None:
     assert returns.mean() == pytest.approx(Programme(task.steps).value(), abs=1e-6)
     people = population(task.steps)
     test = [people.index(each) for each in population(task.steps, 1)]
-    assert CARD.optimum == pytest.approx(Programme(task.steps, population(task.steps, 1)).value(), rel=1e-12)
+    assert CARD.optimum == pytest.approx(
+        Programme(task.steps, population(task.steps, 1)).value(), rel=1e-12
+    )
     assert 0.9 * CARD.optimum < returns[test].mean() <= CARD.optimum  # it does not know the split
 
 
@@ -209,13 +224,19 @@ def blind_values(
 
 @pytest.mark.parametrize("tier", CARD.difficulties)
 def test_no_sequence_of_demands_that_ignores_the_offers_scores_a_quarter(tier: str) -> None:
-    """1,000 random sequences and all ladders, the best of them improved by hill climbing on train, exact on test."""
+    """1,000 random sequences and all ladders,
+    the best of them improved by hill climbing on train, exact on test.
+    """
     steps = int(CARD.difficulties[tier])
     rng = np.random.default_rng(0)
     ladders = [
-        [max(1, round(first - fall * t)) for t in range(10)] for first in range(1, steps + 1) for fall in (0, 0.5, 1, 2)
+        [max(1, round(first - fall * t)) for t in range(10)]
+        for first in range(1, steps + 1)
+        for fall in (0, 0.5, 1, 2)
     ]
-    waits = [[demand] * wait + [0] * (10 - wait) for demand in range(1, steps + 1) for wait in range(10)]
+    waits = [
+        [demand] * wait + [0] * (10 - wait) for demand in range(1, steps + 1) for wait in range(10)
+    ]
     sequences = np.array([*rng.integers(0, steps + 1, (1000, 10)), *ladders, *waits])
     random = blind_values(sequences[:1000], steps, population(steps, 1))[0].mean()
     train = population(steps, 0)
@@ -225,7 +246,9 @@ def test_no_sequence_of_demands_that_ignores_the_offers_scores_a_quarter(tier: s
         value = -1.0
         while True:
             nearby = np.repeat(sequence[None], 10 * (steps + 1), 0)
-            nearby[np.arange(len(nearby)), np.arange(len(nearby)) // (steps + 1)] = np.arange(len(nearby)) % (steps + 1)
+            nearby[np.arange(len(nearby)), np.arange(len(nearby)) // (steps + 1)] = np.arange(
+                len(nearby)
+            ) % (steps + 1)
             values = blind_values(nearby, steps, train)[0]
             if values.max() <= value + 1e-12:
                 break
@@ -238,7 +261,7 @@ def test_no_sequence_of_demands_that_ignores_the_offers_scores_a_quarter(tier: s
     assert successes.max() < 0.35
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,7 +309,8 @@ def test_words_tell_the_offers_and_nothing_hidden() -> None:
         assert task.describe(state, params) == task.describe(state, hidden)
         price = task.price(int(state.offers[0]), params)
         assert f"Round 1: the other side offers ${price}." in text
-        demand = int(params.surplus)  # the most for which the other side stays, and which it never gives
+        # The most for which the other side stays, and which it never gives.
+        demand = int(params.surplus)
         text, *_ = env.step(f"Offer ${task.price(demand, params):,}.")
         assert f"You offered ${task.price(demand, params)}." in text
         assert env.unwrapped.episode.state.demands[0] == demand

@@ -1,4 +1,6 @@
-"""Chess: legal moves against published counts and python-chess, ends of games, choices of the opponents."""
+"""Chess: legal moves against published counts and python-chess,
+ends of games, choices of the opponents.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,14 @@ pytestmark = pytest.mark.of_variants
 
 CARD = card("Chess-v0")
 BATCH = 256
-VALUES = {chess.PAWN: 100, chess.KNIGHT: 320, chess.BISHOP: 330, chess.ROOK: 500, chess.QUEEN: 900, chess.KING: 0}
+VALUES = {
+    chess.PAWN: 100,
+    chess.KNIGHT: 320,
+    chess.BISHOP: 330,
+    chess.ROOK: 500,
+    chess.QUEEN: 900,
+    chess.KING: 0,
+}
 
 
 def position_of(board: chess.Board) -> Position:
@@ -50,17 +59,28 @@ def position_of(board: chess.Board) -> Position:
         mirrored.kings,
         mirrored.occupied_co[chess.WHITE],
     ]
-    low, high = (np.array([squares >> shift & 0xFFFFFFFF for squares in sets], np.uint32) for shift in (0, 32))
+    low, high = (
+        np.array([squares >> shift & 0xFFFFFFFF for squares in sets], np.uint32)
+        for shift in (0, 32)
+    )
     corners = (chess.BB_H1, chess.BB_A1, chess.BB_H8, chess.BB_A8)
     rights = sum(1 << i for i, corner in enumerate(corners) if mirrored.castling_rights & corner)
-    passing = chess.square_file(mirrored.ep_square) if mirrored.ep_square and mirrored.has_legal_en_passant() else -1
-    return Position(low, high, np.int32(rights), np.int32(passing), np.int32(mirrored.halfmove_clock))
+    passing = (
+        chess.square_file(mirrored.ep_square)
+        if mirrored.ep_square and mirrored.has_legal_en_passant()
+        else -1
+    )
+    return Position(
+        low, high, np.int32(rights), np.int32(passing), np.int32(mirrored.halfmove_clock)
+    )
 
 
 def words_of(board: chess.Board) -> np.ndarray:
     """Return python-chess's legal moves as bits of ours."""
     bits = np.zeros(32 * WORDS, np.uint8)
-    bits[[read_move(move.uci(), position_of(board), not board.turn) for move in board.legal_moves]] = 1
+    bits[
+        [read_move(move.uci(), position_of(board), not board.turn) for move in board.legal_moves]
+    ] = 1
     return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
@@ -70,7 +90,12 @@ def after_moves() -> Callable[..., Any]:
 
     def after(position: Position, move: Any, history: Any) -> Any:
         position, legal = advance(position, move)
-        facts = legal.check, cannot_mate(position), count_occurrences(history, position), promise(position)
+        facts = (
+            legal.check,
+            cannot_mate(position),
+            count_occurrences(history, position),
+            promise(position),
+        )
         return position, legal.words, facts, record_position(history, position)
 
     compiled = jax.jit(jax.vmap(after))
@@ -81,7 +106,9 @@ def after_moves() -> Callable[..., Any]:
         for begin in range(0, count, BATCH):
             rows = np.minimum(np.arange(begin, begin + BATCH), count - 1)
             result = compiled(*jax.tree.map(lambda leaf, rows=rows: leaf[rows], arguments))
-            batches.append(jax.tree.map(lambda leaf, end=count - begin: np.asarray(leaf)[:end], result))
+            batches.append(
+                jax.tree.map(lambda leaf, end=count - begin: np.asarray(leaf)[:end], result)
+            )
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *batches)
 
     return run
@@ -98,18 +125,22 @@ def stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 
-# -- the rules -------------------------------------------------------------------------------------------------------
+# -- the rules -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "counts"),
-    [  # https://www.chessprogramming.org/Perft_Results: the first position, Kiwipete, positions 3 to 6
+    # https://www.chessprogramming.org/Perft_Results: the first position, Kiwipete, positions 3 to 6
+    [
         (chess.STARTING_FEN, (20, 400, 8902, 197281)),
         ("r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1", (48, 2039, 97862)),
         ("8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1", (14, 191, 2812, 43238)),
         ("r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1", (6, 264, 9467)),
         ("rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8", (44, 1486, 62379)),
-        ("r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10", (46, 2079, 89890)),
+        (
+            "r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10",
+            (46, 2079, 89890),
+        ),
     ],
 )
 def test_there_are_as_many_games_as_published(text: str, counts: tuple[int, ...]) -> None:
@@ -135,7 +166,9 @@ def expected_promise(board: chess.Board) -> int:
     for square, piece in board.piece_map().items():
         sign = 1 if piece.color == own_colour else -1
         rank = chess.square_rank(square) if piece.color else 7 - chess.square_rank(square)
-        worth += sign * (VALUES[piece.piece_type] + 8 * (rank - 1) * (piece.piece_type == chess.PAWN))
+        worth += sign * (
+            VALUES[piece.piece_type] + 8 * (rank - 1) * (piece.piece_type == chess.PAWN)
+        )
     for square in chess.SQUARES:
         attackers = board.attackers(own_colour, square)
         defended = bool(board.attackers(foe_colour, square))
@@ -150,16 +183,21 @@ def expected_promise(board: chess.Board) -> int:
 
 
 SPARSE = (  # where games end for want of material, repeat, or promote
-    "8/5k2/8/8/3K4/8/8/8 w - - 0 1", "8/5k2/8/3b4/3K4/8/5B2/8 w - - 0 1", "8/5k2/8/3n4/3K4/8/8/8 w - - 0 1",
-    "8/5k2/3p4/8/3K4/8/8/6N1 w - - 0 1", "8/P4k2/8/8/3K4/8/p7/8 b - - 0 1", "8/2b2k2/8/3b4/3K4/2B5/8/8 w - - 0 1",
+    "8/5k2/8/8/3K4/8/8/8 w - - 0 1", "8/5k2/8/3b4/3K4/8/5B2/8 w - - 0 1",
+    "8/5k2/8/3n4/3K4/8/8/8 w - - 0 1", "8/5k2/3p4/8/3K4/8/8/6N1 w - - 0 1",
+    "8/P4k2/8/8/3K4/8/p7/8 b - - 0 1", "8/2b2k2/8/3b4/3K4/2B5/8/8 w - - 0 1",
     "4k3/8/8/2pPp3/8/8/8/4K2R w K c6 0 1", "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1",
     "8/8/8/3k4/8/8/8/QRRQK3 w - - 0 1",
 )  # fmt: skip
 
 
 def any_move(board: chess.Board, rng: random.Random) -> chess.Move:
-    """Return a legal move: at times a check, so that there are mates, or the last one back, so that games repeat."""
-    if rng.random() < 0.25 and (checks := [move for move in board.legal_moves if board.gives_check(move)]):
+    """Return a legal move: at times a check, so that there are mates,
+    or the last one back, so that games repeat.
+    """
+    if rng.random() < 0.25 and (
+        checks := [move for move in board.legal_moves if board.gives_check(move)]
+    ):
         return rng.choice(checks)
     if len(board.move_stack) > 1 and rng.random() < 0.25:
         last = board.move_stack[-2]
@@ -173,14 +211,20 @@ def test_random_games_are_those_of_python_chess() -> None:
     boards = [chess.Board() for _ in range(24)] + [chess.Board(text) for text in SPARSE * 2]
     positions = stack([position_of(board) for board in boards])
     history = record()(np.zeros((len(boards), LIMIT, 2), np.uint32), positions)
-    occurrences: dict[str, int] = dict.fromkeys(("check", "mated", "dead", "once", "twice", "passing", "positions"), 0)
+    occurrences: dict[str, int] = dict.fromkeys(
+        ("check", "mated", "dead", "once", "twice", "passing", "positions"), 0
+    )
     for ply in range(90):
         moves = [any_move(board, rng) for board in boards]
         numbers = [
-            read_move(move.uci(), jax.tree.map(lambda leaf, i=i: leaf[i], positions), not board.turn)
+            read_move(
+                move.uci(), jax.tree.map(lambda leaf, i=i: leaf[i], positions), not board.turn
+            )
             for i, (board, move) in enumerate(zip(boards, moves, strict=True))
         ]
-        positions, words, facts, history = after_moves()(positions, np.array(numbers, np.int32), history)
+        positions, words, facts, history = after_moves()(
+            positions, np.array(numbers, np.int32), history
+        )
         for i, (board, move) in enumerate(zip(boards, moves, strict=True)):
             board.push(move)
             position = jax.tree.map(lambda leaf, i=i: leaf[i], positions)
@@ -197,15 +241,21 @@ def test_random_games_are_those_of_python_chess() -> None:
             occurrences["once"] += times >= 1
             occurrences["twice"] += times >= 2
             occurrences["passing"] += position.passing >= 0
-        going = [i for i, board in enumerate(boards) if any(board.legal_moves) and board.halfmove_clock < LIMIT]
+        going = [
+            i
+            for i, board in enumerate(boards)
+            if any(board.legal_moves) and board.halfmove_clock < LIMIT
+        ]
         boards = [boards[i] for i in going]
-        positions, history = jax.tree.map(lambda leaf, going=going: leaf[going], (positions, history))
+        positions, history = jax.tree.map(
+            lambda leaf, going=going: leaf[going], (positions, history)
+        )
         occurrences["positions"] += len(boards)
     assert occurrences["positions"] > 2500
     assert min(occurrences.values()) >= 3, occurrences
 
 
-# -- the task --------------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 def start_game(env: Any, text: str, history: list[str] | None = None) -> None:
@@ -255,9 +305,12 @@ def test_games_end_as_the_laws_say(text: str, move: str, points: float | None, w
 def test_mate_by_a_capture_in_passing_is_described() -> None:
     env = game("medium")
     start_game(env, "7k/7p/8/3pP3/8/8/1B6/K5R1 w - d6 0 1")
-    state = env.unwrapped.episode.state._replace(last=np.int32(64 * 8 + 11))  # d7d5, by two squares north for Black
+    # d7d5, by two squares north for Black.
+    state = env.unwrapped.episode.state._replace(last=np.int32(64 * 8 + 11))
     env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
-    assert "The opponent moved p from d7 to d5" in env.unwrapped.task.describe(state, env.unwrapped.params)
+    assert "The opponent moved p from d7 to d5" in env.unwrapped.task.describe(
+        state, env.unwrapped.params
+    )
     text, _, _, _, info = env.step("e5d6")
     assert info["success"]
     assert "The opponent moved" not in text
@@ -267,7 +320,9 @@ def test_a_position_for_the_third_time_is_a_draw() -> None:
     env = game("medium")
     first = "8/8/8/4k3/8/8/8/K6R w - - {} 9"
     second = "8/8/8/4k3/8/8/8/K5R1 b - - {} 9"
-    start_game(env, first.format(4), [first.format(0), second.format(1), first.format(2), second.format(3)])
+    start_game(
+        env, first.format(4), [first.format(0), second.format(1), first.format(2), second.format(3)]
+    )
     assert env.step("h1g1")[2]  # after it Black is to move for the third time
     assert int(env.unwrapped.episode.state.end) == 4
     start_game(env, first.format(2), [first.format(0), second.format(1)])
@@ -309,11 +364,15 @@ def worth(tier: str, board: chess.Board) -> int:
         if not any(board.legal_moves) or board.is_insufficient_material():
             return 0
         return -expected_promise(board) - 3 * board.legal_moves.count()
-    return -sum(VALUES[p.piece_type] * (1 if p.color == board.turn else -1) for p in board.piece_map().values())
+    return -sum(
+        VALUES[p.piece_type] * (1 if p.color == board.turn else -1)
+        for p in board.piece_map().values()
+    )
 
 
 def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
-    """Play against an opponent; yield what each of its replies is worth to it, and what all legal ones are.
+    """Play against an opponent; yield what each of its replies is worth to it,
+    and what all legal ones are.
 
     Games begin alike in all tiers, so only the opponent's moves are compiled for each.
     """
@@ -341,7 +400,10 @@ def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
                     board.push(reply)
                     values[board.fen().split(maxsplit=1)[0]] = worth(tier, board)
                     board.pop()
-                yield values[fen(state.position, bool(params.black), 1).split(maxsplit=1)[0]], [*values.values()]
+                yield (
+                    values[fen(state.position, bool(params.black), 1).split(maxsplit=1)[0]],
+                    [*values.values()],
+                )
             if state.end:
                 break
 
@@ -354,7 +416,9 @@ def test_the_opponent_plays_a_best_move_by_its_measure(tier: str) -> None:
 
 
 def test_the_easy_opponent_plays_the_better_of_two_random_moves() -> None:
-    """Compare the number of moves that are worth less, and half of those worth as much, with its expectation."""
+    """Compare the number of moves that are worth less,
+    and half of those worth as much, with its expectation.
+    """
     difference = variance = 0.0
     for worth, worths in islice(choices("easy"), 200):
         values, counts = np.unique(worths, return_counts=True)
@@ -379,9 +443,14 @@ def test_splits_share_no_opening_and_both_colours_occur() -> None:
             black = bool(env.unwrapped.params.black)
             board = chess.Board(fen(position, black, 1))
             assert board.is_valid()
-            names = {move_name(number, position, black) for number in members(env.unwrapped.episode.state.legal.words)}
+            names = {
+                move_name(number, position, black)
+                for number in members(env.unwrapped.episode.state.legal.words)
+            }
             assert names == {move.uci() for move in board.legal_moves}
-            assert sum(VALUES[p.piece_type] * (-1) ** p.color for p in board.piece_map().values()) == 0
+            assert (
+                sum(VALUES[p.piece_type] * (-1) ** p.color for p in board.piece_map().values()) == 0
+            )
             openings.add(fen(position, False, 1))
             blacks += black
         assert 25 < blacks < 55

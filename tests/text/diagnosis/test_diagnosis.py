@@ -1,4 +1,6 @@
-"""Diagnosis against Bayes' rule by enumeration in fractions, and its reference against exhaustive search."""
+"""Diagnosis against Bayes' rule by enumeration in fractions,
+and its reference against exhaustive search.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ Answers = dict[int, bool]
 
 def contexts(task: Diagnosis, split: Split, count: int) -> list[Params]:
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
-    params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(3 + split), count), int(split)))
+    params = jax.tree.map(
+        np.asarray, draw(jax.random.split(jax.random.key(3 + split), count), int(split))
+    )
     return [Params(*(field[i] for field in params)) for i in range(count)]
 
 
@@ -38,24 +42,34 @@ def joint(task: Diagnosis, params: Params, answers: Answers) -> list[Fraction]:
     total = Fraction(int(params.weights.sum()))
     sums = []
     for disease in range(task.diseases):
-        chances = [Fraction(int(PERCENT[k, v]), 100) for k, v in zip(task.kinds, params.levels[disease], strict=True)]
+        chances = [
+            Fraction(int(PERCENT[k, v]), 100)
+            for k, v in zip(task.kinds, params.levels[disease], strict=True)
+        ]
         fits: Iterator[tuple[bool, ...]] = (
             patient
             for patient in itertools.product((False, True), repeat=task.findings)
             if all(patient[f] == answer for f, answer in answers.items())
         )
-        mass = sum(math.prod(c if p else 1 - c for c, p in zip(chances, patient, strict=True)) for patient in fits)
+        mass = sum(
+            math.prod(c if p else 1 - c for c, p in zip(chances, patient, strict=True))
+            for patient in fits
+        )
         sums.append(int(params.weights[disease]) / total * mass)
     return sums
 
 
 def best(task: Diagnosis, params: Params, answers: Answers) -> Fraction:
-    """Return the value of the best play after the answers times their probability, by search without memory."""
+    """Return the value of the best play after the answers times their probability,
+    by search without memory.
+    """
     now = joint(task, params, answers)
     options = [max(now)]
     for finding in set(range(task.findings)) - answers.keys():
         cost = Fraction(int(COST[task.kinds[finding]]), 100)
-        values_by_answer = (best(task, params, {**answers, finding: answer}) for answer in (False, True))
+        values_by_answer = (
+            best(task, params, {**answers, finding: answer}) for answer in (False, True)
+        )
         options.append(sum(values_by_answer) - cost * sum(now))
     return max(options)
 
@@ -75,25 +89,35 @@ def test_the_shown_evidence_is_the_posterior() -> None:
             masses = np.array([float(mass) for mass in joint(task, env.unwrapped.params, answers)])
             log_posteriors = entries["evidence"]
             # Five findings and a prior, rounded to thousandths of a nat, on either side.
-            assert log_posteriors == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=6e-4)
+            assert log_posteriors == pytest.approx(
+                np.maximum(np.log(masses / masses.max()) / 10, -1), abs=6e-4
+            )
             joint_of_player = players.joint(task, env.unwrapped.episode.state, env.unwrapped.params)
             assert np.asarray(joint_of_player) == pytest.approx(masses, rel=1e-5)
-        assert entries["table"] == pytest.approx(PERCENT[task.kinds, env.unwrapped.params.levels] / 100)
+        assert entries["table"] == pytest.approx(
+            PERCENT[task.kinds, env.unwrapped.params.levels] / 100
+        )
 
 
 def test_values_are_those_of_exhaustive_search() -> None:
     task = CARD.build(difficulty=3)
     for params in contexts(task, Split.TEST, 6):
-        assert float(values(task, params)[0]) == pytest.approx(float(best(task, params, {})), abs=1e-6)
+        assert float(values(task, params)[0]) == pytest.approx(
+            float(best(task, params, {})), abs=1e-6
+        )
 
 
 def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_little_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The programme's values at the start, averaged over tables, against games: four standard errors."""
+    """The programme's values at the start, averaged over tables,
+    against games: four standard errors.
+    """
     task = CARD.build(difficulty="easy")
     record = play(task, BayesOptimal.for_task(task), range(1000), split="test")
-    params_of_tables: Any = Params(*map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True)))
+    params_of_tables: Any = Params(
+        *map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True))
+    )
     value = np.asarray(jax.jit(jax.vmap(lambda params: values(task, params)[0]))(params_of_tables))
     error = np.hypot(record.total.std(), value.std()) / 1000**0.5
     assert abs(record.total.mean() - value.mean()) < 4 * error
@@ -123,7 +147,9 @@ def test_findings_are_as_frequent_as_the_table_says_and_the_splits_share_no_tabl
 
 
 def test_a_conclusion_without_a_question_earns_the_prior_or_chance() -> None:
-    """The likeliest disease is right as often as the shown prior says, any other guess in one of D episodes."""
+    """The likeliest disease is right as often as the shown prior says,
+    any other guess in one of D episodes.
+    """
     env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
     findings = env.unwrapped.task.findings
     diseases = env.unwrapped.task.diseases
@@ -158,7 +184,9 @@ ATTACKS = (
 
 
 def test_words_that_are_no_action_pay_nothing() -> None:
-    """They are played as the no-op action, which asks for the first symptom and pays for it once."""
+    """They are played as the no-op action,
+    which asks for the first symptom and pays for it once.
+    """
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="easy")
     for attack in ATTACKS:
         env.reset(seed=1)
@@ -184,12 +212,19 @@ def test_text_hides_the_patient_and_a_known_finding_is_refused() -> None:
     text, _ = env.reset(seed=0)
     task = env.unwrapped.task
     params = env.unwrapped.params
-    alternative = params._replace(disease=(params.disease + 1) % task.diseases, findings=~params.findings)
-    assert task.describe(env.unwrapped.episode.state, params) == task.describe(env.unwrapped.episode.state, alternative)
+    alternative = params._replace(
+        disease=(params.disease + 1) % task.diseases, findings=~params.findings
+    )
+    assert task.describe(env.unwrapped.episode.state, params) == task.describe(
+        env.unwrapped.episode.state, alternative
+    )
     assert "nothing is known yet" in text
     env.step("ask cough")
     text, reward, *_, info = env.step("ask cough")
     assert reward == 0
-    assert info["invalid_reason"] in {"cough: present is known already", "cough: absent is known already"}
+    assert info["invalid_reason"] in {
+        "cough: present is known already",
+        "cough: absent is known already",
+    }
     with pytest.raises(ValueError, match="whole number from 3 to 12"):
         CARD.build(difficulty=2.5)

@@ -1,4 +1,6 @@
-"""Twenty Questions for players that read no answer: what chance earns, and that the mask tells nothing more."""
+"""Twenty Questions for players that read no answer:
+what chance earns, and that the mask tells nothing more.
+"""
 
 from typing import Any
 
@@ -18,7 +20,9 @@ CARD = card("TwentyQuestions-v0")
 
 @pytest.mark.parametrize("tier", CARD.difficulties)
 def test_random_play_earns_what_a_random_order_of_all_actions_does(tier: str) -> None:
-    """The right guess is in any place of a random order of questions and guesses: the mask tells nothing more."""
+    """The right guess is in any place of a random order
+    of questions and guesses: the mask tells nothing more.
+    """
     task = CARD.build(difficulty=tier)
     actions = task.properties + len(task.by_split[Split.TEST])
     random = CARD.scores(tier)["random"]
@@ -29,7 +33,9 @@ def test_random_play_earns_what_a_random_order_of_all_actions_does(tier: str) ->
 
 
 def test_a_fixed_list_of_questions_and_legal_guesses_earns_no_more_than_guesses_alone() -> None:
-    """The mask used to leave only what fits the answers: without reading them, half a dozen questions sufficed."""
+    """The mask used to leave only what fits the answers:
+    without reading them, half a dozen questions sufficed.
+    """
     task = CARD.build()
 
     class Blind(eqx.Module):

@@ -1,4 +1,6 @@
-"""Twenty Questions against its rules in plain Python, and its reference against exhaustive search."""
+"""Twenty Questions against its rules in plain Python,
+and its reference against exhaustive search.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,13 @@ from rlbench_suite.envs.text.guessing.knowledge import (
     understand,
 )
 from rlbench_suite.envs.text.guessing.players import AnyTable, OptimalQuestions, Solver, fewest
-from rlbench_suite.envs.text.guessing.twenty_questions import TURNS, Params, TwentyQuestions, members, split_of
+from rlbench_suite.envs.text.guessing.twenty_questions import (
+    TURNS,
+    Params,
+    TwentyQuestions,
+    members,
+    split_of,
+)
 
 CARD = card("TwentyQuestions-v0")
 MADE_UP, EASY, REAL = "medium", "easy", "real"
@@ -47,7 +55,9 @@ def build(tier: str | float = MADE_UP) -> TwentyQuestions:
 def contexts(tier: str, split: Split, count: int) -> Params:
     """Contexts as NumPy, fields ``(count, ...)``."""
     draw = jax.jit(jax.vmap(build(tier).sample_params, in_axes=(0, None)))
-    return jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(7 + split), count), int(split)))
+    return jax.tree.map(
+        np.asarray, draw(jax.random.split(jax.random.key(7 + split), count), int(split))
+    )
 
 
 def sets(table: np.ndarray) -> tuple[int, ...]:
@@ -55,7 +65,7 @@ def sets(table: np.ndarray) -> tuple[int, ...]:
     return tuple(sum(int(word) << 32 * i for i, word in enumerate(row)) for row in table)
 
 
-# -- knowledge ---------------------------------------------------------------------------------------------------
+# -- knowledge -------------------------------------------------------------------------------------
 
 
 def test_the_real_table_tells_all_things_apart_and_no_property_is_idle() -> None:
@@ -111,9 +121,14 @@ def test_the_real_table_makes_sense(implication: str) -> None:
         "whale": "is an animal; is a mammal; is found in or on water; is bigger than a person",
         "bat": "is an animal; is a mammal; can fly; fits in one hand",
         "bicycle": "carries people; has wheels; is made mostly of metal",
-        "submarine": "is found in or on water; carries people; needs fuel or electricity; is made mostly of metal; "
-        "is bigger than a person",
-        "apple": "is found on farms; is something people eat; tastes sweet; grows on trees; fits in one hand; is round",
+        "submarine": (
+            "is found in or on water; carries people; needs fuel or electricity; is made mostly of "
+            "metal; is bigger than a person"
+        ),
+        "apple": (
+            "is found on farms; is something people eat; tastes sweet; grows on trees; fits in one "
+            "hand; is round"
+        ),
     }.items(),
 )
 def test_the_file_is_read_as_it_is_written(name: str, true: str) -> None:
@@ -130,23 +145,30 @@ def test_fictional_tables_are_new_every_time_and_the_splits_share_none(tier: str
         params = contexts(tier, split, 2000)
         # (contexts, properties, things)
         holds = np.stack([task.holds(Params(table, 0, 0, 0)) for table in params.table])
-        assert (holds.sum((1, 2)) % 2 == split).all()  # an invariant of every renaming of things and properties
+        # An invariant of every renaming of things and properties.
+        assert (holds.sum((1, 2)) % 2 == split).all()
         assert holds.any(2).all()
-        assert all(len(set(map(bytes, table.T))) == task.things for table in holds[:500])  # all things differ
+        # All things differ.
+        assert all(len(set(map(bytes, table.T))) == task.things for table in holds[:500])
         tables_by_split[split] = {table.tobytes() for table in holds}
         assert len(tables_by_split[split]) == 2000
         share = holds.mean(2)
         rare = np.sort(share, 1)[:, : task._rare].mean()
         assert 0.1 < rare < 0.2
-        assert share.mean(0) == pytest.approx(share.mean(), abs=0.03)  # no place in the table is told apart
+        # No place in the table is told apart.
+        assert share.mean(0) == pytest.approx(share.mean(), abs=0.03)
         assert (np.abs(np.diff(holds.mean((0, 1)))) < 0.03).all()
-        assert np.bincount(params.hidden, minlength=task.things) == pytest.approx(2000 / task.things, rel=0.65)
+        assert np.bincount(params.hidden, minlength=task.things) == pytest.approx(
+            2000 / task.things, rel=0.65
+        )
     assert not tables_by_split[Split.TRAIN] & tables_by_split[Split.TEST]
 
 
 def test_real_things_of_the_two_splits_are_different_ones() -> None:
     things = real_knowledge()[0].things
-    things_by_split = {split: {name for name in things if split_of(name) == split} for split in Split}
+    things_by_split = {
+        split: {name for name in things if split_of(name) == split} for split in Split
+    }
     assert [len(things_by_split[split]) for split in Split] == [33, 31]
     for split in Split:
         params = contexts(REAL, split, 2000)
@@ -165,20 +187,19 @@ def test_fictional_names_are_distinct_and_depend_on_their_number_only() -> None:
     assert len(words) == len(NAME_STARTS) * len(NAME_ENDS)
     assert not words & set(real_knowledge()[0].things)
     assert knowledges[3] == fictional_knowledge.__wrapped__(3, 32, 10)
-    assert knowledges[0].things[:3] == (
-        "bramond",
-        "klabbit",
-        "zabbit",
-    )  # frozen: names do not change with a library's version
+    # frozen: names do not change with a library's version.
+    assert knowledges[0].things[:3] == ("bramond", "klabbit", "zabbit")
 
 
-# -- the rules, through the single env ---------------------------------------------------------------------------
+# -- the rules, through the single env -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", [MADE_UP, EASY, REAL])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
-    """Random legal play beside a plain account: answers, possible things, observation, mask, reward and end."""
+    """Random legal play beside a plain account: answers,
+    possible things, observation, mask, reward and end.
+    """
     env = gymnasium.make(CARD.id, difficulty=tier, split=split)
     task: TwentyQuestions = env.unwrapped.task
     rng = np.random.default_rng(0)
@@ -205,7 +226,8 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
             if over:
                 break
             legal = np.flatnonzero(info["action_mask"])
-            legal = legal[legal >= task.properties] if seed % 3 == 0 else legal  # some games are guesses only
+            # Some games are guesses only.
+            legal = legal[legal >= task.properties] if seed % 3 == 0 else legal
             action = int(rng.choice(legal))
             observation, reward, over, truncated, info = env.step(action)
             turns += 1
@@ -228,7 +250,9 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
 
 
 def test_the_answers_never_contradict_each_other() -> None:
-    """In whatever order all questions are asked, they get one and the same row of answers: that of the thing."""
+    """In whatever order all questions are asked,
+    they get one and the same row of answers: that of the thing.
+    """
     env = gymnasium.make(CARD.id, difficulty=REAL)
     task = env.unwrapped.task
     holds = real_knowledge()[1]
@@ -246,7 +270,9 @@ def test_the_answers_never_contradict_each_other() -> None:
 
 
 def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
-    """Two hidden things that got the same answers look alike: state, observation, mask, info, words and picture."""
+    """Two hidden things that got the same answers look alike:
+    state, observation, mask, info, words and picture.
+    """
     task = build(EASY)
     step = jax.jit(task.transition)
     observe = jax.jit(task.observation)
@@ -276,18 +302,21 @@ def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
     assert alike == 120
 
 
-# -- the optimum -------------------------------------------------------------------------------------------------
+# -- the optimum -----------------------------------------------------------------------------------
 
 
 def exhaustive(things: frozenset[int], properties: tuple[frozenset[int], ...]) -> int:
-    """Fewest turns over the things together, with any question or guess at any time: no theorem is used."""
+    """Fewest turns over the things together,
+    with any question or guess at any time: no theorem is used.
+    """
 
     @cache
     def best(things: frozenset[int]) -> int:
         if not things:
             return 0
         size = len(things)
-        options = [size + best(things - {guess}) for guess in things]  # the guess is a turn for each of them
+        # The guess is a turn for each of them.
+        options = [size + best(things - {guess}) for guess in things]
         for having in properties:
             if 0 < len(things & having) < size:
                 options.append(size + best(things & having) + best(things - having))
@@ -298,7 +327,9 @@ def exhaustive(things: frozenset[int], properties: tuple[frozenset[int], ...]) -
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_guess_before_a_question_is_ever_needed(seed: int) -> None:
-    """The solver, which guesses last, is as good as every way to play there is, on small tables of all kinds."""
+    """The solver, which guesses last, is as good as every way to play there is,
+    on small tables of all kinds.
+    """
     rng = np.random.default_rng(seed)
     things, properties = 9, 5
     holds = rng.random((properties, things)) < rng.choice([0.15, 0.3, 0.5], (properties, 1))
@@ -309,7 +340,9 @@ def test_no_guess_before_a_question_is_ever_needed(seed: int) -> None:
 
 def test_the_bound_is_what_the_richest_table_needs() -> None:
     things = frozenset(range(7))
-    every_split = tuple(frozenset(c) for k in range(1, 4) for c in itertools.combinations(range(7), k))
+    every_split = tuple(
+        frozenset(c) for k in range(1, 4) for c in itertools.combinations(range(7), k)
+    )
     assert fewest(7) == exhaustive(things, every_split)
     assert [fewest(2**k) / 2**k for k in range(7)] == [1, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
 
@@ -331,8 +364,12 @@ def test_the_card_knows_the_optimum() -> None:
             assert Solver(sets(table)).solve(2**32 - 1)[0] == fewest(32)
 
 
-def turns_for_all_things(task: TwentyQuestions, tables: np.ndarray, split: Split = Split.TEST) -> np.ndarray:
-    """Turns of the reference for each candidate of each table as the hidden one, ``(tables, candidates)``."""
+def turns_for_all_things(
+    task: TwentyQuestions, tables: np.ndarray, split: Split = Split.TEST
+) -> np.ndarray:
+    """Turns of the reference for each candidate of each table
+    as the hidden one, ``(tables, candidates)``.
+    """
     player = OptimalQuestions.for_task(task)
     key = np.zeros(2, np.uint32)
 
@@ -343,12 +380,16 @@ def turns_for_all_things(task: TwentyQuestions, tables: np.ndarray, split: Split
             action, _ = player.act(memory, View(None, None, state, visible_params), key)
             return task.transition(state, action, key, params)
 
-        return jax.lax.while_loop(lambda s: ~task.terminal(s, key, params), turn, task.initial(key, params))
+        return jax.lax.while_loop(
+            lambda s: ~task.terminal(s, key, params), turn, task.initial(key, params)
+        )
 
     def every_thing(table: jax.Array) -> Any:
         params = Params(table, jnp.int32(-1), jnp.uint32(0), jnp.asarray(task.candidates(split)))
         memory = player.initial(params)
-        return jax.vmap(lambda hidden: game(params._replace(hidden=hidden), memory))(jnp.array(task.by_split[split]))
+        return jax.vmap(lambda hidden: game(params._replace(hidden=hidden), memory))(
+            jnp.array(task.by_split[split])
+        )
 
     end = jax.jit(jax.vmap(every_thing))(tables)
     assert np.asarray(end.guessed_right).all()
@@ -360,7 +401,9 @@ def test_the_reference_takes_exactly_the_fewest_turns(tier: str) -> None:
     task = build(tier)
     tables = contexts(tier, Split.TEST, 2000).table[:20]
     turns = turns_for_all_things(task, tables)
-    assert turns.sum(1).tolist() == [Solver(sets(table)).solve(2**task.things - 1)[0] for table in tables]
+    assert turns.sum(1).tolist() == [
+        Solver(sets(table)).solve(2**task.things - 1)[0] for table in tables
+    ]
     assert turns.max() <= 9
 
 
@@ -373,11 +416,12 @@ def test_the_reference_plays_the_real_table_optimally() -> None:
         assert turns.sum() == solver.solve(sum(1 << i for i in task.by_split[split]))[0]
         assert fewest(turns.size) <= turns.sum() <= 1.05 * fewest(turns.size)
         assert turns.max() <= task.few
-    assert solver.solve(2**64 - 1)[0] == 424  # 6.625 on average; no table of 64 can need less than 6.5
+    # 6.625 on average; no table of 64 can need less than 6.5.
+    assert solver.solve(2**64 - 1)[0] == 424
     assert fewest(64) == 416
 
 
-# -- weaker players and attacks ----------------------------------------------------------------------------------
+# -- weaker players and attacks --------------------------------------------------------------------
 
 
 class InOrder(eqx.Module):
@@ -393,15 +437,24 @@ class InOrder(eqx.Module):
         turns = view.state.turns
         possible = members(view.state.possible, self.task.things)
         asks = (turns < self.questions) & (possible.sum() > 1)
-        return jnp.where(asks, turns, self.task.properties + jnp.argmax(possible)).astype(jnp.int32), memory
+        return jnp.where(asks, turns, self.task.properties + jnp.argmax(possible)).astype(
+            jnp.int32
+        ), memory
 
 
 def test_guessing_alone_is_chance_and_choosing_questions_pays() -> None:
-    """Guessing blindly finds 20 of 32 things: (1 + 0.95 + ... + 0.05) / 32 = 0.328. Questions help, good ones most."""
+    """Guessing blindly finds 20 of 32 things: (1 + 0.95 + ... + 0.05) / 32 = 0.328.
+
+    Questions help, good ones most.
+    """
     task = build()
     blind, some, reference = (
         play(task, player, range(count), split="test").total
-        for player, count in ((InOrder(task, 0), 500), (InOrder(task, 10), 500), (OptimalQuestions.for_task(task), 200))
+        for player, count in (
+            (InOrder(task, 0), 500),
+            (InOrder(task, 10), 500),
+            (OptimalQuestions.for_task(task), 200),
+        )
     )
     assert blind.mean() == pytest.approx(21 / 64, abs=0.06)  # standard error 0.015
     assert blind.mean() + 0.2 < some.mean() < reference.mean() - 0.03
@@ -460,7 +513,8 @@ def test_what_was_said_is_not_allowed_and_a_guess_that_is_ruled_out_costs_a_turn
     env = gymnasium.make(CARD.id, view="text", difficulty=REAL, split="test")
     env.reset(seed=0)
     episode = env.unwrapped.episode
-    env.unwrapped.episode = episode._replace(params=episode.params._replace(hidden=np.int32(0)))  # the airplane
+    # The airplane.
+    env.unwrapped.episode = episode._replace(params=episode.params._replace(hidden=np.int32(0)))
     env.step("Can it fly?")
     before = env.unwrapped.episode.state
     for words, reason in {
@@ -488,7 +542,7 @@ def test_what_was_said_is_not_allowed_and_a_guess_that_is_ruled_out_costs_a_turn
     assert info["end_reason"] == "the thing is 'airplane', found in turn 4"
 
 
-# -- words -------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -547,7 +601,9 @@ def test_the_words_of_a_fictional_game_hold_the_whole_table() -> None:
     env = gymnasium.make(CARD.id, view="text", difficulty=EASY)
     for seed in range(6):
         text, _ = env.reset(seed=seed)
-        candidates = {m[1]: set(m[2].split("; ")) for m in re.finditer(r"^- (\w+): (.+)$", text, re.MULTILINE)}
+        candidates = {
+            m[1]: set(m[2].split("; ")) for m in re.finditer(r"^- (\w+): (.+)$", text, re.MULTILINE)
+        }
         assert len(candidates) == 16
         over = False
         while not over:
@@ -560,7 +616,9 @@ def test_the_words_of_a_fictional_game_hold_the_whole_table() -> None:
             answer = re.findall(rf"^\d+\. {re.escape(words)} (Yes|No)\.$", text, re.MULTILINE)
             assert len(answer) == 1
             if telling:
-                candidates = {n: t for n, t in candidates.items() if (ask in t) == (answer[0] == "Yes")}
+                candidates = {
+                    n: t for n, t in candidates.items() if (ask in t) == (answer[0] == "Yes")
+                }
         assert reward >= 0.75
 
 
@@ -573,7 +631,10 @@ def test_the_words_of_the_real_game_do_not_give_the_table_away() -> None:
 
 
 def test_success_is_out_of_reach_for_random_play() -> None:
-    """Which finds half of the things in 20 turns, and a sixth in 7. The best play is always in time."""
+    """Which finds half of the things in 20 turns, and a sixth in 7.
+
+    The best play is always in time.
+    """
     task = build(32)
     assert task.few == 7
     record = play(task, Uniform(task.action_space), range(200))

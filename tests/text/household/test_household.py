@@ -1,4 +1,6 @@
-"""Household and TextNav against their rules in plain Python, and their reference against plans of full knowledge."""
+"""Household and TextNav against their rules in plain Python,
+and their reference against plans of full knowledge.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from rlbench_suite.envs.text.household.players import Planner
 
 pytestmark = pytest.mark.of_variants
 
-# -- the rules, written out ------------------------------------------------------------------------------------------
+# -- the rules, written out ------------------------------------------------------------------------
 
 ROOMS = ["kitchen", "living room", "bedroom", "bathroom", "study"]
 PLACES = {
@@ -39,7 +41,11 @@ THINGS = [f"{kind} {n}" for kind in TWICE for n in (1, 2)] + [f"{kind} 1" for ki
 FOOD = {"apple", "mug", "potato", "tomato", "bread", "egg"}
 WASHED = {*TWICE, "potato", "tomato", "plate", "spoon"}
 CUT = {"apple", "potato", "tomato", "bread"}
-APPLIANCE = {"heat": ("microwave", FOOD), "cool": ("fridge", FOOD), "clean": ("sink", WASHED - {"book"})}
+APPLIANCE = {
+    "heat": ("microwave", FOOD),
+    "cool": ("fridge", FOOD),
+    "clean": ("sink", WASHED - {"book"}),
+}
 RESULT = {"heat": "hot", "cool": "cold", "clean": "clean", "examine": "examined"}
 TASKS = ["place", "examine", "clean", "heat", "cool", "two", "find"]
 
@@ -89,7 +95,11 @@ def commands(house: House, doors: set[frozenset[str]]) -> Iterator[str]:
             yield "examine it"
     if item_in_hand == "knife 1":
         for item, place in where.items():
-            if item.split()[0] in CUT and in_reach(house, place) and (item, "sliced") not in house.marks:
+            if (
+                item.split()[0] in CUT
+                and in_reach(house, place)
+                and (item, "sliced") not in house.marks
+            ):
                 yield f"slice {item}"
 
 
@@ -102,7 +112,9 @@ def carry_out(house: House, command: str) -> House:
     if verb == "go":
         return house._replace(room=target)
     if verb in ("open", "close"):
-        return house._replace(opened=house.opened | {target} if verb == "open" else house.opened - {target})
+        return house._replace(
+            opened=house.opened | {target} if verb == "open" else house.opened - {target}
+        )
     if verb == "take":
         where[target] = "hand"
     elif verb == "put":
@@ -123,13 +135,19 @@ def tenths(house: House, goal: Goal) -> int:
         if item.split()[0] != goal.kind:
             continue
         marks = {mark for name, mark in house.marks if name == item}
-        there = {"examine": "examined" in marks, "find": place == "hand"}.get(goal.task, place == goal.place)
-        ready = (needed_mark is None or needed_mark in marks) and (not goal.sliced or "sliced" in marks)
+        there = {"examine": "examined" in marks, "find": place == "hand"}.get(
+            goal.task, place == goal.place
+        )
+        ready = (needed_mark is None or needed_mark in marks) and (
+            not goal.sliced or "sliced" in marks
+        )
         hand_tenths = 2 * (place == "hand")
         if goal.task == "two":
             each.append(5 if there else hand_tenths)
         else:
-            so_far = hand_tenths + 4 * (needed_mark in marks) + 2 * (goal.sliced and "sliced" in marks)
+            so_far = (
+                hand_tenths + 4 * (needed_mark in marks) + 2 * (goal.sliced and "sliced" in marks)
+            )
             each.append(10 if there and ready else so_far)
     return sum(each) if goal.task == "two" else max(each)
 
@@ -137,14 +155,26 @@ def tenths(house: House, goal: Goal) -> int:
 def read(env: Any) -> tuple[House, Goal, set[frozenset[str]]]:
     """Return the truth of an environment."""
     state, params = env.unwrapped.episode.state, env.unwrapped.params
-    where = tuple((item, [*NAMES, "hand"][place]) for item, place in zip(THINGS, state.places, strict=True))
+    where = tuple(
+        (item, [*NAMES, "hand"][place]) for item, place in zip(THINGS, state.places, strict=True)
+    )
     opened = frozenset(name for n, name in enumerate(NAMES) if int(state.opened) >> n & 1)
     sets = {"hot": state.hot, "cold": state.cold, "clean": state.clean, "sliced": state.sliced}
     sets["examined"] = state.examined
-    marks = {(item, mark) for mark, of in sets.items() for n, item in enumerate(THINGS) if int(of) >> n & 1}
+    marks = {
+        (item, mark)
+        for mark, of in sets.items()
+        for n, item in enumerate(THINGS)
+        if int(of) >> n & 1
+    }
     kinds = [*TWICE, *ONCE]
     goal = Goal(TASKS[params.task], kinds[params.kind], NAMES[params.goal], bool(params.sliced))
-    doors = {frozenset((ROOMS[a], ROOMS[b])) for a in range(5) for b in range(a) if params.distances[a, b] == 1}
+    doors = {
+        frozenset((ROOMS[a], ROOMS[b]))
+        for a in range(5)
+        for b in range(a)
+        if params.distances[a, b] == 1
+    }
     return House(ROOMS[state.room], where, opened, frozenset(marks)), goal, doors
 
 
@@ -154,9 +184,14 @@ def plan(state: Any, params: Any) -> jax.Array:
     return Planner().act((), View(None, None, state, params), jax.random.key(0))[0]
 
 
-# -- tests -----------------------------------------------------------------------------------------------------------
+# -- tests -----------------------------------------------------------------------------------------
 
-TIERS = [("Household-v0", "easy"), ("Household-v0", "medium"), ("Household-v0", "hard"), ("TextNav-v0", None)]
+TIERS = [
+    ("Household-v0", "easy"),
+    ("Household-v0", "medium"),
+    ("Household-v0", "hard"),
+    ("TextNav-v0", None),
+]
 
 
 def make(name: str, tier: str | None, **keywords: Any) -> Any:
@@ -193,7 +228,11 @@ def test_games_are_those_of_the_rules(name: str, tier: str | None) -> None:
             assert planned in admissible
             command = planned if rng.random() < 0.5 else str(rng.choice(admissible))
             before, house = tenths(house, goal), carry_out(house, command)
-            last_places |= {item: place for item, place in house.where if place == "hand" or in_reach(house, place)}
+            last_places |= {
+                item: place
+                for item, place in house.where
+                if place == "hand" or in_reach(house, place)
+            }
             _, reward, terminated, truncated, info = env.step(words.index(command))
             steps, total, over = steps + 1, total + reward, terminated or truncated
             assert read(env)[0] == house
@@ -208,7 +247,9 @@ def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
     """Return the number of steps of the shortest plan of a player who knows where everything is."""
     relevant = {item for item, _ in house.where if item.split()[0] == goal.kind}
     relevant |= {"knife 1"} if goal.sliced else set()
-    start = house._replace(where=tuple((item, place) for item, place in house.where if item in relevant))
+    start = house._replace(
+        where=tuple((item, place) for item, place in house.where if item in relevant)
+    )
     useful = {place for _, place in start.where} | {goal.place}
     waiting = deque([(start, 0)])
     visited = {start}
@@ -218,7 +259,8 @@ def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
             return steps
         for command in commands(now, doors):
             verb, _, target = command.partition(" ")
-            # No shortest plan closes, looks, or opens what holds nothing of use; things are put down anywhere alike.
+            # No shortest plan closes, looks, or opens what holds nothing of use; things are put
+            # down anywhere alike.
             place = target.removeprefix("it ")
             if verb in ("look", "close") or (verb == "open" and place not in useful):
                 continue
@@ -233,12 +275,18 @@ def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
 
 @pytest.mark.parametrize(
     ("name", "tier", "bound", "mean_steps"),
-    [("Household-v0", "medium", 7.37, 10.28), ("Household-v0", "hard", 9.02, 13.01), ("TextNav-v0", None, 2.92, 6.08)],
+    [
+        ("Household-v0", "medium", 7.37, 10.28),
+        ("Household-v0", "hard", 9.02, 13.01),
+        ("TextNav-v0", None, 2.92, 6.08),
+    ],
 )
 def test_the_reference_reaches_every_goal_in_little_more_than_the_shortest_plan(
     name: str, tier: str | None, bound: float, mean_steps: float
 ) -> None:
-    """Mean steps over 100 houses: of a player who knows where everything is, and of the reference."""
+    """Mean steps over 100 houses: of a player who knows
+    where everything is, and of the reference.
+    """
     task = make(name, tier).unwrapped.task
     record = play(task, Planner(), range(100), split="test")
     assert record.info["success"].all()
@@ -253,7 +301,9 @@ def test_the_reference_reaches_every_goal_in_little_more_than_the_shortest_plan(
 
 
 @pytest.mark.parametrize(("name", "tier"), [("Household-v0", "hard"), ("TextNav-v0", None)])
-def test_neither_the_reference_nor_the_words_know_what_was_not_seen(name: str, tier: str | None) -> None:
+def test_neither_the_reference_nor_the_words_know_what_was_not_seen(
+    name: str, tier: str | None
+) -> None:
     env: Any = make(name, tier)
     rng = np.random.default_rng(0)
     for seed in range(4):
@@ -280,7 +330,9 @@ def test_the_splits_share_no_house_and_goals_are_of_all_kinds() -> None:
     task = card("Household-v0").build(difficulty="hard")
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     for split in Split:
-        params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(0), 2000), int(split)))
+        params = jax.tree.map(
+            np.asarray, draw(jax.random.split(jax.random.key(0), 2000), int(split))
+        )
         assert (params.places.sum(1) % 2 == split).all()
         assert ((params.places >= 0) & (params.places < 14)).all()
         assert (np.bincount(params.task, minlength=6) > 250).all()
@@ -330,13 +382,19 @@ def test_words_are_read_with_and_without_articles_and_refusals_say_why() -> None
         assert task.parse(text, state, params) == task.parse(command, state, params)
     holding_state = state._replace(places=np.where(np.arange(16) == 3, 14, state.places))
     for text in ("put mug 2 on the table", "put it in table"):
-        assert task.spell(task.parse(text, holding_state, params), holding_state, params) == "put it table"
+        assert (
+            task.spell(task.parse(text, holding_state, params), holding_state, params)
+            == "put it table"
+        )
     with pytest.raises(ValueError, match="Did you mean 'open fridge'"):
         task.parse("open frige", state, params)
     with pytest.raises(ValueError, match="Unknown command"):
         task.parse("put mug 1 on the table", holding_state, params)
     *_, info = env.step("put it on the table")
-    assert info["invalid_reason"] in {"your hands are empty", "the table is in another room, the living room"}
+    assert info["invalid_reason"] in {
+        "your hands are empty",
+        "the table is in another room, the living room",
+    }
     *_, info = env.step("slice apple 1")
     assert info["invalid_reason"] == "the knife is not in your hand; you hold nothing"
     with pytest.raises(ValueError, match="is 1 "):

@@ -1,4 +1,6 @@
-"""TextMaze against a plain account of its rules, graph search in Python, and the published layouts of LMRL-Gym."""
+"""TextMaze against a plain account of its rules,
+graph search in Python, and the published layouts of LMRL-Gym.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,22 @@ def distances(cells: set[Cell], goal: Cell) -> dict[Cell, int]:
 
 
 def cells_of(free: Any, width: int) -> set[Cell]:
-    return {(row, column) for row, line in enumerate(free) for column in range(width) if int(line) >> column & 1}
+    return {
+        (row, column)
+        for row, line in enumerate(free)
+        for column in range(width)
+        if int(line) >> column & 1
+    }
 
 
 def layout_cells(layout: str) -> set[Cell]:
     lines = [line.strip() for line in LAYOUTS[layout][0].strip().splitlines()]
-    return {(row, column) for row, line in enumerate(lines) for column, mark in enumerate(line) if mark == " "}
+    return {
+        (row, column)
+        for row, line in enumerate(lines)
+        for column, mark in enumerate(line)
+        if mark == " "
+    }
 
 
 @cache
@@ -56,15 +68,17 @@ def contexts(split: Split, layout: str = "drawn") -> Params:
     return jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(3), 300), int(split)))
 
 
-# -- the published layouts -------------------------------------------------------------------------------------------
+# -- the published layouts -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("layout", "cells", "optimum"), [("double_t", 26, -6.84), ("umaze", 7, -2.5)])
+@pytest.mark.parametrize(
+    ("layout", "cells", "optimum"), [("double_t", 26, -6.84), ("umaze", 7, -2.5)]
+)
 def test_the_published_layouts_have_their_optimum(layout: str, cells: int, optimum: float) -> None:
     """Means over all starts.
 
-    -6.84 is ``maze_max_score`` in LMRL-Gym's compute_score_normalizations.py. The umaze is a single corridor, whose six
-    starts return 0, -1, ..., -5.
+    -6.84 is ``maze_max_score`` in LMRL-Gym's compute_score_normalizations.py. The umaze is a single
+    corridor, whose six starts return 0, -1, ..., -5.
     """
     goal = LAYOUTS[layout][1]
     moves = distances(layout_cells(layout), goal)
@@ -78,13 +92,19 @@ def test_the_published_layouts_have_their_optimum(layout: str, cells: int, optim
         starts = [*zip(params.start_row.tolist(), params.start_column.tolist(), strict=True)]
         assert params.shortest.tolist() == [1 - best[start] for start in starts]
         starts_by_split.append(set(starts))
-    assert starts_by_split[0] ^ starts_by_split[1] == set(best) == starts_by_split[0] | starts_by_split[1]
+    assert (
+        starts_by_split[0] ^ starts_by_split[1]
+        == set(best)
+        == starts_by_split[0] | starts_by_split[1]
+    )
     record = play(task, ShortestWay(task), range(60), split="test")
     np.testing.assert_array_equal(record.total, 1 - record.info["shortest"])
 
 
 @pytest.mark.parametrize(("layout", "over_all_starts"), [("double_t", -85.14), ("umaze", -46.02)])
-def test_random_play_of_a_layout_returns_what_its_markov_chain_says(layout: str, over_all_starts: float) -> None:
+def test_random_play_of_a_layout_returns_what_its_markov_chain_says(
+    layout: str, over_all_starts: float
+) -> None:
     goal = LAYOUTS[layout][1]
     cells = sorted(layout_cells(layout))
     index = {cell: i for i, cell in enumerate(cells)}
@@ -104,14 +124,18 @@ def test_random_play_of_a_layout_returns_what_its_markov_chain_says(layout: str,
     record = play(task, Uniform(task.action_space), range(1000), split="test")
     expected = np.mean([value[index[start]] for start in tests])
     assert abs(record.total.mean() - expected) <= 4 * record.total.std() / 1000**0.5
-    assert np.mean([value[index[start]] for start in starts]) == pytest.approx(over_all_starts, abs=0.005)
+    assert np.mean([value[index[start]] for start in starts]) == pytest.approx(
+        over_all_starts, abs=0.005
+    )
 
 
-# -- drawn mazes -----------------------------------------------------------------------------------------------------
+# -- drawn mazes -----------------------------------------------------------------------------------
 
 
 def test_drawn_mazes_are_connected_and_the_splits_share_none() -> None:
-    """Rooms - passages + rings = 1 for a connected maze; the parity of rings is the same in every mirror image."""
+    """Rooms - passages + rings = 1 for a connected maze;
+    the parity of rings is the same in every mirror image.
+    """
     mazes_by_split: dict[Split, set[bytes]] = {}
     for split in Split:
         params = contexts(split)
@@ -137,10 +161,13 @@ def test_drawn_mazes_are_connected_and_the_splits_share_none() -> None:
 
 
 def test_every_passage_is_as_likely_as_its_mirror_image() -> None:
-    free = np.array([[line >> column & 1 for column in range(11)] for line in contexts(Split.TRAIN).free.T])
+    free = np.array(
+        [[line >> column & 1 for column in range(11)] for line in contexts(Split.TRAIN).free.T]
+    )
     share = free.mean(-1)
     for image in (share.T, share[::-1], share[:, ::-1]):
-        assert np.abs(share - image).max() < 0.16  # four standard errors of a difference of two shares of 300
+        # Four standard errors of a difference of two shares of 300.
+        assert np.abs(share - image).max() < 0.16
 
 
 @pytest.mark.parametrize(("name", "width"), [("TextMaze-v0", 7), ("TextMazePartial-v0", 7)])
@@ -160,9 +187,14 @@ def test_steps_and_what_is_shown_are_those_of_the_rules(name: str, width: int) -
         bumps = 0
         over = False
         while not over:
-            walls = [(here[0] + down, here[1] + right) not in cells for down, right in STEPS.values()]
+            walls = [
+                (here[0] + down, here[1] + right) not in cells for down, right in STEPS.values()
+            ]
             if "Partial" in name:
-                marks = np.eye(width)[[*goal]].ravel(), np.eye(width)[[*here]].ravel() * (moves == 0)
+                marks = (
+                    np.eye(width)[[*goal]].ravel(),
+                    np.eye(width)[[*here]].ravel() * (moves == 0),
+                )
             else:
                 grids = np.zeros((3, width, width))
                 grids[(0, *zip(*cells, strict=True))] = 1
@@ -179,13 +211,19 @@ def test_steps_and_what_is_shown_are_those_of_the_rules(name: str, width: int) -
             over = terminated or truncated
             assert (terminated, truncated) == (here == goal, moves == 100)
             assert reward == (0 if here == goal else -1)
-            assert (info["moves"], info["bumps"], info["shortest"]) == (moves, bumps, shortest if over else -1)
-        assert info["success"] == (here == goal and moves <= shortest * (2 if "Partial" in name else 1))
+            assert (info["moves"], info["bumps"], info["shortest"]) == (
+                moves,
+                bumps,
+                shortest if over else -1,
+            )
+        assert info["success"] == (
+            here == goal and moves <= shortest * (2 if "Partial" in name else 1)
+        )
         reached += info["reached"]
     assert 2 < reached < 12
 
 
-# -- players and words -----------------------------------------------------------------------------------------------
+# -- players and words -----------------------------------------------------------------------------
 
 
 def test_the_explorer_finds_every_goal_by_short_ways() -> None:
@@ -228,7 +266,9 @@ def test_hidden_mazes_are_hidden_in_words_and_pictures_too() -> None:
     task = env.unwrapped.task
     state = env.unwrapped.episode.state
     params = env.unwrapped.params
-    elsewhere = params._replace(free=np.array([0, 2**8 - 2, *[0b10101010, 2**8 - 2] * 3, 0], np.uint32))
+    elsewhere = params._replace(
+        free=np.array([0, 2**8 - 2, *[0b10101010, 2**8 - 2] * 3, 0], np.uint32)
+    )
     walls = np.asarray(task.walls(state, params))
     lookalike = next(
         state._replace(row=np.int32(row), column=np.int32(column))

@@ -1,4 +1,6 @@
-"""Recommend against Bayes' rule by enumeration in fractions, and its reference against exhaustive search."""
+"""Recommend against Bayes' rule by enumeration in fractions,
+and its reference against exhaustive search.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Split
 from rlbench_suite.envs.text.recommend import players
 from rlbench_suite.envs.text.recommend.players import Elicitor, values
-from rlbench_suite.envs.text.recommend.task import ATTRIBUTES, ITEMS, PERCENT, TYPES, Params, Recommend
+from rlbench_suite.envs.text.recommend.task import (
+    ATTRIBUTES,
+    ITEMS,
+    PERCENT,
+    TYPES,
+    Params,
+    Recommend,
+)
 
 pytestmark = pytest.mark.of_variants
 
@@ -29,7 +38,9 @@ Answers = dict[int, int]
 
 def contexts(task: Recommend, split: Split, count: int) -> list[Params]:
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
-    params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5 + split), count), int(split)))
+    params = jax.tree.map(
+        np.asarray, draw(jax.random.split(jax.random.key(5 + split), count), int(split))
+    )
     return [Params(*(field[i] for field in params)) for i in range(count)]
 
 
@@ -44,10 +55,15 @@ def attitudes(params: Params, count: int) -> np.ndarray:
     return table.argmax(1)
 
 
-def joint(task: Recommend, params: Params, answers: Answers) -> dict[tuple[int, tuple[int, ...]], Fraction]:
+def joint(
+    task: Recommend, params: Params, answers: Answers
+) -> dict[tuple[int, tuple[int, ...]], Fraction]:
     """Return the probability of every customer (type and tastes) who gives these answers."""
     chances = [
-        [dict(zip((1, 0, -1), (Fraction(int(p), 100) for p in PERCENT[n]), strict=True)) for n in row]
+        [
+            dict(zip((1, 0, -1), (Fraction(int(p), 100) for p in PERCENT[n]), strict=True))
+            for n in row
+        ]
         for row in attitudes(params, task.attributes)
     ]
     total = int(params.weights.sum())
@@ -61,11 +77,14 @@ def joint(task: Recommend, params: Params, answers: Answers) -> dict[tuple[int, 
 
 
 def best(task: Recommend, params: Params, answers: Answers) -> Fraction:
-    """Return the value of the best play after the answers times their probability, by search without memory."""
+    """Return the value of the best play after the answers times their probability,
+    by search without memory.
+    """
     customers = joint(task, params, answers)
     items = rows(params.items, task.attributes)
     options = [
-        sum((p * int(np.dot(item, tastes)) for (_, tastes), p in customers.items()), Fraction(0)) / task.attributes
+        sum((p * int(np.dot(item, tastes)) for (_, tastes), p in customers.items()), Fraction(0))
+        / task.attributes
         for item in items
     ]
     for attribute in set(range(task.attributes)) - answers.keys():
@@ -107,7 +126,9 @@ def test_games_are_those_of_the_rules_and_the_shown_evidence_is_the_posterior() 
             for (kind, _), p in joint(task, params, answers).items():
                 masses[kind] += float(p)
             # Four answers and a prior, rounded to thousandths of a nat, on either side.
-            assert entries["evidence"] == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=5e-4)
+            assert entries["evidence"] == pytest.approx(
+                np.maximum(np.log(masses / masses.max()) / 10, -1), abs=5e-4
+            )
         item = int(rng.integers(i))
         _, reward, over, _, info = env.step(a + item)
         assert over
@@ -120,16 +141,22 @@ def test_games_are_those_of_the_rules_and_the_shown_evidence_is_the_posterior() 
 def test_values_are_those_of_exhaustive_search() -> None:
     task = CARD.build(difficulty=3)
     for params in contexts(task, Split.TEST, 3):
-        assert float(values(task, params)[0]) == pytest.approx(float(best(task, params, {})), abs=1e-6)
+        assert float(values(task, params)[0]) == pytest.approx(
+            float(best(task, params, {})), abs=1e-6
+        )
 
 
 def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_little_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The programme's values at the start, averaged over shops, against games: four standard errors."""
+    """The programme's values at the start, averaged over shops,
+    against games: four standard errors.
+    """
     task = CARD.build(difficulty="easy")
     record = play(task, Elicitor.for_task(task), range(1000), split="test")
-    params_of_shops: Any = Params(*map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True)))
+    params_of_shops: Any = Params(
+        *map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True))
+    )
     value = np.asarray(jax.jit(jax.vmap(lambda params: values(task, params)[0]))(params_of_shops))
     error = np.hypot(record.total.std(), value.std()) / 1000**0.5
     assert abs(record.total.mean() - value.mean()) < 4 * error
@@ -156,7 +183,9 @@ def test_customers_are_as_the_population_says_and_the_splits_share_no_shop() -> 
 
 
 def test_a_recommendation_without_a_question_earns_what_the_population_says_or_nothing() -> None:
-    """The best item by the shown types earns its mean worth over all customers, any other one as much as it does."""
+    """The best item by the shown types earns its mean worth over all customers,
+    any other one as much as it does.
+    """
     env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
     task = env.unwrapped.task
     games = 1000
@@ -164,8 +193,13 @@ def test_a_recommendation_without_a_question_earns_what_the_population_says_or_n
     for seed in range(games):
         env.reset(seed=seed)
         params = env.unwrapped.params
-        mean = (PERCENT @ [1, 0, -1] / 100)[attitudes(params, task.attributes)]  # of each type and attribute
-        worth = rows(params.items, task.attributes) @ (params.weights / params.weights.sum() @ mean) / task.attributes
+        # Of each type and attribute.
+        mean = (PERCENT @ [1, 0, -1] / 100)[attitudes(params, task.attributes)]
+        worth = (
+            rows(params.items, task.attributes)
+            @ (params.weights / params.weights.sum() @ mean)
+            / task.attributes
+        )
         for player, item in enumerate((int(worth.argmax()), seed % task.items)):
             env.reset(seed=seed)
             expected[player, seed] = worth[item]
@@ -193,7 +227,9 @@ def test_a_recommendation_without_a_question_earns_what_the_population_says_or_n
     ],
 )
 def test_words_that_are_no_action_pay_nothing(attack: str) -> None:
-    """They are played as the no-op action, which asks about the first attribute and pays for it once."""
+    """They are played as the no-op action,
+    which asks about the first attribute and pays for it once.
+    """
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="easy")
     env.reset(seed=1)
     total = 0.0

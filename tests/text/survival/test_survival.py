@@ -1,4 +1,6 @@
-"""Survival against its rules in plain Python, closures over what can be had, and floods over the worlds."""
+"""Survival against its rules in plain Python,
+closures over what can be had, and floods over the worlds.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,41 @@ from rlbench_suite.envs.text.survival.task import COLOURS, INK, LOOK_COLOURS, PL
 
 pytestmark = pytest.mark.of_variants
 
-# -- the rules, written out ------------------------------------------------------------------------------------------
+# -- the rules, written out ------------------------------------------------------------------------
 
 KINDS = [
-    "edge", "grass", "sand", "path", "water", "lava", "tree", "stone", "coal", "iron", "diamond", "table", "furnace",
+    "edge", "grass", "sand", "path", "water", "lava", "tree", "stone", "coal", "iron", "diamond",
+    "table", "furnace",
 ]  # fmt: skip
 ITEMS = ["wood", "stone", "coal", "iron", "diamond", "sapling"]
-TOOLS = [f"{material} {tool}" for tool in ("pickaxe", "sword") for material in ("wood", "stone", "iron")]
-ACTIONS = ["noop", "left", "right", "up", "down", "do", "sleep", "stone", "table", "furnace", "sapling", *TOOLS]
+TOOLS = [
+    f"{material} {tool}" for tool in ("pickaxe", "sword") for material in ("wood", "stone", "iron")
+]
+ACTIONS = [
+    "noop",
+    "left",
+    "right",
+    "up",
+    "down",
+    "do",
+    "sleep",
+    "stone",
+    "table",
+    "furnace",
+    "sapling",
+    *TOOLS,
+]
 ACHIEVEMENTS = [f"collect {item}" for item in ITEMS] + [
-    "drink", "eat cow", "eat plant", "wake up", "defeat zombie", "defeat skeleton", "place stone", "place table",
-    "place furnace", "place sapling", *(f"make {tool}" for tool in TOOLS),
+    "drink", "eat cow", "eat plant", "wake up", "defeat zombie", "defeat skeleton", "place stone",
+    "place table", "place furnace", "place sapling", *(f"make {tool}" for tool in TOOLS),
 ]  # fmt: skip
 STEPS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
 GROUND = {"grass", "sand", "path"}
 SKY = {"grass", "sand", "path", "water", "lava"}
 ROLES = ["cow", "cow", "zombie", "zombie", "zombie", "skeleton", "skeleton"]
 TAKES = {
-    "wood": {"wood": 1}, "stone": {"wood": 1, "stone": 1}, "iron": {"wood": 1, "coal": 1, "iron": 1},
+    "wood": {"wood": 1}, "stone": {"wood": 1, "stone": 1},
+    "iron": {"wood": 1, "coal": 1, "iron": 1},
 }  # fmt: skip
 Cell = tuple[int, int]
 
@@ -63,12 +82,20 @@ class Plain:
         world = np.asarray(state.world)
         rules = params.rules
         self.grid = [
-            [KINDS[sum((int(world[row, plane]) >> column & 1) << plane for plane in range(4))] for column in range(32)]
+            [
+                KINDS[sum((int(world[row, plane]) >> column & 1) << plane for plane in range(4))]
+                for column in range(32)
+            ]
             for row in range(32)
         ]
-        self.holds = {kind: ITEMS[int(rules.contents) >> 3 * i & 7] for i, kind in enumerate(KINDS[6:11])}
+        self.holds = {
+            kind: ITEMS[int(rules.contents) >> 3 * i & 7] for i, kind in enumerate(KINDS[6:11])
+        }
         self.level = {kind: int(rules.levels) >> 2 * i & 3 for i, kind in enumerate(KINDS[6:11])}
-        self.made_of = {"table": (ITEMS[int(rules.table_item)], 2), "furnace": (ITEMS[int(rules.furnace_item)], 4)}
+        self.made_of = {
+            "table": (ITEMS[int(rules.table_item)], 2),
+            "furnace": (ITEMS[int(rules.furnace_item)], 4),
+        }
         self.saplings = KINDS[int(rules.sapling_from)]
         self.swapped = bool(rules.swapped)
         self.me: Cell = (16, 16)
@@ -96,7 +123,11 @@ class Plain:
 
     def near(self, kind: str) -> bool:
         row, column = self.me
-        return any(self.grid[r][c] == kind for r in range(row - 1, row + 2) for c in range(column - 1, column + 2))
+        return any(
+            self.grid[r][c] == kind
+            for r in range(row - 1, row + 2)
+            for c in range(column - 1, column + 2)
+        )
 
     def step(self, action: str, words: list[int]) -> None:
         before = self.health
@@ -195,7 +226,9 @@ class Plain:
                 self.achievements.add("place sapling")
             return
         item, number = self.made_of.get(what, ("stone", 1))
-        allowed = kind in (SKY if what == "stone" else GROUND) and (what != "furnace" or self.near("table"))
+        allowed = kind in (SKY if what == "stone" else GROUND) and (
+            what != "furnace" or self.near("table")
+        )
         if allowed and self.pay({item: number}):
             self.grid[ahead[0]][ahead[1]] = what
             self.achievements.add(f"place {what}")
@@ -319,7 +352,9 @@ class Plain:
             return
         odds = {"cow": 64, "zombie": 6 + 15 * (8 - self.light()), "skeleton": 128}[ROLES[slot]]
         home, min_distance = (
-            ("path", 4) if ROLES[slot] == "skeleton" else ("grass", 6 if ROLES[slot] == "zombie" else 4)
+            ("path", 4)
+            if ROLES[slot] == "skeleton"
+            else ("grass", 6 if ROLES[slot] == "zombie" else 4)
         )
         if chance < odds and self.at(cell) == home and steps_between(cell, self.me) >= min_distance:
             self.beasts[slot] = cell
@@ -340,14 +375,19 @@ def agree(plain: Plain, state: Any) -> None:
     assert list(STEPS)[int(state.facing)] == plain.facing
     assert [int(state.items) >> 5 * i & 31 for i in range(6)] == [*plain.items.values()]
     assert {tool for i, tool in enumerate(TOOLS) if int(state.tools) >> i & 1} == plain.tools
-    assert {name for i, name in enumerate(ACHIEVEMENTS) if int(state.unlocked) >> i & 1} == plain.achievements
+    assert {
+        name for i, name in enumerate(ACHIEVEMENTS) if int(state.unlocked) >> i & 1
+    } == plain.achievements
     plants = [plant[0] if plant else None for plant in plain.plants]
-    assert list(state.occupied_cells) == [number(cell) for cell in (*plain.beasts, *plain.arrows, *plants)]
+    assert list(state.occupied_cells) == [
+        number(cell) for cell in (*plain.beasts, *plain.arrows, *plants)
+    ]
     for i, beast in enumerate(plain.beasts):
         if beast:
             assert (int(state.hearts[i]), int(state.waits[i])) == (plain.hearts[i], plain.waits[i])
             assert plain.at(beast) in GROUND  # never inside what is solid
-    assert len({*plain.occupied_cells(), plain.me}) == len(plain.occupied_cells()) + 1  # nor in one another
+    # Nor in one another.
+    assert len({*plain.occupied_cells(), plain.me}) == len(plain.occupied_cells()) + 1
     for i, plant in enumerate(plain.plants):
         assert plant is None or int(state.ages[i]) == plant[1]
 
@@ -362,15 +402,21 @@ def contexts(difficulty: int) -> dict[Split, Any]:
 
 
 def test_every_step_is_that_of_the_rules() -> None:
-    """The reference player, disturbed by random actions, comes through the tree, fights, sleeps and dies.
+    """The reference player, disturbed by random actions,
+    comes through the tree, fights, sleeps and dies.
 
-    It plays usual worlds and permuted ones; the rules are a part of the context, so one environment plays both.
+    It plays usual worlds and permuted ones; the rules are a part of the context, so one environment
+    plays both.
     """
     env: Any = gymnasium.make("rlsuite/Survival-v0")
     task = env.unwrapped.task
     player = reference_player(task)
-    choose: Any = jax.jit(lambda state, params: player.act((), View(None, None, state, params), None)[0])
-    draw: Any = jax.jit(lambda seed, index, t: task.bits(draw_key(seed, index, t, Role.TRANSITION), 3))
+    choose: Any = jax.jit(
+        lambda state, params: player.act((), View(None, None, state, params), None)[0]
+    )
+    draw: Any = jax.jit(
+        lambda seed, index, t: task.bits(draw_key(seed, index, t, Role.TRANSITION), 3)
+    )
     rng = np.random.default_rng(1)
     reached_achievements: set[str] = set()
     reached_counts: dict[tuple[int, float], list[int]] = {}
@@ -378,7 +424,9 @@ def test_every_step_is_that_of_the_rules() -> None:
     for seed, permuted, care in plays:
         env.reset(seed=seed)
         if permuted:
-            params = jax.tree.map(lambda leaf, seed=seed: leaf[seed], contexts(permuted)[Split.TRAIN])
+            params = jax.tree.map(
+                lambda leaf, seed=seed: leaf[seed], contexts(permuted)[Split.TRAIN]
+            )
             start = env.unwrapped.episode.state._replace(world=params.world)
             env.unwrapped.episode = env.unwrapped.episode._replace(params=params, state=start)
         plain = Plain(env.unwrapped.episode.state, env.unwrapped.params)
@@ -405,15 +453,18 @@ def test_every_step_is_that_of_the_rules() -> None:
         reached_achievements |= plain.achievements
         reached_counts.setdefault((permuted, care), []).append(len(plain.achievements))
     assert len(reached_achievements) >= 18  # so most rules were at work
-    # With these seeds the reference comes through the whole tree, under usual rules and permuted ones.
+    # With these seeds the reference comes through the whole tree, under usual rules and permuted
+    # ones.
     assert reached_counts[0, 1.0] == reached_counts[3, 1.0] == [22]
     assert max(*reached_counts[0, 0.0], *reached_counts[3, 0.0]) < 8
 
 
-# -- what can be had -------------------------------------------------------------------------------------------------
+# -- what can be had -------------------------------------------------------------------------------
 
 
-def closure(contents: tuple[str, ...], levels: tuple[int, ...], table: str, furnace: str) -> set[str]:
+def closure(
+    contents: tuple[str, ...], levels: tuple[int, ...], table: str, furnace: str
+) -> set[str]:
     """Return what can be had under some rules, found one by one."""
     had: set[str] = set()
     while True:
@@ -443,7 +494,8 @@ NEEDED_FOR = {
 def test_bare_hands_reach_every_achievement_that_needs_nothing(difficulty: int) -> None:
     """Beside what the closures below are about: so these reach all 22 where they reach all things.
 
-    Water, grass, sand, and paths for skeletons are within reach of every world, as the flood below finds.
+    Water, grass, sand, and paths for skeletons are within reach of every world, as the flood below
+    finds.
     """
     params_of_split = contexts(difficulty)[Split.TEST]
     for i in range(20):
@@ -473,8 +525,16 @@ def test_the_usual_tree_depends_on_what_it_should() -> None:
     usual = (*ITEMS[:5],), (0, 1, 1, 2, 3), "wood", "stone"
     assert closure(*usual) == ALL_OF_IT
     no_stone = closure(("wood", "wood", "coal", "iron", "diamond"), *usual[1:])
-    assert ALL_OF_IT - no_stone == {"stone", "the furnace", "iron", "diamond", *TOOLS[1:3], *TOOLS[4:]}
-    assert ALL_OF_IT - closure(usual[0], (1, 1, 1, 2, 3), *usual[2:]) == ALL_OF_IT  # no wood, no world
+    assert ALL_OF_IT - no_stone == {
+        "stone",
+        "the furnace",
+        "iron",
+        "diamond",
+        *TOOLS[1:3],
+        *TOOLS[4:],
+    }
+    # No wood, no world.
+    assert ALL_OF_IT - closure(usual[0], (1, 1, 1, 2, 3), *usual[2:]) == ALL_OF_IT
     assert ALL_OF_IT - closure(usual[0], (0, 1, 3, 2, 3), *usual[2:]) == {
         "coal", "diamond", "iron pickaxe", "iron sword",
     }  # fmt: skip
@@ -494,26 +554,37 @@ def test_exactly_the_solvable_permutations_are_drawn(costs: bool) -> None:
     assert len(shipped) == len(solvable_worlds(costs))
     buildings = [(a, b) for a in ITEMS[:5] for b in ITEMS[:5]] if costs else [("wood", "stone")]
     levels = sorted({*permutations((0, 1, 1, 2, 3))})
-    every = [(contents, level, *pair) for contents in permutations(ITEMS[:5]) for level in levels for pair in buildings]
+    every = [
+        (contents, level, *pair)
+        for contents in permutations(ITEMS[:5])
+        for level in levels
+        for pair in buildings
+    ]
     selected_rules = (
-        every if not costs else [every[i] for i in np.random.default_rng(0).choice(len(every), 4000, replace=False)]
+        every
+        if not costs
+        else [every[i] for i in np.random.default_rng(0).choice(len(every), 4000, replace=False)]
     )
     for rules in selected_rules:
         assert (rules in shipped) == (closure(*rules) == ALL_OF_IT), rules
     assert all(closure(*rules) == ALL_OF_IT for rules in shipped)
 
 
-# -- worlds ----------------------------------------------------------------------------------------------------------
+# -- worlds ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("difficulty", "needed"), [
     (0, {"coal": 8, "iron": 5, "diamond": 3}), (3, {"coal": 12, "iron": 12, "diamond": 12}),
 ])  # fmt: skip
-def test_every_world_has_enough_of_everything_within_reach_on_foot(difficulty: int, needed: dict[str, int]) -> None:
+def test_every_world_has_enough_of_everything_within_reach_on_foot(
+    difficulty: int, needed: dict[str, int]
+) -> None:
     needed = needed | {"tree": 1, "water": 1, "sand": 1, "stone": 12, "path": 1, "grass": 20}
     rules: dict[Split, set[Any]] = {split: set() for split in Split}
     for split, params in contexts(difficulty).items():
-        codes = (params.world[:, :, None] >> np.arange(32, dtype=np.uint32)[:, None] & 1) @ (1 << np.arange(4))
+        codes = (params.world[:, :, None] >> np.arange(32, dtype=np.uint32)[:, None] & 1) @ (
+            1 << np.arange(4)
+        )
         assert not codes[:, [0, -1]].any()
         assert not codes[:, :, [0, -1]].any()
         assert codes.max() == 10
@@ -531,7 +602,9 @@ def test_every_world_has_enough_of_everything_within_reach_on_foot(difficulty: i
                     if grid[cell[0]][cell[1]] in GROUND and cell not in reachable:
                         reachable.add(cell)
                         queue.append(cell)
-            assert {kind: number for kind, number in needed.items() if len(cells_by_kind[kind]) < number} == {}
+            assert {
+                kind: number for kind, number in needed.items() if len(cells_by_kind[kind]) < number
+            } == {}
         rules[split] = {*zip(*(codes.tolist() for codes in params.rules[:4]), strict=True)}
     if difficulty:
         assert not rules[Split.TRAIN] & rules[Split.TEST]
@@ -549,7 +622,7 @@ def test_days_are_those_of_the_closed_form() -> None:
             break
 
 
-# -- players and words -----------------------------------------------------------------------------------------------
+# -- players and words -----------------------------------------------------------------------------
 
 
 def test_words_numbers_and_pictures_show_the_same() -> None:

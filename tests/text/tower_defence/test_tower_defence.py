@@ -1,4 +1,6 @@
-"""TowerDefence against its rules in plain Python, maps against their promises, words and pictures against the state."""
+"""TowerDefence against its rules in plain Python,
+maps against their promises, words and pictures against the state.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ from rlbench_suite.core.task import Split
 
 pytestmark = pytest.mark.of_variants
 
-# -- the rules, written out ------------------------------------------------------------------------------------------
+# -- the rules, written out ------------------------------------------------------------------------
 
 ENEMIES = {  # health at first, speed, armour, blow, bounty
-    "goblin": (10, 9, 2, 2, 4), "wolf": (8, 14, 1, 2, 4), "ogre": (30, 6, 7, 5, 10), "bat": (11, 9, 0, 0, 5),
+    "goblin": (10, 9, 2, 2, 4), "wolf": (8, 14, 1, 2, 4), "ogre": (30, 6, 7, 5, 10),
+    "bat": (11, 9, 0, 0, 5),
 }  # fmt: skip
 TOWERS = {  # prices, hits, ticks between shots, reach
     "archer": ((50, 60, 90), (4, 7, 11), 1, 3.0),
@@ -62,10 +65,16 @@ class Plain:
     """The game, one thing at a time."""
 
     def __init__(
-        self, road: list[tuple[int, int]], sites: list[tuple[int, int]], waves: list[Wave], growth: int
+        self,
+        road: list[tuple[int, int]],
+        sites: list[tuple[int, int]],
+        waves: list[Wave],
+        growth: int,
     ) -> None:
         self.reach = {
-            (site, tower): {n for n, cell in enumerate(road) if math.dist(cell, site_cell) <= facts[3] + 1e-9}
+            (site, tower): {
+                n for n, cell in enumerate(road) if math.dist(cell, site_cell) <= facts[3] + 1e-9
+            }
             for site, site_cell in enumerate(sites, 1)
             for tower, facts in TOWERS.items()
         }
@@ -191,9 +200,11 @@ class Plain:
             kind, level, wait = tower
             tower[2] = max(0, wait - 1)
             targets = [
-                enemy for enemy in self.on_road()
-                if enemy.cell in self.reach[site, kind] and (kind != "cannon" or enemy.kind != "bat")
-            ]  # fmt: skip
+                enemy
+                for enemy in self.on_road()
+                if enemy.cell in self.reach[site, kind]
+                and (kind != "cannon" or enemy.kind != "bat")
+            ]
             if wait or not targets:
                 continue
             foremost = max(enemy.cell for enemy in targets)
@@ -216,7 +227,9 @@ class Plain:
         for enemy in self.on_road():
             enemy.health -= hurt.get(id(enemy), 0) + 4 * (enemy in at_hero) + 2 * (enemy in at_band)
         if at_band:
-            self.band["health"] = max(0, self.band["health"] - sum(ENEMIES[enemy.kind][3] for enemy in at_band))
+            self.band["health"] = max(
+                0, self.band["health"] - sum(ENEMIES[enemy.kind][3] for enemy in at_band)
+            )
         self.band["stay"] = max(0, self.band["stay"] - 1)
         self.band["again"] = max(0, self.band["again"] - 1)
         if self.band["stay"] == 0:
@@ -237,7 +250,9 @@ class Plain:
 
     def ended(self) -> set[int]:
         """Return the waves that have come and gone."""
-        alive = {enemy.wave for enemy in self.on_road()} | ({self.waves_begun} if self.coming else set())
+        alive = {enemy.wave for enemy in self.on_road()} | (
+            {self.waves_begun} if self.coming else set()
+        )
         return {*range(1, self.waves_begun + 1)} - alive
 
     def score(self) -> int:
@@ -251,12 +266,13 @@ class Plain:
         tower = {"archer": 0, "cannon": 3, "mage": 6}
         sites = [self.towers.get(site) for site in range(1, 9)]
         return {
-            "coins": self.coins, "wave": self.waves_begun, "timer": self.until_next, "left": len(self.coming),
+            "coins": self.coins, "wave": self.waves_begun, "timer": self.until_next,
+            "left": len(self.coming),
             "towers": [tower[site[0]] + site[1] if site else 0 for site in sites],
-            "reloads": [site[2] if site else 0 for site in sites],
-            "post": (self.post - 1) % 5, "travel": self.travel, "hero": self.health,
-            "soldiers": self.band["health"], "service": self.band["stay"], "cooldown": self.band["again"],
-            "killed": self.killed, "leaked": self.leaked, "breached": sum(1 << wave - 1 for wave in self.spoilt),
+            "reloads": [site[2] if site else 0 for site in sites], "post": (self.post - 1) % 5,
+            "travel": self.travel, "hero": self.health, "soldiers": self.band["health"],
+            "service": self.band["stay"], "cooldown": self.band["again"], "killed": self.killed,
+            "leaked": self.leaked, "breached": sum(1 << wave - 1 for wave in self.spoilt),
             "enemies": [enemy.facts() if enemy else None for enemy in self.slots],
         }  # fmt: skip
 
@@ -295,7 +311,9 @@ def wave_of(word: int) -> Wave:
 
 def plain_of(params: Any) -> Plain:
     """Return the game of a context."""
-    road, sites = ([divmod(cell, 12) for cell in cells.tolist()] for cells in (params.road, params.sites))
+    road, sites = (
+        [divmod(cell, 12) for cell in cells.tolist()] for cells in (params.road, params.sites)
+    )
     return Plain(road, sites, [wave_of(word) for word in params.waves.tolist()], int(params.growth))
 
 
@@ -304,7 +322,9 @@ STEPS = 140
 
 
 def sound(kind: int) -> list[int]:
-    """Return orders of a player who holds out for long: hero, reinforcements, upgrades, a tower of a kind, archers."""
+    """Return orders of a player who holds out for long:
+    hero, reinforcements, upgrades, a tower of a kind, archers.
+    """
     return [43, 45, 28, 4 + 8 * (kind % 3), 29, 5, 3, 0]
 
 
@@ -317,7 +337,9 @@ def compiled() -> tuple[Any, Any, Any]:
         def step(state: Any, order: jax.Array) -> Any:
             after = task.transition(state, order, None, params)
             legal = task.action_mask(state, params)
-            state = jax.tree.map(lambda new, old: jax.numpy.where(legal[order], new, old), after, state)
+            state = jax.tree.map(
+                lambda new, old: jax.numpy.where(legal[order], new, old), after, state
+            )
             return state, (state, legal, task.info(state, params))
 
         return jax.lax.scan(step, task.initial(None, params), orders)[1]
@@ -326,9 +348,13 @@ def compiled() -> tuple[Any, Any, Any]:
 
 
 def test_every_step_is_that_of_the_rules() -> None:
-    """Random orders, legal and illegal, those of a builder, and those of a sound player who errs."""
+    """Random orders, legal and illegal, those of a builder,
+    and those of a sound player who errs.
+    """
     _, draw, run = compiled()
-    params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(3), EPISODES), Split.TEST))
+    params = jax.tree.map(
+        np.asarray, draw(jax.random.split(jax.random.key(3), EPISODES), Split.TEST)
+    )
     params = params._replace(growth=np.arange(EPISODES, dtype=np.int32) % 5)
     rng = np.random.default_rng(0)
     orders = np.zeros((EPISODES, STEPS), np.int32)
@@ -357,7 +383,13 @@ def test_every_step_is_that_of_the_rules() -> None:
             events |= {"the hero falls"} if plain.health == 0 else set()
             events |= {"a full road"} if None not in plain.slots else set()
             events |= {f"{kind} {level}" for kind, level, _ in plain.towers.values()}
-        events |= {"success"} if plain.over() and plain.leaked < 10 else {"a fall"} if plain.over() else set()
+        events |= (
+            {"success"}
+            if plain.over() and plain.leaked < 10
+            else {"a fall"}
+            if plain.over()
+            else set()
+        )
         expected.append(steps)
     # Random play is poor, in these easier games too.
     assert np.mean([steps[-1][2] for i, steps in enumerate(expected) if i % 8]) < 3
@@ -369,7 +401,9 @@ def test_every_step_is_that_of_the_rules() -> None:
             assert facts_of(state) == facts, (episode, t, ORDERS[orders[episode, t]])
             assert infos["clean"][episode][t] == score
             assert infos["success"][episode][t] == success
-            assert infos["alive"][episode][t] == sum(enemy is not None for enemy in facts["enemies"])
+            assert infos["alive"][episode][t] == sum(
+                enemy is not None for enemy in facts["enemies"]
+            )
     rules = {"an illegal order", "a full road", "the hero falls", "success", "a fall"}
     assert events >= rules | {f"{tower} {level}" for tower in TOWERS for level in (1, 2, 3)}, (
         events
@@ -377,14 +411,17 @@ def test_every_step_is_that_of_the_rules() -> None:
 
 
 def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
-    """The environment ends, pays and refuses as the rules do, for random play and for the reference player.
+    """The environment ends, pays and refuses as the rules do,
+    for random play and for the reference player.
 
-    Random play meets the enemies of the hardest tier. How they grow is a part of the context, so one environment plays
-    both.
+    Random play meets the enemies of the hardest tier. How they grow is a part of the context, so
+    one environment plays both.
     """
     env: Any = gymnasium.make("rlsuite/TowerDefence-v0", split="test")
     player = reference_player(env.unwrapped.task)
-    choose: Any = jax.jit(lambda state, params, mask: player.act((), View(None, mask, state, params), None)[0])
+    choose: Any = jax.jit(
+        lambda state, params, mask: player.act((), View(None, mask, state, params), None)[0]
+    )
     rng = np.random.default_rng(5)
     successes = []
     totals = []
@@ -401,7 +438,11 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
         while not over:
             mask = info["action_mask"]
             assert mask.tolist() == [plain.legal(order) for order in ORDERS]
-            order = int(choose(env.unwrapped.episode.state, params, mask == 1)) if careful else int(rng.integers(47))
+            order = (
+                int(choose(env.unwrapped.episode.state, params, mask == 1))
+                if careful
+                else int(rng.integers(47))
+            )
             legal = plain.step(ORDERS[order])
             before = plain.score()
             _, reward, terminated, truncated, info = env.step(order)
@@ -418,13 +459,14 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
     assert min(totals) >= 10
 
 
-# -- maps and waves --------------------------------------------------------------------------------------------------
+# -- maps and waves --------------------------------------------------------------------------------
 
 
 def test_roads_lead_to_the_castle_and_splits_share_none() -> None:
     _, draw, _ = compiled()
     params_by_split = {
-        split: jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(1), 600), split)) for split in Split
+        split: jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(1), 600), split))
+        for split in Split
     }
     for params in params_by_split.values():
         for cells, site_cells in zip(params.road.tolist(), params.sites.tolist(), strict=True):
@@ -444,15 +486,22 @@ def test_waves_grow_and_fit() -> None:
     waves = np.asarray(draw(jax.random.split(jax.random.key(2), 600), Split.TRAIN).waves)
     strength = {"goblin": 2, "wolf": 2, "ogre": 6, "bat": 3}
     sizes = np.array([[len(wave_of(word)) for word in game] for game in waves.tolist()])
-    powers = np.array([[sum(map(strength.__getitem__, wave_of(word))) for word in game] for game in waves.tolist()])
+    powers = np.array(
+        [
+            [sum(map(strength.__getitem__, wave_of(word))) for word in game]
+            for game in waves.tolist()
+        ]
+    )
     assert (sizes >= 1).all()
     assert (sizes <= 12).all()
     assert (powers <= 8 + 3 * np.arange(12)).all()
     assert (np.diff(powers.mean(0)) > 0).all()
-    assert {kind for game in waves.tolist() for word in game for kind in wave_of(word)} == {*ENEMIES}
+    assert {kind for game in waves.tolist() for word in game for kind in wave_of(word)} == {
+        *ENEMIES
+    }
 
 
-# -- words and pictures ----------------------------------------------------------------------------------------------
+# -- words and pictures ----------------------------------------------------------------------------
 
 
 def test_words_numbers_and_pictures_show_the_same() -> None:
@@ -466,16 +515,26 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
     for t in range(60):
         entries = numbers.unwrapped.task.named(observation)
         wave, coins, lives = (
-            int(re.search(pattern, text)[1]) for pattern in (r"Wave (\d+)", r"Coins (\d+)", r"lives (\d+)")
+            int(re.search(pattern, text)[1])
+            for pattern in (r"Wave (\d+)", r"Coins (\d+)", r"lives (\d+)")
         )
-        assert entries["time"][:3] == pytest.approx(np.array([coins / max_coins(numbers), lives / 10, wave / 12]))
+        assert entries["time"][:3] == pytest.approx(
+            np.array([coins / max_coins(numbers), lives / 10, wave / 12])
+        )
         listed = re.findall(r"(\w+), wave (\d+), cell (\d+) \+ (\d+)/16, health (\d+)", text)
         there = entries["kinds"].any(1)
-        assert [[*ENEMIES].index(kind) for kind, *_ in listed] == entries["kinds"][there].argmax(1).tolist()
+        assert [[*ENEMIES].index(kind) for kind, *_ in listed] == entries["kinds"][there].argmax(
+            1
+        ).tolist()
         distances = [16 * int(cell) + int(sixteenths) for _, _, cell, sixteenths, _ in listed]
         assert entries["enemies"][0, there] * 512 == pytest.approx(distances)
-        sites = re.findall(r"(\d) (free|archer \d|cannon \d|mage \d)", text.split("Sites: ")[1].split("\n")[0])
-        codes = [[*TOWERS].index(name.split()[0]) * 3 + int(name[-1]) if name != "free" else 0 for _, name in sites]
+        sites = re.findall(
+            r"(\d) (free|archer \d|cannon \d|mage \d)", text.split("Sites: ")[1].split("\n")[0]
+        )
+        codes = [
+            [*TOWERS].index(name.split()[0]) * 3 + int(name[-1]) if name != "free" else 0
+            for _, name in sites
+        ]
         assert codes == (entries["towers"].argmax(1) + entries["towers"].any(1)).tolist()
         for cell, code in zip(numbers.unwrapped.params.sites.tolist(), codes, strict=True):
             colour = ((170, 160, 150), (90, 120, 60), (90, 90, 96), (120, 80, 170))[(code + 2) // 3]
@@ -491,15 +550,20 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
 
 def max_coins(env: Any) -> float:
     """Return the coins that an observation of 1 would mean."""
-    time = next(component for component in env.unwrapped.task.observation_components() if component.name == "time")
+    time = next(
+        component
+        for component in env.unwrapped.task.observation_components()
+        if component.name == "time"
+    )
     return float(re.findall(r"\d+", time.unit)[0])
 
 
 @pytest.mark.parametrize(("orders", "reason"), [
     (["build cannon 2", "build cannon 2"], "has cannon 1; sell it first"),
     (["build cannon 2", "build mage 3"], "mage 1 costs 70 coins, and you have 50"),
-    (["upgrade 4"], "site 4 has no tower"), (["sell 4"], "site 4 has no tower"), (["hero 2", "hero 2"], "on his way"),
-    (["reinforce"], "he stands at none"), (["build cannon 2", "upgrade 2"], "costs 80 coins, and you have 50"),
+    (["upgrade 4"], "site 4 has no tower"), (["sell 4"], "site 4 has no tower"),
+    (["hero 2", "hero 2"], "on his way"), (["reinforce"], "he stands at none"),
+    (["build cannon 2", "upgrade 2"], "costs 80 coins, and you have 50"),
     (["hero 1", "wait", "reinforce", "reinforce"], "called in 58 ticks"), (["dance"], "Nearest"),
 ])  # fmt: skip
 def test_refusals_say_why(orders: list[str], reason: str) -> None:

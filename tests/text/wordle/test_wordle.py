@@ -45,12 +45,12 @@ KEY = np.zeros(2, np.uint32)
 
 # Worked out by hand.
 HAND_CHECKED = """
-speed abide --Y-Y    speed erase Y-YY-    speed steal G-G--    speed crepe -YGY-    speed creed --GGG
-allay llama YGYY-    llama allay YGY-Y    geese there --G-G    geese eerie -GY-G    eerie geese YG--G
-mummy mamma G-GG-    mamma mummy G-GG-    error rarer YYG-G    rarer error Y-GYG    tepee peeve -GYYG
-daddy added YYGY-    added daddy YYG-Y    fluff flaky GG---    puppy apple Y-G--    poppy popup GGGY-
-sissy basis YYG--    sassy asset YYG--    about tenth ----Y    tenth about Y----    array radar YYYG-
-ninny onion YYY--    crane crane GGGGG    crane moist -----
+speed abide --Y-Y   speed erase Y-YY-   speed steal G-G--   speed crepe -YGY-   speed creed --GGG
+allay llama YGYY-   llama allay YGY-Y   geese there --G-G   geese eerie -GY-G   eerie geese YG--G
+mummy mamma G-GG-   mamma mummy G-GG-   error rarer YYG-G   rarer error Y-GYG   tepee peeve -GYYG
+daddy added YYGY-   added daddy YYG-Y   fluff flaky GG---   puppy apple Y-G--   poppy popup GGGY-
+sissy basis YYG--   sassy asset YYG--   about tenth ----Y   tenth about Y----   array radar YYYG-
+ninny onion YYY--   crane crane GGGGG   crane moist -----
 """
 
 
@@ -61,7 +61,9 @@ def task() -> Wordle:
 
 def observe(task: Wordle, state: State) -> np.ndarray:
     """Observations of a batch of boards, fields ``(n, ...)``."""
-    return np.asarray(jax.jit(jax.vmap(lambda board: task.observation(board, KEY, Params(0))))(state))
+    return np.asarray(
+        jax.jit(jax.vmap(lambda board: task.observation(board, KEY, Params(0))))(state)
+    )
 
 
 @cache
@@ -74,7 +76,9 @@ def index(task: Wordle, word: str) -> int:
 
 
 def marks_by_the_rules(guess: str, hidden: str) -> str:
-    """Greens first and out of the pool; then yellows from the left while the pool has the letter."""
+    """Greens first and out of the pool;
+    then yellows from the left while the pool has the letter.
+    """
     pool = Counter(h for g, h in zip(guess, hidden, strict=True) if g != h)
     marks = ""
     for g, h in zip(guess, hidden, strict=True):
@@ -94,7 +98,9 @@ def in_letters(code: Any) -> str:
 
 @partial(jax.jit, static_argnums=0)
 def boards(task: Wordle, hidden: jax.Array, guesses: jax.Array) -> State:
-    """All boards of games with given words: guesses ``(n, turns)``; fields ``(n, turns + 1, ...)``."""
+    """All boards of games with given words: guesses ``(n, turns)``; fields ``(n, turns + 1,
+    ...)``.
+    """
 
     def game(hidden: jax.Array, guesses: jax.Array) -> State:
         states = [task.initial(KEY, Params(hidden))]
@@ -105,7 +111,7 @@ def boards(task: Wordle, hidden: jax.Array, guesses: jax.Array) -> State:
     return jax.vmap(game)(hidden, guesses)
 
 
-# -- the words ---------------------------------------------------------------------------------------------------
+# -- the words -------------------------------------------------------------------------------------
 
 
 def test_the_word_list_is_frozen_and_clean(task: Wordle) -> None:
@@ -120,11 +126,15 @@ def test_the_word_list_is_frozen_and_clean(task: Wordle) -> None:
 
 
 @pytest.mark.skipif(
-    not DICTIONARY.exists() or hashlib.sha256(DICTIONARY.read_bytes()).hexdigest() != DICTIONARY_SHA256,
+    not DICTIONARY.exists()
+    or hashlib.sha256(DICTIONARY.read_bytes()).hexdigest() != DICTIONARY_SHA256,
     reason="needs the dictionary of Debian's wamerican-small 2020.12.07-2",
 )
 def test_the_word_list_can_be_rebuilt(task: Wordle) -> None:
-    assert tuple(make_word_list.word_list(set(DICTIONARY.read_text("utf-8").splitlines()))) == task.words
+    assert (
+        tuple(make_word_list.word_list(set(DICTIONARY.read_text("utf-8").splitlines())))
+        == task.words
+    )
 
 
 def test_inflected_forms_are_told_from_others() -> None:
@@ -143,14 +153,16 @@ def test_splits_are_disjoint_and_hide_their_own_words_only(task: Wordle) -> None
     keys = jax.random.split(jax.random.key(0), 40_000)
     for split in Split:
         counts = Counter(task.words[i] for i in np.asarray(draw(keys, split).hidden))
-        assert set(counts) == words_of_split[split]  # every word of the split turns up, and no other
+        # Every word of the split turns up, and no other.
+        assert set(counts) == words_of_split[split]
         expected = len(keys) / len(words_of_split[split])
         chi2 = sum((n - expected) ** 2 / expected for n in counts.values())
         freedom = len(words_of_split[split]) - 1
-        assert abs(chi2 - freedom) < 5 * (2 * freedom) ** 0.5  # uniform: five standard deviations of chi-squared
+        # uniform: five standard deviations of chi-squared.
+        assert abs(chi2 - freedom) < 5 * (2 * freedom) ** 0.5
 
 
-# -- the marks ---------------------------------------------------------------------------------------------------
+# -- the marks -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", re.findall(r"\w{5} \w{5} [-YG]{5}", HAND_CHECKED))
@@ -177,16 +189,19 @@ def test_codes_round_trip() -> None:
     assert encode(decode(np.arange(3**LENGTH))).tolist() == list(range(3**LENGTH))
 
 
-# -- the board ---------------------------------------------------------------------------------------------------
+# -- the board -------------------------------------------------------------------------------------
 
 
 def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -> None:
-    """Words consistent with the knowledge are exactly the words that would have marked all guesses alike."""
+    """Words consistent with the knowledge are exactly the words
+    that would have marked all guesses alike.
+    """
     rng = np.random.default_rng(1)
     games = 600
     hidden = rng.integers(len(task.words), size=games)
     guesses = rng.integers(len(task.words), size=(games, TRIES))
-    # Random guesses leave few words soon; guesses like the hidden word test knowledge of copies and positions.
+    # Random guesses leave few words soon; guesses like the hidden word test knowledge of copies and
+    # positions.
     near = np.argsort(-(matrix()[:, hidden[: games // 2]] % 5).T, axis=1)[:, :400]
     guesses[: games // 2] = rng.permuted(near, axis=1)[:, :TRIES]
     end = boards(task, hidden, guesses)
@@ -199,14 +214,18 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
     assert expected[:, 1:].sum(-1).min() == 1
 
     # The observation shows that knowledge: read back from it, the same words are consistent.
-    observations = observe(task, jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), end))
+    observations = observe(
+        task, jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), end)
+    )
     assert observations.dtype == np.float32
     assert (observations >= task.observation_space.low).all()
     assert (observations <= task.observation_space.high).all()
     positions, copies, capped, fraction_left = np.split(
         observations.reshape(-1, observations.shape[-1]), [130, 208, 234], axis=1
     )
-    np.testing.assert_allclose(fraction_left.reshape(games, -1), [np.arange(TRIES, -1, -1) / TRIES] * games, rtol=1e-6)
+    np.testing.assert_allclose(
+        fraction_left.reshape(games, -1), [np.arange(TRIES, -1, -1) / TRIES] * games, rtol=1e-6
+    )
     at_least = copies.reshape(-1, MAX_COPIES, LETTERS).sum(1)
     fits = np.ones((len(observations), len(task.words)), bool)
     for number, letters in enumerate(task.letters):
@@ -221,7 +240,9 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
 
 
 def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
-    """The best product of features and observation is reached by a consistent word, wherever two copies suffice."""
+    """The best product of features and observation is reached
+    by a consistent word, wherever two copies suffice.
+    """
     rng = np.random.default_rng(2)
     hidden = rng.integers(len(task.words), size=300)
     guesses = rng.integers(len(task.words), size=(300, 3))
@@ -230,7 +251,8 @@ def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
     observations = observe(task, last)
     consistent = np.asarray(jax.jit(jax.vmap(task.consistent))(last.knowledge))
     weights = observations[:, :208].copy()
-    weights[:, 130:] -= np.tile(observations[:, 208:234], MAX_COPIES) * (weights[:, 130:] == 0)  # no more than the cap
+    # No more than the cap.
+    weights[:, 130:] -= np.tile(observations[:, 208:234], MAX_COPIES) * (weights[:, 130:] == 0)
     logits = weights @ task.action_features.T
     assert (consistent == (logits == logits.max(1, keepdims=True))).all()
 
@@ -315,10 +337,12 @@ def test_the_return_is_the_score_of_the_last_board(task: Wordle) -> None:
         assert info["success"] is bool(solving)
         assert info["guesses"] == used
         assert info["greens"] == best
-        assert info["end_reason"].startswith("the word was found" if solving else "six guesses are used")
+        assert info["end_reason"].startswith(
+            "the word was found" if solving else "six guesses are used"
+        )
 
 
-# -- attacks and players -----------------------------------------------------------------------------------------
+# -- attacks and players ---------------------------------------------------------------------------
 
 
 def exact_mean_return(task: Wordle, guesses: np.ndarray) -> float:
@@ -332,13 +356,17 @@ def exact_mean_return(task: Wordle, guesses: np.ndarray) -> float:
 def test_a_player_that_ignores_the_marks_gets_next_to_nothing(task: Wordle) -> None:
     """Exact figures over all words; the reference gets 0.753."""
     rng = np.random.default_rng(5)
-    chance = [exact_mean_return(task, rng.integers(len(task.words), size=TRIES)) for _ in range(500)]
+    chance = [
+        exact_mean_return(task, rng.integers(len(task.words), size=TRIES)) for _ in range(500)
+    ]
     assert np.mean(chance) == pytest.approx(0.0655, abs=0.001)  # standard error 0.0002
     repeated = [exact_mean_return(task, np.full(TRIES, word)) for word in range(len(task.words))]
     assert max(repeated) == pytest.approx(0.0354, abs=1e-4)  # the best constant word
-    fixed = [index(task, word) for word in ("saree", "briny", "coast", "finer", "share", "dully")]  # built up greedily
+    # Built up greedily.
+    fixed = [index(task, word) for word in ("saree", "briny", "coast", "finer", "share", "dully")]
     assert exact_mean_return(task, np.array(fixed)) == pytest.approx(0.0832, abs=1e-4)
-    letters = [index(task, word) for word in ("judge", "waltz", "nymph", "quick", "favor", "boxer")]  # all but s
+    # All but s.
+    letters = [index(task, word) for word in ("judge", "waltz", "nymph", "quick", "favor", "boxer")]
     assert exact_mean_return(task, np.array(letters)) < np.mean(chance)
 
 
@@ -354,7 +382,11 @@ def play_every_word(task: Wordle, player: MaximumEntropy) -> tuple[State, jax.Ar
             after = task.transition(state, word, KEY, params)
             over = task.terminal(state, KEY, params)
             total += jnp.where(over, 0, task.reward(state, word, after, KEY, params))
-            return (jax.tree.map(lambda old, new: jnp.where(over, old, new), state, after), memory, total), None
+            return (
+                jax.tree.map(lambda old, new: jnp.where(over, old, new), state, after),
+                memory,
+                total,
+            ), None
 
         start = task.initial(KEY, params), player.initial(None), jnp.zeros(())
         (state, _, total), _ = jax.lax.scan(turn, start, length=TRIES)
@@ -388,7 +420,7 @@ def test_the_reference_runs_in_the_common_episode_loop(task: Wordle) -> None:
     np.testing.assert_allclose(record.total, 1.1 - 0.1 * record.length, atol=1e-6)
 
 
-# -- words and pictures ------------------------------------------------------------------------------------------
+# -- words and pictures ----------------------------------------------------------------------------
 
 
 def test_text_names_every_word_and_nothing_else(task: Wordle) -> None:
@@ -413,7 +445,9 @@ def test_text_names_every_word_and_nothing_else(task: Wordle) -> None:
 
 
 def test_the_same_game_in_words(task: Wordle) -> None:
-    structured, text = (gymnasium.make("rlsuite/Wordle-v0", view=view) for view in ("structured", "text"))
+    structured, text = (
+        gymnasium.make("rlsuite/Wordle-v0", view=view) for view in ("structured", "text")
+    )
     structured.reset(seed=7)
     first, _ = text.reset(seed=7)
     assert "guess 0 of 6" in first
@@ -432,12 +466,16 @@ def test_the_same_game_in_words(task: Wordle) -> None:
 
 
 def test_the_hidden_word_shows_nowhere_before_the_end(task: Wordle) -> None:
-    """Two hidden words that mark the guesses alike look alike: state, observation, info, text and picture."""
+    """Two hidden words that mark the guesses alike look alike:
+    state, observation, info, text and picture.
+    """
     rng = np.random.default_rng(6)
-    words, first_hidden, second_hidden = (rng.integers(len(task.words), size=size) for size in ((4000, 2), 4000, 4000))
-    alike = (matrix()[words, first_hidden[:, None]] == matrix()[words, second_hidden[:, None]]).all(1) & (
-        first_hidden != second_hidden
+    words, first_hidden, second_hidden = (
+        rng.integers(len(task.words), size=size) for size in ((4000, 2), 4000, 4000)
     )
+    alike = (matrix()[words, first_hidden[:, None]] == matrix()[words, second_hidden[:, None]]).all(
+        1
+    ) & (first_hidden != second_hidden)
     words, first_hidden, second_hidden = words[alike], first_hidden[alike], second_hidden[alike]
     assert len(words) > 50
     first_states, second_states = (
@@ -448,9 +486,15 @@ def test_the_hidden_word_shows_nowhere_before_the_end(task: Wordle) -> None:
     assert (observe(task, first_states) == observe(task, second_states)).all()
     for i in range(50):
         board = jax.tree.map(lambda field, i=i: field[i], first_states)
-        assert task.describe(board, Params(first_hidden[i])) == task.describe(board, Params(second_hidden[i]))
-        assert task.info(board, Params(first_hidden[i])) == task.info(board, Params(second_hidden[i]))
-        assert (task.draw(board, Params(first_hidden[i])) == task.draw(board, Params(second_hidden[i]))).all()
+        assert task.describe(board, Params(first_hidden[i])) == task.describe(
+            board, Params(second_hidden[i])
+        )
+        assert task.info(board, Params(first_hidden[i])) == task.info(
+            board, Params(second_hidden[i])
+        )
+        assert (
+            task.draw(board, Params(first_hidden[i])) == task.draw(board, Params(second_hidden[i]))
+        ).all()
 
 
 def test_the_picture_shows_letters_in_their_colours(task: Wordle) -> None:
@@ -463,4 +507,10 @@ def test_the_picture_shows_letters_in_their_colours(task: Wordle) -> None:
     assert picture.dtype == np.uint8
     corners = picture[8, [8 + 54 * i for i in range(LENGTH)]]  # inside the tiles of the first row
     grey, yellow = (120, 124, 126), (201, 180, 88)
-    assert [tuple(int(c) for c in corner) for corner in corners] == [grey, grey, yellow, grey, yellow]
+    assert [tuple(int(c) for c in corner) for corner in corners] == [
+        grey,
+        grey,
+        yellow,
+        grey,
+        yellow,
+    ]

@@ -1,10 +1,12 @@
-"""The original Wordle's best play: 7,920 guesses for 2,315 hidden words, by our rules and with lists of the user's.
+"""The original Wordle's best play: 7,920 guesses for 2,315 hidden words,
+by our rules and with lists of the user's.
 
-The original's lists have no licence that lets us ship them (docs/details/text_games.md). What is best was proven by
-exhaustive search (Bertsimas and Paskov 2022, An exact and interpretable solution to Wordle; Selby 2022, The best
-strategies for Wordle), which takes a core a day or two. The test therefore checks a published strategy: it is one by
-our rules, and needs as many guesses as were proven to be the fewest. That the check counts right is proven on a small
-list, for which exhaustive search takes a moment.
+The original's lists have no licence that lets us ship them (docs/details/text_games.md). What is
+best was proven by exhaustive search (Bertsimas and Paskov 2022, An exact and interpretable solution
+to Wordle; Selby 2022, The best strategies for Wordle), which takes a core a day or two. The test
+therefore checks a published strategy: it is one by our rules, and needs as many guesses as were
+proven to be the fewest. That the check counts right is proven on a small list, for which exhaustive
+search takes a moment.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ import pytest
 from rlbench_suite.envs.text.wordle.task import SOLVED, TRIES, encode, feedback
 
 FILES = ("RLSUITE_WORDLE_ANSWERS", "RLSUITE_WORDLE_GUESSES", "RLSUITE_WORDLE_STRATEGY")
-"""Environment variables with the paths of the words that may be hidden, of the others that may be guessed, and of a
-strategy, a line for each hidden word: the guesses, in lower case, up to that word. Other text is not read."""
+"""Environment variables with the paths of the words that may be hidden, of the others that may be
+guessed, and of a strategy, a line for each hidden word: the guesses, in lower case, up to that
+word. Other text is not read.
+"""
 
 ANSWERS = ("eight", "fight", "light", "might", "night", "right", "sight", "tight")
 GUESSES_ONLY = (
-    "about", "flame", "frame", "frost", "games", "lemon", "metal", "minor", "month", "films", "stern", "storm", "terms",
+    "about", "flame", "frame", "frost", "games", "lemon", "metal", "minor", "month", "films",
+    "stern", "storm", "terms",
 )  # fmt: skip
 Game = tuple[str, ...]
 
@@ -40,7 +45,9 @@ def marks(guess: str, hidden: str) -> int:
     return int(encode(feedback(letters(guess), letters(hidden))))
 
 
-def guesses_needed(games: Sequence[Game], answers: Collection[str], guesses_only: Collection[str]) -> int:
+def guesses_needed(
+    games: Sequence[Game], answers: Collection[str], guesses_only: Collection[str]
+) -> int:
     """Return the number of guesses of all games of a strategy, one for each answer.
 
     Raises:
@@ -52,7 +59,9 @@ def guesses_needed(games: Sequence[Game], answers: Collection[str], guesses_only
     choice = dict[tuple[tuple[str, int], ...], str]()
     for *earlier, hidden in games:
         if not {*earlier} <= allowed or hidden in earlier or len(earlier) >= TRIES:
-            raise ValueError(f"no game of at most {TRIES} guesses of the lists: {earlier}, {hidden}")
+            raise ValueError(
+                f"no game of at most {TRIES} guesses of the lists: {earlier}, {hidden}"
+            )
         board: tuple[tuple[str, int], ...] = ()
         for guess in (*earlier, hidden):
             if choice.setdefault(board, guess) != guess:
@@ -63,23 +72,33 @@ def guesses_needed(games: Sequence[Game], answers: Collection[str], guesses_only
 
 @cache
 def best_games(candidates: frozenset[str]) -> tuple[Game, ...]:
-    """Return the games of a strategy with the fewest guesses, by trying every guess for every set of candidates."""
+    """Return the games of a strategy with the fewest guesses,
+    by trying every guess for every set of candidates.
+    """
     strategies: list[tuple[Game, ...]] = []
     for guess in (*ANSWERS, *GUESSES_ONLY):
         classes: dict[int, set[str]] = {}
         for hidden in candidates:
             classes.setdefault(marks(guess, hidden), set()).add(hidden)
         if len(classes) > 1 or SOLVED in classes:
-            after = [best_games(frozenset(words)) for code, words in classes.items() if code != SOLVED]
+            after = [
+                best_games(frozenset(words)) for code, words in classes.items() if code != SOLVED
+            ]
             solved = [(guess,)] if SOLVED in classes else []
             strategies.append((*solved, *((guess, *game) for games in after for game in games)))
     return min(strategies, key=lambda games: sum(map(len, games)))
 
 
 def test_the_fewest_guesses_of_a_small_list_are_counted() -> None:
-    """By hand: "terms" leaves f, l and n, which take 2, 3 and 4 guesses, and the five others 2 each."""
+    """By hand: "terms" leaves f, l and n, which take 2,
+    3 and 4 guesses, and the five others 2 each.
+    """
     games = best_games(frozenset(ANSWERS))
-    assert guesses_needed(games, ANSWERS, GUESSES_ONLY) == guesses_needed(games[::-1], ANSWERS, GUESSES_ONLY) == 19
+    assert (
+        guesses_needed(games, ANSWERS, GUESSES_ONLY)
+        == guesses_needed(games[::-1], ANSWERS, GUESSES_ONLY)
+        == 19
+    )
     one_by_one = [ANSWERS[: i + 1] for i in range(TRIES)]
     assert guesses_needed(one_by_one, ANSWERS[:TRIES], ()) == 1 + 2 + 3 + 4 + 5 + 6
     assert guesses_needed(by_alphabet(), ANSWERS, GUESSES_ONLY) == 22
@@ -111,7 +130,9 @@ def test_what_is_no_strategy_is_refused(change: object, words: str) -> None:
         guesses_needed(change(by_alphabet()), ANSWERS, GUESSES_ONLY)
 
 
-@pytest.mark.skipif(not all(map(os.environ.get, FILES)), reason=f"no licence to ship the lists: {', '.join(FILES)}")
+@pytest.mark.skipif(
+    not all(map(os.environ.get, FILES)), reason=f"no licence to ship the lists: {', '.join(FILES)}"
+)
 def test_a_published_strategy_needs_the_fewest_guesses_that_were_proven() -> None:
     answers, guesses_only, strategy = (Path(os.environ[name]).read_text() for name in FILES)
     hidden = answers.split()

@@ -4,7 +4,10 @@ from typing import Any
 
 from rlbench_suite.core.task_card import Constraint, TaskCard
 
-SOURCE = "Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805"
+SOURCE = (
+    "Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "
+    "doi:10.1103/PhysRevE.62.1805"
+)
 PENETRATIONS = {"medium": 0.5, "easy": 1.0, "hard": 0.2}  # Share of cars that are controlled
 DELAY = Constraint(
     counts="delay at the stop line against human drivers, s per car",
@@ -12,7 +15,8 @@ DELAY = Constraint(
     reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
 )
 
-FLEET = ("continuous", "multi-agent", "partially-observed", "safe", "driving")  # Tags of tasks with many cars
+# Tags of tasks with many cars.
+FLEET = ("continuous", "multi-agent", "partially-observed", "safe", "driving")
 
 
 def _eco_driving(name: str, task: str, player: str, **fields: Any) -> TaskCard:
@@ -24,7 +28,12 @@ def _eco_driving(name: str, task: str, player: str, **fields: Any) -> TaskCard:
         player: the reference player's ``module:Class`` in the family.
         fields: of the card.
     """
-    usual: dict[str, Any] = {"source": SOURCE, "difficulties": PENETRATIONS, "agents": 48, "tags": FLEET}
+    usual: dict[str, Any] = {
+        "source": SOURCE,
+        "difficulties": PENETRATIONS,
+        "agents": 48,
+        "tags": FLEET,
+    }
     return TaskCard(
         id=f"rlsuite/{name}",
         family="driving",
@@ -42,13 +51,19 @@ CARDS = (
         "EcoDriving-v0",
         "eco_driving:EcoDriving",
         "players.speed_advice:SpeedAdvice",
-        summary="Cars that know the signal plan of a junction ease off in time, so that all traffic emits less CO2.",
+        summary=(
+            "Cars that know the signal plan of a junction ease off in time, so that all traffic "
+            "emits less CO2."
+        ),
     ),
     _eco_driving(
         "EcoDrivingCar-v0",
         "eco_driving_car:EcoDrivingCar",
         "tasks.eco_driving.eco_driving_car:OwnSpeedAdvice",
-        summary="A car that knows the signal plan eases off in time, so that it and those behind it emit less CO2.",
+        summary=(
+            "A car that knows the signal plan eases off in time, so that it and those behind it "
+            "emit less CO2."
+        ),
         difficulties={},
         agents=1,
         tags=("continuous", "partially-observed", "safe", "driving"),
@@ -57,15 +72,20 @@ CARDS = (
         "EcoDrivingCity-v0",
         "eco_driving_city:EcoDrivingCity",
         "tasks.eco_driving.eco_driving_city:CityAdvice",
-        summary="Vehicles that know the signal plans of cities they have never seen ease off in time, with trucks and "
-        "cold engines among them.",
+        summary=(
+            "Vehicles that know the signal plans of cities they have never seen ease off in time, "
+            "with trucks and cold engines among them."
+        ),
         source=f"{SOURCE}; EMEP/EEA air pollutant emission inventory guidebook, 1.A.3.b",
     ),
     _eco_driving(
         "EcoDrivingLanes-v0",
         "eco_driving_lanes:EcoDrivingLanes",
         "tasks.eco_driving.eco_driving_lanes:LanesAdvice",
-        summary="Cars that know the signal plan of a junction ease off in time, on roads with lane changes and turns.",
+        summary=(
+            "Cars that know the signal plan of a junction ease off in time, on roads with lane "
+            "changes and turns."
+        ),
         source=f"{SOURCE}; Kesting et al. 2007, doi:10.3141/1999-10",
     ),
 )

@@ -1,52 +1,62 @@
-"""Save CO2 at traffic lights: some of the cars at a junction know the signal plan and ease off in time.
+"""Save CO2 at traffic lights: some of the cars
+at a junction know the signal plan and ease off in time.
 
-Four approaches of one lane each meet at a junction with fixed-time signals: phase 0 is for north and south, phase 1
-for east and west. Cars arrive at random for 100 s, follow each other by the Intelligent Driver Model, stop at red,
-discharge at green and leave 150 m behind the line (``approach.py``, ``signal_plan.py``). The episode ends when all have
-left. A share of the cars, the penetration, is controlled; each of them is an agent. An agent may only drive more gently
-than its driver would: it eases off the acceleration that the driver chooses. Once the driver has decided to pass at
-amber, it may not even do that. So agents cannot run a red light, tailgate or crash.
+Four approaches of one lane each meet at a junction with fixed-time signals: phase 0 is for north
+and south, phase 1 for east and west. Cars arrive at random for 100 s, follow each other by the
+Intelligent Driver Model, stop at red, discharge at green and leave 150 m behind the line
+(``approach.py``, ``signal_plan.py``). The episode ends when all have left. A share of the cars, the
+penetration, is controlled; each of them is an agent. An agent may only drive more gently than its
+driver would: it eases off the acceleration that the driver chooses. Once the driver has decided to
+pass at amber, it may not even do that. So agents cannot run a red light, tailgate or crash.
 
-A twin of the episode runs beside: the same cars, drivers and lights without agents. The reward is the CO2 that the
-fleet, humans included, emits less than its twin, so that human driving earns exactly 0. Every journey counts as a
-whole, by three rules: cars that find no room wait at the entry with their engines idling; a car that leaves slower than
-it wants to drive is charged what getting there will emit; the inflow ends long before the time limit.
+A twin of the episode runs beside: the same cars, drivers and lights without agents. The reward is
+the CO2 that the fleet, humans included, emits less than its twin, so that human driving earns
+exactly 0. Every journey counts as a whole, by three rules: cars that find no room wait at the entry
+with their engines idling; a car that leaves slower than it wants to drive is charged what getting
+there will emit; the inflow ends long before the time limit.
 
-======================  ====================================================================================
-agents                  48: 12 slots a lane in the order of arrival, agent 12 l + i is car i of lane l (north, south,
-                        east, west). Actions of absent agents and of human cars have no effect
-action ``(48, 1)``      once a second, of each car in [-1, 1]: 1 is 1.5 m/s^2 less than its driver would accelerate, 0
-                        and below leave the driver alone
-observation ``(48,      of each car, 0 if it is no agent on the road: 1; its speed (by 15 m/s); way to the stop line (by
-20)``                   250 m, negative behind it); gap to the leader (by 250 m, 1 if larger or none), its speed (by
-                        15 m/s), 1 if it is controlled; gap to the follower and its speed, likewise; acceleration that
-                        the car's driver chooses (by 4.5 m/s^2, cut off at +-1); cars between it and the line (by 12).
-                        Of its lane: green, amber, red (1 or 0); time until the next green begins (0 at green) and
-                        until this green or else the next one ends (by 90 s); green and rest of the cycle (by 90 s);
-                        length of the approach (by 250 m), speed limit (by 15 m/s), penetration
-reward                  the same for all agents: CO2 of the twin less that of the fleet in this second, g per car of the
-                        episode
+======================  ============================================================================
+agents                  48: 12 slots a lane in the order of arrival, agent 12 l + i is car i of lane
+                        l (north, south, east, west). Actions of absent agents and of human cars
+                        have no effect
+action ``(48, 1)``      once a second, of each car in [-1, 1]: 1 is 1.5 m/s^2 less than its driver
+                        would accelerate, 0 and below leave the driver alone
+observation ``(48,      of each car, 0 if it is no agent on the road: 1; its speed (by 15 m/s); way
+20)``                   to the stop line (by 250 m, negative behind it); gap to the leader (by 250
+                        m, 1 if larger or none), its speed (by 15 m/s), 1 if it is controlled; gap
+                        to the follower and its speed, likewise; acceleration that the car's driver
+                        chooses (by 4.5 m/s^2, cut off at +-1); cars between it and the line (by
+                        12). Of its lane: green, amber, red (1 or 0); time until the next green
+                        begins (0 at green) and until this green or else the next one ends (by 90
+                        s); green and rest of the cycle (by 90 s); length of the approach (by 250
+                        m), speed limit (by 15 m/s), penetration
+reward                  the same for all agents: CO2 of the twin less that of the fleet in this
+                        second, g per car of the episode
 terminated              all cars have left, in the twin too
-success                 all have left; for each controlled car the fleet emitted less than its twin by at least 3 % of
-                        what a car of the twin emits on average; and the delay is at most 1 s a car
-cost                    delay, s per car of the episode: cars that have left in the twin and not here, counted lane by
-                        lane once a second
-context                 approach 150..350 m, in bands of 10 m alternately of train and test; speed limit 11..17 m/s;
-                        greens 15..35 s of each phase in steps of half a second, offset; demand of each lane 150..400
-                        cars an hour, headways of at least 2 s, exponential beyond (the first 12 cars); drivers:
-                        desired speed .85..1 of the limit, time gap .8..1.2 s, jam gap 1.6..2.4 m, acceleration
-                        .8..1.2 m/s^2, comfortable deceleration 1.2..1.8 m/s^2; which cars are controlled
+success                 all have left; for each controlled car the fleet emitted less than its twin
+                        by at least 3 % of what a car of the twin emits on average; and the delay is
+                        at most 1 s a car
+cost                    delay, s per car of the episode: cars that have left in the twin and not
+                        here, counted lane by lane once a second
+context                 approach 150..350 m, in bands of 10 m alternately of train and test; speed
+                        limit 11..17 m/s; greens 15..35 s of each phase in steps of half a second,
+                        offset; demand of each lane 150..400 cars an hour, headways of at least 2 s,
+                        exponential beyond (the first 12 cars); drivers: desired speed .85..1 of the
+                        limit, time gap .8..1.2 s, jam gap 1.6..2.4 m, acceleration .8..1.2 m/s^2,
+                        comfortable deceleration 1.2..1.8 m/s^2; which cars are controlled
 difficulty              penetration, 0 to 1
-======================  ====================================================================================
+======================  ============================================================================
 
-Differences from IntersectionZoo: no turns and no lane changes (``eco_driving_lanes.py`` has both), passenger cars only,
-no weather; own CO2 model (``emissions.py``) instead of MOVES; agents ease off instead of choosing any acceleration; one
-unit for all times; the reward compares with a twin (there: speed less a penalty for standing and for CO2); journeys are
-counted to the end (there: on the approach only). Drivers have the parameters of city traffic of Treiber & Kesting, not
-those fitted there.
+Differences from IntersectionZoo: no turns and no lane changes (``eco_driving_lanes.py`` has both),
+passenger cars only, no weather; own CO2 model (``emissions.py``) instead of MOVES; agents ease off
+instead of choosing any acceleration; one unit for all times; the reward compares with a twin
+(there: speed less a penalty for standing and for CO2); journeys are counted to the end (there: on
+the approach only). Drivers have the parameters of city traffic of Treiber & Kesting, not those
+fitted there.
 
-Sources: Jayawardana et al. 2025, arXiv:2410.15221 (IntersectionZoo); Jayawardana et al. 2024, arXiv:2408.05609 (11 to
-22 % of CO2 at intersections at full penetration); Treiber & Kesting, Traffic Flow Dynamics (2013), table 11.2.
+Sources: Jayawardana et al. 2025, arXiv:2410.15221 (IntersectionZoo); Jayawardana et al. 2024,
+arXiv:2408.05609 (11 to 22 % of CO2 at intersections at full penetration); Treiber & Kesting,
+Traffic Flow Dynamics (2013), table 11.2.
 """
 
 from __future__ import annotations
@@ -67,7 +77,18 @@ from rlbench_suite.numerics.bit_exact import computed_once
 from ....shared.alternating_bands import alternating_bands
 from ...arrays import Scalar
 from ...roads.signal_plan import TICK, Lights, Plan, lights
-from ...traffic.approach import EXIT, LENGTH, OUTSIDE, Ahead, Traffic, enter, holds, intention, leaders, move
+from ...traffic.approach import (
+    EXIT,
+    LENGTH,
+    OUTSIDE,
+    Ahead,
+    Traffic,
+    enter,
+    holds,
+    intention,
+    leaders,
+    move,
+)
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import CAR, Engine, co2, fuel
 
@@ -165,7 +186,9 @@ class EcoDriving(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty is None or not 0 <= difficulty <= 1:
-            raise ValueError(f"The difficulty of {card.id} is a penetration of 0 to 1, got {difficulty!r}.")
+            raise ValueError(
+                f"The difficulty of {card.id} is a penetration of 0 to 1, got {difficulty!r}."
+            )
         self.penetration = float(difficulty)
         self.observation_space = self.box(*bounds(), (LANES * SLOTS, len(Entry)))
         self.action_space = self.box(-1, 1, (LANES * SLOTS, 1))
@@ -193,7 +216,11 @@ class EcoDriving(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start with empty roads."""
         shape = 2, self.lanes, SLOTS
-        nobody = Traffic(jnp.full(shape, OUTSIDE, self.dtype), jnp.zeros(shape, self.dtype), jnp.zeros(shape, bool))
+        nobody = Traffic(
+            jnp.full(shape, OUTSIDE, self.dtype),
+            jnp.zeros(shape, self.dtype),
+            jnp.zeros(shape, bool),
+        )
         none = jnp.zeros(2, jnp.int32)
         return State(nobody, jnp.int32(0), none, none, jnp.int32(0))
 
@@ -202,7 +229,9 @@ class EcoDriving(Task[Params, State]):
         off = EASE * jnp.maximum(self.per_car(action), 0) * params.controlled
         state = jax.lax.fori_loop(0, TICKS, lambda _, state: self.drive(state, off, params), state)
         num_left = has_left(state, params).sum(-1)
-        return state._replace(delay=state.delay + jnp.maximum(num_left[0] - num_left[1], 0).sum().astype(jnp.int32))
+        return state._replace(
+            delay=state.delay + jnp.maximum(num_left[0] - num_left[1], 0).sum().astype(jnp.int32)
+        )
 
     def per_car(self, action: jax.Array) -> jax.Array:
         """Return the action for each car, such that it broadcasts to ``(lanes, slots)``."""
@@ -229,7 +258,9 @@ class EcoDriving(Task[Params, State]):
         return fuel(speed, acceleration)
 
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
-        """Return the state a tick later; agents accelerate by ``off`` less, ``(lanes, slots)`` m/s^2."""
+        """Return the state a tick later; agents accelerate
+        by ``off`` less, ``(lanes, slots)`` m/s^2.
+        """
         line = params.approach
         traffic = state.traffic
         light = self.lights(params, state.tick)
@@ -253,7 +284,9 @@ class EcoDriving(Task[Params, State]):
         """Return the traffic with those that enter."""
         return enter(traffic, params.driver, params.arrival <= state.tick, self.lengths(params))
 
-    def count_emissions(self, state: State, traffic: Traffic, next_traffic: Traffic, params: Params) -> State:
+    def count_emissions(
+        self, state: State, traffic: Traffic, next_traffic: Traffic, params: Params
+    ) -> State:
         """Return the state a tick later, with what this tick emits."""
         out = params.approach + EXIT
         inside = (traffic.x >= 0) & (traffic.x < out)
@@ -262,9 +295,13 @@ class EcoDriving(Task[Params, State]):
         waits = (traffic.x < 0) & (params.arrival <= state.tick)
         leaves = inside & (next_traffic.x >= out)
         engine = self.engines(params)
-        emission = jnp.where(inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0))
+        emission = jnp.where(
+            inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0)
+        )
         emission = emission + jnp.where(leaves, self.later_co2(next_traffic, params), 0)
-        consumption = jnp.where(inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0)
+        consumption = jnp.where(
+            inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0
+        )
         return state._replace(
             traffic=next_traffic,
             tick=state.tick + 1,
@@ -274,7 +311,8 @@ class EcoDriving(Task[Params, State]):
 
     def later_co2(self, traffic: Traffic, params: Params) -> jax.Array:
         """Return the CO2 that each will emit for its journey behind the exit, mg."""
-        # A change of speed emits the same at any acceleration, so this is what regaining the desired speed will emit.
+        # A change of speed emits the same at any acceleration, so this is what regaining the
+        # desired speed will emit.
         desired = params.driver.desired_speed
         short = jnp.maximum(desired * desired - traffic.v * traffic.v, 0)
         return 0.5 * self.engines(params).kinetic * short
@@ -319,7 +357,9 @@ class EcoDriving(Task[Params, State]):
             jnp.full_like(line, self.penetration),
         )
         columns = *(jnp.where(agent, column, 0) for column in ego_columns), *road_columns
-        observation = jnp.stack([jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns], -1)
+        observation = jnp.stack(
+            [jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns], -1
+        )
         low, high = (bound.astype(self.dtype) for bound in bounds())
         return jnp.clip(observation.reshape(self.lanes * SLOTS, len(columns)), low, high)
 
@@ -330,7 +370,8 @@ class EcoDriving(Task[Params, State]):
         last = jnp.arange(SLOTS) == SLOTS - 1
         follows = jnp.roll(on, -1, -1) & ~last
         approaching = on & (fleet.x < params.approach)
-        # Cars keep their order, so those between a car and the line are the slots from the first that approaches.
+        # Cars keep their order, so those between a car and the line are the slots from the first
+        # that approaches.
         first = jnp.where(approaching, np.arange(SLOTS), SLOTS).min(-1, keepdims=True)
         return Around(
             gap=ahead.gap,
@@ -346,7 +387,10 @@ class EcoDriving(Task[Params, State]):
         """List the entries of each car; see the table."""
         speed, distance, time = f"{SPEED:g} m/s", f"{DISTANCE:g} m", f"{TIME:g} s"
         return (
-            Component("agent", "1 if the car is an agent on the road, else it and the next nine entries are 0"),
+            Component(
+                "agent",
+                "1 if the car is an agent on the road, else it and the next nine entries are 0",
+            ),
             Component("speed", "of the car", speed),
             Component("way", "to the stop line, negative behind it", distance),
             Component("gap", "to the leader, 1 if larger or none", distance),
@@ -368,9 +412,17 @@ class EcoDriving(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the entry of each car."""
-        return (Component("ease", "acceleration less than the driver chooses; below 0 counts as 0", f"{EASE:g} m/s^2"),)
+        return (
+            Component(
+                "ease",
+                "acceleration less than the driver chooses; below 0 counts as 0",
+                f"{EASE:g} m/s^2",
+            ),
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the CO2 saved in this step, g per car, for every agent."""
         return jnp.broadcast_to(self.co2_saving(state, next_state) / params.cars, (LANES * SLOTS,))
 
@@ -402,17 +454,21 @@ class EcoDriving(Task[Params, State]):
             "left": has_left(state, params)[1].sum().astype(jnp.int32),
         }
 
-    # -- words and pictures ------------------------------------------------------------------------------------
+    # -- words and pictures ------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say that the road is empty, and what was saved."""
-        return f"all cars have left; the fleet emitted {float(info['saving']):.1f} % less CO2 than human drivers"
+        return (
+            f"all cars have left; the fleet emitted {float(info['saving']):.1f} % less CO2 than "
+            f"human drivers"
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Answer with {LANES * SLOTS} numbers from 0 to 1, agent_0 first: how much less each accelerates than its "
-            f"driver would, 1 is {EASE:g} m/s^2. Numbers of cars that are not listed do not matter."
+            f"Answer with {LANES * SLOTS} numbers from 0 to 1, agent_0 first: how much less each "
+            f"accelerates than its driver would, 1 is {EASE:g} m/s^2. Numbers of cars that are not "
+            f"listed do not matter."
         )
 
     def describe(self, state: State, params: Params) -> str:
@@ -420,33 +476,46 @@ class EcoDriving(Task[Params, State]):
         x, v = (np.asarray(value[1]) for value in (state.traffic.x, state.traffic.v))
         light = Lights(*(np.asarray(value) for value in lights(params.plan, state.tick)))
         lines = [
-            f"Speed limit {float(params.limit):.1f} m/s; {float(params.approach):.0f} m from entry to stop line. "
+            (
+                f"Speed limit {float(params.limit):.1f} m/s; {float(params.approach):.0f} m from "
+                f"entry to stop line. "
+            )
             + self.agents_in_words(x, params)
         ]
         for lane, name in enumerate(NAMES[: self.lanes]):
             p = lane // 2
             colour = "green" if light.green[p] else "amber" if light.amber[p] else "red"
             lines.append(
-                f"{name}: {colour}, green begins in {TICK * int(light.to_green[p]):g} s and ends in "
-                f"{TICK * int(light.to_amber[p]):g} s"
+                f"{name}: {colour}, green begins in {TICK * int(light.to_green[p]):g} s and ends "
+                f"in {TICK * int(light.to_amber[p]):g} s"
             )
             for slot in range(SLOTS):
                 if 0 <= x[lane, slot] < float(params.approach) + EXIT:
-                    who = self.agent_in_words(lane, slot) if params.controlled[lane, slot] else "a human"
+                    who = (
+                        self.agent_in_words(lane, slot)
+                        if params.controlled[lane, slot]
+                        else "a human"
+                    )
                     to_line = float(params.approach) - x[lane, slot]
-                    lines.append(f"  {who}: {to_line:.1f} m before the line, {v[lane, slot]:.1f} m/s")
+                    lines.append(
+                        f"  {who}: {to_line:.1f} m before the line, {v[lane, slot]:.1f} m/s"
+                    )
         return "\n".join(lines)
 
     def agents_in_words(self, x: np.ndarray, params: Params) -> str:
         """Say how many agents have entered."""
-        return f"{int((np.asarray(params.controlled) & (x >= 0)).sum())} agents have entered so far."
+        return (
+            f"{int((np.asarray(params.controlled) & (x >= 0)).sum())} agents have entered so far."
+        )
 
     def agent_in_words(self, lane: int, slot: int) -> str:
         """Name an agent."""
         return f"agent_{SLOTS * lane + slot}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw each lane from above, from left to right: agents (green) and humans (blue), the twin below (grey)."""
+        """Draw each lane from above, from left to right:
+        agents (green) and humans (blue), the twin below (grey).
+        """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
@@ -470,7 +539,9 @@ class EcoDriving(Task[Params, State]):
                         colour = "lime" if params.controlled[lane, slot] else "deepskyblue"
                         right = 20 + scale * x
                         box = (right - scale * float(length[lane, slot]), y - half, right, y + half)
-                        canvas.rectangle(box, fill=colour if world else "lightgray", outline="black")
+                        canvas.rectangle(
+                            box, fill=colour if world else "lightgray", outline="black"
+                        )
         return np.asarray(image)
 
 
@@ -485,9 +556,13 @@ def bounds() -> tuple[np.ndarray, np.ndarray]:
 
 
 def arrivals(demand: jax.Array, u: jax.Array) -> jax.Array:
-    """Return ticks of arrival for a demand in vehicles per hour and uniform numbers ``(lanes, slots)``."""
+    """Return ticks of arrival for a demand in vehicles per hour
+    and uniform numbers ``(lanes, slots)``.
+    """
     mean = 3600 / demand
-    headways = jnp.ceil((MIN_HEADWAY - (mean - MIN_HEADWAY) * jnp.log1p(-u)) / TICK).astype(jnp.int32)
+    headways = jnp.ceil((MIN_HEADWAY - (mean - MIN_HEADWAY) * jnp.log1p(-u)) / TICK).astype(
+        jnp.int32
+    )
     arrival = jnp.cumsum(headways, -1)
     return jnp.where(arrival <= int(INFLOW / TICK), arrival, NEVER)
 
@@ -514,7 +589,9 @@ def all_left(state: State, params: Params) -> jax.Array:
 
 
 def rounded_sums(amounts: jax.Array) -> jax.Array:
-    """Return the sums of both worlds, ``(2,)`` int32, each amount rounded to a whole number first."""
+    """Return the sums of both worlds, ``(2,)`` int32,
+    each amount rounded to a whole number first.
+    """
     return jnp.round(amounts).astype(jnp.int32).sum((-2, -1), dtype=jnp.int32)
 
 

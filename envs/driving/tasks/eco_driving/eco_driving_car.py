@@ -1,25 +1,30 @@
 """Save CO2 at traffic lights with a single car among humans: ``EcoDriving`` for one driver.
 
-One lane of the junction of ``eco_driving.py``, whose lanes do not touch each other. One of its cars is driven, all
-others are human. The episode begins when the driven car enters, and ends when the lane is empty, so that the journeys
-of those behind it count. Rules of driving, the twin and the reward are those of ``EcoDriving``.
+One lane of the junction of ``eco_driving.py``, whose lanes do not touch each other. One of its cars
+is driven, all others are human. The episode begins when the driven car enters, and ends when the
+lane is empty, so that the journeys of those behind it count. Rules of driving, the twin and the
+reward are those of ``EcoDriving``.
 
-The driven car is drawn from all cars of the lane. The offset of the signals is drawn so that the car, if it could
-drive at its desired speed, would reach the line at red, 5 s or more before green. So there is something to win in every
-episode, while the queue that stands or comes before it differs.
+The driven car is drawn from all cars of the lane. The offset of the signals is drawn so that the
+car, if it could drive at its desired speed, would reach the line at red, 5 s or more before green.
+So there is something to win in every episode, while the queue that stands or comes before it
+differs.
 
-======================  ====================================================================================
-action ``(1,)``         once a second, -1 to 1: 1 is 1.5 m/s^2 less than the driver would accelerate, 0 and below leave
-                        the driver alone
-observation ``(18,)``   of the driven car, as in ``EcoDriving``, without the entries for other controlled cars. The
-                        first nine are 0 once it has left
-reward                  CO2 of the lane's twin less that of the lane in this second, g of all its cars
+======================  ============================================================================
+action ``(1,)``         once a second, -1 to 1: 1 is 1.5 m/s^2 less than the driver would
+                        accelerate, 0 and below leave the driver alone
+observation ``(18,)``   of the driven car, as in ``EcoDriving``, without the entries for other
+                        controlled cars. The first nine are 0 once it has left
+reward                  CO2 of the lane's twin less that of the lane in this second, g of all its
+                        cars
 terminated              all cars of the lane have left, in the twin too
-success                 all cars of the lane have left, it emitted less than its twin by at least a tenth of what a car
-                        of the twin emits on average, and the delay is at most 1 s a car
-cost                    delay, s per car of the lane: cars that have left in the twin and not here, once a second
+success                 all cars of the lane have left, it emitted less than its twin by at least a
+                        tenth of what a car of the twin emits on average, and the delay is at most 1
+                        s a car
+cost                    delay, s per car of the lane: cars that have left in the twin and not here,
+                        once a second
 context                 that of ``EcoDriving`` for one lane; which car is driven
-======================  ====================================================================================
+======================  ============================================================================
 """
 
 from __future__ import annotations
@@ -55,9 +60,11 @@ SAVED = 10.0  # % of the emission of a car: least saving of a success
 RED_LEFT = 10  # Ticks of red that a car at its desired speed finds left, at least
 # Entries of an agent's observation that are about other agents.
 OF_OTHERS = "leader_controlled", "penetration"
-# Of 32 bits: JAX keeps an array of 64 bits as it first saw it, so indexing fails in float64 after a run in float32.
-# Entries of an agent's observation that are shown: all but those of OF_OTHERS.
-OWN_ENTRIES = np.delete(np.arange(len(Entry), dtype=np.int32), [Entry.LEADER_CONTROLLED, Entry.PENETRATION])
+# Of 32 bits: JAX keeps an array of 64 bits as it first saw it, so indexing fails in float64 after a
+# run in float32. Entries of an agent's observation that are shown: all but those of OF_OTHERS.
+OWN_ENTRIES = np.delete(
+    np.arange(len(Entry), dtype=np.int32), [Entry.LEADER_CONTROLLED, Entry.PENETRATION]
+)
 
 
 class EcoDrivingCar(EcoDriving):
@@ -83,7 +90,9 @@ class EcoDrivingCar(EcoDriving):
         driven = jnp.minimum(jnp.floor(u_car * cars).astype(jnp.int32), cars - 1)
         plan = params.plan
         max_wait = plan.cycle - plan.first - AMBER - RED_LEFT
-        to_green = RED_LEFT + jnp.minimum(jnp.floor(u_wait * (max_wait + 1)).astype(jnp.int32), max_wait)
+        to_green = RED_LEFT + jnp.minimum(
+            jnp.floor(u_wait * (max_wait + 1)).astype(jnp.int32), max_wait
+        )
         ticks_to_line = params.approach / (params.driver.desired_speed[0, driven] * TICK)
         reaches = arrival[0, driven] + jnp.ceil(ticks_to_line).astype(jnp.int32)
         return params._replace(
@@ -114,9 +123,15 @@ class EcoDrivingCar(EcoDriving):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries; see the table."""
-        return tuple(component for component in super().observation_components() if component.name not in OF_OTHERS)
+        return tuple(
+            component
+            for component in super().observation_components()
+            if component.name not in OF_OTHERS
+        )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the CO2 saved in this step, g."""
         return self.co2_saving(state, next_state)
 
@@ -126,7 +141,7 @@ class EcoDrivingCar(EcoDriving):
         saves = (info["saving"] * params.cars >= SAVED) & (info["delay"] <= DELAYED)
         return {**info, "success": all_left(state, params) & saves}
 
-    # -- words -------------------------------------------------------------------------------------------------
+    # -- words -------------------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
@@ -137,7 +152,9 @@ class EcoDrivingCar(EcoDriving):
 
     def agents_in_words(self, x: np.ndarray, params: Params) -> str:
         """Say how many cars are to come."""
-        return f"{int(((np.asarray(params.arrival) < NEVER) & (x < 0)).sum())} cars are still to come."
+        return (
+            f"{int(((np.asarray(params.arrival) < NEVER) & (x < 0)).sum())} cars are still to come."
+        )
 
     def agent_in_words(self, lane: int, slot: int) -> str:
         """Name the driven car."""
@@ -145,10 +162,20 @@ class EcoDrivingCar(EcoDriving):
 
 
 class OwnSpeedAdvice(NamedTuple):
-    """The player of ``EcoDriving``, who drives one car, with the best numbers of a random search for it."""
+    """The player of ``EcoDriving``, who drives one car,
+    with the best numbers of a random search for it.
+    """
 
     advice: SpeedAdvice = SpeedAdvice(
-        headway=2.4, start=2.1, reserve=3.9, pickup=0.15, patience=3.2, gain=0.37, braking=0.9, slowest=1.1, grace=1.2
+        headway=2.4,
+        start=2.1,
+        reserve=3.9,
+        pickup=0.15,
+        patience=3.2,
+        gain=0.37,
+        braking=0.9,
+        slowest=1.1,
+        grace=1.2,
     )
 
     @classmethod
@@ -162,5 +189,7 @@ class OwnSpeedAdvice(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return how much the car eases off, ``(1,)``."""
-        observation = jnp.zeros(len(Entry), view.observation.dtype).at[OWN_ENTRIES].set(view.observation)
+        observation = (
+            jnp.zeros(len(Entry), view.observation.dtype).at[OWN_ENTRIES].set(view.observation)
+        )
         return self.advice.ease(observation[None]), memory

@@ -1,31 +1,34 @@
-"""Save CO2 at traffic lights of cities that no agent has seen: ``EcoDriving`` with trucks, cold engines and cities.
+"""Save CO2 at traffic lights of cities that no agent has seen:
+``EcoDriving`` with trucks, cold engines and cities.
 
-The junction, the twin and the reward are those of ``eco_driving.py``. A junction belongs to one of 16 synthetic
-cities. Agents train in those with even numbers, and are tested in the others. A city is a row of CITIES, around which
-its junctions differ:
+The junction, the twin and the reward are those of ``eco_driving.py``. A junction belongs to one of
+16 synthetic cities. Agents train in those with even numbers, and are tested in the others. A city
+is a row of CITIES, around which its junctions differ:
 
-======================  ====================================================================================
+======================  ============================================================================
 approach                within 8 % of the city's
 speed limit             the city's, or at a quarter of the junctions 10 km/h less
-signal plan             the sum of both greens within 10 s of the city's, in steps of half a second; the first one
-                        within 3 s of the city's share; any offset
+signal plan             the sum of both greens within 10 s of the city's, in steps of half a second;
+                        the first one within 3 s of the city's share; any offset
 demand                  of each lane 70 to 130 % of the city's for its direction
 trucks                  50 to 150 % of the city's share
 temperature             within 6 degrees of the city's
-======================  ====================================================================================
+======================  ============================================================================
 
-So the cities have 1,129,960 signal plans, 575,640 of them for training, before all that is continuous. A **truck** is
-10 m long, accelerates half as hard as a car, desires 90 % of its speed, and keeps 1 m and 30 % of a time gap more. It
-emits as a diesel truck of Euro 4. Some **cars** have cold engines, more of them the colder it is, and these emit 1.2 to
-1.56 times as much (``emissions.py``).
+So the cities have 1,129,960 signal plans, 575,640 of them for training, before all that is
+continuous. A **truck** is 10 m long, accelerates half as hard as a car, desires 90 % of its speed,
+and keeps 1 m and 30 % of a time gap more. It emits as a diesel truck of Euro 4. Some **cars** have
+cold engines, more of them the colder it is, and these emit 1.2 to 1.56 times as much
+(``emissions.py``).
 
-The agents, the action, the cost, success and the end are those of ``EcoDriving``. The observation ``(48, 25)`` of each
-car has five entries more: 1 if it is a truck; by how much a cold engine emits more, 0 if it is warm; trucks between it
-and the line (by 12); and of all, temperature (by 40 degrees Celsius) and the share of trucks.
+The agents, the action, the cost, success and the end are those of ``EcoDriving``. The observation
+``(48, 25)`` of each car has five entries more: 1 if it is a truck; by how much a cold engine emits
+more, 0 if it is warm; trucks between it and the line (by 12); and of all, temperature (by 40
+degrees Celsius) and the share of trucks.
 
-Cities, sizes and drivers of trucks are chosen, not measured. All vehicles can brake equally hard in emergencies. Turns
-and lane changes are left out here (``eco_driving_lanes.py`` has them). ``fuel_saving`` is that of cars, because its
-model has no trucks.
+Cities, sizes and drivers of trucks are chosen, not measured. All vehicles can brake equally hard in
+emergencies. Turns and lane changes are left out here (``eco_driving_lanes.py`` has them).
+``fuel_saving`` is that of cars, because its model has no trucks.
 
 Sources: those of ``eco_driving.py`` and ``emissions.py``.
 """
@@ -110,7 +113,9 @@ class EcoDrivingCity(EcoDriving):
         """Draw a city, a junction of it, and its traffic."""
         u = self.uniform(key, 8 + LANES + 9 * LANES * SLOTS)
         u_cars = u[8 + LANES :].reshape(9, LANES, SLOTS)
-        city = (2 * jnp.minimum(jnp.floor(len(CITIES) // 2 * u[0]), len(CITIES) // 2 - 1) + split).astype(jnp.int32)
+        city = (
+            2 * jnp.minimum(jnp.floor(len(CITIES) // 2 * u[0]), len(CITIES) // 2 - 1) + split
+        ).astype(jnp.int32)
         row = jnp.asarray(CITIES, self.dtype)[city]
         limit = (row[1] - jnp.where(u[2] < 0.25, 10, 0)) / 3.6
         demand = jnp.repeat(row[4:6], LANES // 2) * (0.7 + 0.6 * u[8 : 8 + LANES])
@@ -147,7 +152,12 @@ class EcoDrivingCity(EcoDriving):
     def engines(self, params: Any) -> Engine:
         """Return the engine of every vehicle."""
         warmth = jnp.where(params.cold, cold_ratio(params.temperature), 1)
-        return Engine(*(warmth * jnp.where(params.truck, truck, car) for truck, car in zip(TRUCK, CAR, strict=True)))
+        return Engine(
+            *(
+                warmth * jnp.where(params.truck, truck, car)
+                for truck, car in zip(TRUCK, CAR, strict=True)
+            )
+        )
 
     def petrol(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
         """Return the consumption of petrol, L/s; trucks burn none."""
@@ -167,8 +177,13 @@ class EcoDrivingCity(EcoDriving):
         )
         agent = shared_entries[:, Entry.AGENT] > 0
         city_columns = params.temperature * (1 / TEMPERATURE_SCALE), params.trucks
-        columns = *(jnp.where(agent, column.reshape(-1), 0) for column in vehicle_columns), *city_columns
-        city_entries = [jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns]
+        columns = (
+            *(jnp.where(agent, column.reshape(-1), 0) for column in vehicle_columns),
+            *city_columns,
+        )
+        city_entries = [
+            jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns
+        ]
         return jnp.concatenate([shared_entries, jnp.stack(city_entries, -1)], -1)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -184,13 +199,19 @@ class EcoDrivingCity(EcoDriving):
 
     def agents_in_words(self, x: np.ndarray, params: Any) -> str:
         """Tell temperature and trucks, and how many agents have entered."""
-        trucks = [f"{SLOTS * lane + slot}" for lane, slot in np.argwhere(np.asarray(params.truck) & (x >= 0))]
-        cold = [f"{SLOTS * lane + slot}" for lane, slot in np.argwhere(np.asarray(params.cold) & (x >= 0))]
+        trucks = [
+            f"{SLOTS * lane + slot}"
+            for lane, slot in np.argwhere(np.asarray(params.truck) & (x >= 0))
+        ]
+        cold = [
+            f"{SLOTS * lane + slot}"
+            for lane, slot in np.argwhere(np.asarray(params.cold) & (x >= 0))
+        ]
         return (
-            f"{super().agents_in_words(x, params)} {float(params.temperature):.0f} degrees Celsius, "
-            f"{100 * float(params.trucks):.0f} % of the vehicles are trucks. Numbers of those that have entered: "
-            f"{', '.join(trucks) or 'none'}. Numbers of cars with cold engines, which emit more: "
-            f"{', '.join(cold) or 'none'}."
+            f"{super().agents_in_words(x, params)} {float(params.temperature):.0f} degrees "
+            f"Celsius, {100 * float(params.trucks):.0f} % of the vehicles are trucks. Numbers of "
+            f"those that have entered: {', '.join(trucks) or 'none'}. Numbers of cars with cold "
+            f"engines, which emit more: {', '.join(cold) or 'none'}."
         )
 
 

@@ -1,34 +1,41 @@
 """Save CO2 at traffic lights of roads with lanes: ``EcoDriving`` with lane changes and turns.
 
-Two roads of two lanes meet, from the south (phase 0) and from the west (phase 1). From the right lane cars go straight
-on or turn right, from the left lane straight on or left. No traffic comes from north and east, so a car that turns left
-crosses nobody, and all movements of an approach are green together. Drivers change lanes for their turns, and because
-the other lane is faster (``approach_lanes.py``). Agents do not change that: lane changes are the drivers' business, in
-the twin, too.
+Two roads of two lanes meet, from the south (phase 0) and from the west (phase 1). From the right
+lane cars go straight on or turn right, from the left lane straight on or left. No traffic comes
+from north and east, so a car that turns left crosses nobody, and all movements of an approach are
+green together. Drivers change lanes for their turns, and because the other lane is faster
+(``approach_lanes.py``). Agents do not change that: lane changes are the drivers' business, in the
+twin, too.
 
-A driver who reaches the solid line in the wrong lane goes straight on, and is charged a detour of DETOUR m at its
-desired speed, in the twin, too. Otherwise, whoever keeps others from turning could save the CO2 of their turns.
-Behind the line, what is between the approaches is time alone: 2 s of all red, as in ``EcoDriving``.
+A driver who reaches the solid line in the wrong lane goes straight on, and is charged a detour of
+DETOUR m at its desired speed, in the twin, too. Otherwise, whoever keeps others from turning could
+save the CO2 of their turns. Behind the line, what is between the approaches is time alone: 2 s of
+all red, as in ``EcoDriving``.
 
-The twin, the reward, the cost, success, the end and what agents may do are those of ``eco_driving.py``. So is the
-context, with lanes as they are numbered here, and with these additions:
+The twin, the reward, the cost, success, the end and what agents may do are those of
+``eco_driving.py``. So is the context, with lanes as they are numbered here, and with these
+additions:
 
-======================  ====================================================================================
-agents                  48: 24 slots an approach, of which the first 12 enter in the right lane and the others in the
-                        left lane; agent 12 l + i is car i of lane l (south right and left, west right and left)
-observation ``(48,      of each car, 20 entries as in ``EcoDriving``, where leader and follower are those of its lane or
-31)``                   its movement, and cars between it and the line those of its lane; then, 0 if it is no agent on
-                        the road: 1 in the left lane; it goes right, straight on, left (1 or 0); largest speed in the
-                        junction (by 15 m/s), the speed limit for straight on; turning cars between it and the line (by
-                        12); 1 if it is in the wrong lane. In the other lane, until the line: gap to the leader (by
-                        250 m, 1 if larger or none, negative beside it) and its speed (by 15 m/s), gap to the follower
-                        and its speed
-cost                    delay, s per car: cars that have left in the twin and not here, counted approach by approach
+======================  ============================================================================
+agents                  48: 24 slots an approach, of which the first 12 enter in the right lane and
+                        the others in the left lane; agent 12 l + i is car i of lane l (south right
+                        and left, west right and left)
+observation ``(48,      of each car, 20 entries as in ``EcoDriving``, where leader and follower are
+31)``                   those of its lane or its movement, and cars between it and the line those of
+                        its lane; then, 0 if it is no agent on the road: 1 in the left lane; it goes
+                        right, straight on, left (1 or 0); largest speed in the junction (by 15
+                        m/s), the speed limit for straight on; turning cars between it and the line
+                        (by 12); 1 if it is in the wrong lane. In the other lane, until the line:
+                        gap to the leader (by 250 m, 1 if larger or none, negative beside it) and
+                        its speed (by 15 m/s), gap to the follower and its speed
+cost                    delay, s per car: cars that have left in the twin and not here, counted
+                        approach by approach
 context                 shares of right and of left turns, 5 to 30 % each, of each approach
-======================  ====================================================================================
+======================  ============================================================================
 
-Differences from IntersectionZoo, beyond those of ``EcoDriving``: two approaches instead of four; no oncoming traffic
-and no pedestrians; every approach has two lanes; MOBIL instead of SUMO's LC2013; agents do not change lanes.
+Differences from IntersectionZoo, beyond those of ``EcoDriving``: two approaches instead of four; no
+oncoming traffic and no pedestrians; every approach has two lanes; MOBIL instead of SUMO's LC2013;
+agents do not change lanes.
 """
 
 from __future__ import annotations
@@ -147,7 +154,9 @@ class EcoDrivingLanes(EcoDriving):
             arrival=params.arrival.reshape(shape),
             controlled=params.controlled.reshape(shape),
             cars=params.cars,
-            turn=jnp.where(goes < shares[0], RIGHT, jnp.where(goes > 1 - shares[1], LEFT, STRAIGHT)).astype(jnp.int32),
+            turn=jnp.where(
+                goes < shares[0], RIGHT, jnp.where(goes > 1 - shares[1], LEFT, STRAIGHT)
+            ).astype(jnp.int32),
         )
 
     def initial(self, key: jax.Array, params: Any) -> Any:
@@ -155,7 +164,9 @@ class EcoDrivingLanes(EcoDriving):
         shape = 2, *params.arrival.shape
         enters_left = np.broadcast_to(np.arange(shape[-1]) >= SLOTS, shape)
         still = jnp.zeros(shape, self.dtype)
-        nobody = LaneTraffic(still + OUTSIDE, still, jnp.zeros(shape, bool), jnp.asarray(enters_left))
+        nobody = LaneTraffic(
+            still + OUTSIDE, still, jnp.zeros(shape, bool), jnp.asarray(enters_left)
+        )
         none = jnp.zeros(2, jnp.int32)
         return LanesState(nobody, jnp.int32(0), none, none, jnp.int32(0), none)
 
@@ -164,7 +175,9 @@ class EcoDrivingLanes(EcoDriving):
         to_left = state.tick // TICKS % 2 == 0
         stops_at_light = holds(state.traffic, self.lights(params, state.tick), params.approach)
         traffic = state.traffic._replace(stops_at_light=stops_at_light)
-        changes = approach_lanes.changes_lane(traffic, params.turn, params.driver, params.approach, to_left)
+        changes = approach_lanes.changes_lane(
+            traffic, params.turn, params.driver, params.approach, to_left
+        )
         changed = state._replace(
             traffic=state.traffic._replace(left=state.traffic.left ^ changes),
             changes=state.changes + changes.sum((-2, -1), dtype=jnp.int32),
@@ -180,25 +193,34 @@ class EcoDrivingLanes(EcoDriving):
         return values[:, None]
 
     def look_ahead(self, traffic: Any, params: Any) -> tuple[Ahead, jax.Array]:
-        """Return the room before each as a standing leader, and the acceleration that its driver chooses."""
+        """Return the room before each as a standing leader,
+        and the acceleration that its driver chooses.
+        """
         return approach_lanes.look_ahead(traffic, params.turn, params.driver, params.approach)
 
     def admit_arrivals(self, state: Any, traffic: Any, params: Any) -> Any:
         """Return the traffic with those that enter, in each lane in the order of arrival."""
-        next_in_turn = (jnp.roll(traffic.x, 1, -1) >= 0) | (np.arange(traffic.x.shape[-1]) % SLOTS == 0)
-        return approach_lanes.enter(traffic, params.driver, next_in_turn & (params.arrival <= state.tick))
+        next_in_turn = (jnp.roll(traffic.x, 1, -1) >= 0) | (
+            np.arange(traffic.x.shape[-1]) % SLOTS == 0
+        )
+        return approach_lanes.enter(
+            traffic, params.driver, next_in_turn & (params.arrival <= state.tick)
+        )
 
     def later_co2(self, traffic: Any, params: Any) -> jax.Array:
         """Return the CO2 that each will emit for its journey behind the exit, mg."""
         desired = params.driver.desired_speed
         detour = DETOUR * co2(desired, 0) / desired
-        return super().later_co2(traffic, params) + jnp.where(misses(traffic, params.turn), detour, 0)
+        return super().later_co2(traffic, params) + jnp.where(
+            misses(traffic, params.turn), detour, 0
+        )
 
     def around(self, fleet: Any, params: Any) -> Around:
         """Return what is around every car on its way."""
         turn, line = params.turn, params.approach
         number, from_number = relations(fleet, turn, line)
-        ahead, behind = nearest(number, from_number, ahead=True), nearest(number, number, ahead=False)
+        ahead = nearest(number, from_number, ahead=True)
+        behind = nearest(number, number, ahead=False)
         leaders = as_leader(fleet, ahead, fleet.x)
         gap, speed = leaders
         gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
@@ -235,7 +257,8 @@ class EcoDrivingLanes(EcoDriving):
             turn == STRAIGHT,
             turn == LEFT,
             jnp.minimum(by_way(TURN_SPEEDS, turn), params.limit) * (1 / SPEED),
-            jnp.where(approaching, count_ahead(number[0], from_number[0], turning), 0) * (1 / SLOTS),
+            jnp.where(approaching, count_ahead(number[0], from_number[0], turning), 0)
+            * (1 / SLOTS),
             misses(fleet, params.turn),
             jnp.where(approaching, jnp.minimum(gap * (1 / DISTANCE), 1), 1),
             jnp.where(approaching, speed, 0) * (1 / SPEED),
@@ -245,22 +268,39 @@ class EcoDrivingLanes(EcoDriving):
         agent = shared_entries[:, Entry.AGENT, None] > 0
         lane_entries = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
         low, high = (bound.astype(self.dtype) for bound in bounds_of_lane_entries())
-        return jnp.concatenate([shared_entries, jnp.where(agent, jnp.clip(lane_entries, low, high), 0)], -1)
+        return jnp.concatenate(
+            [shared_entries, jnp.where(agent, jnp.clip(lane_entries, low, high), 0)], -1
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car."""
         speed, distance = f"{SPEED:g} m/s", f"{DISTANCE:g} m"
         return (
             *super().observation_components(),
-            Component("left_lane", "1 in the left lane; this and the next entries are 0 if it is no agent on the road"),
+            Component(
+                "left_lane",
+                "1 in the left lane; this and the next entries are 0 if it is no agent on the road",
+            ),
             Component("goes", "1 for right, straight on, left", "1", (3,)),
             Component("crossing_speed", "largest speed in the junction", speed),
             Component("turning_between", "turning cars between it and the line", f"{SLOTS} cars"),
             Component("wrong_lane", "1 if its lane does not lead where it wants to go"),
-            Component("side_gap", "to the leader in the other lane until the line, 1 if larger or none", distance),
+            Component(
+                "side_gap",
+                "to the leader in the other lane until the line, 1 if larger or none",
+                distance,
+            ),
             Component("side_speed", "speed of the leader in the other lane, 0 without one", speed),
-            Component("side_gap_behind", "to the follower in the other lane, 1 if larger or none", distance),
-            Component("side_follower_speed", "speed of the follower in the other lane, 0 without one", speed),
+            Component(
+                "side_gap_behind",
+                "to the follower in the other lane, 1 if larger or none",
+                distance,
+            ),
+            Component(
+                "side_follower_speed",
+                "speed of the follower in the other lane, 0 without one",
+                speed,
+            ),
         )
 
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
@@ -273,7 +313,7 @@ class EcoDrivingLanes(EcoDriving):
             "missed": missed.astype(self.dtype) / params.cars,
         }
 
-    # -- words and pictures ------------------------------------------------------------------------------------
+    # -- words and pictures ------------------------------------------------------------------------
 
     def describe(self, state: Any, params: Any) -> str:
         """Describe the lights, and every car on the road."""
@@ -282,29 +322,40 @@ class EcoDrivingLanes(EcoDriving):
         turn = np.asarray(params.turn)
         light = jax.tree.map(np.asarray, lights(params.plan, state.tick))
         lines = [
-            f"Speed limit {float(params.limit):.1f} m/s; {line:.0f} m from entry to stop line, {SOLID:g} m of solid "
-            f"line before it. {self.agents_in_words(x, params)}"
+            f"Speed limit {float(params.limit):.1f} m/s; {line:.0f} m from entry to stop line, "
+            f"{SOLID:g} m of solid line before it. {self.agents_in_words(x, params)}"
         ]
         for approach, name in enumerate(NAMES):
-            colour = "green" if light.green[approach] else "amber" if light.amber[approach] else "red"
+            colour = (
+                "green" if light.green[approach] else "amber" if light.amber[approach] else "red"
+            )
             lines.append(
-                f"from the {name}: {colour}, green begins in {TICK * int(light.to_green[approach]):g} s and ends in "
+                f"from the {name}: {colour}, green begins in "
+                f"{TICK * int(light.to_green[approach]):g} s and ends in "
                 f"{TICK * int(light.to_amber[approach]):g} s"
             )
             for slot in np.argsort(-x[approach], kind="stable"):
                 if 0 <= x[approach, slot] < line + EXIT:
                     controlled = params.controlled[approach, slot]
-                    who = self.agent_in_words(2 * approach + slot // SLOTS, slot % SLOTS) if controlled else "a human"
+                    who = (
+                        self.agent_in_words(2 * approach + slot // SLOTS, slot % SLOTS)
+                        if controlled
+                        else "a human"
+                    )
                     lines.append(
-                        f"  {who}: {line - x[approach, slot]:.1f} m before the line, {v[approach, slot]:.1f} m/s, "
-                        f"in the {'left' if in_left[approach, slot] else 'right'} lane, {WAYS[turn[approach, slot]]}"
+                        f"  {who}: {line - x[approach, slot]:.1f} m before the line, "
+                        f"{v[approach, slot]:.1f} m/s, in the "
+                        f"{'left' if in_left[approach, slot] else 'right'} lane, "
+                        f"{WAYS[turn[approach, slot]]}"
                     )
         return "\n".join(lines)
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """Draw both roads from left to right: agents (green) and humans (blue), with the lights of their blinkers.
+        """Draw both roads from left to right: agents (green) and humans (blue),
+        with the lights of their blinkers.
 
-        Behind the line those who turned have lanes of their own, beside those of the others. The twin is below (grey).
+        Behind the line those who turned have lanes of their own, beside those of the others. The
+        twin is below (grey).
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
@@ -327,7 +378,10 @@ class EcoDrivingLanes(EcoDriving):
                 for begin in np.arange(0, line - SOLID, 10):
                     dash = 20 + scale * begin, 20 + scale * (begin + 4)
                     canvas.line((dash[0], top + 2 * wide, dash[1], top + 2 * wide), fill="white")
-                canvas.line((20 + scale * (line - SOLID), top + 2 * wide, at_line, top + 2 * wide), fill="white")
+                canvas.line(
+                    (20 + scale * (line - SOLID), top + 2 * wide, at_line, top + 2 * wide),
+                    fill="white",
+                )
                 green, amber = bool(light.green[approach]), bool(light.amber[approach])
                 colour = "lime" if green else "orange" if amber else "red"
                 canvas.rectangle((at_line, top + wide, at_line + 3, top + 3 * wide), fill=colour)
@@ -343,8 +397,13 @@ class EcoDrivingLanes(EcoDriving):
                     right = 20 + scale * place
                     y = top + wide * lane
                     box = (right - scale * LENGTH, y - half, right, y + half)
-                    canvas.rectangle(box, fill=colour_of_car if world else "lightgray", outline="black")
-                    if turn[approach, slot] != STRAIGHT and place < line + BENDS[turn[approach, slot]]:
+                    canvas.rectangle(
+                        box, fill=colour_of_car if world else "lightgray", outline="black"
+                    )
+                    if (
+                        turn[approach, slot] != STRAIGHT
+                        and place < line + BENDS[turn[approach, slot]]
+                    ):
                         side = y - half if turn[approach, slot] == LEFT else y + half - 2
                         canvas.rectangle((box[0], side, right, side + 2), fill="orange")
             canvas.text((6, 6 + 205 * approach), f"from the {name}", fill="black")
@@ -352,7 +411,9 @@ class EcoDrivingLanes(EcoDriving):
 
 
 def bounds_of_lane_entries() -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and largest values of the entries that ``EcoDriving`` does not have, each ``(11,)``."""
+    """Return the least and largest values of the entries
+    that ``EcoDriving`` does not have, each ``(11,)``.
+    """
     low = np.array([0, 0, 0, 0, 0, 0, 0, -0.03, 0, -0.03, 0])
     return low, np.array([1, 1, 1, 1, 1.2, 1, 1, 1, 1.2, 1, 1.2])
 
@@ -360,8 +421,8 @@ def bounds_of_lane_entries() -> tuple[np.ndarray, np.ndarray]:
 class LanesAdvice(NamedTuple):
     """The player of ``EcoDriving`` with the best numbers of a random search for roads with lanes.
 
-    It counts the queue of its own lane. Gliding before bends, too, and more time for turning cars in the queue gain
-    nothing.
+    It counts the queue of its own lane. Gliding before bends, too, and more time for turning cars
+    in the queue gain nothing.
     """
 
     advice: SpeedAdvice = SpeedAdvice(start=1.5, patience=3.1, slowest=1.1)

@@ -1,20 +1,21 @@
 """Base classes of tasks and reference players whose actions are set points of a flight controller.
 
-A controller inside the vehicle (``control/flight_controller.py``) commands the rotors, and the action is its set point.
-Everything else of a task stays as it is: observation, reward, ends, success, contexts. A reward that charges for rotor
-commands charges for those that the controller gives, so returns compare across action levels. The question is that of
-Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796: with which actions does a policy learn best?
+A controller inside the vehicle (``control/flight_controller.py``) commands the rotors, and the
+action is its set point. Everything else of a task stays as it is: observation, reward, ends,
+success, contexts. A reward that charges for rotor commands charges for those that the controller
+gives, so returns compare across action levels. The question is that of Kaufmann, Bauersfeld &
+Scaramuzza 2022, arXiv:2202.10796: with which actions does a policy learn best?
 
-==============  ============================================================================================
+==============  ====================================================================================
 action setting  action, each number in [-1, 1], 0 at a hover
-==============  ============================================================================================
-``"rates"``     ``(4,)``: collective thrust, from 0 to twice the hover's (-1 to 1); angular velocity about body x, y,
-                z, +-10, +-10 and +-5 rad/s (CTBR)
-``"velocity"``  ``(4,)``: velocity along each axis of the world, +-1 m/s in hover and +-3 m/s on courses; yaw rate,
-                +-2 rad/s
-``"waypoint"``  ``(3,)``: a place to fly to, from where the vehicle is now, +-0.5 m along each axis of the world; the
-                nose turns to the world's x
-==============  ============================================================================================
+==============  ====================================================================================
+``"rates"``     ``(4,)``: collective thrust, from 0 to twice the hover's (-1 to 1); angular velocity
+                about body x, y, z, +-10, +-10 and +-5 rad/s (CTBR)
+``"velocity"``  ``(4,)``: velocity along each axis of the world, +-1 m/s in hover and +-3 m/s on
+                courses; yaw rate, +-2 rad/s
+``"waypoint"``  ``(3,)``: a place to fly to, from where the vehicle is now, +-0.5 m along each axis
+                of the world; the nose turns to the world's x
+==============  ====================================================================================
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.policy import View, privileged_player
+from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Params, State
 from rlbench_suite.core.task_card import TaskCard
 
@@ -51,8 +52,8 @@ STRIDE = 0.5
 
 
 class Commanded(FreeFlight[Params, State]):
-    """A flight with a flight controller between action and rotors; the task by rotors follows it in a subclass's
-    bases.
+    """A flight with a flight controller between action and rotors;
+    the task by rotors follows it in a subclass's bases.
     """
 
     takes_data_sheet = False
@@ -69,20 +70,28 @@ class Commanded(FreeFlight[Params, State]):
 
     @abc.abstractmethod
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
-        """Return rotor commands ``(4,)`` in [-1, 1]; ``airframe`` is the vehicle that the controller assumes."""
+        """Return rotor commands ``(4,)`` in [-1, 1];
+        ``airframe`` is the vehicle that the controller assumes.
+        """
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make the task's transition under the controller's commands."""
         return super().transition(state, self.commands(state, action, params), key, params)  # type: ignore[safe-super]
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the task's reward for the controller's commands."""
         commands = self.commands(state, action, params)
         return super().reward(state, commands, next_state, key, params)  # type: ignore[safe-super]
 
     def commands(self, state: State, action: jax.Array, params: Params) -> jax.Array:
-        """Return rotor commands by a controller that knows the rotor speed at which its vehicle hovers."""
-        nominal_airframe = flight_controller.assumed_airframe(dynamics.hover_speed(self.airframe(params)))
+        """Return rotor commands by a controller
+        that knows the rotor speed at which its vehicle hovers.
+        """
+        nominal_airframe = flight_controller.assumed_airframe(
+            dynamics.hover_speed(self.airframe(params))
+        )
         return self.rotors(self.vehicle(state), action, nominal_airframe)
 
     def noop_action(self) -> np.ndarray:
@@ -99,22 +108,40 @@ class ByRates(Commanded[Params, State]):
 
     action_size = 4
     meaning = (
-        "thrust (-1 none, 0 what hovers, 1 twice that), angular velocity about forward and left (1 is "
+        "thrust (-1 none, 0 what hovers, 1 twice that), angular velocity about forward and left (1 "
+        "is "
         f"{TILT_RATE:.0f} rad/s) and up ({TURN_RATE:.0f} rad/s)"
     )
 
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """Return rotor commands of the rate controller."""
-        goal = BodyRates(GRAVITY * (1 + action[0]), TILT_RATE * action[1], TILT_RATE * action[2], TURN_RATE * action[3])
+        goal = BodyRates(
+            GRAVITY * (1 + action[0]),
+            TILT_RATE * action[1],
+            TILT_RATE * action[2],
+            TURN_RATE * action[3],
+        )
         return flight_controller.towards_body_rates(vehicle, goal, airframe)
 
     def action_components(self) -> tuple[Component, ...]:
         """List a thrust and three rates."""
         return (
             Component("thrust", "collective thrust: -1 is none, 0 what hovers, 1 twice that"),
-            Component("rate_x", "commanded angular velocity about x of the body (ahead)", f"{TILT_RATE:g} rad/s"),
-            Component("rate_y", "commanded angular velocity about y of the body (left)", f"{TILT_RATE:g} rad/s"),
-            Component("rate_z", "commanded angular velocity about z of the body (up)", f"{TURN_RATE:g} rad/s"),
+            Component(
+                "rate_x",
+                "commanded angular velocity about x of the body (ahead)",
+                f"{TILT_RATE:g} rad/s",
+            ),
+            Component(
+                "rate_y",
+                "commanded angular velocity about y of the body (left)",
+                f"{TILT_RATE:g} rad/s",
+            ),
+            Component(
+                "rate_z",
+                "commanded angular velocity about z of the body (up)",
+                f"{TURN_RATE:g} rad/s",
+            ),
         )
 
 
@@ -128,12 +155,17 @@ class ByVelocity(Commanded[Params, State]):
     @property
     def meaning(self) -> str:  # type: ignore[override]
         """Say what the numbers mean."""
-        return f"velocity along x, y, z (1 is {self.speed:.0f} m/s) and yaw rate (1 is {YAW_RATE:.0f} rad/s)"
+        return (
+            f"velocity along x, y, z (1 is {self.speed:.0f} m/s) and yaw rate (1 is {YAW_RATE:.0f} "
+            f"rad/s)"
+        )
 
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """Return rotor commands of the velocity controller."""
         speed = self.speed
-        goal = Velocity(speed * action[0], speed * action[1], speed * action[2], YAW_RATE * action[3])
+        goal = Velocity(
+            speed * action[0], speed * action[1], speed * action[2], YAW_RATE * action[3]
+        )
         return flight_controller.towards_body_rates(
             vehicle, flight_controller.towards_velocity(vehicle.body, goal), airframe
         )
@@ -141,7 +173,12 @@ class ByVelocity(Commanded[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List a velocity and a yaw rate."""
         return (
-            Component("velocity", "commanded velocity along x, y, z of the world", f"{self.speed:g} m/s", (3,)),
+            Component(
+                "velocity",
+                "commanded velocity along x, y, z of the world",
+                f"{self.speed:g} m/s",
+                (3,),
+            ),
             Component("yaw_rate", "commanded yaw rate", f"{YAW_RATE:g} rad/s"),
         )
 
@@ -167,7 +204,8 @@ class ByWaypoint(Commanded[Params, State]):
 
 @privileged_player
 class CommandPilot(eqx.Module):
-    """Base class of the reference players: a law of the vehicle's motion and a set point, without memory.
+    """Base class of the reference players:
+    a law of the vehicle's motion and a set point, without memory.
 
     The set point is that of the task's player by rotors.
     """
@@ -180,9 +218,7 @@ class CommandPilot(eqx.Module):
         """Make the player."""
         return cls(task, task.pilot.for_task(task))
 
-    def initial(self, params: Any) -> tuple[()]:
-        """Return no memory."""
-        return ()
+    initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return set points, in [-1, 1]."""
@@ -195,22 +231,36 @@ class CommandPilot(eqx.Module):
 
 
 class RatesPilot(CommandPilot):
-    """The reference player of ``"rates"``: a desired velocity, the tilt for it, and the rates to that tilt."""
+    """The reference player of ``"rates"``: a desired velocity,
+    the tilt for it, and the rates to that tilt.
+    """
 
     def law(self, body: RigidBody, goal: SetPoint) -> list[Scalar]:
         """Return thrust and rates, by the gains of the flight controller's outer loops."""
         rates = flight_controller.towards_velocity(body, desired_velocity(body, goal))
-        return [rates.thrust / GRAVITY - 1, rates.wx / TILT_RATE, rates.wy / TILT_RATE, rates.wz / TURN_RATE]
+        return [
+            rates.thrust / GRAVITY - 1,
+            rates.wx / TILT_RATE,
+            rates.wy / TILT_RATE,
+            rates.wz / TURN_RATE,
+        ]
 
 
 class VelocityPilot(CommandPilot):
-    """The reference player of ``"velocity"``: the set point's velocity, plus one proportional to the way there."""
+    """The reference player of ``"velocity"``: the set point's velocity,
+    plus one proportional to the way there.
+    """
 
     def law(self, body: RigidBody, goal: SetPoint) -> list[Scalar]:
         """Return velocity and yaw rate, by the gain of the flight controller's position loop."""
         speed: float = self.task.speed  # type: ignore[attr-defined]
         velocity = desired_velocity(body, goal)
-        return [velocity.vx / speed, velocity.vy / speed, velocity.vz / speed, velocity.yaw_rate / YAW_RATE]
+        return [
+            velocity.vx / speed,
+            velocity.vy / speed,
+            velocity.vz / speed,
+            velocity.yaw_rate / YAW_RATE,
+        ]
 
 
 class WaypointPilot(CommandPilot):
@@ -222,8 +272,12 @@ class WaypointPilot(CommandPilot):
 
 
 def desired_velocity(body: RigidBody, goal: SetPoint) -> Velocity:
-    """Return the velocity that leads to a set point; its acceleration compensates the velocity controller's lag."""
-    velocity = flight_controller.towards_place(body, goal.x - body.x, goal.y - body.y, goal.z - body.z)
+    """Return the velocity that leads to a set point;
+    its acceleration compensates the velocity controller's lag.
+    """
+    velocity = flight_controller.towards_place(
+        body, goal.x - body.x, goal.y - body.y, goal.z - body.z
+    )
     lag = 1 / flight_controller.VELOCITY_GAIN
     return velocity._replace(
         vx=velocity.vx + (goal.vx + lag * goal.ax),

@@ -1,6 +1,7 @@
 """Waypoints and trajectories with actions other than four rotor commands: body rates or velocities.
 
-Each task is exactly that of ``waypoints.py`` or ``trajectory.py``, with an action of ``by_command.py``.
+Each task is exactly that of ``waypoints.py`` or ``trajectory.py``, with an action of
+``by_command.py``.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Hover with actions other than four rotor commands: body rates, velocities, places, one number for all rotors.
+"""Hover with actions other than four rotor commands:
+body rates, velocities, places, one number for all rotors.
 
-Each task is that of ``hover.py``, with the same vehicle, observation, reward, ends, success, contexts and, but for
-``"one"``, starts. ``by_command.py`` describes the actions ``"rates"``, ``"velocity"`` and ``"waypoint"``. The last one
-is
+Each task is that of ``hover.py``, with the same vehicle, observation, reward, ends, success,
+contexts and, but for ``"one"``, starts. ``by_command.py`` describes the actions ``"rates"``,
+``"velocity"`` and ``"waypoint"``. The last one is
 
-==============  ============================================================================================
-``"one"``       ``(1,)``: the commanded speed of all four rotors: -1 is standstill, +1 is 21,702 RPM. Start: level and
-                still but for a height within 0.2 m and a vertical velocity within 1 m/s, so that flight is
-                vertical (``ActionType.ONE_D_RPM`` of gym-pybullet-drones, arXiv:2103.02142)
-==============  ============================================================================================
+==============  ====================================================================================
+``"one"``       ``(1,)``: the commanded speed of all four rotors: -1 is standstill, +1 is 21,702
+                RPM. Start: level and still but for a height within 0.2 m and a vertical velocity
+                within 1 m/s, so that flight is vertical (``ActionType.ONE_D_RPM`` of
+                gym-pybullet-drones, arXiv:2103.02142)
+==============  ====================================================================================
 """
 
 from __future__ import annotations
@@ -51,18 +53,25 @@ class HoverOne(Commanded[Airframe, Quadcopter], QuadcopterHover):
 
     action_size = 1
     meaning = (
-        f"the commanded speed of all four rotors, -1 standstill, 1 full speed, about {HOVER_ACTION} carries the weight"
+        f"the commanded speed of all four rotors, -1 standstill, 1 full speed, about "
+        f"{HOVER_ACTION} carries the weight"
     )
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:
         """Return the start of hover, without all but height and vertical velocity."""
         start = super().initial(key, params)
-        still = dict.fromkeys(("x", "y", "qx", "qy", "qz", "vx", "vy", "wx", "wy", "wz"), jnp.zeros((), self.dtype))
+        still = dict.fromkeys(
+            ("x", "y", "qx", "qy", "qz", "vx", "vy", "wx", "wy", "wz"), jnp.zeros((), self.dtype)
+        )
         return start._replace(body=start.body._replace(qw=jnp.ones((), self.dtype), **still))
 
     def action_components(self) -> tuple[Component, ...]:
         """List one command for all rotors."""
-        return (Component("rotors", "commanded speed of all four rotors: -1 is standstill, 1 full speed"),)
+        return (
+            Component(
+                "rotors", "commanded speed of all four rotors: -1 is standstill, 1 full speed"
+            ),
+        )
 
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """Return the same command for each rotor."""
@@ -75,7 +84,9 @@ class HoverOne(Commanded[Airframe, Quadcopter], QuadcopterHover):
 
 @privileged_player
 class OnePilot(NamedTuple):
-    """The reference player of ``"one"``: a critically damped law on height; it knows the vehicle and its motors."""
+    """The reference player of ``"one"``: a critically damped law on height;
+    it knows the vehicle and its motors.
+    """
 
     @classmethod
     def for_task(cls, task: HoverOne) -> OnePilot:

@@ -23,8 +23,14 @@ CARDS = (
         TaskCard(
             id=f"rlsuite/QuadcopterSwarm{suffix}-v0",
             family="quadcopter",
-            summary=f"{count} quadcopters cross to the other side through the middle, and none hits another.",
-            source="van den Berg, Guy, Lin & Manocha 2011, doi:10.1007/978-3-642-19457-3_1; arXiv:2306.09537",
+            summary=(
+                f"{count} quadcopters cross to the other side through the middle, and none hits "
+                f"another."
+            ),
+            source=(
+                "van den Berg, Guy, Lin & Manocha 2011, doi:10.1007/978-3-642-19457-3_1; "
+                "arXiv:2306.09537"
+            ),
             entry_point="rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm:QuadcopterSwarm",
             reference="rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm:SwarmPilot",
             horizon=1000,
@@ -41,15 +47,21 @@ CARDS = (
         TaskCard(
             id=f"rlsuite/QuadcopterMultiHover{suffix}-v0",
             family="quadcopter",
-            summary=f"{count} quadcopters hover one above another, the lower ones in the wakes of the upper ones.",
+            summary=(
+                f"{count} quadcopters hover one above another, the lower ones in the wakes of the "
+                f"upper ones."
+            ),
             source="Panerati et al. 2021 (gym-pybullet-drones), arXiv:2103.02142",
-            entry_point="rlbench_suite.envs.quadcopter.tasks.multi_agent.multi_hover:QuadcopterMultiHover",
+            entry_point=(
+                "rlbench_suite.envs.quadcopter.tasks.multi_agent.multi_hover:QuadcopterMultiHover"
+            ),
             reference="rlbench_suite.envs.quadcopter.tasks.multi_agent.multi_hover:MultiHoverPilot",
             horizon=500,
             settings={"vehicles": count},
             variant=bool(suffix),
-            # Wakes are centimetres wide. On a processor that rounds otherwise (without fused multiply-add) replayed
-            # commands change the return by up to two fifths. No tolerance would mean anything there: a replay fails.
+            # Wakes are centimetres wide. On a processor that rounds otherwise (without fused
+            # multiply-add) replayed commands change the return by up to two fifths. No tolerance
+            # would mean anything there: a replay fails.
             replay_tolerance=1.0,
             agents=count,
             constraint=_constraint(count),

@@ -1,28 +1,32 @@
 """The base class of tasks of many vehicles: wakes, wrecks, neighbours.
 
-Dynamics of each vehicle: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode.
-A vehicle pushes those below it with its wake (``aerodynamics.downwash``, gym-pybullet-drones, arXiv:2103.02142, eq. 7),
-held over the step. That formula grows without bound as the heights become equal. So a wake here needs 0.2 m to form
-(it fades linearly to nothing at equal height), pushes no harder than the weight of the vehicle that makes it, and all
-wakes together push no harder than three weights.
+Dynamics of each vehicle: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a
+step of the episode. A vehicle pushes those below it with its wake (``aerodynamics.downwash``,
+gym-pybullet-drones, arXiv:2103.02142, eq. 7), held over the step. That formula grows without bound
+as the heights become equal. So a wake here needs 0.2 m to form (it fades linearly to nothing at
+equal height), pushes no harder than the weight of the vehicle that makes it, and all wakes together
+push no harder than three weights.
 
-=========================  =================================================================================
-action ``(n, 4)``          commanded speed of rotor 1..4 of each vehicle: -1 is standstill, +1 is 21,702 RPM
-observation ``(n, m)``     of each vehicle: vector to its goal (3, m, world frame), rotation matrix body to world (9,
-                           row by row), velocity in the world frame (3, m/s), angular velocity in the body frame (3,
-                           rad/s), rotor speeds (4, on the action's scale), 1 if it is wrecked, else 0 (1); then of its
-                           nearest, second nearest, ... neighbour, at most four, place (3, m) and velocity (3,
-                           m/s) minus its own, zeros if fewer still fly. Wrecks are not seen
+=========================  =========================================================================
+action ``(n, 4)``          commanded speed of rotor 1..4 of each vehicle: -1 is standstill, +1 is
+                           21,702 RPM
+observation ``(n, m)``     of each vehicle: vector to its goal (3, m, world frame), rotation matrix
+                           body to world (9, row by row), velocity in the world frame (3, m/s),
+                           angular velocity in the body frame (3, rad/s), rotor speeds (4, on the
+                           action's scale), 1 if it is wrecked, else 0 (1); then of its nearest,
+                           second nearest, ... neighbour, at most four, place (3, m) and velocity
+                           (3, m/s) minus its own, zeros if fewer still fly. Wrecks are not seen
 cost                       vehicles wrecked in the step
-wrecked                    two vehicles that came nearer than 0.13 m (spheres about their propellers' tips touch) at
-                           any time of the step, if both moved straight; one that went astray, which a task
-                           defines; one that turns faster than 2,000 deg/s about an axis. A wreck stays where it is,
-                           pushes no air and is in nobody's way
+wrecked                    two vehicles that came nearer than 0.13 m (spheres about their
+                           propellers' tips touch) at any time of the step, if both moved straight;
+                           one that went astray, which a task defines; one that turns faster than
+                           2,000 deg/s about an axis. A wreck stays where it is, pushes no air and
+                           is in nobody's way
 terminated                 all are wrecked
-=========================  =================================================================================
+=========================  =========================================================================
 
-Each field of the vehicles is an array ``(n,)``. Effects between vehicles are arrays ``(n, n)`` whose first axis is the
-vehicle that causes them.
+Each field of the vehicles is an array ``(n,)``. Effects between vehicles are arrays ``(n, n)``
+whose first axis is the vehicle that causes them.
 """
 
 from __future__ import annotations
@@ -88,8 +92,8 @@ class Fleet(Pictured, Task[Params, State]):
     """m from the middle to the edge of a picture"""
 
     def set_spaces(self, reach: float, to_goal: float, speed: float) -> None:
-        """Set the spaces, given the largest distance from the middle and from the goals (m), and the highest speed
-        (m/s).
+        """Set the spaces, given the largest distance from the middle
+        and from the goals (m), and the highest speed (m/s).
         """
         n = self.card.agents
         self.neighbour_count = min(NEIGHBOURS, n - 1)
@@ -108,7 +112,9 @@ class Fleet(Pictured, Task[Params, State]):
         """Return the nominal vehicle's hover command."""
         return np.full((self.card.agents, 4), HOVER_ACTION, self.dtype)
 
-    def level_start(self, positions: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params) -> State:
+    def level_start(
+        self, positions: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params
+    ) -> State:
         """Return level vehicles with hovering rotors at ``places`` (m), none of them wrecked.
 
         ``rates``: ``(6, n)``, velocities (m/s) and angular velocities (rad/s).
@@ -121,12 +127,18 @@ class Fleet(Pictured, Task[Params, State]):
         return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Make one Runge-Kutta step of all vehicles under constant commands and wakes, then find collisions."""
+        """Make one Runge-Kutta step of all vehicles under constant commands and wakes,
+        then find collisions.
+        """
         wrecked = state.wrecked
         command = Rotors(*(dynamics.rotor_speed(action[:, rotor]) for rotor in range(4)))
         push = wakes(state.vehicles.body, wrecked, params.airframe)
-        stepped = dynamics.step(state.vehicles, command, params.airframe, STEP, CRAZYFLIE_AIR, push=push)
-        vehicles = jax.tree.map(lambda frozen, moving: jnp.where(wrecked, frozen, moving), state.vehicles, stepped)
+        stepped = dynamics.step(
+            state.vehicles, command, params.airframe, STEP, CRAZYFLIE_AIR, push=push
+        )
+        vehicles = jax.tree.map(
+            lambda frozen, moving: jnp.where(wrecked, frozen, moving), state.vehicles, stepped
+        )
         body = vehicles.body
         lost = self.astray(body, params) | motion.spins_too_fast(body)
         too_close = nearest_approaches(state.vehicles.body, body) < COLLISION**2
@@ -142,7 +154,9 @@ class Fleet(Pictured, Task[Params, State]):
         all_distances = jnp.where(unseen, jnp.inf, squared_length(*separations(body)))
         squared_distances, neighbours = nearest(all_distances, self.neighbour_count)
         moving = jnp.stack([body.x, body.y, body.z, body.vx, body.vy, body.vz], 1)
-        relative_motion = jnp.where((squared_distances < jnp.inf)[:, :, None], moving[neighbours] - moving[:, None], 0)
+        relative_motion = jnp.where(
+            (squared_distances < jnp.inf)[:, :, None], moving[neighbours] - moving[:, None], 0
+        )
         self_observation = jnp.stack([jnp.asarray(value, self.dtype) for value in self_entries], 1)
         relative_motion = relative_motion.reshape(self.card.agents, 6 * self.neighbour_count)
         return jnp.concatenate([self_observation, relative_motion], 1)
@@ -153,8 +167,16 @@ class Fleet(Pictured, Task[Params, State]):
             component
             for rank in range(1, self.neighbour_count + 1)
             for component in (
-                motion.offset(f"neighbour_{rank}", f"from the vehicle to its neighbour number {rank} by distance"),
-                Component(f"neighbour_{rank}_velocity", "velocity of that neighbour minus its own", "m/s", (3,)),
+                motion.offset(
+                    f"neighbour_{rank}",
+                    f"from the vehicle to its neighbour number {rank} by distance",
+                ),
+                Component(
+                    f"neighbour_{rank}_velocity",
+                    "velocity of that neighbour minus its own",
+                    "m/s",
+                    (3,),
+                ),
             )
         )
         return (
@@ -168,7 +190,9 @@ class Fleet(Pictured, Task[Params, State]):
         """List the rotor commands of each vehicle."""
         return flight.COMMANDS
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return the reward of each vehicle, ``(n,)``: one at its goal, zero for a wreck."""
         error = distances(next_state.vehicles.body, params)
         return jnp.where(next_state.wrecked, 0, self.halving_error / (self.halving_error + error))
@@ -181,7 +205,7 @@ class Fleet(Pictured, Task[Params, State]):
         """Say whether no vehicle flies any more."""
         return state.wrecked.all()
 
-    # -- text and pixels ---------------------------------------------------------------------------------------
+    # -- text and pixels ---------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the only end there is."""
@@ -190,34 +214,49 @@ class Fleet(Pictured, Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer: four numbers a vehicle."""
         return (
-            f"Answer with {4 * self.card.agents} numbers from -1 to 1, agent_0 first: the commanded speeds of rotors 1 "
-            "to 4 (front right, rear right, rear left, front left) of each vehicle: -1 is standstill, 1 full speed, "
+            f"Answer with {4 * self.card.agents} numbers from -1 to 1, agent_0 first: the "
+            f"commanded speeds of rotors 1 "
+            "to 4 (front right, rear right, rear left, front left) of each vehicle: -1 is "
+            "standstill, 1 full speed, "
             f"about {HOVER_ACTION} carries the weight."
         )
 
     def describe(self, state: State, params: Params) -> str:
         """Describe place, goal and motion of each vehicle, a line each, with units."""
         lines = [
-            "Each vehicle: place (m), from there to its goal (m), velocity (m/s), rows of the rotation matrix body to "
-            "world, angular velocity (rad/s), rotor speeds on the action's scale."
+            "Each vehicle: place (m), from there to its goal (m), velocity (m/s), rows of the "
+            "rotation matrix body to world, angular velocity (rad/s), rotor speeds on the action's "
+            "scale."
         ]
         vehicles, wrecked = jax.tree.map(np.asarray, (state.vehicles, state.wrecked))
         body = vehicles.body
         goals = np.stack([np.asarray(coordinate) for coordinate in to_goals(body, params)])
-        turned, rotors = np.array(rotation_matrix(body)), dynamics.rotor_action(np.array(vehicles.rotors))
-        columns = np.concatenate([np.array(body[:3]), goals, np.array(body[7:10]), turned, np.array(body[10:]), rotors])
+        turned = np.array(rotation_matrix(body))
+        rotors = dynamics.rotor_action(np.array(vehicles.rotors))
+        columns = np.concatenate(
+            [np.array(body[:3]), goals, np.array(body[7:10]), turned, np.array(body[10:]), rotors]
+        )
         for i, values in enumerate(columns.T):
             words = " ".join(f"{value:.2f}" for value in values)
             lines.append(f"agent_{i}{' (wrecked)' if wrecked[i] else ''}: {words}")
         return "\n".join(lines)
 
     def shot(self, state: State, params: Params) -> Shot:
-        """Show the vehicles (wrecks black), their goals in the same colours, and lines between them."""
-        goals, positions = (np.array(points, float).T for points in (params[1:], state.vehicles.body[:3]))
+        """Show the vehicles (wrecks black),
+        their goals in the same colours, and lines between them.
+        """
+        goals, positions = (
+            np.array(points, float).T for points in (params[1:], state.vehicles.body[:3])
+        )
         colours = [picture.COLOURS[i % len(picture.COLOURS)] for i in range(len(goals))]
-        things: list[Shape] = [Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)]
+        things: list[Shape] = [
+            Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)
+        ]
         things += [Line(np.stack(ends), "silver") for ends in zip(positions, goals, strict=True)]
-        flying = ["black" if wreck else colour for wreck, colour in zip(state.wrecked, colours, strict=True)]
+        flying = [
+            "black" if wreck else colour
+            for wreck, colour in zip(state.wrecked, colours, strict=True)
+        ]
         return Shot(state.vehicles, self.frame, things, colours=flying, larger=4.0)
 
 
@@ -237,7 +276,9 @@ def separations(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
-    """Return the force along world z (N) on each vehicle, ``(n,)``, from the wakes of all that fly above it."""
+    """Return the force along world z (N) on each vehicle,
+    ``(n,)``, from the wakes of all that fly above it.
+    """
     dx, dy, dz = separations(body)
     share = jnp.clip(dz * (1 / FORMED), 0, 1)
     force = share * downwash(dx, dy, jnp.maximum(dz, FORMED), CRAZYFLIE_AIR)
@@ -247,9 +288,11 @@ def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
 
 
 def nearest(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
-    """Find the least squared distances of each column of ``(n, n)`` and their rows, ``(n, count)``, nearest first.
+    """Find the least squared distances of each column of ``(n, n)`` and their rows,
+    ``(n, count)``, nearest first.
 
-    ``jax.lax.top_k`` does the same, but sorts row by row on CPUs; here all columns are searched side by side.
+    ``jax.lax.top_k`` does the same, but sorts row by row on CPUs; here all columns are searched
+    side by side.
     """
     rows = np.arange(squared_distances.shape[0], dtype=np.int32)[:, None]
     pairs = []
@@ -263,7 +306,8 @@ def nearest(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Ar
 
 
 def nearest_approaches(start: RigidBody, end: RigidBody) -> jax.Array:
-    """Return the least squared distance (m^2) between every two vehicles that move straight and evenly, ``(n, n)``.
+    """Return the least squared distance (m^2) between every two vehicles
+    that move straight and evenly, ``(n, n)``.
 
     A vehicle's distance to itself is infinite.
     """
@@ -276,7 +320,9 @@ def nearest_approaches(start: RigidBody, end: RigidBody) -> jax.Array:
 
 
 def ordered_sum(values: jax.Array) -> jax.Array:
-    """Sum over the first axis in a fixed order, half onto half, so that every program gives the same bits."""
+    """Sum over the first axis in a fixed order, half onto half,
+    so that every program gives the same bits.
+    """
     while (n := values.shape[0]) > 1:
         half = n // 2
         odd_end = values[2 * half :]

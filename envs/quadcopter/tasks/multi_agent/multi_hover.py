@@ -1,25 +1,29 @@
-"""Hover one above another: each vehicle holds its place, the lower ones in the wakes of the upper ones.
+"""Hover one above another: each vehicle holds its place,
+the lower ones in the wakes of the upper ones.
 
-Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the start. Source of
-the task: ``MultiHoverAviary`` of gym-pybullet-drones, Panerati et al. 2021, arXiv:2103.02142, whose vehicles hover at
-different heights; here they are stacked so that downwash matters. A wake is only a few centimetres wide: a vehicle that
-drifts leaves it or enters it, which makes this harder than as many single hovers.
+Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the
+start. Source of the task: ``MultiHoverAviary`` of gym-pybullet-drones, Panerati et al. 2021,
+arXiv:2103.02142, whose vehicles hover at different heights; here they are stacked so that downwash
+matters. A wake is only a few centimetres wide: a vehicle that drifts leaves it or enters it, which
+makes this harder than as many single hovers.
 
-=========================  =================================================================================
-reward                     of each vehicle: 1 / (1 + e / 0.1 m), e its distance from its goal after the step; 0 of a
-                           wreck. Never negative, and a wreck earns nothing more: no crash ever pays
+=========================  =========================================================================
+reward                     of each vehicle: 1 / (1 + e / 0.1 m), e its distance from its goal after
+                           the step; 0 of a wreck. Never negative, and a wreck earns nothing more:
+                           no crash ever pays
 astray                     a vehicle that is more than 0.6 m from its goal along an axis
-success                    no wreck, and every vehicle within 0.1 m of its goal and slower than 0.1 m/s
-start                      each within 0.2 m of its goal, with a velocity within 0.5 m/s and an angular velocity
-                           within 0.5 rad/s, along and about each axis; level, rotors at the speed that would carry
-                           the weight in still air
-goals                      a column about the origin, ``agent_0`` at the bottom: neighbours 0.9 to 1.3 m apart, each
-                           within 0.04 m of the column's axis along x and y. From that far above a vehicle pushes
-                           with 17 to 35 % of the nominal weight
-context                    the column; the vehicle, as in hover and all alike: mass +-20 % (train and test in
-                           alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient
-                           +-20 %, motor time constant +-25 %
-=========================  =================================================================================
+success                    no wreck, and every vehicle within 0.1 m of its goal and slower than 0.1
+                           m/s
+start                      each within 0.2 m of its goal, with a velocity within 0.5 m/s and an
+                           angular velocity within 0.5 rad/s, along and about each axis; level,
+                           rotors at the speed that would carry the weight in still air
+goals                      a column about the origin, ``agent_0`` at the bottom: neighbours 0.9 to
+                           1.3 m apart, each within 0.04 m of the column's axis along x and y. From
+                           that far above a vehicle pushes with 17 to 35 % of the nominal weight
+context                    the column; the vehicle, as in hover and all alike: mass +-20 % (train
+                           and test in alternating bands of 1 %), inertia +-20 %, thrust coefficient
+                           +-10 %, torque coefficient +-20 %, motor time constant +-25 %
+=========================  =========================================================================
 """
 
 from __future__ import annotations
@@ -66,8 +70,8 @@ class QuadcopterMultiHover(Fleet):
         self.levels = np.arange(n) - 0.5 * (n - 1)
         highest = self.levels[-1] * GAP[1]
         self.frame = highest + 1
-        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diagonal of its arena. The last
-        # step may lead beyond it.
+        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diagonal of
+        # its arena. The last step may lead beyond it.
         corner = math.sqrt(3) * ARENA
         speed = math.sqrt(2 * 75 * 2 * corner)
         beyond = speed * STEP
@@ -108,7 +112,9 @@ class QuadcopterMultiHover(Fleet):
 
 @privileged_player
 class MultiHoverPilot(NamedTuple):
-    """The reference player: geometric control of each vehicle; it knows the wakes and balances them."""
+    """The reference player: geometric control of each vehicle;
+    it knows the wakes and balances them.
+    """
 
     control: GeometricControl
 
@@ -124,6 +130,9 @@ class MultiHoverPilot(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the commands of all vehicles, ``(n, 4)``, in [-1, 1]."""
         state, params = view.state, view.params
-        lift = -wakes(state.vehicles.body, state.wrecked, params.airframe) / params.airframe.inertia.mass
+        lift = (
+            -wakes(state.vehicles.body, state.wrecked, params.airframe)
+            / params.airframe.inertia.mass
+        )
         goal = SetPoint(params.x, params.y, params.z, az=lift)
         return self.control.command(state.vehicles, params.airframe, goal).T, memory

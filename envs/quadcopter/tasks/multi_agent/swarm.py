@@ -1,23 +1,27 @@
 """Cross a swarm: every vehicle flies through the middle to the other side, and none hits another.
 
-Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the start. Source of
-the task: swap places through the middle, as in van den Berg, Guy, Lin & Manocha 2011 (Reciprocal n-body collision
-avoidance), doi:10.1007/978-3-642-19457-3_1, and with rotor commands as in Huang et al. 2024 (QuadSwarm),
-arXiv:2306.09537.
+Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the
+start. Source of the task: swap places through the middle, as in van den Berg, Guy, Lin & Manocha
+2011 (Reciprocal n-body collision avoidance), doi:10.1007/978-3-642-19457-3_1, and with rotor
+commands as in Huang et al. 2024 (QuadSwarm), arXiv:2306.09537.
 
-=========================  =================================================================================
-reward                     of each vehicle: 1 / (1 + e / 0.5 m), e its distance from its goal after the step; 0 of a
-                           wreck. Never negative, and a wreck earns nothing more: no crash ever pays
-astray                     a vehicle that is more than 3 m farther from the middle than the goals are
+=========================  =========================================================================
+reward                     of each vehicle: 1 / (1 + e / 0.5 m), e its distance from its goal after
+                           the step; 0 of a wreck. Never negative, and a wreck earns nothing more:
+                           no crash ever pays
+astray                     a vehicle that is more than 3 m farther from the middle than the goals
+                           are
 success                    no wreck, and every vehicle within 0.2 m of its goal
-start                      on a sphere about the middle, spread evenly and turned at random, each within 0.15 m of
-                           its place along each axis, level, slow (0.1 m/s and 0.1 rad/s an axis), rotors at the
-                           speed of hovering. Nearest starts are about 2 m apart for 8 vehicles
+start                      on a sphere about the middle, spread evenly and turned at random, each
+                           within 0.15 m of its place along each axis, level, slow (0.1 m/s and 0.1
+                           rad/s an axis), rotors at the speed of hovering. Nearest starts are about
+                           2 m apart for 8 vehicles
 goals                      opposite to the starts' places: all straight ways meet in the middle
-context                    how the sphere is turned; the vehicle, as in hover and all alike: mass +-20 % (train and
-                           test in alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque
-                           coefficient +-20 %, motor time constant +-25 %
-=========================  =================================================================================
+context                    how the sphere is turned; the vehicle, as in hover and all alike: mass
+                           +-20 % (train and test in alternating bands of 1 %), inertia +-20 %,
+                           thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant
+                           +-25 %
+=========================  =========================================================================
 """
 
 from __future__ import annotations
@@ -64,8 +68,8 @@ class QuadcopterSwarm(Fleet):
         self.radius = float(card.settings["radius"])
         self.vertices = self.radius * evenly_spread(card.agents)
         self.frame = self.radius + 1
-        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diameter of the arena. The last
-        # step may lead beyond it.
+        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diameter of
+        # the arena. The last step may lead beyond it.
         self.reach = self.radius + BEYOND
         speed = math.sqrt(2 * 75 * 2 * self.reach)
         reach = self.reach + speed * STEP
@@ -117,7 +121,9 @@ class QuadcopterSwarm(Fleet):
 
 
 def evenly_spread(n: int) -> np.ndarray:
-    """Return ``(n, 3)`` points on the unit sphere, about equally far from their neighbours (a Fibonacci spiral)."""
+    """Return ``(n, 3)`` points on the unit sphere,
+    about equally far from their neighbours (a Fibonacci spiral).
+    """
     height = 1 - (2 * np.arange(n) + 1) / n
     longitude = math.pi * (3 - math.sqrt(5)) * np.arange(n)
     across = np.sqrt(1 - height * height)
@@ -126,12 +132,14 @@ def evenly_spread(n: int) -> np.ndarray:
 
 @privileged_player
 class SwarmPilot(NamedTuple):
-    """The reference player: each vehicle flies towards its goal and away from those that it would meet.
+    """The reference player: each vehicle flies towards its goal
+    and away from those that it would meet.
 
-    If a neighbour would pass nearer than ``clear``, the vehicle evades it by a velocity away from the place of the
-    closest approach, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706); the
-    neighbour does the same. Two that meet head-on both go to the right, about the vertical. Geometric control holds
-    the velocity and balances the push of others' wakes, which it knows.
+    If a neighbour would pass nearer than ``clear``, the vehicle evades it by a velocity away from
+    the place of the closest approach, after the collision cones of Fiorini & Shiller 1998
+    (doi:10.1177/027836499801700706); the neighbour does the same. Two that meet head-on both go to
+    the right, about the vertical. Geometric control holds the velocity and balances the push of
+    others' wakes, which it knows.
     """
 
     control: GeometricControl
@@ -152,12 +160,17 @@ class SwarmPilot(NamedTuple):
     def for_task(cls, task: Task[Any, Any]) -> SwarmPilot:
         """Make geometric control that leans further than in hover.
 
-        Among many a vehicle that evades one neighbour too hard meets the next, so there it keeps more room, evades more
-        gently, and flies more slowly in a crowd.
+        Among many a vehicle that evades one neighbour too hard meets the next, so there it keeps
+        more room, evades more gently, and flies more slowly in a crowd.
         """
         if task.card.agents < MANY:
             return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.4))
-        many = cls(GeometricControl(position=2.5, lean=1.0, least_thrust=0.46), braking=3.0, clear=0.75, sidestep=0.18)
+        many = cls(
+            GeometricControl(position=2.5, lean=1.0, least_thrust=0.46),
+            braking=3.0,
+            clear=0.75,
+            sidestep=0.18,
+        )
         if task.card.agents < CROWD:
             return many._replace(horizon=2.2, evasion=0.9)
         gentle = GeometricControl(position=2.8, lean=0.8, least_thrust=0.5)
@@ -173,7 +186,12 @@ class SwarmPilot(NamedTuple):
         body = state.vehicles.body
         gx, gy, gz = to_goals(body, params)
         distance = jnp.maximum(jnp.sqrt(squared_length(gx, gy, gz)), 1e-6)
-        speed = jnp.minimum(jnp.minimum(jnp.sqrt(2 * self.braking * distance), 2 * distance), self.speed) / distance
+        speed = (
+            jnp.minimum(
+                jnp.minimum(jnp.sqrt(2 * self.braking * distance), 2 * distance), self.speed
+            )
+            / distance
+        )
         vx, vy, vz = speed * gx, speed * gy, speed * gz
 
         # The closest approach of every two at their present velocities.
@@ -196,4 +214,6 @@ class SwarmPilot(NamedTuple):
         goal = SetPoint(body.x, body.y, body.z, vx + share * ex, vy + share * ey, vz + share * ez)
         # The player knows the wakes of others and balances them.
         lift = -wakes(body, state.wrecked, params.airframe) / params.airframe.inertia.mass
-        return self.control.command(state.vehicles, params.airframe, goal._replace(az=lift)).T, memory
+        return self.control.command(
+            state.vehicles, params.airframe, goal._replace(az=lift)
+        ).T, memory

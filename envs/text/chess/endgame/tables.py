@@ -1,11 +1,13 @@
 """Tables of chess endgames in which White has a king and one piece, and Black a king.
 
-They hold every position and are solved backwards (Stroehlein 1970; Thompson 1986, "Retrograde analysis of certain
-endgames", ICCA Journal 9:3). Positions in which Black is mated are known. Those from which White can reach one are won
-in one move. Those in which every move of Black leads to a won position are lost; and so on until nothing is added. A
-pawn that promotes becomes a queen, whose table is solved before.
+They hold every position and are solved backwards (Stroehlein 1970; Thompson 1986, "Retrograde
+analysis of certain endgames", ICCA Journal 9:3). Positions in which Black is mated are known. Those
+from which White can reach one are won in one move. Those in which every move of Black leads to a
+won position are lost; and so on until nothing is added. A pawn that promotes becomes a queen, whose
+table is solved before.
 
-A position is three squares: white king, piece, black king, each 0 to 63 from a1 along the ranks to h8.
+A position is three squares: white king, piece, black king, each 0 to 63 from a1 along the ranks to
+h8.
 """
 
 from __future__ import annotations
@@ -35,38 +37,50 @@ _ranks, _files = np.divmod(np.arange(64), 8)
 _rows = _ranks[:, None, None] + STEPS[:, :1] * np.arange(1, 8)
 _columns = _files[:, None, None] + STEPS[:, 1:] * np.arange(1, 8)
 RAYS = np.where((_rows | _columns) & ~7, -1, 8 * _rows + _columns).astype(np.int8)
-"""The square that lies 1 to 7 steps from a square in a direction, ``(64, 8, 7)``; -1 off the board."""
+"""The square that lies 1 to 7 steps from a square in a direction, ``(64, 8, 7)``; -1 off the board.
+"""
 NEAR = np.maximum(abs(_ranks[:, None] - _ranks), abs(_files[:, None] - _files)) <= 1
 """Whether two squares touch or are the same, ``(64, 64)``."""
 _ahead = (RAYS[:, None] >= 0) & (RAYS[:, None] != np.arange(64, dtype=np.int8)[:, None, None])
 REACH = np.cumprod(_ahead, -1).sum(-1).astype(np.int8)
-"""Free squares from a square up to the edge or to a king, by direction: ``(64 square, 64 king, 8)``."""
+"""Free squares from a square up to the edge or to a king,
+by direction: ``(64 square, 64 king, 8)``.
+"""
 
 
 class Tables(NamedTuple):
     """An endgame, every position ``[white king, piece, black king]``, int8 ``(64, 64, 64)``."""
 
     distance: np.ndarray
-    """White to move: moves of the quickest mate; -1 where there is none, or the position is illegal."""
+    """White to move: moves of the quickest mate;
+    -1 where there is none, or the position is illegal.
+    """
     best: np.ndarray
     """White to move: a move that leads to the quickest mate; -1 where ``distance`` is."""
     lost: np.ndarray
-    """Black to move: moves that White needs yet for mate, 0 if it is mate; -1 where White cannot force it."""
+    """Black to move: moves that White needs yet for mate,
+    0 if it is mate; -1 where White cannot force it.
+    """
     reply: np.ndarray
     """Black to move: the direction of the best reply, or :data:`MATE` or :data:`STALEMATE`.
 
-    It draws if it can, by capture at best, else it lasts longest. Of equals it is the first clockwise from north.
+    It draws if it can, by capture at best, else it lasts longest. Of equals it is the first
+    clockwise from north.
     """
 
 
 def attacked_squares(piece: str) -> np.ndarray:
-    """Return the squares that a piece attacks, bool ``(64 white king, 64 piece, 64)``; Black's king blocks nothing."""
+    """Return the squares that a piece attacks,
+    bool ``(64 white king, 64 piece, 64)``; Black's king blocks nothing.
+    """
     attacked = np.zeros((64, 64, 64), bool)
     kings, squares = np.indices((64, 64)).reshape(2, -1)
     if piece == PAWN:
         reach = [(direction, 0, squares < 64) for direction in (1, 7)]
     else:
-        reach = [(d, k, k < REACH[squares, kings, d]) for d in SLIDES[piece] for k in range(MAX_SLIDE)]
+        reach = [
+            (d, k, k < REACH[squares, kings, d]) for d in SLIDES[piece] for k in range(MAX_SLIDE)
+        ]
     for direction, steps, free in reach:
         target = RAYS[squares, direction, steps]
         hit = free & (target >= 0)
@@ -103,7 +117,10 @@ def solve(piece: str) -> Tables:
     while frontier.size or moves < promotions.max():
         moves += 1
         whites, squares, blacks = np.nonzero(promotions == moves)
-        predecessors = [*_before_white(piece, *frontier), (whites, squares, blacks, KING_MOVES + MAX_SLIDE * NORTH)]
+        predecessors = [
+            *_before_white(piece, *frontier),
+            (whites, squares, blacks, KING_MOVES + MAX_SLIDE * NORTH),
+        ]
         won = np.zeros((64, 64, 64), bool)
         for whites, squares, blacks, move in predecessors:
             new = to_move[whites, squares, blacks] & (distance[whites, squares, blacks] == NO_MATE)
@@ -131,7 +148,9 @@ def solve(piece: str) -> Tables:
 def _before_white(
     piece: str, king: np.ndarray, at: np.ndarray, foe: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Return positions before a move of White, legal or not, and the move; from the positions after it."""
+    """Return positions before a move of White, legal or not,
+    and the move; from the positions after it.
+    """
     predecessors = []
     for direction in range(DIRECTIONS):
         back = RAYS[king, (direction + 4) % 8, 0]
@@ -141,12 +160,19 @@ def _before_white(
         for steps in (1, 2):
             free = at >= 16 if steps == 1 else (at // 8 == 3) & (king != at - 8) & (foe != at - 8)
             predecessors.append(
-                (king[free], at[free] - 8 * steps, foe[free], KING_MOVES + MAX_SLIDE * NORTH + steps - 1)
+                (
+                    king[free],
+                    at[free] - 8 * steps,
+                    foe[free],
+                    KING_MOVES + MAX_SLIDE * NORTH + steps - 1,
+                )
             )
         return predecessors
     for direction in SLIDES[piece]:
         for steps in range(MAX_SLIDE):
             back = RAYS[at, (direction + 4) % 8, steps]
             free = steps < REACH[at, king, (direction + 4) % 8]
-            predecessors.append((king[free], back[free], foe[free], KING_MOVES + MAX_SLIDE * direction + steps))
+            predecessors.append(
+                (king[free], back[free], foe[free], KING_MOVES + MAX_SLIDE * direction + steps)
+            )
     return predecessors

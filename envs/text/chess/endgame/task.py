@@ -1,9 +1,9 @@
 """Mate a perfect defender in a chess endgame.
 
-LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232) plays endgames against an engine, and an illegal move costs 1 each
-time. Here White, the agent, has a king and one piece, or two bishops. Black, a king alone, plays the best reply of a
-table of every position (``tables.py``, ``two_bishops.py``): it draws if it can, else it lasts longest. Illegal
-moves are masked.
+LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232) plays endgames against an engine, and an illegal
+move costs 1 each time. Here White, the agent, has a king and one piece, or two bishops. Black, a
+king alone, plays the best reply of a table of every position (``tables.py``, ``two_bishops.py``):
+it draws if it can, else it lasts longest. Illegal moves are masked.
 
 ===========  ======  =========================================  ============
 difficulty   number  White                                      longest mate
@@ -14,22 +14,25 @@ difficulty   number  White                                      longest mate
 ``bishops``  4       king and two bishops, one on each colour   19 moves
 ===========  ======  =========================================  ============
 
-=============  =====================================================================================================
-action         ``Discrete(64)``: 0 to 7 the king's step north, north-east, ... clockwise; 8 + 7 d + k - 1 the piece's
-               move by k squares in direction d. Two bishops: those of the one on light squares, then, from 64 on, of
-               the other, ``Discrete(120)``. Masked: moves that are not legal
-observation    ``(193,)``, with a pawn or bishops ``(257,)``: the squares of the white king, the piece (pawn, queen;
-               light, dark bishop) and the black king, one-hot from a1 along the ranks to h8; the fraction of the 50
-               moves that is left
+=============  =====================================================================================
+action         ``Discrete(64)``: 0 to 7 the king's step north, north-east, ... clockwise; 8 + 7 d +
+               k - 1 the piece's move by k squares in direction d. Two bishops: those of the one on
+               light squares, then, from 64 on, of the other, ``Discrete(120)``. Masked: moves that
+               are not legal
+observation    ``(193,)``, with a pawn or bishops ``(257,)``: the squares of the white king, the
+               piece (pawn, queen; light, dark bishop) and the black king, one-hot from a1 along the
+               ranks to h8; the fraction of the 50 moves that is left
 reward         1 - (n - 1) / 50 for mate with move n; 0 for everything else
 termination    mate; stalemate, a piece is lost, or 50 moves without mate: a draw
 success        mate
-context        a position that is won, White to move: uniform over those that no turn or mirror image of the board makes
-               equal, then turned or mirrored at random. A hash of the position decides its split: every fourth, test
-=============  =====================================================================================================
+context        a position that is won, White to move: uniform over those that no turn or mirror
+               image of the board makes equal, then turned or mirrored at random. A hash of the
+               position decides its split: every fourth, test
+=============  =====================================================================================
 
-**Optimum.** Against this defender the quickest mate takes the number of moves of the table, so that the best return is
-1 - (n - 1) / 50 for a position with n. The means over positions of the test split are exact (:attr:`Endgame.optimum`).
+**Optimum.** Against this defender the quickest mate takes the number of moves of the table, so that
+the best return is 1 - (n - 1) / 50 for a position with n. The means over positions of the test
+split are exact (:attr:`Endgame.optimum`).
 
 A pawn that promotes always becomes a queen.
 """
@@ -80,7 +83,8 @@ PLAYING, WON, STALEMATED, LOST_PIECE = range(4)
 DRAWS = {STALEMATED: "stalemate", LOST_PIECE: "Black has captured a piece"}
 NAMES = {QUEEN: "queen", ROOK: "rook", PAWN: "pawn", BISHOP: "bishop"}
 PIECES_IN_WORDS = {
-    QUEEN: "a queen", ROOK: "a rook", PAWN: "a pawn, which becomes a queen on the last rank", BISHOP: "two bishops",
+    QUEEN: "a queen", ROOK: "a rook", PAWN: "a pawn, which becomes a queen on the last rank",
+    BISHOP: "two bishops",
 }  # fmt: skip
 COMPASS = ("north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west")
 
@@ -116,7 +120,9 @@ class State(NamedTuple):
 
 
 def turn_square(square: Any, by: Any) -> Any:
-    """Return a square on a board that is mirrored left to right (bit 0), top to bottom (1), in the diagonal (2)."""
+    """Return a square on a board that is mirrored left to right (bit 0),
+    top to bottom (1), in the diagonal (2).
+    """
     rank, file = square >> 3, square & 7
     rank, file = rank ^ 7 * (by >> 1 & 1), file ^ 7 * (by & 1)
     swap = by >> 2 & 1
@@ -129,7 +135,9 @@ def colour(square: int) -> int:
 
 
 def king_steps(king: Any) -> list[tuple[Any, Any]]:
-    """Return for each direction the square to which a king steps, and whether it is on the board."""
+    """Return for each direction the square to which a king steps,
+    and whether it is on the board.
+    """
     rank, file = king >> 3, king & 7
     steps = [(rank + up, file + right) for up, right in STEPS.tolist()]
     return [(8 * up + right, ((up | right) & ~7) == 0) for up, right in steps]
@@ -150,7 +158,9 @@ class Endgame(Task[Params, State]):
 
     measures: ClassVar[dict[str, str]] = {
         "moves": "moves of White so far",
-        "shortest": "moves of the quickest mate from the first position once the game is over, -1 before",
+        "shortest": (
+            "moves of the quickest mate from the first position once the game is over, -1 before"
+        ),
         "end": "0 while the game goes on, 1 mate, 2 stalemate, 3 a piece is lost",
     }
     counts_turns = True
@@ -161,7 +171,8 @@ class Endgame(Task[Params, State]):
         number = 1.0 if difficulty is None else difficulty
         if number not in range(1, len(PIECES) + 1):
             raise ValueError(
-                f"A difficulty of {card.id} is 1 (queen), 2 (rook), 3 (pawn) or 4 (bishops); got {difficulty!r}."
+                f"A difficulty of {card.id} is 1 (queen), 2 (rook), 3 (pawn) or 4 (bishops); got "
+                f"{difficulty!r}."
             )  # fmt: skip
         self.piece = PIECES[int(number) - 1]
         self.planes = 4 if self.piece in (PAWN, BISHOP) else 3
@@ -169,11 +180,13 @@ class Endgame(Task[Params, State]):
         self.action_space = spaces.Discrete(MOVES + DIRECTIONS * MAX_SLIDE * (self.piece == BISHOP))
         self.reward_space = self.box(0.0, 1.0, ())
 
-    # -- positions, on the host --------------------------------------------------------------------------------
+    # -- positions, on the host --------------------------------------------------------------------
 
     @cached_property
     def _starts(self) -> tuple[np.ndarray, int]:
-        """Return won positions as numbers, one of each set of equal ones, train first, and the count of those."""
+        """Return won positions as numbers, one of each set of equal ones,
+        train first, and the count of those.
+        """
         squares = self._squares_of(np.flatnonzero(self._tables[0].distance > 0).astype(np.int32))
         images = [self._number(*self._turn(squares, by)) for by in range(self._images)]
         canonical = np.unique(np.min(images, 0)).astype(np.int32)
@@ -204,10 +217,18 @@ class Endgame(Task[Params, State]):
             return number >> 12, number >> 6 & 63, number * 0 - 1, number & 63
         light = number >> 11 & 31
         dark = number >> 6 & 31
-        return number >> 16, 2 * light + (light >> 2 & 1 ^ 1), 2 * dark + (dark >> 2 & 1), number & 63
+        return (
+            number >> 16,
+            2 * light + (light >> 2 & 1 ^ 1),
+            2 * dark + (dark >> 2 & 1),
+            number & 63,
+        )
 
     def _turn(self, squares: tuple[Any, Any, Any, Any], by: Any) -> tuple[Any, Any, Any, Any]:
-        """Return a position on a board that is turned; see :func:`turn_square`. Light squares may become dark."""
+        """Return a position on a board that is turned; see :func:`turn_square`.
+
+        Light squares may become dark.
+        """
         king, piece, second, foe = squares
         king, piece, foe = turn_square(king, by), turn_square(piece, by), turn_square(foe, by)
         if self.piece == BISHOP:
@@ -233,7 +254,7 @@ class Endgame(Task[Params, State]):
         """Return White's best moves, likewise."""
         return np.concatenate([tables.best.ravel() for tables in self._tables])
 
-    # -- the game ----------------------------------------------------------------------------------------------
+    # -- the game ----------------------------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a won position of the split."""
@@ -250,17 +271,29 @@ class Endgame(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Set up the position."""
         queen = jnp.bool_(self.piece == QUEEN)
-        return State(params.king, params.piece, params.second, params.foe, queen, jnp.int32(0), jnp.int32(PLAYING))
+        return State(
+            params.king,
+            params.piece,
+            params.second,
+            params.foe,
+            queen,
+            jnp.int32(0),
+            jnp.int32(PLAYING),
+        )
 
     def move_white(self, state: State, action: jax.Array) -> tuple[jax.Array, ...]:
-        """Return king, piece and second bishop after a move of White, and whether the piece is a queen then."""
+        """Return king, piece and second bishop after a move of White,
+        and whether the piece is a queen then.
+        """
         action = action.astype(jnp.int32)
         rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
         by_king = action < KING_MOVES
         by_second = action >= MOVES
         move = jnp.maximum(action - KING_MOVES, 0) % (MOVES - KING_MOVES)
         direction = jnp.where(by_king, jnp.minimum(action, DIRECTIONS - 1), move // MAX_SLIDE)
-        step = (8 * rise[direction] + right[direction]) * jnp.where(by_king, 1, move % MAX_SLIDE + 1)
+        step = (8 * rise[direction] + right[direction]) * jnp.where(
+            by_king, 1, move % MAX_SLIDE + 1
+        )
         king = jnp.where(by_king, state.king + step, state.king)
         piece = jnp.where(by_king | by_second, state.piece, state.piece + step)
         second = jnp.where(by_second, state.second + step, state.second)
@@ -291,26 +324,45 @@ class Endgame(Task[Params, State]):
             reduce(and_, (square != piece for piece in pieces), on & ~touch(square, state.foe))
             for square, on in king_steps(state.king)
         ]
-        slide_directions = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if self.piece == PAWN else self.piece])
+        slide_directions = np.isin(
+            np.arange(DIRECTIONS), SLIDES[QUEEN if self.piece == PAWN else self.piece]
+        )
         reaches = [self._reachable(piece, state.king) for piece in pieces]
         slides = [jnp.asarray(slide_directions)[:, None] & reach for reach in reaches]
         if self.piece == PAWN:
             ahead = [(state.piece + 8 * steps != state.foe) for steps in (1, 2)]
             one_step = reaches[0][NORTH, 0] & ahead[0]
             two_steps = reaches[0][NORTH, 1] & ahead[0] & ahead[1] & (state.piece < 16)
-            pushes = jnp.zeros((DIRECTIONS, MAX_SLIDE), bool).at[NORTH, 0].set(one_step).at[NORTH, 1].set(two_steps)
+            pushes = (
+                jnp.zeros((DIRECTIONS, MAX_SLIDE), bool)
+                .at[NORTH, 0]
+                .set(one_step)
+                .at[NORTH, 1]
+                .set(two_steps)
+            )
             slides = [jnp.where(state.queen, slides[0], pushes)]
         return jnp.concatenate([jnp.stack(king), *(moves.ravel() for moves in slides)])
 
     def _reachable(self, piece: Any, king: Any) -> jax.Array:
-        """Return whether a piece that slides reaches the square k + 1 steps away: bool ``(8, 7)``."""
-        reach = jnp.asarray(self._reach)[64 * piece + king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
+        """Return whether a piece that slides reaches the square k + 1 steps away:
+        bool ``(8, 7)``.
+        """
+        reach = (
+            jnp.asarray(self._reach)[64 * piece + king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
+        )
         return jnp.arange(MAX_SLIDE, dtype=jnp.uint32) < reach[:, None]
 
     @cached_property
     def _reach(self) -> np.ndarray:
-        """Return :data:`.tables.REACH` with the eight directions in three bits each, uint32 ``(4096,)``."""
-        return (REACH.astype(np.uint32) << np.arange(0, 24, 3, dtype=np.uint32)).sum(-1).astype(np.uint32).ravel()
+        """Return :data:`.tables.REACH` with the eight directions
+        in three bits each, uint32 ``(4096,)``.
+        """
+        return (
+            (REACH.astype(np.uint32) << np.arange(0, 24, 3, dtype=np.uint32))
+            .sum(-1)
+            .astype(np.uint32)
+            .ravel()
+        )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the pieces' squares, one-hot, and the fraction of moves left."""
@@ -327,13 +379,21 @@ class Endgame(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         bishops = ["bishop on light squares", "bishop on dark squares"]
-        pieces = bishops if self.piece == BISHOP else [NAMES[self.piece], "queen"][: self.planes - 2]
+        pieces = (
+            bishops if self.piece == BISHOP else [NAMES[self.piece], "queen"][: self.planes - 2]
+        )
         squares = "squares a1, b1, ..., h8"
         return (
-            *(Component(name.replace(" ", "_"), f"where the {name} stands, one-hot; {squares}", shape=(64,))
-              for name in ("white king", *pieces, "black king")),
+            *(
+                Component(
+                    name.replace(" ", "_"),
+                    f"where the {name} stands, one-hot; {squares}",
+                    shape=(64,),
+                )
+                for name in ("white king", *pieces, "black king")
+            ),
             Component("moves_left", "fraction of the 50 moves that is left"),
-        )  # fmt: skip
+        )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the moves."""
@@ -341,12 +401,20 @@ class Endgame(Task[Params, State]):
         return (
             Component("king", f"move the king by a step: {directions}", shape=(KING_MOVES,)),
             *(
-                Component(name, f"[direction, squares - 1]: move it; {directions}", shape=(DIRECTIONS, MAX_SLIDE))
-                for name in (("light_bishop", "dark_bishop") if self.piece == BISHOP else ("piece",))
+                Component(
+                    name,
+                    f"[direction, squares - 1]: move it; {directions}",
+                    shape=(DIRECTIONS, MAX_SLIDE),
+                )
+                for name in (
+                    ("light_bishop", "dark_bishop") if self.piece == BISHOP else ("piece",)
+                )
             ),
         )
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Return 1 for mate, minus a fiftieth for every move before."""
         won = (next_state.end == WON) & (state.end != WON)
         return jnp.where(won, LIMIT + 1 - next_state.moves, 0).astype(self.dtype) / LIMIT
@@ -365,7 +433,7 @@ class Endgame(Task[Params, State]):
             "end": state.end,
         }
 
-    # -- host side -----------------------------------------------------------------------------------------------
+    # -- host side ---------------------------------------------------------------------------------
 
     def _board(self, state: State) -> dict[int, str]:
         """Return the pieces by square, in letters of the Forsyth-Edwards notation."""
@@ -376,23 +444,36 @@ class Endgame(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the board: a diagram, the squares in words, and the moves that are left."""
         board = self._board(state)
-        names = {"K": "white king", "k": "black king"} | {letter: f"white {name}" for letter, name in NAMES.items()}
-        squares = ", ".join(f"{names[letter]} {SQUARES[square]}" for square, letter in sorted(board.items()))
-        return f"{format_board(board)}\n{squares[0].upper()}{squares[1:]}. Moves left: {LIMIT - int(state.moves)}."
+        names = {"K": "white king", "k": "black king"} | {
+            letter: f"white {name}" for letter, name in NAMES.items()
+        }
+        squares = ", ".join(
+            f"{names[letter]} {SQUARES[square]}" for square, letter in sorted(board.items())
+        )
+        return (
+            f"{format_board(board)}\n{squares[0].upper()}{squares[1:]}. Moves left: "
+            f"{LIMIT - int(state.moves)}."
+        )
 
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"A chess endgame: you are White, with a king (K) and {PIECES_IN_WORDS[self.piece]}; Black has a king (k) "
-            "alone and defends perfectly. Mate Black in as few moves as possible. Mate with move 1, 2, 3, ... earns 1, "
-            f"{1 - 1 / LIMIT:g}, {1 - 2 / LIMIT:g}, ... Stalemate, the loss of a piece, and {LIMIT} moves without "
+            f"A chess endgame: you are White, with a king (K) and {PIECES_IN_WORDS[self.piece]}; "
+            f"Black has a king (k) "
+            "alone and defends perfectly. Mate Black in as few moves as possible. Mate with move "
+            "1, 2, 3, ... earns 1, "
+            f"{1 - 1 / LIMIT:g}, {1 - 2 / LIMIT:g}, ... Stalemate, the loss of a piece, and "
+            f"{LIMIT} moves without "
             "mate are draws, which earn nothing. A move that is not legal is refused. After "
             f"{self.card.horizon} replies the game is over."
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how moves are written."""
-        return "Answer with one move: from and to square, such as e2e3, or in algebraic notation, such as Ke3."
+        return (
+            "Answer with one move: from and to square, such as e2e3, or in algebraic notation, "
+            "such as Ke3."
+        )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
         """Return the move of a text: ``e2e3``, ``e7e8q``, ``Ke3``, ``Qd7#``, ``e8=Q``.
@@ -406,27 +487,42 @@ class Endgame(Task[Params, State]):
         elif match := re.fullmatch(r"([KQRB]?)([a-h][1-8])(=?Q)?", move):
             letter = match[1] or PAWN
             to_square = SQUARES.index(match[2])
-            fits = [square for square, board_letter in self._board(state).items() if board_letter == letter]
-            fits = [square for square in fits if letter != BISHOP or colour(square) == colour(to_square)]
+            fits = [
+                square
+                for square, board_letter in self._board(state).items()
+                if board_letter == letter
+            ]
+            fits = [
+                square for square in fits if letter != BISHOP or colour(square) == colour(to_square)
+            ]
             from_square = fits[0] if fits else -1
         else:
             raise ValueError(f"expected a move such as e2e3 or Ke3, got {text.strip()[:100]!r}")
-        if from_square < 0 or from_square not in (int(state.king), int(state.piece), int(state.second)):
+        if from_square < 0 or from_square not in (
+            int(state.king),
+            int(state.piece),
+            int(state.second),
+        ):
             raise ValueError(f"no white piece for {text.strip()[:100]!r}: {self._pieces(state)}")
         directions, steps = np.nonzero(RAYS[from_square] == to_square)
         if not len(directions) or (from_square == int(state.king) and steps[0]):
             raise ValueError(
-                f"no king or {NAMES[self.piece]} moves from {SQUARES[from_square]} to {SQUARES[to_square]}"
+                f"no king or {NAMES[self.piece]} moves from {SQUARES[from_square]} to "
+                f"{SQUARES[to_square]}"
             )
         direction, step = int(directions[0]), int(steps[0])
         first = MOVES if from_square == int(state.second) else KING_MOVES
-        number = direction if from_square == int(state.king) else first + MAX_SLIDE * direction + step
+        number = (
+            direction if from_square == int(state.king) else first + MAX_SLIDE * direction + step
+        )
         return np.array(number, self.action_space.dtype)
 
     def _pieces(self, state: State) -> str:
         """Say where White's pieces stand."""
         pieces = {square: letter for square, letter in self._board(state).items() if letter != "k"}
-        return "yours are " + " and ".join(f"{letter} on {SQUARES[square]}" for square, letter in pieces.items())
+        return "yours are " + " and ".join(
+            f"{letter} on {SQUARES[square]}" for square, letter in pieces.items()
+        )
 
     def _squares(self, action: int, state: State) -> tuple[int, int]:
         """Return the square from which a move goes, and that to which it goes; -1 off the board."""
@@ -442,7 +538,9 @@ class Endgame(Task[Params, State]):
         return divmod((action - KING_MOVES) % (MOVES - KING_MOVES), MAX_SLIDE)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the move in UCI notation; a move off the board by its number of squares and direction."""
+        """Return the move in UCI notation;
+        a move off the board by its number of squares and direction.
+        """
         start, target = self._squares(int(action), state)
         if target >= 0:
             return SQUARES[start] + SQUARES[target]

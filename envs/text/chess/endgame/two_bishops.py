@@ -1,8 +1,9 @@
-"""The table of king and two bishops of opposite colours against king: every position, solved backwards.
+"""The table of king and two bishops of opposite colours against king:
+every position, solved backwards.
 
-Retrograde analysis as in :mod:`.tables`. A position is four squares: white king, bishop on light squares,
-bishop on dark squares, black king; a bishop's square is counted among the 32 of its colour. Bishops of opposite colours
-never stand in each other's way.
+Retrograde analysis as in :mod:`.tables`. A position is four squares: white king, bishop on light
+squares, bishop on dark squares, black king; a bishop's square is counted among the 32 of its
+colour. Bishops of opposite colours never stand in each other's way.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from .tables import (
 SHAPE = (64, 32, 32, 64)
 """White king, light bishop, dark bishop, black king."""
 _squares = np.arange(64)
-LIGHT_SQUARES, DARK_SQUARES = (_squares[(_squares // 8 + _squares) % 2 == colour] for colour in (1, 0))
+LIGHT_SQUARES, DARK_SQUARES = (
+    _squares[(_squares // 8 + _squares) % 2 == colour] for colour in (1, 0)
+)
 """Squares by colour; a square is number ``square // 2`` of its colour."""
 _SHIFTS = 11, 6
 """Bits of a position's number below those of each bishop."""
@@ -39,7 +42,9 @@ _SHIFTS = 11, 6
 
 @cache
 def solve_bishops() -> Tables:
-    """Return the tables, each ``(64, 32, 32, 64)``; ``best`` counts the dark bishop's moves from ``MOVES`` on."""
+    """Return the tables, each ``(64, 32, 32, 64)``;
+    ``best`` counts the dark bishop's moves from ``MOVES`` on.
+    """
     attacks = attacked_squares(BISHOP)
     attacked = attacks[:, LIGHT_SQUARES][:, :, None] | attacks[:, DARK_SQUARES][:, None]
     king, light, dark, foe = np.ogrid[:64, :64:2, :64:2, :64]
@@ -48,7 +53,10 @@ def solve_bishops() -> Tables:
     to_move = (placed & ~attacked).ravel()
     steps = RAYS[:, :, 0].astype(np.int32)
     legal = [
-        placed & (steps[:, d] >= 0) & ~NEAR[:, steps[:, d]][:, None, None] & ~attacked[..., steps[:, d]]
+        placed
+        & (steps[:, d] >= 0)
+        & ~NEAR[:, steps[:, d]][:, None, None]
+        & ~attacked[..., steps[:, d]]
         for d in range(DIRECTIONS)
     ]
     escapes = np.sum(legal, 0, dtype=np.int8)
@@ -78,7 +86,10 @@ def solve_bishops() -> Tables:
             fewer[before] = True
         before = np.flatnonzero(fewer).astype(np.int32)
         frontier = before[
-            placed.ravel()[before] & (escapes[before] == 0) & (lost[before] == NO_MATE) & may_move[before]
+            placed.ravel()[before]
+            & (escapes[before] == 0)
+            & (lost[before] == NO_MATE)
+            & may_move[before]
         ]
         lost[frontier] = moves
 
@@ -88,7 +99,9 @@ def solve_bishops() -> Tables:
     for direction in range(DIRECTIONS):
         target = steps[:, direction]
         after = ahead[..., target]
-        worth = np.where((target == light) | (target == dark), 127, np.where(after == NO_MATE, 126, after))
+        worth = np.where(
+            (target == light) | (target == dark), 127, np.where(after == NO_MATE, 126, after)
+        )
         better = legal[direction] & (worth > value)
         value[better] = worth[better]
         reply[better] = direction
@@ -103,7 +116,9 @@ def _before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
         back = RAYS[king, (direction + 4) % 8, 0].astype(np.int32)
         there = back >= 0
         predecessors.append((back[there] << 16 | after[there] & 0xFFFF, direction))
-    for which, (squares, shift) in enumerate(zip((LIGHT_SQUARES, DARK_SQUARES), _SHIFTS, strict=True)):
+    for which, (squares, shift) in enumerate(
+        zip((LIGHT_SQUARES, DARK_SQUARES), _SHIFTS, strict=True)
+    ):
         at = squares[after >> shift & 31]
         for direction in SLIDES[BISHOP]:
             reach = REACH[at, king, (direction + 4) % 8]

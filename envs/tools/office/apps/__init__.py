@@ -1,1 +1,3 @@
-"""The apps: each file has the APIs of the compiled office on columns, then those of the large office on rows."""
+"""The apps: each file has the APIs of the compiled office on columns,
+then those of the large office on rows.
+"""

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from . import assistant, calendar, contacts, mail, messages, music, notes, payments, row_api, shop, tasks
+from . import (
+    assistant,
+    calendar,
+    contacts,
+    mail,
+    messages,
+    music,
+    notes,
+    payments,
+    row_api,
+    shop,
+    tasks,
+)
 from .column_api import Api
 from .kinds import ActionPart
 
@@ -16,7 +28,9 @@ COLUMN_API_NUMBERS = {api.name: number for number, api in enumerate(COLUMN_APIS)
 
 
 def part_sizes() -> dict[ActionPart, int]:
-    """Count the choices of each part of an action of the compiled office: the largest of its kinds, and 0 for none."""
+    """Count the choices of each part of an action of the compiled office:
+    the largest of its kinds, and 0 for none.
+    """
     sizes = {ActionPart.API: len(COLUMN_APIS)}
     for api in COLUMN_APIS:
         for kind in api.arguments.values():

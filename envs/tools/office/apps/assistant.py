@@ -12,7 +12,7 @@ from . import kinds
 from .column_api import Ending, State, api
 from .row_api import Api, Rows, one_of
 
-# -- the compiled office -----------------------------------------------------------------------------------------------
+# -- the compiled office ---------------------------------------------------------------------------
 
 
 @api("assistant.docs", returns="this documentation")
@@ -42,7 +42,7 @@ def refuse(state: State, reason: Any) -> State:
 COLUMN_APIS = (docs, finish, answer, refuse)
 
 
-# -- the large office --------------------------------------------------------------------------------------------------
+# -- the large office ------------------------------------------------------------------------------
 
 
 def _change_nothing(world: World, **arguments: object) -> tuple[World, Rows]:
@@ -54,8 +54,12 @@ def _assistant(name: str, sentence: str, **arguments: Argument) -> Api:
 
 
 WAIT = _assistant("assistant_wait", "Let a turn pass. Nothing happens.")
-FINISH = _assistant("assistant_finish", "Say that the instruction is carried out. It ends the episode.")
-ANSWER = _assistant("assistant_answer", "Answer the user's question. It ends the episode.", text=TEXT)
+FINISH = _assistant(
+    "assistant_finish", "Say that the instruction is carried out. It ends the episode."
+)
+ANSWER = _assistant(
+    "assistant_answer", "Answer the user's question. It ends the episode.", text=TEXT
+)
 REFUSE = _assistant(
     "assistant_refuse",
     "Say why the instruction cannot be carried out. It ends the episode.",

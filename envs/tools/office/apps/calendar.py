@@ -1,4 +1,6 @@
-"""The app ``calendar``: events of one hour on four days, five in the large office, never two at a time."""
+"""The app ``calendar``: events of one hour on four days,
+five in the large office, never two at a time.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ from .row_api import (
     writes,
 )
 
-# -- the compiled office -----------------------------------------------------------------------------------------------
+# -- the compiled office ---------------------------------------------------------------------------
 
 EVENT_LIST = "list of {event, title, time, place}"
 
@@ -56,11 +58,18 @@ def find(state: State, title: Any) -> State:
     return state.show(events=events).learn(events=events, asked_titles=bit(title))
 
 
-@api("calendar.get", returns="{event, title, time, place, guests}", errors=(Error.NOT_FOUND,), event=kinds.EVENT)
+@api(
+    "calendar.get",
+    returns="{event, title, time, place, guests}",
+    errors=(Error.NOT_FOUND,),
+    event=kinds.EVENT,
+)
 def get(state: State, event: Any) -> State:
     """Show all of one event; guests are ids of contacts."""
     row = bit(event)
-    next_state = state.show(events=row).learn(events=row, guests=row, contacts=cell(state.world.guests, event))
+    next_state = state.show(events=row).learn(
+        events=row, guests=row, contacts=cell(state.world.guests, event)
+    )
     return next_state.fail_if(_missing(state, event))
 
 
@@ -71,13 +80,17 @@ def free_times(state: State, day: Any) -> State:
     return state.show(times=hours & ~busy_times(state.world)).learn(times=hours)
 
 
-@api("calendar.create", returns="{event, title, time, place}", errors=(Error.TIME_TAKEN,), room="title",
-     title=kinds.TITLE, time=kinds.TIME)  # fmt: skip
+@api(
+    "calendar.create", returns="{event, title, time, place}", errors=(Error.TIME_TAKEN,),
+    room="title", title=kinds.TITLE, time=kinds.TIME,
+)  # fmt: skip
 def create(state: State, title: Any, time: Any) -> State:
     """Add an event without place or guests."""
     world = state.world
     row = free_row(world.title)
-    created = state.change(title=put(world.title, row, title), time=put(world.time, row, time)).show(events=bit(row))
+    created = state.change(
+        title=put(world.title, row, title), time=put(world.time, row, time)
+    ).show(events=bit(row))
     next_state = created.learn(events=bit(row), guests=bit(row), times=bit(time))
     return next_state.fail_if((has(busy_times(world), time), Error.TIME_TAKEN))
 
@@ -88,13 +101,20 @@ def cancel(state: State, event: Any) -> State:
     return state._replace(world=without_event(state.world, event)).fail_if(_missing(state, event))
 
 
-@api("calendar.move", errors=(Error.NOT_FOUND, Error.ALREADY_SO, Error.TIME_TAKEN), event=kinds.EVENT, time=kinds.TIME)
+@api(
+    "calendar.move",
+    errors=(Error.NOT_FOUND, Error.ALREADY_SO, Error.TIME_TAKEN),
+    event=kinds.EVENT,
+    time=kinds.TIME,
+)
 def move(state: State, event: Any, time: Any) -> State:
     """Give an event another time."""
     moved = state.change(time=put(state.world.time, event, time)).learn(times=bit(time))
     is_there = cell(state.world.time, event) == time
     return moved.fail_if(
-        _missing(state, event), (is_there, Error.ALREADY_SO), (has(busy_times(state.world), time), Error.TIME_TAKEN)
+        _missing(state, event),
+        (is_there, Error.ALREADY_SO),
+        (has(busy_times(state.world), time), Error.TIME_TAKEN),
     )
 
 
@@ -104,7 +124,12 @@ def set_place(state: State, event: Any, place: Any) -> State:
     return state.change(place=put(state.world.place, event, place)).fail_if(_missing(state, event))
 
 
-@api("calendar.invite", errors=(Error.NOT_FOUND, Error.ALREADY_SO), event=kinds.EVENT, contact=kinds.CONTACT)
+@api(
+    "calendar.invite",
+    errors=(Error.NOT_FOUND, Error.ALREADY_SO),
+    event=kinds.EVENT,
+    contact=kinds.CONTACT,
+)
 def invite(state: State, event: Any, contact: Any) -> State:
     """Add a contact to the guests of an event."""
     guests = cell(state.world.guests, event)
@@ -116,7 +141,12 @@ def invite(state: State, event: Any, contact: Any) -> State:
     )
 
 
-@api("calendar.uninvite", errors=(Error.NOT_FOUND, Error.ALREADY_SO), event=kinds.EVENT, contact=kinds.CONTACT)
+@api(
+    "calendar.uninvite",
+    errors=(Error.NOT_FOUND, Error.ALREADY_SO),
+    event=kinds.EVENT,
+    contact=kinds.CONTACT,
+)
 def uninvite(state: State, event: Any, contact: Any) -> State:
     """Take a contact off the guests of an event."""
     guests = cell(state.world.guests, event)
@@ -131,7 +161,7 @@ def _missing(state: State, event: Any) -> tuple[Any, Error]:
 COLUMN_APIS = (list_day, find, get, free_times, create, cancel, move, set_place, invite, uninvite)
 
 
-# -- the large office --------------------------------------------------------------------------------------------------
+# -- the large office ------------------------------------------------------------------------------
 
 DAY, TIME = one_of("day", words.DAYS), one_of("day and hour", words.TIMES)
 TITLE, PLACE = one_of("title of an event", words.EVENTS), one_of("place", words.PLACES)
@@ -205,7 +235,12 @@ ROW_APIS = (
     lister("calendar_at_place", "List the events at a place.", "events", ENTRY, place=PLACE),
     calendar_free_times,
     calendar_of_guest,
-    getter("calendar_get", "Show all of an event; guests are ids of contacts.", "events", (*ENTRY, "guests")),
+    getter(
+        "calendar_get",
+        "Show all of an event; guests are ids of contacts.",
+        "events",
+        (*ENTRY, "guests"),
+    ),
     calendar_create,
     remover("calendar_cancel", "Delete an event.", "events"),
     calendar_move,

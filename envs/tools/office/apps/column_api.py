@@ -1,10 +1,13 @@
-"""APIs of the compiled office: calls, masks, documentation and JSON all follow from one declaration.
+"""APIs of the compiled office: calls, masks,
+documentation and JSON all follow from one declaration.
 
-An API is a pure function ``effect(state, **arguments) -> state``. Arguments are whole numbers from 1 on; each has a
-:class:`Kind`, which gives the number's meaning and the part of the action that carries it. An API takes at most one
-argument of a part, so an action ``(api, contact, record, word, number)`` can express every call.
+An API is a pure function ``effect(state, **arguments) -> state``. Arguments are whole numbers from
+1 on; each has a :class:`Kind`, which gives the number's meaning and the part of the action that
+carries it. An API takes at most one argument of a part, so an action ``(api, contact, record, word,
+number)`` can express every call.
 
-A call that fails changes nothing but the error that the caller sees, like a transaction that is rolled back.
+A call that fails changes nothing but the error that the caller sees, like a transaction that is
+rolled back.
 """
 
 from __future__ import annotations
@@ -45,11 +48,13 @@ class Ending(IntEnum):
 
 
 class Notebook(NamedTuple):
-    """Everything that the player has been shown, as sets; with it, one look tells as much as the whole history.
+    """Everything that the player has been shown, as sets;
+    with it, one look tells as much as the whole history.
 
-    The sets hold: contacts whose id, directory entry (name and city), relation, phone number is known; events whose
-    entry (title, time, place), guest list is known; requests; transfers; times known to be free or taken. ``accounts``
-    says whether the balances are known. Then come the questions asked, since an empty answer is an answer too.
+    The sets hold: contacts whose id, directory entry (name and city), relation, phone number is
+    known; events whose entry (title, time, place), guest list is known; requests; transfers; times
+    known to be free or taken. ``accounts`` says whether the balances are known. Then come the
+    questions asked, since an empty answer is an answer too.
     """
 
     contacts: Any
@@ -152,7 +157,8 @@ def api(
         raise ValueError(f"{name}: an API takes at most one argument of each part of an action.")
 
     def declare(effect: Callable[..., State]) -> Api:
-        return Api(name, (effect.__doc__ or "").strip(), returns, arguments, errors, room, effect)
+        text = " ".join((effect.__doc__ or "").split())
+        return Api(name, text, returns, arguments, errors, room, effect)
 
     return declare
 
@@ -160,13 +166,17 @@ def api(
 def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
     """Return the state after one call. ``action``: int32 ``(5,)``."""
     before = state._replace(result=Result(*(jnp.uint32(0) for _ in Result._fields)))
-    before = before._replace(api=action[ActionPart.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
+    before = before._replace(
+        api=action[ActionPart.API].astype(jnp.int32), error=jnp.int32(Error.NONE)
+    )
     treedef: Any = jax.tree.structure(before)
     leaves = jax.tree.leaves(before)
     next_leaves = list(leaves)
     error = before.error
     for number, api in enumerate(apis):
-        arguments = {name: action[kind.action_part].astype(jnp.int32) for name, kind in api.arguments.items()}
+        arguments = {
+            name: action[kind.action_part].astype(jnp.int32) for name, kind in api.arguments.items()
+        }
         valid = jnp.bool_(True)
         for name, kind in api.arguments.items():
             valid &= (arguments[name] > 0) & (arguments[name] <= kind.size)
@@ -175,7 +185,8 @@ def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
         is_called = before.api == number
         happens = is_called & (code == Error.NONE)
         error = jnp.where(is_called, code, error)
-        # Most calls leave most of the state alone: those leaves are the same objects, and cost nothing.
+        # Most calls leave most of the state alone: those leaves are the same objects, and cost
+        # nothing.
         for i, (new, old) in enumerate(zip(treedef.flatten_up_to(outcome), leaves, strict=True)):
             if new is not old:
                 next_leaves[i] = jnp.where(happens, new, next_leaves[i]).astype(old.dtype)

@@ -1,4 +1,6 @@
-"""Arguments of the compiled office, which are whole numbers from 1 on, and the parts of an action that carry them."""
+"""Arguments of the compiled office, which are whole numbers from 1 on,
+and the parts of an action that carry them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """Kind of argument: its name, the part of an action that carries it, and what it is in texts."""
+    """Kind of argument: its name, the part of an action
+    that carries it, and what it is in texts.
+    """
 
     name: str
     action_part: ActionPart
@@ -56,7 +60,9 @@ class Kind:
         return len(self.words) or self.argument.high or 0
 
 
-def _word(name: str, meaning: str, words: Sequence[str], action_part: ActionPart = ActionPart.WORD) -> Kind:
+def _word(
+    name: str, meaning: str, words: Sequence[str], action_part: ActionPart = ActionPart.WORD
+) -> Kind:
     return Kind(name, action_part, Argument(meaning, tuple(words)))
 
 
@@ -73,9 +79,26 @@ RELATION = _word("relation", "what a contact is to the user", columns.RELATIONS)
 DAY = _word("day", "day", columns.DAYS)
 TITLE = _word("title", "title of an event", columns.TITLES)
 PLACE = _word("place", "place", columns.PLACES)
-REASON = _word("reason", "why the instruction cannot be carried out", [r.name.lower() for r in Reason if r])
+REASON = _word(
+    "reason", "why the instruction cannot be carried out", [r.name.lower() for r in Reason if r]
+)
 AMOUNT = _number("amount", ActionPart.NUMBER, "whole euros", columns.LARGEST)
 NUMBER = _number("number", ActionPart.NUMBER, "whole number", columns.LARGEST)
 TIME = _word("time", "day and hour", columns.TIMES, ActionPart.NUMBER)
 PHONE = _word("phone", "phone number", columns.PHONES, ActionPart.NUMBER)
-KINDS = (CONTACT, EVENT, REQUEST, NAME, CITY, RELATION, DAY, TITLE, PLACE, REASON, AMOUNT, NUMBER, TIME, PHONE)
+KINDS = (
+    CONTACT,
+    EVENT,
+    REQUEST,
+    NAME,
+    CITY,
+    RELATION,
+    DAY,
+    TITLE,
+    PLACE,
+    REASON,
+    AMOUNT,
+    NUMBER,
+    TIME,
+    PHONE,
+)

@@ -7,7 +7,18 @@ from typing import Any
 from .. import words
 from ..rows import World
 from ..values import TEXT
-from .row_api import add_row, find_row, getter, lister, marker, one_of, remover, row_id, setter, writes
+from .row_api import (
+    add_row,
+    find_row,
+    getter,
+    lister,
+    marker,
+    one_of,
+    remover,
+    row_id,
+    setter,
+    writes,
+)
 
 MAIL, CONTACT = row_id("mails"), row_id("contacts")
 SUBJECT, FOLDER = one_of("subject", words.SUBJECTS), one_of("folder", words.MAIL_FOLDERS)
@@ -17,7 +28,12 @@ ENTRY = ("contact", "direction", "folder", "subject")
 def send_mail(world: World, contact: int, subject: str, text: str) -> World:
     """Return the world after a mail was sent; it lies in the archive."""
     find_row(world, "contacts", contact)
-    mail: dict[str, Any] = {"contact": contact, "direction": "outgoing", "folder": "archive", "subject": subject}
+    mail: dict[str, Any] = {
+        "contact": contact,
+        "direction": "outgoing",
+        "folder": "archive",
+        "subject": subject,
+    }
     return add_row(world, "mails", **mail, text=text, read=True, starred=False)
 
 
@@ -43,10 +59,13 @@ def mail_forward(world: World, mail: int, contact: int) -> World:
 
 ROW_APIS = (
     lister("mail_list", "List the mails of a folder.", "mails", ENTRY, folder=FOLDER),
-    lister("mail_with", "List the mails from and to a contact.", "mails", (*ENTRY, "read"), contact=CONTACT),
+    lister("mail_with", "List the mails from and to a contact.", "mails", (*ENTRY, "read"),
+           contact=CONTACT),
     lister("mail_about", "List the mails of a subject.", "mails", ENTRY, subject=SUBJECT),
-    lister("mail_unread", "List the mails that are not read.", "mails", ENTRY, lambda row: not row["read"]),
-    lister("mail_starred", "List the mails with a star.", "mails", ENTRY, lambda row: row["starred"]),
+    lister("mail_unread", "List the mails that are not read.", "mails", ENTRY,
+           lambda row: not row["read"]),
+    lister("mail_starred", "List the mails with a star.", "mails", ENTRY,
+           lambda row: row["starred"]),
     getter("mail_get", "Show all of a mail; that does not mark it as read.", "mails",
            (*ENTRY, "text", "read", "starred")),
     mail_send,

@@ -20,8 +20,20 @@ def messages_send(world: World, contact: int, text: str) -> World:
 
 
 ROW_APIS = (
-    lister("messages_with", "List the messages from and to a contact.", "messages", ENTRY, contact=CONTACT),
-    lister("messages_unread", "List the messages that are not read.", "messages", ENTRY, lambda row: not row["read"]),
+    lister(
+        "messages_with",
+        "List the messages from and to a contact.",
+        "messages",
+        ENTRY,
+        contact=CONTACT,
+    ),
+    lister(
+        "messages_unread",
+        "List the messages that are not read.",
+        "messages",
+        ENTRY,
+        lambda row: not row["read"],
+    ),
     lister("messages_search", "List the messages of a text.", "messages", ENTRY, text=TEXT),
     getter("messages_get", "Show a message.", "messages", ENTRY),
     messages_send,
@@ -32,6 +44,18 @@ ROW_APIS = (
     marker("messages_unmute", "Unmute a contact.", "contacts", "muted", False),
     marker("messages_block", "Block a contact.", "contacts", "blocked", True),
     marker("messages_unblock", "Unblock a contact.", "contacts", "blocked", False),
-    lister("messages_muted", "List muted contacts.", "contacts", CONTACT_ENTRY, lambda row: row["muted"]),
-    lister("messages_blocked", "List blocked contacts.", "contacts", CONTACT_ENTRY, lambda row: row["blocked"]),
+    lister(
+        "messages_muted",
+        "List muted contacts.",
+        "contacts",
+        CONTACT_ENTRY,
+        lambda row: row["muted"],
+    ),
+    lister(
+        "messages_blocked",
+        "List blocked contacts.",
+        "contacts",
+        CONTACT_ENTRY,
+        lambda row: row["blocked"],
+    ),
 )

@@ -80,9 +80,17 @@ def music_queue(world: World) -> Rows:
 ROW_APIS = (
     lister("music_songs", "List all songs.", "songs", ENTRY[:1]),
     lister("music_find", "Find songs by title.", "songs", ENTRY, title=TITLE),
-    lister("music_of_artist", "List the songs of an artist.", "songs", (*ENTRY, "liked"), artist=ARTIST),
+    lister(
+        "music_of_artist", "List the songs of an artist.", "songs", (*ENTRY, "liked"), artist=ARTIST
+    ),
     lister("music_of_genre", "List the songs of a genre.", "songs", (*ENTRY, "liked"), genre=GENRE),
-    lister("music_liked", "List the songs that the user likes.", "songs", ENTRY, lambda row: row["liked"]),
+    lister(
+        "music_liked",
+        "List the songs that the user likes.",
+        "songs",
+        ENTRY,
+        lambda row: row["liked"],
+    ),
     getter("music_get_song", "Show a song.", "songs", (*ENTRY, "liked")),
     marker("music_like", "Like a song.", "songs", "liked", True),
     marker("music_unlike", "Like a song no more.", "songs", "liked", False),

@@ -1,4 +1,6 @@
-"""The app ``payments``: an account with savings, transfers, and requests for money, in whole euros."""
+"""The app ``payments``: an account with savings,
+transfers, and requests for money, in whole euros.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,20 @@ from ..columns import (
 from ..rows import Row, World, edit_row
 from . import kinds
 from .column_api import Error, State, api
-from .row_api import Failed, Rows, add_row, find_row, getter, lister, reads, row_id, whole_number, writes
+from .row_api import (
+    Failed,
+    Rows,
+    add_row,
+    find_row,
+    getter,
+    lister,
+    reads,
+    row_id,
+    whole_number,
+    writes,
+)
 
-# -- the compiled office -----------------------------------------------------------------------------------------------
+# -- the compiled office ---------------------------------------------------------------------------
 
 YES = np.uint32(1)
 
@@ -43,10 +56,14 @@ def list_requests(state: State) -> State:
     world = state.world
     people = jnp.bitwise_or.reduce(jnp.stack([bit(contact) for contact in world.request_contact]))
     requests = existing(world.request_contact)
-    return state.show(requests=requests).learn(requests=requests, contacts=people, asked_requests=YES)
+    return state.show(requests=requests).learn(
+        requests=requests, contacts=people, asked_requests=YES
+    )
 
 
-@api("payments.list_transfers", returns="list of {contact, amount, direction}", contact=kinds.CONTACT)
+@api(
+    "payments.list_transfers", returns="list of {contact, amount, direction}", contact=kinds.CONTACT
+)
 def list_transfers(state: State, contact: Any) -> State:
     """List the money sent to a contact (outgoing) and received from one (incoming)."""
     transfers = mask_of(state.world.transfer_contact == contact)
@@ -58,12 +75,18 @@ def list_transfers(state: State, contact: Any) -> State:
 def send(state: State, contact: Any, amount: Any) -> State:
     """Send money to a contact."""
     row = free_row(state.world.transfer_contact)
-    sent = state._replace(world=with_transfer(state.world, contact, amount)).learn(transfers=bit(row))
-    return sent.fail_if(_stranger(state, contact), (amount > state.world.balance, Error.INSUFFICIENT_FUNDS))
+    sent = state._replace(world=with_transfer(state.world, contact, amount)).learn(
+        transfers=bit(row)
+    )
+    return sent.fail_if(
+        _stranger(state, contact), (amount > state.world.balance, Error.INSUFFICIENT_FUNDS)
+    )
 
 
-@api("payments.request", returns="{request, contact, amount, direction, status}", errors=(Error.NOT_FOUND,),
-     room="request_contact", contact=kinds.CONTACT, amount=kinds.AMOUNT)  # fmt: skip
+@api(
+    "payments.request", returns="{request, contact, amount, direction, status}",
+    errors=(Error.NOT_FOUND,), room="request_contact", contact=kinds.CONTACT, amount=kinds.AMOUNT,
+)  # fmt: skip
 def request(state: State, contact: Any, amount: Any) -> State:
     """Ask a contact for money."""
     row = bit(free_row(state.world.request_contact))
@@ -79,25 +102,39 @@ def pay_request(state: State, request: Any) -> State:
     world = state.world
     transfer = bit(free_row(world.transfer_contact))
     paid = state._replace(world=with_request_paid(world, request)).learn(
-        requests=bit(request), transfers=transfer, contacts=bit(cell(world.request_contact, request))
+        requests=bit(request),
+        transfers=transfer,
+        contacts=bit(cell(world.request_contact, request)),
     )
     short = cell(world.request_amount, request) > world.balance
-    return paid.fail_if(*_not_open(state, request, Direction.INCOMING), (short, Error.INSUFFICIENT_FUNDS))
+    return paid.fail_if(
+        *_not_open(state, request, Direction.INCOMING), (short, Error.INSUFFICIENT_FUNDS)
+    )
 
 
-@api("payments.decline_request", errors=(Error.NOT_FOUND, Error.WRONG_DIRECTION, Error.NOT_OPEN), request=kinds.REQUEST)
+@api(
+    "payments.decline_request",
+    errors=(Error.NOT_FOUND, Error.WRONG_DIRECTION, Error.NOT_OPEN),
+    request=kinds.REQUEST,
+)
 def decline_request(state: State, request: Any) -> State:
     """Decline an incoming request."""
-    declined = state.change(request_status=put(state.world.request_status, request, Status.DECLINED))
+    declined = state.change(
+        request_status=put(state.world.request_status, request, Status.DECLINED)
+    )
     return declined.fail_if(*_not_open(state, request, Direction.INCOMING))
 
 
 @api(
-    "payments.withdraw_request", errors=(Error.NOT_FOUND, Error.WRONG_DIRECTION, Error.NOT_OPEN), request=kinds.REQUEST
+    "payments.withdraw_request",
+    errors=(Error.NOT_FOUND, Error.WRONG_DIRECTION, Error.NOT_OPEN),
+    request=kinds.REQUEST,
 )
 def withdraw_request(state: State, request: Any) -> State:
     """Withdraw an outgoing request."""
-    withdrawn = state.change(request_status=put(state.world.request_status, request, Status.WITHDRAWN))
+    withdrawn = state.change(
+        request_status=put(state.world.request_status, request, Status.WITHDRAWN)
+    )
     return withdrawn.fail_if(*_not_open(state, request, Direction.OUTGOING))
 
 
@@ -144,7 +181,7 @@ COLUMN_APIS = (
 )
 
 
-# -- the large office --------------------------------------------------------------------------------------------------
+# -- the large office ------------------------------------------------------------------------------
 
 CONTACT, REQUEST, AMOUNT = row_id("contacts"), row_id("requests"), whole_number("whole euros")
 REQUEST_ENTRY = ("contact", "amount", "direction", "status")
@@ -189,21 +226,35 @@ def payments_balance(world: World) -> Rows:
 def payments_send(world: World, contact: int, amount: int) -> World:
     """Send money to a contact."""
     find_row(world, "contacts", contact)
-    return add_row(move_money(world, -amount), "transfers", contact=contact, amount=amount, direction="outgoing")
+    return add_row(
+        move_money(world, -amount),
+        "transfers",
+        contact=contact,
+        amount=amount,
+        direction="outgoing",
+    )
 
 
 @writes(contact=CONTACT, amount=AMOUNT)
 def payments_request(world: World, contact: int, amount: int) -> World:
     """Ask a contact for money."""
     find_row(world, "contacts", contact)
-    return add_row(world, "requests", contact=contact, amount=amount, direction="outgoing", status="open")
+    return add_row(
+        world, "requests", contact=contact, amount=amount, direction="outgoing", status="open"
+    )
 
 
 @writes(request=REQUEST)
 def payments_pay(world: World, request: int) -> World:
     """Pay an incoming request."""
     contact, amount = _open_request(world, request, "incoming")
-    paid = add_row(move_money(world, -amount), "transfers", contact=contact, amount=amount, direction="outgoing")
+    paid = add_row(
+        move_money(world, -amount),
+        "transfers",
+        contact=contact,
+        amount=amount,
+        direction="outgoing",
+    )
     return edit_row(paid, "requests", request, status="paid")
 
 
@@ -239,10 +290,24 @@ def _is_open(row: Row) -> bool:
 
 ROW_APIS = (
     payments_balance,
-    lister("payments_requests", "List open requests for money.", "requests", REQUEST_ENTRY, _is_open),
-    lister("payments_requests_of", "List all requests with a contact.", "requests", REQUEST_ENTRY, contact=CONTACT),
+    lister(
+        "payments_requests", "List open requests for money.", "requests", REQUEST_ENTRY, _is_open
+    ),
+    lister(
+        "payments_requests_of",
+        "List all requests with a contact.",
+        "requests",
+        REQUEST_ENTRY,
+        contact=CONTACT,
+    ),
     getter("payments_get_request", "Show a request.", "requests", REQUEST_ENTRY),
-    lister("payments_transfers_of", "List the transfers with a contact.", "transfers", TRANSFER_ENTRY, contact=CONTACT),
+    lister(
+        "payments_transfers_of",
+        "List the transfers with a contact.",
+        "transfers",
+        TRANSFER_ENTRY,
+        contact=CONTACT,
+    ),
     payments_send,
     payments_request,
     payments_pay,

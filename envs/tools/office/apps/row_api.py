@@ -1,7 +1,8 @@
-"""APIs of the large office: functions from the world and the arguments to the next world and the rows to show.
+"""APIs of the large office: functions from the world
+and the arguments to the next world and the rows to show.
 
-An API is declared by a decorator or made by one of the functions below; its name, its arguments and its one sentence
-are its documentation and its JSON schema. A call that fails changes nothing.
+An API is declared by a decorator or made by one of the functions below; its name, its arguments and
+its one sentence are its documentation and its JSON schema. A call that fails changes nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def whole_number(meaning: str, low: int = 1, high: int = LARGEST) -> Argument:
 
 
 def reads(**kinds: Argument) -> Callable[[Callable[..., Rows]], Api]:
-    """Declare a function from the world and arguments to rows as an API; its docstring is the sentence."""
+    """Declare a function from the world and arguments to rows as an API;
+    its docstring is the sentence.
+    """
 
     def declare(read: Callable[..., Rows]) -> Api:
         def effect(world: World, **arguments: Any) -> tuple[World, Rows]:
@@ -70,7 +73,9 @@ def reads(**kinds: Argument) -> Callable[[Callable[..., Rows]], Api]:
 
 
 def writes(**kinds: Argument) -> Callable[[Callable[..., World]], Api]:
-    """Declare a function from the world and arguments to the next world as an API; the caller sees nothing."""
+    """Declare a function from the world and arguments
+    to the next world as an API; the caller sees nothing.
+    """
 
     def declare(write: Callable[..., World]) -> Api:
         def effect(world: World, **arguments: Any) -> tuple[World, Rows]:
@@ -82,10 +87,10 @@ def writes(**kinds: Argument) -> Callable[[Callable[..., World]], Api]:
 
 
 def _tool(function: Callable[..., Any], kinds: Mapping[str, Argument]) -> Tool:
-    return Tool(function.__name__, (function.__doc__ or "").strip(), dict(kinds))
+    return Tool(function.__name__, " ".join((function.__doc__ or "").split()), dict(kinds))
 
 
-# -- rows ----------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
 def find_row(world: World, table: str, number: int) -> Row:
@@ -112,7 +117,9 @@ def add_row(world: World, table: str, **columns: Any) -> World:
     return put_row(world, table, number, columns)
 
 
-def select_rows(world: World, table: str, columns: Sequence[str], keep: Callable[[Row], bool]) -> Rows:
+def select_rows(
+    world: World, table: str, columns: Sequence[str], keep: Callable[[Row], bool]
+) -> Rows:
     """Return the rows for which ``keep`` is true, with their ids and some columns."""
     noun = NOUNS[table]
     return [
@@ -122,7 +129,7 @@ def select_rows(world: World, table: str, columns: Sequence[str], keep: Callable
     ]
 
 
-# -- APIs that many tables have ----------------------------------------------------------------------------------------
+# -- APIs that many tables have --------------------------------------------------------------------
 
 
 def lister(
@@ -134,7 +141,9 @@ def lister(
     /,
     **kinds: Argument,
 ) -> Api:
-    """Make an API that lists the rows whose columns equal the arguments, and for which ``keep`` is true."""
+    """Make an API that lists the rows whose columns equal the arguments,
+    and for which ``keep`` is true.
+    """
 
     def effect(world: World, **arguments: Any) -> tuple[World, Rows]:
         def fits(row: Row) -> bool:

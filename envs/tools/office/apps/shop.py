@@ -69,8 +69,12 @@ def shop_order(world: World) -> World:
         if offer["stock"] < quantity:
             raise Failed("out_of_stock")
         total = quantity * offer["price"]
-        world = edit_row(move_money(world, -total), "products", product, stock=offer["stock"] - quantity)
-        world = add_row(world, "orders", product=product, quantity=quantity, total=total, status="processing")
+        world = edit_row(
+            move_money(world, -total), "products", product, stock=offer["stock"] - quantity
+        )
+        world = add_row(
+            world, "orders", product=product, quantity=quantity, total=total, status="processing"
+        )
     return {**world, "cart": {}}
 
 
@@ -96,10 +100,18 @@ def _undo_order(world: World, order: int, status: str, next_status: str) -> Worl
 
 
 ROW_APIS = (
-    lister("shop_of_category", "List the products of a category.", "products", ENTRY, category=CATEGORY),
+    lister(
+        "shop_of_category", "List the products of a category.", "products", ENTRY, category=CATEGORY
+    ),
     lister("shop_find", "Find products by name.", "products", ENTRY, name=NAME),
     getter("shop_get_product", "Show a product.", "products", (*ENTRY, "wished")),
-    lister("shop_wishes", "List the products on the wish list.", "products", ENTRY, lambda row: row["wished"]),
+    lister(
+        "shop_wishes",
+        "List the products on the wish list.",
+        "products",
+        ENTRY,
+        lambda row: row["wished"],
+    ),
     marker("shop_wish", "Put a product on the wish list.", "products", "wished", True),
     marker("shop_unwish", "Take a product off the wish list.", "products", "wished", False),
     shop_cart,
@@ -108,7 +120,9 @@ ROW_APIS = (
     shop_empty_cart,
     shop_order,
     lister("shop_orders", "List the orders.", "orders", ORDER_ENTRY),
-    lister("shop_orders_of", "List the orders of a product.", "orders", ORDER_ENTRY, product=PRODUCT),
+    lister(
+        "shop_orders_of", "List the orders of a product.", "orders", ORDER_ENTRY, product=PRODUCT
+    ),
     getter("shop_get_order", "Show an order.", "orders", ORDER_ENTRY),
     shop_cancel_order,
     shop_return_order,

@@ -1,1 +1,3 @@
-"""Templates of instructions: a file a tier for the compiled office, a file an app for the large one."""
+"""Templates of instructions: a file a tier for the compiled office,
+a file an app for the large one.
+"""

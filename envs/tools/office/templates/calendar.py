@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .. import words
 from ..population import Tables
-from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Refused, Scene, call, find_person, template
+from .row_template import (
+    EASY,
+    HARD,
+    MEDIUM,
+    UNCLEAR,
+    Ask,
+    Plan,
+    Refused,
+    Scene,
+    call,
+    find_person,
+    template,
+)
 
 _FULL_NAME = "{name} {last}"
 
@@ -14,7 +26,8 @@ def _cancel_event(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _cancel_event, "Cancel event {event}.", "Event {event} will not take place; take it out of the calendar.",
+    EASY, _cancel_event, "Cancel event {event}.",
+    "Event {event} will not take place; take it out of the calendar.",
     "Please call off event {event}.",
 )  # fmt: skip
 def cancel_event(s: Scene) -> Tables:
@@ -32,8 +45,8 @@ def _invite_contact(a: Ask) -> Plan:
 
 @template(
     EASY, _invite_contact, "Invite contact {contact} to event {event}.",
-    "Contact {contact} should come to event {event}.", "Put contact {contact} on the guest list of event {event}.",
-    test=True,
+    "Contact {contact} should come to event {event}.",
+    "Put contact {contact} on the guest list of event {event}.", test=True,
 )  # fmt: skip
 def invite_contact(s: Scene) -> Tables:
     """The contact is a guest of the event."""
@@ -93,7 +106,8 @@ def _set_place(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _set_place, "The {title} takes place in the {place}.", "Change the place of the {title} to {place}.",
+    MEDIUM, _set_place, "The {title} takes place in the {place}.",
+    "Change the place of the {title} to {place}.",
     "We meet for the {title} at the {place} now.", reasons=("no_such_event",), test=True,
 )  # fmt: skip
 def set_place(s: Scene) -> Tables:
@@ -139,13 +153,22 @@ def _schedule(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _schedule, f"Plan a {{title}} with {_FULL_NAME} on {{day}} in the {{place}}, at the last free hour.",
-    f"{_FULL_NAME} and I have a {{title}} on {{day}} in the {{place}}; take the latest hour that is free, and invite.",
-    f"Put a {{title}} into the last free hour of {{day}}, place {{place}}, and invite {_FULL_NAME}.",
+    HARD, _schedule,
+    f"Plan a {{title}} with {_FULL_NAME} on {{day}} in the {{place}}, at the last free hour.",
+    (
+        f"{_FULL_NAME} and I have a {{title}} on {{day}} in the {{place}}; take the latest hour "
+        f"that is free, and invite."
+    ),
+    (
+        f"Put a {{title}} into the last free hour of {{day}}, place {{place}}, and invite "
+        f"{_FULL_NAME}."
+    ),
     reasons=(*UNCLEAR, "no_free_time"), test=True,
 )  # fmt: skip
 def schedule(s: Scene) -> Tables:
-    """There is one more event at the last hour of the day that was free, with the contact as its guest."""
+    """There is one more event at the last hour of the day that was free,
+    with the contact as its guest.
+    """
     who = s.namesake()
     title = s.unused(words.EVENTS, "events", "title")
     day = s.open_day()
@@ -155,7 +178,12 @@ def schedule(s: Scene) -> Tables:
         s.fill_day(day)
         return s.goal()
     goal = s.goal()
-    goal["events"][1000] = {"title": title, "time": s.free(day)[-1], "place": place, "guests": frozenset({who})}
+    goal["events"][1000] = {
+        "title": title,
+        "time": s.free(day)[-1],
+        "place": place,
+        "guests": frozenset({who}),
+    }
     return goal
 
 
@@ -167,8 +195,8 @@ def _clear_day(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _clear_day, "Cancel everything on {day} but the {title}.", "On {day} only the {title} takes place.",
-    "Clear {day}; the {title} stays.",
+    HARD, _clear_day, "Cancel everything on {day} but the {title}.",
+    "On {day} only the {title} takes place.", "Clear {day}; the {title} stays.",
 )  # fmt: skip
 def clear_day(s: Scene) -> Tables:
     """All events of the day are gone, except that of the title."""
@@ -176,7 +204,9 @@ def clear_day(s: Scene) -> Tables:
     events = s.world["events"]
     movable = [number for number, row in events.items() if not row["time"].startswith(day)]
     on_day = [number for number, row in events.items() if row["time"].startswith(day)]
-    for number, time in zip(s.dice.sample(movable, max(3 - len(on_day), 0)), s.free(day), strict=False):
+    for number, time in zip(
+        s.dice.sample(movable, max(3 - len(on_day), 0)), s.free(day), strict=False
+    ):
         events[number]["time"] = time
         on_day.append(number)
     remaining = s.dice.choice(on_day)
@@ -197,7 +227,8 @@ def _uninvite_ill(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _uninvite_ill, f"{_FULL_NAME} is ill on {{day}}; take the name off all guest lists of that day.",
+    HARD, _uninvite_ill,
+    f"{_FULL_NAME} is ill on {{day}}; take the name off all guest lists of that day.",
     f"On {{day}}, {_FULL_NAME} cannot come to anything. Uninvite.",
     f"Uninvite {_FULL_NAME} from every event on {{day}}.",
     reasons=UNCLEAR,
@@ -224,5 +255,6 @@ def uninvite_ill(s: Scene) -> Tables:
 
 
 TEMPLATES = (
-    cancel_event, invite_contact, move_event, set_place, cancel_duplicate, schedule, clear_day, uninvite_ill,
+    cancel_event, invite_contact, move_event, set_place, cancel_duplicate, schedule, clear_day,
+    uninvite_ill,
 )  # fmt: skip

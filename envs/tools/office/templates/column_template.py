@@ -1,7 +1,8 @@
-"""Templates of the compiled office: how to plant an instance, what must be true at the end, and how to get there.
+"""Templates of the compiled office: how to plant an instance,
+what must be true at the end, and how to get there.
 
-A :class:`Template` holds all three. The judge and the oracle share no state beyond the instruction: the
-judge compares the real worlds before and after, the oracle plans from what the APIs have shown.
+A :class:`Template` holds all three. The judge and the oracle share no state beyond the instruction:
+the judge compares the real worlds before and after, the oracle plans from what the APIs have shown.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from ..columns import (
 
 
 class Ask(NamedTuple):
-    """An instruction: its template and the values of its gaps; 0 for gaps that it does not have. int32 scalars."""
+    """An instruction: its template and the values of its gaps;
+    0 for gaps that it does not have. int32 scalars.
+    """
 
     template: Any
     contact: Any = 0
@@ -89,7 +92,9 @@ class Scene(NamedTuple):
         """Replace columns of the world."""
         return self._replace(world=self.world._replace(**columns))
 
-    def set_request(self, row: Any, contact: Any, amount: Any, direction: Any, status: Any = Status.OPEN) -> Scene:
+    def set_request(
+        self, row: Any, contact: Any, amount: Any, direction: Any, status: Any = Status.OPEN
+    ) -> Scene:
         """Replace a row of the requests."""
         world = self.world
         return self.set(
@@ -133,13 +138,15 @@ class Template:
 
     Attributes:
         name: short name.
-        specification: condition that must be true at the end, in exact words; everything else must be as it was.
+        specification: condition that must be true at the end, in exact words; everything else must
+            be as it was.
         wordings: sentences with gaps, all of one meaning.
         touches: the columns of the world that a right outcome may change.
         reasons: reasons for which the instruction may have to be refused.
-        plant: makes room for the instruction in a random scene, with the obstacle ``reason`` (0: none).
-        outcome: the world that must be reached, from the world at the start, the instruction, and the world reached
-            (for choices that the instruction leaves open).
+        plant: makes room for the instruction in a random scene, with the obstacle ``reason`` (0:
+            none).
+        outcome: the world that must be reached, from the world at the start, the instruction, and
+            the world reached (for choices that the instruction leaves open).
         plan: the oracle program.
         answer: the number to answer with, for questions.
     """
@@ -156,18 +163,22 @@ class Template:
 
 
 def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
-    """Return ``options[number]``, leaf by leaf; leaves that an option shares with ``base`` cost nothing."""
+    """Return ``options[number]``, leaf by leaf;
+    leaves that an option shares with ``base`` cost nothing.
+    """
     treedef: Any = jax.tree.structure(base)
     leaves = jax.tree.leaves(base)
     selected = list(leaves)
     for i, option in enumerate(options):
         for j, (new, old) in enumerate(zip(treedef.flatten_up_to(option), leaves, strict=True)):
             if new is not old:
-                selected[j] = jnp.where(number == i, new, selected[j]).astype(jnp.asarray(old).dtype)
+                selected[j] = jnp.where(number == i, new, selected[j]).astype(
+                    jnp.asarray(old).dtype
+                )
     return treedef.unflatten(selected)
 
 
-# -- steps of oracle programs ------------------------------------------------------------------------------------------
+# -- steps of oracle programs ----------------------------------------------------------------------
 
 
 def call(api: Api, /, **arguments: Any) -> jax.Array:
@@ -202,7 +213,13 @@ def sight_of(state: State, ask: Ask) -> Sight:
         **visible(notebook.phones, "phone"),
         **visible(notebook.events, "title", "time", "place"),
         **visible(notebook.guests, "guests"),
-        **visible(notebook.requests, "request_contact", "request_amount", "request_direction", "request_status"),
+        **visible(
+            notebook.requests,
+            "request_contact",
+            "request_amount",
+            "request_direction",
+            "request_status",
+        ),
         **visible(notebook.transfers, "transfer_contact", "transfer_amount", "transfer_direction"),
         balance=world.balance * (notebook.accounts > 0),
         savings=world.savings * (notebook.accounts > 0),
@@ -221,17 +238,21 @@ def refuse(reason: Any) -> jax.Array:
     return call(assistant.refuse, reason=reason)
 
 
-# -- names of contacts -------------------------------------------------------------------------------------------
+# -- names of contacts -----------------------------------------------------------------------------
 
 
 def person(world: World, ask: Ask) -> jax.Array:
-    """Return the contact of that name (and city), or 0 if none or several fit; for real worlds and partial views."""
+    """Return the contact of that name (and city),
+    or 0 if none or several fit; for real worlds and partial views.
+    """
     namesakes = contacts_named(world, ask.name, ask.city)
     return jnp.where(size(namesakes) == 1, lowest(namesakes), 0)
 
 
 def by_name(scene: Scene, reason: Any) -> Scene:
-    """Name the first of the cast by first name in the instruction, unique unless ``reason`` says otherwise."""
+    """Name the first of the cast by first name in the instruction,
+    unique unless ``reason`` says otherwise.
+    """
     world = scene.world
     cast = scene.cast
     hero = cast.contacts[0]
@@ -265,7 +286,10 @@ def find_person(see: Sight) -> tuple[jax.Array, Plan]:
     """Find the meant contact; also return the steps by which a plan finds it, or refuses."""
     namesakes = contacts_named(see.world, see.ask.name, see.ask.city)
     return lowest(namesakes), (
-        (see.notebook.asked_names & bit(see.ask.name) == 0, call(contacts.search_by_name, name=see.ask.name)),
+        (
+            see.notebook.asked_names & bit(see.ask.name) == 0,
+            call(contacts.search_by_name, name=see.ask.name),
+        ),
         (namesakes == 0, refuse(Reason.NO_SUCH_CONTACT)),
         (size(namesakes) > 1, refuse(Reason.AMBIGUOUS_CONTACT)),
     )

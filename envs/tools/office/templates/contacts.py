@@ -65,7 +65,8 @@ def _delete_contact(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _delete_contact, "Delete {name} from my contacts.", "I do not need {name} in the phone book any more.",
+    MEDIUM, _delete_contact, "Delete {name} from my contacts.",
+    "I do not need {name} in the phone book any more.",
     "Take {name} out of the contacts.", reasons=UNCLEAR,
 )  # fmt: skip
 def delete_contact(s: Scene) -> Tables:
@@ -84,7 +85,8 @@ def _change_cities(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _change_cities, "Everybody in {old} who is a {relation} has moved to {new}; change the phone book.",
+    HARD, _change_cities,
+    "Everybody in {old} who is a {relation} has moved to {new}; change the phone book.",
     "The contacts of the relation {relation} who live in {old} now live in {new}.",
     "Change {old} to {new} for each {relation}.",
 )  # fmt: skip
@@ -98,7 +100,9 @@ def change_cities(s: Scene) -> Tables:
     for number in movers:
         s.world["contacts"][number].update(relation=relation, city=old)
     s.world["contacts"][resident].update(relation=relation, city=new)
-    s.world["contacts"][stranger].update(relation=s.another_word(words.RELATIONS, relation), city=old)
+    s.world["contacts"][stranger].update(
+        relation=s.another_word(words.RELATIONS, relation), city=old
+    )
     goal = s.goal()
     for row in goal["contacts"].values():
         if row["relation"] == relation and row["city"] == old:

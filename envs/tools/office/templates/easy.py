@@ -34,12 +34,16 @@ def plant_amount(scene: Scene, reason: Any) -> Scene:
     """Choose an amount within limit and balance, unless ``reason`` says otherwise."""
     limit = scene.ask.limit
     cast = scene.cast
-    amount = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit))
+    amount = jnp.where(
+        reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit)
+    )
     short = reason == Reason.INSUFFICIENT_FUNDS
-    return scene.set(balance=jnp.where(short, cast.roll(2, 0, amount - 1), scene.world.balance)).say(number=amount)
+    return scene.set(
+        balance=jnp.where(short, cast.roll(2, 0, amount - 1), scene.world.balance)
+    ).say(number=amount)
 
 
-# -- pay a contact ---------------------------------------------------------------------------------------------------
+# -- pay a contact ---------------------------------------------------------------------------------
 
 
 def plant_payment(scene: Scene, reason: Any) -> Scene:
@@ -63,7 +67,7 @@ def plan_payment(see: Sight) -> Plan:
     )
 
 
-# -- cancel an event, invite somebody, move it -------------------------------------------------------------------------
+# -- cancel an event, invite somebody, move it -----------------------------------------------------
 
 
 def plant_event(scene: Scene, reason: Any) -> Scene:
@@ -94,7 +98,9 @@ def plant_invitation(scene: Scene, reason: Any) -> Scene:
 
 def contact_invited(start: World, ask: Ask, end: World) -> World:
     """Return the world with one more guest."""
-    return start._replace(guests=put(start.guests, ask.event, cell(start.guests, ask.event) | bit(ask.contact)))
+    return start._replace(
+        guests=put(start.guests, ask.event, cell(start.guests, ask.event) | bit(ask.contact))
+    )
 
 
 def plan_invitation(see: Sight) -> Plan:
@@ -127,7 +133,7 @@ def plan_move(see: Sight) -> Plan:
     )
 
 
-# -- a new phone number ------------------------------------------------------------------------------------------------
+# -- a new phone number ----------------------------------------------------------------------------
 
 
 def plant_phone(scene: Scene, reason: Any) -> Scene:
@@ -148,7 +154,7 @@ def plan_phone(see: Sight) -> Plan:
     )
 
 
-# -- requests for money ------------------------------------------------------------------------------------------------
+# -- requests for money ----------------------------------------------------------------------------
 
 
 def plant_asking(scene: Scene, reason: Any) -> Scene:
@@ -170,14 +176,18 @@ def plan_asking(see: Sight) -> Plan:
 
 
 def plant_request(scene: Scene, reason: Any) -> Scene:
-    """Plant an open incoming request, within the limit, that the account covers unless ``reason`` says otherwise."""
+    """Plant an open incoming request, within the limit,
+    that the account covers unless ``reason`` says otherwise.
+    """
     cast = scene.cast
     world = scene.world
     row = cast.requests[0]
     amount = cell(world.request_amount, row)
     short = reason == Reason.INSUFFICIENT_FUNDS
     planted = scene.set_request(row, cell(world.request_contact, row), amount, Direction.INCOMING)
-    return planted.set(balance=jnp.where(short, cast.roll(2, 0, amount - 1), world.balance)).say(request=row)
+    return planted.set(balance=jnp.where(short, cast.roll(2, 0, amount - 1), world.balance)).say(
+        request=row
+    )
 
 
 def request_declined(start: World, ask: Ask, end: World) -> World:
@@ -204,7 +214,10 @@ def plan_paying(see: Sight) -> Plan:
         (succeeded(see, payments.pay_request), call(finish)),
         (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (see.notebook.accounts == 0, call(payments.balance)),
-        (cell(see.world.request_amount, see.ask.request) > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
+        (
+            cell(see.world.request_amount, see.ask.request) > see.world.balance,
+            refuse(Reason.INSUFFICIENT_FUNDS),
+        ),
         (True, call(payments.pay_request, request=see.ask.request)),
     )
 

@@ -62,7 +62,7 @@ def dwellers(world: World, city: Any) -> Any:
     return mask_of((world.name > 0) & (world.city == city))
 
 
-# -- invite a city -----------------------------------------------------------------------------------------------------
+# -- invite a city ---------------------------------------------------------------------------------
 
 
 def plant_city(scene: Scene, reason: Any) -> Scene:
@@ -78,7 +78,9 @@ def plant_city(scene: Scene, reason: Any) -> Scene:
 def city_invited(start: World, ask: Ask, end: World) -> World:
     """Return the world with everyone of the city invited."""
     row = lowest(events_titled(start, ask.title))
-    return start._replace(guests=put(start.guests, row, cell(start.guests, row) | dwellers(start, ask.city)))
+    return start._replace(
+        guests=put(start.guests, row, cell(start.guests, row) | dwellers(start, ask.city))
+    )
 
 
 def plan_city(see: Sight) -> Plan:
@@ -88,13 +90,16 @@ def plan_city(see: Sight) -> Plan:
     return (
         *search,
         (~has(see.notebook.guests, row), call(calendar.get, event=row)),
-        (see.notebook.asked_cities & bit(see.ask.city) == 0, call(contacts.search_by_city, city=see.ask.city)),
+        (
+            see.notebook.asked_cities & bit(see.ask.city) == 0,
+            call(contacts.search_by_city, city=see.ask.city),
+        ),
         (missing != 0, call(calendar.invite, event=row, contact=lowest(missing))),
         (True, call(finish)),
     )
 
 
-# -- split a bill ------------------------------------------------------------------------------------------------------
+# -- split a bill ----------------------------------------------------------------------------------
 
 
 def plant_bill(scene: Scene, reason: Any) -> Scene:
@@ -113,7 +118,10 @@ def bill_split(start: World, ask: Ask, end: World) -> World:
     world = start
     for _ in range(3):
         requested = with_request(world, lowest(guests), share)
-        columns = {c: jnp.where(guests != 0, getattr(requested, c), getattr(world, c)) for c in sorted(ASKS)}
+        columns = {
+            c: jnp.where(guests != 0, getattr(requested, c), getattr(world, c))
+            for c in sorted(ASKS)
+        }
         world = world._replace(**columns)
         guests = guests & (guests - 1)
     return world
@@ -123,7 +131,9 @@ def plan_bill(see: Sight) -> Plan:
     """Read the guest list; ask those who were not asked yet (no other requests are looked at)."""
     row, search = find_event(see)
     guests = cell(see.world.guests, row)
-    requested = jnp.bitwise_or.reduce(jnp.stack([bit(contact) for contact in see.world.request_contact]))
+    requested = jnp.bitwise_or.reduce(
+        jnp.stack([bit(contact) for contact in see.world.request_contact])
+    )
     pending = guests & ~requested
     share = see.ask.number // (size(guests) + 1)
     return (
@@ -134,7 +144,7 @@ def plan_bill(see: Sight) -> Plan:
     )
 
 
-# -- an event that stands twice ----------------------------------------------------------------------------------------
+# -- an event that stands twice --------------------------------------------------------------------
 
 
 def plant_duplicate(scene: Scene, reason: Any) -> Scene:
@@ -161,7 +171,10 @@ def duplicate_cancelled(start: World, ask: Ask, end: World) -> World:
 def plan_duplicate(see: Sight) -> Plan:
     """Find both, cancel the later."""
     return (
-        (see.notebook.asked_titles & bit(see.ask.title) == 0, call(calendar.find, title=see.ask.title)),
+        (
+            see.notebook.asked_titles & bit(see.ask.title) == 0,
+            call(calendar.find, title=see.ask.title),
+        ),
         (
             size(events_titled(see.world, see.ask.title)) > 1,
             call(calendar.cancel, event=later_event(see.world, see.ask.title)),
@@ -170,23 +183,32 @@ def plan_duplicate(see: Sight) -> Plan:
     )
 
 
-# -- settle with somebody ----------------------------------------------------------------------------------------------
+# -- settle with somebody --------------------------------------------------------------------------
 
 
 def plant_debts(scene: Scene, reason: Any) -> Scene:
-    """Plant two open requests of a contact; as distractors, one to them and one of theirs that was declined."""
+    """Plant two open requests of a contact; as distractors,
+    one to them and one of theirs that was declined.
+    """
     cast = scene.cast
     hero = scene.cast.contacts[0]
     limit = scene.ask.limit
     first_debt = cast.roll(0, 1, 15)
-    second_debt = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(2, 1, 15))
+    second_debt = jnp.where(
+        reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(2, 1, 15)
+    )
     planted = by_name_and_city(scene, reason)
     planted = planted.set_request(cast.requests[0], hero, first_debt, Direction.INCOMING)
     planted = planted.set_request(cast.requests[1], hero, second_debt, Direction.INCOMING)
     planted = planted.set_request(cast.requests[2], hero, cast.roll(3, 1, 15), Direction.OUTGOING)
-    planted = planted.set_request(cast.requests[3], hero, cast.roll(4, 1, 15), Direction.INCOMING, Status.DECLINED)
-    # One euro is missing: the balance covers one of the two, so paying before adding up is a mistake.
-    short = jnp.where(reason == Reason.INSUFFICIENT_FUNDS, first_debt + second_debt - 1, scene.world.balance + 10)
+    planted = planted.set_request(
+        cast.requests[3], hero, cast.roll(4, 1, 15), Direction.INCOMING, Status.DECLINED
+    )
+    # One euro is missing: the balance covers one of the two, so paying before adding up is a
+    # mistake.
+    short = jnp.where(
+        reason == Reason.INSUFFICIENT_FUNDS, first_debt + second_debt - 1, scene.world.balance + 10
+    )
     return planted.set(balance=short)
 
 
@@ -200,7 +222,9 @@ def plan_debts(see: Sight) -> Plan:
     """Find contact and requests, add up, pay one after another."""
     who, search = find_person(see)
     debts = requests_with(see.world, who, Direction.INCOMING)
-    amounts = jnp.where(flags_of(debts, see.world.request_amount.shape[-1]), see.world.request_amount, 0)
+    amounts = jnp.where(
+        flags_of(debts, see.world.request_amount.shape[-1]), see.world.request_amount, 0
+    )
     return (
         *search,
         (see.notebook.asked_requests == 0, call(payments.list_requests)),
@@ -212,7 +236,7 @@ def plan_debts(see: Sight) -> Plan:
     )
 
 
-# -- pay out of savings ------------------------------------------------------------------------------------------------
+# -- pay out of savings ----------------------------------------------------------------------------
 
 
 def plant_top_up(scene: Scene, reason: Any) -> Scene:
@@ -222,11 +246,15 @@ def plant_top_up(scene: Scene, reason: Any) -> Scene:
     amount = planted.ask.number
     balance = cast.roll(3, 0, amount - 1)
     short = reason == Reason.INSUFFICIENT_FUNDS
-    return planted.set(balance=balance, savings=jnp.where(short, amount - balance - 1, scene.world.savings))
+    return planted.set(
+        balance=balance, savings=jnp.where(short, amount - balance - 1, scene.world.savings)
+    )
 
 
 def topped_up_and_paid(start: World, ask: Ask, end: World) -> World:
-    """Return the world with the account empty, the rest taken from savings, and the money with the contact."""
+    """Return the world with the account empty,
+    the rest taken from savings, and the money with the contact.
+    """
     gap = ask.number - start.balance
     filled = start._replace(balance=start.balance + gap, savings=start.savings - gap)
     return with_transfer(filled, person(start, ask), ask.number)
@@ -247,7 +275,7 @@ def plan_top_up(see: Sight) -> Plan:
     )
 
 
-# -- a new event with somebody -----------------------------------------------------------------------------------------
+# -- a new event with somebody ---------------------------------------------------------------------
 
 
 def plant_meeting(scene: Scene, reason: Any) -> Scene:
@@ -262,7 +290,9 @@ def plant_meeting(scene: Scene, reason: Any) -> Scene:
 
 
 def meeting_made(start: World, ask: Ask, end: World) -> World:
-    """Return the world with a new event with one guest; the instruction leaves open at which free hour of the day."""
+    """Return the world with a new event with one guest;
+    the instruction leaves open at which free hour of the day.
+    """
     row = free_row(start.title)
     free = hours_of(ask.day) & ~busy_times(start)
     reached_time = cell(end.time, row)
@@ -283,13 +313,16 @@ def plan_meeting(see: Sight) -> Plan:
         (succeeded(see, calendar.invite), call(finish)),
         (row > 0, call(calendar.invite, event=row, contact=who)),
         *search,
-        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.free_times, day=see.ask.day)),
+        (
+            hours_of(see.ask.day) & ~see.notebook.times != 0,
+            call(calendar.free_times, day=see.ask.day),
+        ),
         (time == 0, refuse(Reason.NO_FREE_TIME)),
         (True, call(calendar.create, title=see.ask.title, time=time)),
     )
 
 
-# -- clear a day -------------------------------------------------------------------------------------------------------
+# -- clear a day -----------------------------------------------------------------------------------
 
 
 def plant_clearing(scene: Scene, reason: Any) -> Scene:
@@ -298,8 +331,12 @@ def plant_clearing(scene: Scene, reason: Any) -> Scene:
     time = cell(scene.world.time, cast.events[0])
     morning = time - (time - 1) % 6
     hour = (time - 1) % 6
-    planted = name_event(scene, reason).set_time(cast.events[1], morning + (hour + cast.roll(0, 1, 2)) % 6)
-    return planted.set_time(cast.events[2], morning + (hour + cast.roll(1, 3, 5)) % 6).say(day=day_of(time))
+    planted = name_event(scene, reason).set_time(
+        cast.events[1], morning + (hour + cast.roll(0, 1, 2)) % 6
+    )
+    return planted.set_time(cast.events[2], morning + (hour + cast.roll(1, 3, 5)) % 6).say(
+        day=day_of(time)
+    )
 
 
 def surplus_events(world: World, ask: Ask) -> Any:
@@ -310,21 +347,30 @@ def surplus_events(world: World, ask: Ask) -> Any:
 def day_cleared(start: World, ask: Ask, end: World) -> World:
     """Return the world without the surplus events."""
     is_surplus = flags_of(surplus_events(start, ask), start.title.shape[-1])
-    columns = {c: getattr(start, c) for c in sorted(EVENT)}  # a set's own order changes from process to process
-    return start._replace(**{c: jnp.where(is_surplus, 0, column).astype(column.dtype) for c, column in columns.items()})
+    # A set's own order changes from process to process.
+    columns = {c: getattr(start, c) for c in sorted(EVENT)}
+    return start._replace(
+        **{
+            c: jnp.where(is_surplus, 0, column).astype(column.dtype)
+            for c, column in columns.items()
+        }
+    )
 
 
 def plan_clearing(see: Sight) -> Plan:
     """List the day, cancel one after another."""
     surplus = surplus_events(see.world, see.ask)
     return (
-        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.list_day, day=see.ask.day)),
+        (
+            hours_of(see.ask.day) & ~see.notebook.times != 0,
+            call(calendar.list_day, day=see.ask.day),
+        ),
         (surplus != 0, call(calendar.cancel, event=lowest(surplus))),
         (True, call(finish)),
     )
 
 
-# -- send money back ---------------------------------------------------------------------------------------------------
+# -- send money back -------------------------------------------------------------------------------
 
 
 def plant_return(scene: Scene, reason: Any) -> Scene:
@@ -334,15 +380,25 @@ def plant_return(scene: Scene, reason: Any) -> Scene:
     world = planted.world
     received = cast.transfers[0]
     sent = cast.transfers[1]
-    amounts = put(put(world.transfer_amount, received, planted.ask.number), sent, cast.roll(3, 1, 31))
+    amounts = put(
+        put(world.transfer_amount, received, planted.ask.number), sent, cast.roll(3, 1, 31)
+    )
     people = put(put(world.transfer_contact, received, cast.contacts[0]), sent, cast.contacts[0])
-    directions = put(put(world.transfer_direction, received, Direction.INCOMING), sent, Direction.OUTGOING)
-    return planted.set(transfer_amount=amounts, transfer_contact=people, transfer_direction=directions).say(number=0)
+    directions = put(
+        put(world.transfer_direction, received, Direction.INCOMING), sent, Direction.OUTGOING
+    )
+    return planted.set(
+        transfer_amount=amounts, transfer_contact=people, transfer_direction=directions
+    ).say(number=0)
 
 
 def received_from(world: World, contact: Any) -> Any:
     """Return the euros that a contact sent."""
-    is_received = (world.transfer_contact == contact) & (world.transfer_direction == Direction.INCOMING) & (contact > 0)
+    is_received = (
+        (world.transfer_contact == contact)
+        & (world.transfer_direction == Direction.INCOMING)
+        & (contact > 0)
+    )
     return total(world.transfer_amount, mask_of(is_received))
 
 
@@ -367,7 +423,7 @@ def plan_return(see: Sight) -> Plan:
     )
 
 
-# -- somebody is ill ---------------------------------------------------------------------------------------------------
+# -- somebody is ill -------------------------------------------------------------------------------
 
 
 def plant_absence(scene: Scene, reason: Any) -> Scene:
@@ -384,7 +440,9 @@ def plant_absence(scene: Scene, reason: Any) -> Scene:
 def guest_removed(start: World, ask: Ask, end: World) -> World:
     """Return the world with the guest off every guest list of the day."""
     that_day = flags_of(events_on(start, ask.day), start.title.shape[-1])
-    return start._replace(guests=jnp.where(that_day, start.guests & ~bit(person(start, ask)), start.guests))
+    return start._replace(
+        guests=jnp.where(that_day, start.guests & ~bit(person(start, ask)), start.guests)
+    )
 
 
 def plan_absence(see: Sight) -> Plan:
@@ -395,14 +453,17 @@ def plan_absence(see: Sight) -> Plan:
     guest_of = mask_of((see.world.guests & bit(who)) != 0) & that_day
     return (
         *search,
-        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.list_day, day=see.ask.day)),
+        (
+            hours_of(see.ask.day) & ~see.notebook.times != 0,
+            call(calendar.list_day, day=see.ask.day),
+        ),
         (unread != 0, call(calendar.get, event=lowest(unread))),
         (guest_of != 0, call(calendar.uninvite, event=lowest(guest_of), contact=who)),
         (True, call(finish)),
     )
 
 
-# -- what somebody owes ------------------------------------------------------------------------------------------------
+# -- what somebody owes ----------------------------------------------------------------------------
 
 
 def plant_claims(scene: Scene, reason: Any) -> Scene:
@@ -412,7 +473,9 @@ def plant_claims(scene: Scene, reason: Any) -> Scene:
     hero = scene.cast.contacts[0]
     planted = planted.set_request(cast.requests[0], hero, cast.roll(0, 1, 15), Direction.OUTGOING)
     planted = planted.set_request(cast.requests[1], hero, cast.roll(1, 1, 15), Direction.OUTGOING)
-    planted = planted.set_request(cast.requests[2], hero, cast.roll(2, 1, 15), Direction.OUTGOING, Status.PAID)
+    planted = planted.set_request(
+        cast.requests[2], hero, cast.roll(2, 1, 15), Direction.OUTGOING, Status.PAID
+    )
     return planted.set_request(cast.requests[3], hero, cast.roll(3, 1, 15), Direction.INCOMING)
 
 
@@ -453,12 +516,23 @@ TEMPLATES = (
     ),
     Template(
         name="split_bill",
-        specification="Each guest of the event called {title} has one more open outgoing request, of {amount} divided "
-        "by the number of guests plus one.",
+        specification=(
+            "Each guest of the event called {title} has one more open outgoing request, of "
+            "{amount} divided by the number of guests plus one."
+        ),
         wordings=(
-            "I paid {amount} for the {title}. Ask every guest for an equal share; one share is mine.",
-            "The {title} cost me {amount}. Split it equally among the guests and me, and request their shares.",
-            "Divide the {amount} for the {title} by all guests and me, and ask each guest for their part.",
+            (
+                "I paid {amount} for the {title}. Ask every guest for an equal share; one share is "
+                "mine."
+            ),
+            (
+                "The {title} cost me {amount}. Split it equally among the guests and me, and "
+                "request their shares."
+            ),
+            (
+                "Divide the {amount} for the {title} by all guests and me, and ask each guest for "
+                "their part."
+            ),
         ),
         touches=ASKS,
         reasons=(Reason.NO_SUCH_EVENT,),
@@ -481,7 +555,10 @@ TEMPLATES = (
     ),
     Template(
         name="settle_debts",
-        specification="All open incoming requests of the contact called {name} in {city} are paid from the account.",
+        specification=(
+            "All open incoming requests of the contact called {name} in {city} are paid from the "
+            "account."
+        ),
         wordings=(
             "Pay all open requests of {name} from {city}.",
             "{name} in {city} wants money from me; settle all of it.",
@@ -495,10 +572,15 @@ TEMPLATES = (
     ),
     Template(
         name="pay_with_savings",
-        specification="One transfer of {amount} to the contact called {name} in {city} is sent; savings gave what the "
-        "account lacked.",
+        specification=(
+            "One transfer of {amount} to the contact called {name} in {city} is sent; savings gave "
+            "what the account lacked."
+        ),
         wordings=(
-            "Send {amount} to {name} from {city}; take what the account lacks from savings, no more.",
+            (
+                "Send {amount} to {name} from {city}; take what the account lacks from savings, no "
+                "more."
+            ),
             "{name} in {city} gets {amount}. Use savings only for what is missing.",
             "Transfer {amount} to {name} from {city}, and fill the gap from savings exactly.",
         ),
@@ -510,8 +592,10 @@ TEMPLATES = (
     ),
     Template(
         name="schedule",
-        specification="There is a new event called {title} on {day} without place, and its only guest is the contact "
-        "called {name} in {city}.",
+        specification=(
+            "There is a new event called {title} on {day} without place, and its only guest is the "
+            "contact called {name} in {city}."
+        ),
         wordings=(
             "Set up a {title} with {name} from {city} on {day}, at any free hour.",
             "Find an hour on {day} for a {title} with {name} from {city}.",
@@ -525,7 +609,9 @@ TEMPLATES = (
     ),
     Template(
         name="clear_day",
-        specification="All events of {day} but the one called {title} are no longer in the calendar.",
+        specification=(
+            "All events of {day} but the one called {title} are no longer in the calendar."
+        ),
         wordings=(
             "Cancel everything on {day} but the {title}.",
             "On {day} I have time for the {title} only; cancel the rest.",
@@ -538,8 +624,10 @@ TEMPLATES = (
     ),
     Template(
         name="return_money",
-        specification="One transfer to the contact called {name} in {city} is sent from the account, of the amount "
-        "received from them.",
+        specification=(
+            "One transfer to the contact called {name} in {city} is sent from the account, of the "
+            "amount received from them."
+        ),
         wordings=(
             "Send {name} from {city} back what I got from them.",
             "Return the money that {name} in {city} sent me.",
@@ -567,7 +655,10 @@ TEMPLATES = (
     ),
     Template(
         name="total_owed",
-        specification="The answer is the sum of the open outgoing requests to the contact called {name} in {city}.",
+        specification=(
+            "The answer is the sum of the open outgoing requests to the contact called {name} in "
+            "{city}."
+        ),
         wordings=(
             "How much does {name} from {city} still owe me in all?",
             "Add up what {name} in {city} has yet to pay me.",

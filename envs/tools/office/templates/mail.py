@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .. import words
 from ..population import Tables
-from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, find_person, find_row_id, template
+from .row_template import (
+    EASY,
+    HARD,
+    MEDIUM,
+    UNCLEAR,
+    Ask,
+    Plan,
+    Scene,
+    call,
+    find_person,
+    find_row_id,
+    template,
+)
 
 
 def _delete_mail(a: Ask) -> Plan:
@@ -46,8 +58,8 @@ def _move_mail(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _move_mail, "Move mail {mail} to the folder {folder}.", "Mail {mail} belongs in {folder}.",
-    "Put mail {mail} into the folder {folder}.", test=True,
+    EASY, _move_mail, "Move mail {mail} to the folder {folder}.",
+    "Mail {mail} belongs in {folder}.", "Put mail {mail} into the folder {folder}.", test=True,
 )  # fmt: skip
 def move_mail(s: Scene) -> Tables:
     """The mail lies in the folder."""
@@ -72,7 +84,8 @@ def _reply(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _reply, 'Reply "{text}" to the mail about {subject}.', 'Answer the mail on {subject} with "{text}".',
+    MEDIUM, _reply, 'Reply "{text}" to the mail about {subject}.',
+    'Answer the mail on {subject} with "{text}".',
     'The mail about {subject} needs a reply: "{text}".',
 )  # fmt: skip
 def reply_mail(s: Scene) -> Tables:
@@ -82,8 +95,10 @@ def reply_mail(s: Scene) -> Tables:
     s.say(text=text)
     goal = s.goal()
     row = s.world["mails"][mail]
-    goal["mails"][1000] = {"contact": row["contact"], "direction": "outgoing", "folder": "archive",
-                           "subject": row["subject"], "text": text, "read": True, "starred": False}  # fmt: skip
+    goal["mails"][1000] = {
+        "contact": row["contact"], "direction": "outgoing", "folder": "archive",
+        "subject": row["subject"], "text": text, "read": True, "starred": False,
+    }  # fmt: skip
     return goal
 
 
@@ -95,8 +110,8 @@ def _forward(a: Ask) -> Plan:
 
 @template(
     MEDIUM, _forward, "Forward the mail about {subject} to {name}.",
-    "{name} should see the mail on {subject}; forward it.", "Pass the mail about {subject} on to {name}.",
-    reasons=UNCLEAR,
+    "{name} should see the mail on {subject}; forward it.",
+    "Pass the mail about {subject} on to {name}.", reasons=UNCLEAR,
 )  # fmt: skip
 def forward_mail(s: Scene) -> Tables:
     """One mail of the same subject and text is sent to the contact."""
@@ -104,8 +119,10 @@ def forward_mail(s: Scene) -> Tables:
     who = s.person()
     goal = s.goal()
     row = s.world["mails"][mail]
-    goal["mails"][1000] = {"contact": who, "direction": "outgoing", "folder": "archive", "subject": row["subject"],
-                           "text": row["text"], "read": True, "starred": False}  # fmt: skip
+    goal["mails"][1000] = {
+        "contact": who, "direction": "outgoing", "folder": "archive",
+        "subject": row["subject"], "text": row["text"], "read": True, "starred": False,
+    }  # fmt: skip
     return goal
 
 
@@ -118,7 +135,8 @@ def _delete_mails(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _delete_mails, "Delete all mails from {name}.", "Throw away everything that {name} has mailed me.",
+    MEDIUM, _delete_mails, "Delete all mails from {name}.",
+    "Throw away everything that {name} has mailed me.",
     "No mail from {name} shall be left.", reasons=UNCLEAR,
 )  # fmt: skip
 def delete_mails(s: Scene) -> Tables:
@@ -146,7 +164,8 @@ def _mark_all_read(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _mark_all_read, "Mark all mails in {folder} as read.", "I have seen everything in the folder {folder}.",
+    MEDIUM, _mark_all_read, "Mark all mails in {folder} as read.",
+    "I have seen everything in the folder {folder}.",
     "No mail in {folder} should be left unread.", test=True,
 )  # fmt: skip
 def mark_all_read(s: Scene) -> Tables:
@@ -156,7 +175,9 @@ def mark_all_read(s: Scene) -> Tables:
     *unread, distractor = s.pick("mails", 3)
     for number in unread:
         s.world["mails"][number].update(folder=folder, read=False)
-    s.world["mails"][distractor].update(folder=s.another_word(words.MAIL_FOLDERS, folder), read=False)
+    s.world["mails"][distractor].update(
+        folder=s.another_word(words.MAIL_FOLDERS, folder), read=False
+    )
     goal = s.goal()
     for row in goal["mails"].values():
         if row["folder"] == folder:
@@ -207,8 +228,10 @@ def mail_guests(s: Scene) -> Tables:
     s.say(title=s.world["events"][event]["title"], subject=subject, text=text)
     goal = s.goal()
     for guest in guests:
-        goal["mails"][1000 + guest] = {"contact": guest, "direction": "outgoing", "folder": "archive",
-                                       "subject": subject, "text": text, "read": True, "starred": False}  # fmt: skip
+        goal["mails"][1000 + guest] = {
+            "contact": guest, "direction": "outgoing", "folder": "archive",
+            "subject": subject, "text": text, "read": True, "starred": False,
+        }  # fmt: skip
     return goal
 
 
@@ -220,7 +243,8 @@ def _forward_to_relation(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _forward_to_relation, "Forward the mail about {subject} to everybody who is a {relation}.",
+    HARD, _forward_to_relation,
+    "Forward the mail about {subject} to everybody who is a {relation}.",
     "Each {relation} in my phone book should get the mail on {subject}; forward it.",
     "Pass the mail about {subject} on to all contacts of the relation {relation}.",
 )  # fmt: skip
@@ -235,9 +259,10 @@ def forward_to_relation(s: Scene) -> Tables:
     goal = s.goal()
     for number, contact in s.world["contacts"].items():
         if contact["relation"] == relation:
-            goal["mails"][1000 + number] = {"contact": number, "direction": "outgoing", "folder": "archive",
-                                            "subject": row["subject"], "text": row["text"], "read": True,
-                                            "starred": False}  # fmt: skip
+            goal["mails"][1000 + number] = {
+                "contact": number, "direction": "outgoing", "folder": "archive",
+                "subject": row["subject"], "text": row["text"], "read": True, "starred": False,
+            }  # fmt: skip
     return goal
 
 
@@ -250,12 +275,15 @@ def _archive_read(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _archive_read, "Move the mails from {name} {last} in the inbox that I have read to {folder}.",
+    HARD, _archive_read,
+    "Move the mails from {name} {last} in the inbox that I have read to {folder}.",
     "What {name} {last} mailed me, if it is read and still in the inbox, belongs in {folder}.",
     "File read mails from {name} {last}: out of the inbox, into {folder}.", reasons=UNCLEAR,
 )  # fmt: skip
 def archive_read(s: Scene) -> Tables:
-    """The read mails from the contact that were in the inbox lie in the folder; no other mail is moved."""
+    """The read mails from the contact that were in the inbox lie
+    in the folder; no other mail is moved.
+    """
     who = s.namesake()
     folder = s.another_word(words.MAIL_FOLDERS, "inbox")
     s.say(folder=folder)
@@ -267,12 +295,17 @@ def archive_read(s: Scene) -> Tables:
     mails[outgoing].update(contact=who, direction="outgoing", folder="inbox", read=True)
     goal = s.goal()
     for row in goal["mails"].values():
-        if (row["contact"], row["direction"], row["folder"], row["read"]) == (who, "incoming", "inbox", True):
+        if (row["contact"], row["direction"], row["folder"], row["read"]) == (
+            who,
+            "incoming",
+            "inbox",
+            True,
+        ):
             row["folder"] = folder
     return goal
 
 
 TEMPLATES = (
-    delete_mail, star_mail, move_mail, reply_mail, forward_mail, delete_mails, mark_all_read, count_unread,
-    mail_guests, forward_to_relation, archive_read,
+    delete_mail, star_mail, move_mail, reply_mail, forward_mail, delete_mails, mark_all_read,
+    count_unread, mail_guests, forward_to_relation, archive_read,
 )  # fmt: skip

@@ -30,14 +30,26 @@ from ..columns import (
     with_request_paid,
     with_transfer,
 )
-from .column_template import Ask, Plan, Scene, Sight, Template, by_name, call, find_person, person, refuse, succeeded
+from .column_template import (
+    Ask,
+    Plan,
+    Scene,
+    Sight,
+    Template,
+    by_name,
+    call,
+    find_person,
+    person,
+    refuse,
+    succeeded,
+)
 from .easy import SENDS, plant_amount
 
 CONTACT = frozenset({"name", "city", "relation", "phone"})
 UNCLEAR = (Reason.NO_SUCH_CONTACT, Reason.AMBIGUOUS_CONTACT)
 
 
-# -- pay somebody ------------------------------------------------------------------------------------------------------
+# -- pay somebody ----------------------------------------------------------------------------------
 
 
 def plant_payment(scene: Scene, reason: Any) -> Scene:
@@ -63,7 +75,7 @@ def plan_payment(see: Sight) -> Plan:
     )
 
 
-# -- requests with somebody --------------------------------------------------------------------------------------------
+# -- requests with somebody ------------------------------------------------------------------------
 
 
 def plant_incoming(scene: Scene, reason: Any) -> Scene:
@@ -71,17 +83,25 @@ def plant_incoming(scene: Scene, reason: Any) -> Scene:
     scene_with_name = by_name(scene, reason)
     cast = scene.cast
     limit = scene.ask.limit
-    amount = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit))
+    amount = jnp.where(
+        reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit)
+    )
     short = reason == Reason.INSUFFICIENT_FUNDS
-    planted = scene_with_name.set_request(cast.requests[0], cast.contacts[0], amount, Direction.INCOMING)
+    planted = scene_with_name.set_request(
+        cast.requests[0], cast.contacts[0], amount, Direction.INCOMING
+    )
     # Distractors: money asked from the same contact, and a request that is settled already.
-    planted = planted.set_request(cast.requests[1], cast.contacts[0], cast.roll(3, 1, 15), Direction.OUTGOING)
+    planted = planted.set_request(
+        cast.requests[1], cast.contacts[0], cast.roll(3, 1, 15), Direction.OUTGOING
+    )
     return planted.set(balance=jnp.where(short, cast.roll(2, 0, amount - 1), scene.world.balance))
 
 
 def request_paid(start: World, ask: Ask, end: World) -> World:
     """Return the world with the request paid."""
-    return with_request_paid(start, lowest(requests_with(start, person(start, ask), Direction.INCOMING)))
+    return with_request_paid(
+        start, lowest(requests_with(start, person(start, ask), Direction.INCOMING))
+    )
 
 
 def plan_paying(see: Sight) -> Plan:
@@ -104,8 +124,12 @@ def plant_outgoing(scene: Scene, reason: Any) -> Scene:
     """Plant one request for money to the contact."""
     scene_with_name = by_name(scene, reason)
     cast = scene.cast
-    planted = scene_with_name.set_request(cast.requests[0], cast.contacts[0], cast.roll(0, 1, 31), Direction.OUTGOING)
-    return planted.set_request(cast.requests[1], cast.contacts[0], cast.roll(1, 1, 15), Direction.INCOMING)
+    planted = scene_with_name.set_request(
+        cast.requests[0], cast.contacts[0], cast.roll(0, 1, 31), Direction.OUTGOING
+    )
+    return planted.set_request(
+        cast.requests[1], cast.contacts[0], cast.roll(1, 1, 15), Direction.INCOMING
+    )
 
 
 def request_withdrawn(start: World, ask: Ask, end: World) -> World:
@@ -126,7 +150,7 @@ def plan_withdrawing(see: Sight) -> Plan:
     )
 
 
-# -- events by title ---------------------------------------------------------------------------------------------------
+# -- events by title -------------------------------------------------------------------------------
 
 
 def name_event(scene: Scene, reason: Any) -> Scene:
@@ -139,7 +163,10 @@ def find_event(see: Sight) -> tuple[Any, Plan]:
     """Find the meant event; also return the steps by which a plan finds it, or refuses."""
     events = events_titled(see.world, see.ask.title)
     return lowest(events), (
-        (see.notebook.asked_titles & bit(see.ask.title) == 0, call(calendar.find, title=see.ask.title)),
+        (
+            see.notebook.asked_titles & bit(see.ask.title) == 0,
+            call(calendar.find, title=see.ask.title),
+        ),
         (events == 0, refuse(Reason.NO_SUCH_EVENT)),
     )
 
@@ -155,7 +182,9 @@ def plant_move(scene: Scene, reason: Any) -> Scene:
     full = busy
     for k in range(6):
         full = full.set_time(cast.events[k + 1], hour + k)
-    return busy.set(time=jnp.where(reason == Reason.NO_FREE_TIME, full.world.time, busy.world.time)).say(day=day)
+    return busy.set(
+        time=jnp.where(reason == Reason.NO_FREE_TIME, full.world.time, busy.world.time)
+    ).say(day=day)
 
 
 def event_moved(start: World, ask: Ask, end: World) -> World:
@@ -171,7 +200,10 @@ def plan_move(see: Sight) -> Plan:
     return (
         (succeeded(see, calendar.move), call(finish)),
         *search,
-        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.free_times, day=see.ask.day)),
+        (
+            hours_of(see.ask.day) & ~see.notebook.times != 0,
+            call(calendar.free_times, day=see.ask.day),
+        ),
         (time == 0, refuse(Reason.NO_FREE_TIME)),
         (True, call(calendar.move, event=row, time=time)),
     )
@@ -185,7 +217,9 @@ def plant_place(scene: Scene, reason: Any) -> Scene:
 
 def place_set(start: World, ask: Ask, end: World) -> World:
     """Return the world with the event at the place."""
-    return start._replace(place=put(start.place, lowest(events_titled(start, ask.title)), ask.place))
+    return start._replace(
+        place=put(start.place, lowest(events_titled(start, ask.title)), ask.place)
+    )
 
 
 def plan_place(see: Sight) -> Plan:
@@ -198,7 +232,7 @@ def plan_place(see: Sight) -> Plan:
     )
 
 
-# -- the phone book ----------------------------------------------------------------------------------------------------
+# -- the phone book --------------------------------------------------------------------------------
 
 
 def plant_relation(scene: Scene, reason: Any) -> Scene:
@@ -222,7 +256,9 @@ def contacts_related(world: World, relation: Any) -> Any:
 
 def phone_set(start: World, ask: Ask, end: World) -> World:
     """Return the world with another number."""
-    return start._replace(phone=put(start.phone, lowest(contacts_related(start, ask.relation)), ask.number))
+    return start._replace(
+        phone=put(start.phone, lowest(contacts_related(start, ask.relation)), ask.number)
+    )
 
 
 def plan_phone(see: Sight) -> Plan:
@@ -263,7 +299,9 @@ def plan_telling(see: Sight) -> Plan:
 def contact_deleted(start: World, ask: Ask, end: World) -> World:
     """Return the world with one contact fewer."""
     who = person(start, ask)
-    return start._replace(**{column: put(getattr(start, column), who, 0) for column in sorted(CONTACT)})
+    return start._replace(
+        **{column: put(getattr(start, column), who, 0) for column in sorted(CONTACT)}
+    )
 
 
 def plan_deleting(see: Sight) -> Plan:
@@ -279,7 +317,9 @@ def plan_deleting(see: Sight) -> Plan:
 TEMPLATES = (
     Template(
         name="pay_by_name",
-        specification="One transfer of {amount} to the contact called {name} is sent from the account.",
+        specification=(
+            "One transfer of {amount} to the contact called {name} is sent from the account."
+        ),
         wordings=(
             "Send {amount} to {name}.",
             "{name} gets {amount} from me.",
@@ -293,7 +333,9 @@ TEMPLATES = (
     ),
     Template(
         name="pay_back",
-        specification="The open incoming request of the contact called {name} is paid from the account.",
+        specification=(
+            "The open incoming request of the contact called {name} is paid from the account."
+        ),
         wordings=(
             "Pay {name} what they ask me for.",
             "{name} has sent me a request for money; pay it.",
@@ -363,7 +405,9 @@ TEMPLATES = (
     ),
     Template(
         name="tell_phone",
-        specification="The answer is the last two digits of the phone number of the contact called {name}.",
+        specification=(
+            "The answer is the last two digits of the phone number of the contact called {name}."
+        ),
         wordings=(
             "What are the last two digits of {name}'s phone number?",
             "Tell me the last two digits of the number of {name}.",

@@ -12,8 +12,8 @@ def _send_message(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _send_message, 'Send contact {contact} the message "{text}".', 'Text "{text}" to contact {contact}.',
-    'Contact {contact} should get this message: "{text}".',
+    EASY, _send_message, 'Send contact {contact} the message "{text}".',
+    'Text "{text}" to contact {contact}.', 'Contact {contact} should get this message: "{text}".',
 )  # fmt: skip
 def send_message(s: Scene) -> Tables:
     """One message of the text to the contact is sent."""
@@ -30,7 +30,8 @@ def _mute_contact(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _mute_contact, "Mute contact {contact}.", "I want no sound for messages of contact {contact}.",
+    EASY, _mute_contact, "Mute contact {contact}.",
+    "I want no sound for messages of contact {contact}.",
     "Contact {contact} writes too much; mute.", test=True,
 )  # fmt: skip
 def mute_contact(s: Scene) -> Tables:
@@ -68,8 +69,8 @@ def _block(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _block, "Block {name}.", "I want no messages from {name} any more; block.", "{name} shall be blocked.",
-    reasons=UNCLEAR, test=True,
+    MEDIUM, _block, "Block {name}.", "I want no messages from {name} any more; block.",
+    "{name} shall be blocked.", reasons=UNCLEAR, test=True,
 )  # fmt: skip
 def block_contact(s: Scene) -> Tables:
     """The contact is blocked."""
@@ -92,7 +93,8 @@ def _message_city(a: Ask) -> Plan:
 
 @template(
     HARD, _message_city, 'Send everybody in {city} the message "{text}".',
-    'Text "{text}" to all contacts in {city}.', 'Each of my contacts in {city} should get the message "{text}".',
+    'Text "{text}" to all contacts in {city}.',
+    'Each of my contacts in {city} should get the message "{text}".',
 )  # fmt: skip
 def message_city(s: Scene) -> Tables:
     """One message of the text is sent to each contact in the city."""

@@ -12,7 +12,8 @@ def _like_song(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _like_song, "Like song {song}.", "I like song {song}; note it.", "Give song {song} a heart.",
+    EASY, _like_song, "Like song {song}.", "I like song {song}; note it.",
+    "Give song {song} a heart.",
 )  # fmt: skip
 def like_song(s: Scene) -> Tables:
     """The song is liked."""
@@ -28,7 +29,8 @@ def _add_song(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _add_song, "Add song {song} to playlist {playlist}.", "Playlist {playlist} should have song {song}, too.",
+    EASY, _add_song, "Add song {song} to playlist {playlist}.",
+    "Playlist {playlist} should have song {song}, too.",
     "Put song {song} on playlist {playlist}.", test=True,
 )  # fmt: skip
 def add_song(s: Scene) -> Tables:
@@ -47,7 +49,8 @@ def _rename_playlist(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _rename_playlist, "Rename playlist {playlist} to {title}.", "Playlist {playlist} shall be called {title}.",
+    EASY, _rename_playlist, "Rename playlist {playlist} to {title}.",
+    "Playlist {playlist} shall be called {title}.",
     "Change the name of playlist {playlist} to {title}.",
 )  # fmt: skip
 def rename_playlist(s: Scene) -> Tables:
@@ -90,8 +93,8 @@ def _unlike_artist(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _unlike_artist, "I do not like any song of {artist} any more.", "Unlike everything by {artist}.",
-    "Take the hearts from all songs of {artist}.",
+    MEDIUM, _unlike_artist, "I do not like any song of {artist} any more.",
+    "Unlike everything by {artist}.", "Take the hearts from all songs of {artist}.",
 )  # fmt: skip
 def unlike_artist(s: Scene) -> Tables:
     """No song of the artist is liked; others are as they were."""
@@ -112,8 +115,8 @@ def _queue_song(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _queue_song, "Play {title} after the songs in the queue.", "Put {title} at the end of the queue.",
-    "Queue {title}.", test=True,
+    MEDIUM, _queue_song, "Play {title} after the songs in the queue.",
+    "Put {title} at the end of the queue.", "Queue {title}.", test=True,
 )  # fmt: skip
 def queue_song(s: Scene) -> Tables:
     """The song is at the end of the queue."""
@@ -152,7 +155,9 @@ def playlist_of_genre(s: Scene) -> Tables:
     s.world["songs"][disliked].update(genre=genre, liked=False)
     s.world["songs"][other_genre].update(genre=s.another_word(words.GENRES, genre), liked=True)
     goal = s.goal()
-    songs = frozenset(number for number, row in s.world["songs"].items() if row["genre"] == genre and row["liked"])
+    songs = frozenset(
+        number for number, row in s.world["songs"].items() if row["genre"] == genre and row["liked"]
+    )
     goal["playlists"][1000] = {"name": name, "songs": songs}
     return goal
 
@@ -168,7 +173,8 @@ def _shorten_playlist(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _shorten_playlist, "Take all songs longer than {minutes} minutes out of the playlist {name}.",
+    HARD, _shorten_playlist,
+    "Take all songs longer than {minutes} minutes out of the playlist {name}.",
     "The playlist {name} should have no song of more than {minutes} minutes.",
     "Remove from {name} whatever lasts over {minutes} minutes.", test=True,
 )  # fmt: skip
@@ -193,7 +199,8 @@ def _favourite_artist(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _favourite_artist, "Of which artist do I like the most songs?", "Who has the most of my hearts in music?",
+    HARD, _favourite_artist, "Of which artist do I like the most songs?",
+    "Who has the most of my hearts in music?",
     "Name the artist with the largest number of songs that I like.",
 )  # fmt: skip
 def favourite_artist(s: Scene) -> tuple[Tables, str]:
@@ -210,6 +217,6 @@ def favourite_artist(s: Scene) -> tuple[Tables, str]:
 
 
 TEMPLATES = (
-    like_song, add_song, rename_playlist, start_playlist, unlike_artist, queue_song, playlist_of_genre,
-    shorten_playlist, favourite_artist,
+    like_song, add_song, rename_playlist, start_playlist, unlike_artist, queue_song,
+    playlist_of_genre, shorten_playlist, favourite_artist,
 )  # fmt: skip

@@ -40,8 +40,8 @@ def _pay_contact(a: Ask) -> Plan:
 
 @template(
     EASY, _pay_contact, "Send {amount} euros to contact {contact}.",
-    "Contact {contact} gets {amount} euros from me.", "Please transfer {amount} euros to contact {contact}.",
-    reasons=FUNDS,
+    "Contact {contact} gets {amount} euros from me.",
+    "Please transfer {amount} euros to contact {contact}.", reasons=FUNDS,
 )  # fmt: skip
 def pay_contact(s: Scene) -> Tables:
     """One transfer of the amount to the contact is sent from the balance."""
@@ -60,7 +60,8 @@ def _save_money(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _save_money, "Put {amount} euros into my savings.", "Save {amount} euros from my account.",
+    EASY, _save_money, "Put {amount} euros into my savings.",
+    "Save {amount} euros from my account.",
     "Move {amount} euros from the balance to the savings.", reasons=FUNDS, test=True,
 )  # fmt: skip
 def save_money(s: Scene) -> Tables:
@@ -77,8 +78,8 @@ def _decline_request(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _decline_request, "Decline request {request}.", "I will not pay request {request}; say no.",
-    "Turn down request {request} for money.",
+    EASY, _decline_request, "Decline request {request}.",
+    "I will not pay request {request}; say no.", "Turn down request {request} for money.",
 )  # fmt: skip
 def decline_request(s: Scene) -> Tables:
     """The request is declined."""
@@ -121,9 +122,13 @@ def _plant_request(s: Scene, who: int, direction: str) -> int:
         if row["contact"] == who and number != request:
             row["contact"] = s.other_contact(who)
     requests = s.world["requests"]
-    requests[request].update(contact=who, direction=direction, status="open", amount=s.dice.between(2, 60))
+    requests[request].update(
+        contact=who, direction=direction, status="open", amount=s.dice.between(2, 60)
+    )
     requests[declined].update(contact=who, direction=direction, status="declined")
-    requests[opposite].update(contact=who, direction=s.another_word(words.DIRECTIONS, direction), status="open")
+    requests[opposite].update(
+        contact=who, direction=s.another_word(words.DIRECTIONS, direction), status="open"
+    )
     return request
 
 
@@ -135,7 +140,8 @@ def _pay_back(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _pay_back, "Pay the open request of {name}.", "{name} waits for money; pay what is asked.",
+    MEDIUM, _pay_back, "Pay the open request of {name}.",
+    "{name} waits for money; pay what is asked.",
     "Settle what {name} asks for.", reasons=(*UNCLEAR, *FUNDS),
 )  # fmt: skip
 def pay_back(s: Scene) -> Tables:
@@ -160,8 +166,8 @@ def _withdraw(a: Ask) -> Plan:
 
 @template(
     MEDIUM, _withdraw, "Withdraw my open request to {name}.",
-    "{name} owes me nothing after all; take the request back.", "Take back what I asked {name} for.",
-    reasons=UNCLEAR, test=True,
+    "{name} owes me nothing after all; take the request back.",
+    "Take back what I asked {name} for.", reasons=UNCLEAR, test=True,
 )  # fmt: skip
 def withdraw_request(s: Scene) -> Tables:
     """The open outgoing request to the contact is withdrawn."""
@@ -179,13 +185,19 @@ def _split_bill(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _split_bill, "I paid {amount} euros for the {title}. Ask each guest for an equal share; I carry one, too.",
+    HARD, _split_bill,
+    "I paid {amount} euros for the {title}. Ask each guest for an equal share; I carry one, too.",
     "Split the {amount} euros of the {title} among its guests and me, and request their shares.",
-    "The {title} cost me {amount} euros. Every guest owes me as much as I pay myself; send requests.",
+    (
+        "The {title} cost me {amount} euros. Every guest owes me as much as I pay myself; send "
+        "requests."
+    ),
     reasons=("no_such_event",),
 )  # fmt: skip
 def split_bill(s: Scene) -> Tables:
-    """There is one more open outgoing request to each guest, of the amount divided by the number of guests and one."""
+    """There is one more open outgoing request to each guest,
+    of the amount divided by the number of guests and one.
+    """
     event = _event(s)
     guests = s.pick("contacts", s.dice.between(2, 4))
     s.world["events"][event]["guests"] = frozenset(guests)
@@ -208,11 +220,15 @@ def _settle_debts(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _settle_debts, f"Pay all open requests of {_FULL_NAME}.", f"Settle everything that {_FULL_NAME} asks for.",
-    f"I owe {_FULL_NAME}; pay each request, or none if there is too little money for all.", reasons=(*UNCLEAR, *FUNDS),
+    HARD, _settle_debts, f"Pay all open requests of {_FULL_NAME}.",
+    f"Settle everything that {_FULL_NAME} asks for.",
+    f"I owe {_FULL_NAME}; pay each request, or none if there is too little money for all.",
+    reasons=(*UNCLEAR, *FUNDS),
 )  # fmt: skip
 def settle_debts(s: Scene) -> Tables:
-    """All open incoming requests of the contact are paid; none is if the balance does not cover all."""
+    """All open incoming requests of the contact are paid;
+    none is if the balance does not cover all.
+    """
     who = s.namesake()
     first = _plant_request(s, who, "incoming")
     requests = s.world["requests"]
@@ -225,7 +241,11 @@ def settle_debts(s: Scene) -> Tables:
     goal["account"][1]["balance"] -= sum(amounts)
     for number, amount in zip((first, second), amounts, strict=True):
         goal["requests"][number]["status"] = "paid"
-        goal["transfers"][1000 + number] = {"contact": who, "amount": amount, "direction": "outgoing"}
+        goal["transfers"][1000 + number] = {
+            "contact": who,
+            "amount": amount,
+            "direction": "outgoing",
+        }
     return goal
 
 
@@ -238,9 +258,11 @@ def _return_money(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _return_money, f"Send back to {_FULL_NAME}, in one transfer, all the money that came from there.",
+    HARD, _return_money,
+    f"Send back to {_FULL_NAME}, in one transfer, all the money that came from there.",
     f"Return to {_FULL_NAME} the sum of what I got from there, at once.",
-    f"One transfer to {_FULL_NAME} gives back everything that came from there.", reasons=(*UNCLEAR, *FUNDS),
+    f"One transfer to {_FULL_NAME} gives back everything that came from there.",
+    reasons=(*UNCLEAR, *FUNDS),
 )  # fmt: skip
 def return_money(s: Scene) -> Tables:
     """One transfer to the contact is sent, of the sum of all transfers from the contact."""
@@ -274,8 +296,8 @@ def _pay_with_savings(a: Ask) -> Plan:
     HARD, _pay_with_savings,
     f"Send {_FULL_NAME} {{amount}} euros. Take what the balance lacks from the savings, not more.",
     f"{_FULL_NAME} gets {{amount}} euros; use no more of the savings than needed.",
-    f"Transfer {{amount}} euros to {_FULL_NAME}, and fill the gap from my savings.", reasons=(*UNCLEAR, *FUNDS),
-    test=True,
+    f"Transfer {{amount}} euros to {_FULL_NAME}, and fill the gap from my savings.",
+    reasons=(*UNCLEAR, *FUNDS), test=True,
 )  # fmt: skip
 def pay_with_savings(s: Scene) -> Tables:
     """The transfer is sent; the savings have paid what the balance did not cover."""
@@ -314,6 +336,6 @@ def total_owed(s: Scene) -> tuple[Tables, int]:
 
 
 TEMPLATES = (
-    pay_contact, save_money, decline_request, pay_by_name, pay_back, withdraw_request, split_bill, settle_debts,
-    return_money, pay_with_savings, total_owed,
+    pay_contact, save_money, decline_request, pay_by_name, pay_back, withdraw_request, split_bill,
+    settle_debts, return_money, pay_with_savings, total_owed,
 )  # fmt: skip

@@ -1,8 +1,9 @@
-"""Templates of the large office: what is planted, what must be reached, and how the oracle gets there.
+"""Templates of the large office: what is planted,
+what must be reached, and how the oracle gets there.
 
-A template is a function that plants an instance in a random world and returns the world that must be reached, written
-in rows and columns, and a plan: a generator that knows the instruction, makes calls and reads what they show. Judge and
-plan share the instruction and nothing else.
+A template is a function that plants an instance in a random world and returns the world that must
+be reached, written in rows and columns, and a plan: a generator that knows the instruction, makes
+calls and reads what they show. Judge and plan share the instruction and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ..rows import Row
 Call = tuple[str, dict[str, Any]]
 """Name of an API, and arguments by name."""
 Plan = Generator[Call, Sequence[Row], Any]
-"""Calls of a plan; it is sent the rows that each one shows, and returns the answer to a question, or None."""
+"""Calls of a plan; it is sent the rows that each one shows,
+and returns the answer to a question, or None.
+"""
 Ask = SimpleNamespace
 """Values of an instruction's gaps."""
 EASY, MEDIUM, HARD = 1, 2, 3
@@ -70,31 +73,43 @@ class Scene:
         return self.another_word(words, *(row[column] for row in self.world[table].values()))
 
     def person(self, gap: str = "name") -> int:
-        """Pick a contact to name by first name. For the obstacles, no contact or two contacts have that name."""
+        """Pick a contact to name by first name.
+
+        For the obstacles, no contact or two contacts have that name.
+        """
         hero, twin = self.pick("contacts", 2)
         contacts = self.world["contacts"]
         name = contacts[hero]["first"]
         if self.reason == "no_such_contact":
             name = self.unused(words.FIRST_NAMES, "contacts", "first")
         if self.reason == "ambiguous_contact":
-            contacts[twin].update(first=name, last=self.dice.choice(_other_last_names(contacts[hero]["last"])))
+            contacts[twin].update(
+                first=name, last=self.dice.choice(_other_last_names(contacts[hero]["last"]))
+            )
         self.say(**{gap: name})
         return hero
 
     def namesake(self) -> int:
-        """Pick a contact who shares a first name with another. For the obstacles, none or two match the full name."""
+        """Pick a contact who shares a first name with another.
+
+        For the obstacles, none or two match the full name.
+        """
         hero, twin = self.pick("contacts", 2)
         contacts = self.world["contacts"]
         row = contacts[hero]
         twin_name, unused_name = self.dice.sample(_other_last_names(row["last"]), 2)
         last = row["last"] if self.reason == "ambiguous_contact" else twin_name
         contacts[twin].update(first=row["first"], last=last)
-        self.say(name=row["first"], last=unused_name if self.reason == "no_such_contact" else row["last"])
+        self.say(
+            name=row["first"], last=unused_name if self.reason == "no_such_contact" else row["last"]
+        )
         return hero
 
     def other_contact(self, *excluded: int) -> int:
         """Draw a contact who is none of the excluded ones."""
-        return self.dice.choice([number for number in self.world["contacts"] if number not in excluded])
+        return self.dice.choice(
+            [number for number in self.world["contacts"] if number not in excluded]
+        )
 
     def goal(self) -> Tables:
         """Return a copy of the world, to be changed into the one that must be reached."""
@@ -107,18 +122,26 @@ class Scene:
 
     def open_day(self, *excluded: str) -> str:
         """Draw a day with a free hour that is none of the excluded ones."""
-        return self.dice.choice([day for day in words.DAYS if day not in excluded and self.free(day)])
+        return self.dice.choice(
+            [day for day in words.DAYS if day not in excluded and self.free(day)]
+        )
 
     def fill_day(self, day: str, fixed: Sequence[int] = ()) -> None:
         """Move events, except the fixed ones, so that a day has no free hour."""
-        movable = [n for n, row in self.world["events"].items() if n not in fixed and not row["time"].startswith(day)]
+        movable = [
+            n
+            for n, row in self.world["events"].items()
+            if n not in fixed and not row["time"].startswith(day)
+        ]
         for event, time in zip(movable, self.free(day), strict=False):
             self.world["events"][event]["time"] = time
 
 
 def _other_last_names(last: str) -> list[str]:
     """Return the last names that a person of the same first name may have in the same split."""
-    return [name for name in words.LAST_NAMES[words.LAST_NAMES.index(last) % 2 :: 2] if name != last]
+    return [
+        name for name in words.LAST_NAMES[words.LAST_NAMES.index(last) % 2 :: 2] if name != last
+    ]
 
 
 Plant = Callable[[Scene], Tables | tuple[Tables, Any]]
@@ -135,7 +158,8 @@ class Template:
         test: True if only the test split asks it, False if only the train split does.
         wordings: sentences with gaps, all of one meaning.
         reasons: obstacles for which it may have to be refused.
-        plant: makes room for it, and returns the world that must be reached, and the answer if it is a question.
+        plant: makes room for it, and returns the world that must be reached, and the answer if it
+            is a question.
         plan: the oracle's program.
     """
 
@@ -150,19 +174,25 @@ class Template:
 
 
 def template(
-    tier: int, plan: Callable[[Ask], Plan], *wordings: str, reasons: tuple[str, ...] = (), test: bool = False
+    tier: int,
+    plan: Callable[[Ask], Plan],
+    *wordings: str,
+    reasons: tuple[str, ...] = (),
+    test: bool = False,
 ) -> Callable[[Plant], Template]:
-    """Declare a function that plants an instruction as a template; its docstring is the specification."""
+    """Declare a function that plants an instruction as a template;
+    its docstring is the specification.
+    """
 
     def declare(plant: Plant) -> Template:
         name = getattr(plant, "__name__", "")
-        text = (plant.__doc__ or "").strip()
+        text = " ".join((plant.__doc__ or "").split())
         return Template(name, text, tier, test, wordings, reasons, plant, plan)
 
     return declare
 
 
-# -- steps of plans ------------------------------------------------------------------------------------------------
+# -- steps of plans --------------------------------------------------------------------------------
 
 
 UNCLEAR = ("no_such_contact", "ambiguous_contact")
@@ -174,7 +204,9 @@ def call(api: str, /, **arguments: Any) -> Call:
 
 
 def find_person(a: Ask) -> Plan:
-    """Find the contact of the instruction's first name, and last name if it has one; return the id."""
+    """Find the contact of the instruction's first name,
+    and last name if it has one; return the id.
+    """
     namesakes = yield call("contacts_find", first=a.name)
     rows = [row for row in namesakes if row["last"] == getattr(a, "last", row["last"])]
     if not rows:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .. import words
 from ..population import Tables
-from .row_template import EASY, HARD, MEDIUM, Ask, Plan, Refused, Scene, call, check_balance, find_row_id, template
+from .row_template import (
+    EASY,
+    HARD,
+    MEDIUM,
+    Ask,
+    Plan,
+    Refused,
+    Scene,
+    call,
+    check_balance,
+    find_row_id,
+    template,
+)
 
 FUNDS = ("insufficient_funds",)
 
@@ -31,8 +43,8 @@ def _cancel_order(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _cancel_order, "Cancel order {order}.", "I do not want order {order} any more; cancel it.",
-    "Stop order {order}.", test=True,
+    EASY, _cancel_order, "Cancel order {order}.",
+    "I do not want order {order} any more; cancel it.", "Stop order {order}.", test=True,
 )  # fmt: skip
 def cancel_order(s: Scene) -> Tables:
     """The order is cancelled; money and stock are back."""
@@ -53,7 +65,8 @@ def _tell_price(a: Ask) -> Plan:
 
 @template(
     EASY, _tell_price, "How many euros does product {product} cost?",
-    "Tell me the price of product {product} in euros.", "What is the price of product {product}, in euros?",
+    "Tell me the price of product {product} in euros.",
+    "What is the price of product {product}, in euros?",
 )  # fmt: skip
 def tell_price(s: Scene) -> tuple[Tables, int]:
     """Nothing changes; the answer is the price."""
@@ -72,7 +85,8 @@ def _buy(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _buy, "Order {quantity} of the product {product}.", "Buy {quantity} pieces of {product} in the shop.",
+    MEDIUM, _buy, "Order {quantity} of the product {product}.",
+    "Buy {quantity} pieces of {product} in the shop.",
     "I need {quantity} times {product}; order.", reasons=(*FUNDS, "out_of_stock"),
 )  # fmt: skip
 def buy_product(s: Scene) -> Tables:
@@ -90,7 +104,12 @@ def buy_product(s: Scene) -> Tables:
     goal = s.goal()
     goal["products"][product]["stock"] -= quantity
     goal["account"][1]["balance"] -= total
-    goal["orders"][1000] = {"product": product, "quantity": quantity, "total": total, "status": "processing"}
+    goal["orders"][1000] = {
+        "product": product,
+        "quantity": quantity,
+        "total": total,
+        "status": "processing",
+    }
     return goal
 
 
@@ -103,8 +122,8 @@ def _return_order(a: Ask) -> Plan:
 
 @template(
     MEDIUM, _return_order, "Return the {product} that was delivered.",
-    "The {product} does not fit; send the order back.", "I want my money back for the delivered {product}.",
-    test=True,
+    "The {product} does not fit; send the order back.",
+    "I want my money back for the delivered {product}.", test=True,
 )  # fmt: skip
 def return_order(s: Scene) -> Tables:
     """The delivered order of the product is returned; money and stock are back."""
@@ -125,8 +144,8 @@ def _take_from_cart(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _take_from_cart, "Take the {product} out of the cart.", "I do not want the {product} in my cart.",
-    "Remove {product} from the cart.",
+    MEDIUM, _take_from_cart, "Take the {product} out of the cart.",
+    "I do not want the {product} in my cart.", "Remove {product} from the cart.",
 )  # fmt: skip
 def take_from_cart(s: Scene) -> Tables:
     """The product is not in the cart; the rest is."""
@@ -154,7 +173,9 @@ def _buy_cheapest(a: Ask) -> Plan:
     reasons=("insufficient_funds", "out_of_stock"),
 )  # fmt: skip
 def buy_cheapest(s: Scene) -> Tables:
-    """There is one more order of the cheapest product of the category, paid from the balance; the cart is empty."""
+    """There is one more order of the cheapest product of the category,
+    paid from the balance; the cart is empty.
+    """
     category = s.dice.choice(words.CATEGORIES)
     quantity = s.dice.between(2, 3)
     cheapest, *competitors = s.pick("products", 3)
@@ -174,7 +195,12 @@ def buy_cheapest(s: Scene) -> Tables:
     goal = s.goal()
     goal["products"][cheapest]["stock"] -= quantity
     goal["account"][1]["balance"] -= 5 * quantity
-    goal["orders"][1000] = {"product": cheapest, "quantity": quantity, "total": 5 * quantity, "status": "processing"}
+    goal["orders"][1000] = {
+        "product": cheapest,
+        "quantity": quantity,
+        "total": 5 * quantity,
+        "status": "processing",
+    }
     return goal
 
 
@@ -190,10 +216,16 @@ def _buy_wishes(a: Ask) -> Plan:
 
 @template(
     HARD, _buy_wishes,
-    "Order one of each product on my wish list, if the balance covers all, and take them off the list.",
-    "Buy all my wishes, one of each; then the wish list is empty. Buy none if the money is too little.",
-    "One of everything that I wish for, please; order it and clear the wish list.", reasons=("insufficient_funds",),
-    test=True,
+    (
+        "Order one of each product on my wish list, if the balance covers all, and take them off "
+        "the list."
+    ),
+    (
+        "Buy all my wishes, one of each; then the wish list is empty. Buy none if the money is too "
+        "little."
+    ),
+    "One of everything that I wish for, please; order it and clear the wish list.",
+    reasons=("insufficient_funds",), test=True,
 )  # fmt: skip
 def buy_wishes(s: Scene) -> Tables:
     """There is one more order of each wish, paid from the balance; cart and wish list are empty."""
@@ -209,11 +241,14 @@ def buy_wishes(s: Scene) -> Tables:
     goal["account"][1]["balance"] -= total
     for number in wishes:
         goal["products"][number].update(wished=False, stock=products[number]["stock"] - 1)
-        goal["orders"][1000 + number] = {"product": number, "quantity": 1, "total": products[number]["price"],
-                                         "status": "processing"}  # fmt: skip
+        goal["orders"][1000 + number] = {
+            "product": number, "quantity": 1, "total": products[number]["price"],
+            "status": "processing",
+        }  # fmt: skip
     return goal
 
 
 TEMPLATES = (
-    wish_product, cancel_order, tell_price, buy_product, return_order, take_from_cart, buy_cheapest, buy_wishes,
+    wish_product, cancel_order, tell_price, buy_product, return_order, take_from_cart, buy_cheapest,
+    buy_wishes,
 )  # fmt: skip

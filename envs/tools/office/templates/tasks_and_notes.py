@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .. import words
 from ..population import Tables
-from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, find_person, find_row_id, template
+from .row_template import (
+    EASY,
+    HARD,
+    MEDIUM,
+    UNCLEAR,
+    Ask,
+    Plan,
+    Scene,
+    call,
+    find_person,
+    find_row_id,
+    template,
+)
 
 
 def _complete_task(a: Ask) -> Plan:
@@ -12,7 +24,8 @@ def _complete_task(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _complete_task, "Task {task} is done.", "Tick off task {task}.", "Mark task {task} as done.",
+    EASY, _complete_task, "Task {task} is done.", "Tick off task {task}.",
+    "Mark task {task} as done.",
 )  # fmt: skip
 def complete_task(s: Scene) -> Tables:
     """The task is done."""
@@ -47,7 +60,8 @@ def _create_task(a: Ask) -> Plan:
 
 @template(
     EASY, _create_task, 'Add the task "{title}" to the project {project}, due on {day}.',
-    'I have to "{title}" by {day}; make it a task of {project}.', 'New task in {project}: "{title}", until {day}.',
+    'I have to "{title}" by {day}; make it a task of {project}.',
+    'New task in {project}: "{title}", until {day}.',
 )  # fmt: skip
 def create_task(s: Scene) -> Tables:
     """There is one more task, of normal priority and not done."""
@@ -56,7 +70,13 @@ def create_task(s: Scene) -> Tables:
     day = s.dice.choice(words.DAYS)
     s.say(title=title, project=project, day=day)
     goal = s.goal()
-    goal["tasks"][1000] = {"title": title, "project": project, "due": day, "priority": "normal", "done": False}
+    goal["tasks"][1000] = {
+        "title": title,
+        "project": project,
+        "due": day,
+        "priority": "normal",
+        "done": False,
+    }
     return goal
 
 
@@ -81,8 +101,8 @@ def _pin_note(a: Ask) -> Plan:
 
 
 @template(
-    EASY, _pin_note, "Pin note {note}.", "Note {note} should stay on top; pin it.", "Keep note {note} pinned.",
-    test=True,
+    EASY, _pin_note, "Pin note {note}.", "Note {note} should stay on top; pin it.",
+    "Keep note {note} pinned.", test=True,
 )  # fmt: skip
 def pin_note(s: Scene) -> Tables:
     """The note is pinned."""
@@ -106,7 +126,8 @@ def _complete(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _complete, 'I did "{title}"; tick it off.', 'The task "{title}" is done.', 'Mark "{title}" as done.',
+    MEDIUM, _complete, 'I did "{title}"; tick it off.', 'The task "{title}" is done.',
+    'Mark "{title}" as done.',
 )  # fmt: skip
 def complete_by_title(s: Scene) -> Tables:
     """The task is done."""
@@ -122,8 +143,8 @@ def _set_project(a: Ask) -> Plan:
 
 
 @template(
-    MEDIUM, _set_project, 'Move the task "{title}" to the project {project}.', '"{title}" belongs to {project}.',
-    'The task "{title}" should be part of {project}.',
+    MEDIUM, _set_project, 'Move the task "{title}" to the project {project}.',
+    '"{title}" belongs to {project}.', 'The task "{title}" should be part of {project}.',
 )  # fmt: skip
 def set_project(s: Scene) -> Tables:
     """The task is in the project."""
@@ -142,7 +163,8 @@ def _set_priority(a: Ask) -> Plan:
 
 @template(
     MEDIUM, _set_priority, 'The priority of "{title}" is {priority} now.',
-    'Give the task "{title}" {priority} priority.', 'Change "{title}" to {priority} priority.', test=True,
+    'Give the task "{title}" {priority} priority.', 'Change "{title}" to {priority} priority.',
+    test=True,
 )  # fmt: skip
 def set_priority(s: Scene) -> Tables:
     """The task has the priority."""
@@ -186,10 +208,10 @@ def _tasks_from_mails(a: Ask) -> Plan:
 
 @template(
     HARD, _tasks_from_mails,
-    "Make each mail with a star in the inbox a task of {project}, due on {day}, with the subject as its "
-    "title; then take the star away.",
-    "For every starred mail of the inbox add a task to {project} until {day}, named like its subject, "
-    "and remove the star.",
+    "Make each mail with a star in the inbox a task of {project}, due on {day}, with the subject "
+    "as its title; then take the star away.",
+    "For every starred mail of the inbox add a task to {project} until {day}, named like its "
+    "subject, and remove the star.",
     "Turn the stars of my inbox into tasks of the project {project}: the subject as title, due on "
     "{day}. No star remains there.",
     test=True,
@@ -209,8 +231,10 @@ def tasks_from_mails(s: Scene) -> Tables:
     goal = s.goal()
     for mail in starred:
         goal["mails"][mail]["starred"] = False
-        goal["tasks"][1000 + mail] = {"title": goal["mails"][mail]["subject"], "project": project, "due": day,
-                                      "priority": "normal", "done": False}  # fmt: skip
+        goal["tasks"][1000 + mail] = {
+            "title": goal["mails"][mail]["subject"], "project": project, "due": day,
+            "priority": "normal", "done": False,
+        }  # fmt: skip
     return goal
 
 
@@ -234,7 +258,9 @@ def delete_done(s: Scene) -> Tables:
     for task in finished:
         s.world["tasks"][task].update(project=project, done=True)
     s.world["tasks"][unfinished].update(project=project, done=False)
-    s.world["tasks"][other_project].update(project=s.another_word(words.PROJECTS, project), done=True)
+    s.world["tasks"][other_project].update(
+        project=s.another_word(words.PROJECTS, project), done=True
+    )
     goal = s.goal()
     for number, row in s.world["tasks"].items():
         if row["project"] == project and row["done"]:
@@ -250,19 +276,24 @@ def _put_off(a: Ask) -> Plan:
 
 
 @template(
-    HARD, _put_off, "Put the open tasks of {priority} priority that are due on {day} off to {later}.",
+    HARD, _put_off,
+    "Put the open tasks of {priority} priority that are due on {day} off to {later}.",
     "What is due on {day}, not done and of {priority} priority is due on {later} instead.",
     "Move every open {priority} priority task from {day} to {later}.", test=True,
 )  # fmt: skip
 def put_off(s: Scene) -> Tables:
-    """The open tasks of the priority that were due on the day are due on the later one; no other is changed."""
+    """The open tasks of the priority that were due
+    on the day are due on the later one; no other is changed.
+    """
     day, later = s.dice.sample(words.DAYS, 2)
     priority = s.dice.choice(words.PRIORITIES)
     s.say(priority=priority, day=day, later=later)
     *open_tasks, other_priority, finished = s.pick("tasks", 4)
     for task in open_tasks:
         s.world["tasks"][task].update(due=day, priority=priority, done=False)
-    s.world["tasks"][other_priority].update(due=day, priority=s.another_word(words.PRIORITIES, priority), done=False)
+    s.world["tasks"][other_priority].update(
+        due=day, priority=s.another_word(words.PRIORITIES, priority), done=False
+    )
     s.world["tasks"][finished].update(due=day, priority=priority, done=True)
     goal = s.goal()
     for row in goal["tasks"].values():
@@ -272,6 +303,6 @@ def put_off(s: Scene) -> Tables:
 
 
 TEMPLATES = (
-    complete_task, set_due, create_task, delete_note, pin_note, complete_by_title, set_project, set_priority,
-    note_phone, tasks_from_mails, delete_done, put_off,
+    complete_task, set_due, create_task, delete_note, pin_note, complete_by_title, set_project,
+    set_priority, note_phone, tasks_from_mails, delete_done, put_off,
 )  # fmt: skip

@@ -17,9 +17,21 @@ from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Split
-from rlbench_suite.envs.text.chess.endgame.tables import MATE, PAWN, QUEEN, ROOK, STALEMATE, STEPS, solve
+from rlbench_suite.envs.text.chess.endgame.tables import (
+    MATE,
+    PAWN,
+    QUEEN,
+    ROOK,
+    STALEMATE,
+    STEPS,
+    solve,
+)
 from rlbench_suite.envs.text.chess.endgame.task import SQUARES, Endgame, State, turn_square
-from rlbench_suite.envs.text.chess.endgame.two_bishops import DARK_SQUARES, LIGHT_SQUARES, solve_bishops
+from rlbench_suite.envs.text.chess.endgame.two_bishops import (
+    DARK_SQUARES,
+    LIGHT_SQUARES,
+    solve_bishops,
+)
 
 pytestmark = pytest.mark.of_variants
 
@@ -40,7 +52,9 @@ def squares(words: str) -> Position:
 
 
 def images(position: Any, piece: str) -> set[tuple[int, ...]]:
-    """Return the position on boards turned and mirrored; squares between both kings hold alike pieces."""
+    """Return the position on boards turned and mirrored;
+    squares between both kings hold alike pieces.
+    """
     boards = set()
     for by in range(2 if piece == PAWN else 8):
         king, *pieces, foe = (int(turn_square(square, by)) for square in position)
@@ -48,7 +62,7 @@ def images(position: Any, piece: str) -> set[tuple[int, ...]]:
     return boards
 
 
-# -- published values ------------------------------------------------------------------------------------------------
+# -- published values ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -62,23 +76,29 @@ def images(position: Any, piece: str) -> set[tuple[int, ...]]:
 def test_the_longest_mates_are_the_published_ones(
     piece: str, longest: int, positions: list[str], to_move: int, black_to_move: int
 ) -> None:
-    """From Nalimov's tables, by G. Duranti: kirill-kryukov.com/chess/discussion-board/viewtopic.php?t=920.
+    """From Nalimov's tables, by G. Duranti:
+    kirill-kryukov.com/chess/discussion-board/viewtopic.php?t=920.
 
     Positions that a turn or mirror image of the board makes equal count once.
     """
     tables = solve(piece)
     for table, count in ((tables.distance, to_move), (tables.lost, black_to_move)):
         assert table.max() == longest
-        longest_positions = {min(images(tuple(position), piece)) for position in np.argwhere(table == longest).tolist()}
+        longest_positions = {
+            min(images(tuple(position), piece))
+            for position in np.argwhere(table == longest).tolist()
+        }
         assert len(longest_positions) == count
     for position in positions:
         assert tables.distance[squares(position)] == longest
 
 
-# -- the rules of chess ----------------------------------------------------------------------------------------------
+# -- the rules of chess ----------------------------------------------------------------------------
 
 
-def board(turn: chess.Color, king: int, foe: int, *pieces: tuple[int, chess.PieceType]) -> chess.Board:
+def board(
+    turn: chess.Color, king: int, foe: int, *pieces: tuple[int, chess.PieceType]
+) -> chess.Board:
     """Set up both kings and White's other pieces, by square and type."""
     placed = chess.Board(None)
     placed.turn = turn
@@ -94,7 +114,11 @@ def white_moves(position: Position, piece: str) -> Iterator[tuple[str, Position,
     king, at, foe = position
     for move in board(chess.WHITE, king, foe, (at, PIECE[piece])).legal_moves:
         if move.promotion in (None, chess.QUEEN):
-            after = (move.to_square, at, foe) if move.from_square == king else (king, move.to_square, foe)
+            after = (
+                (move.to_square, at, foe)
+                if move.from_square == king
+                else (king, move.to_square, foe)
+            )
             yield move.uci()[:4], after, QUEEN if move.promotion else piece
 
 
@@ -113,12 +137,16 @@ def positions(piece: str, count: int) -> Iterator[Position]:
     rng = np.random.default_rng(0)
     for _ in range(count):
         king, at, foe = map(int, rng.choice(64, 3, replace=False))
-        if (piece != PAWN or 8 <= at < 56) and max(abs(king // 8 - foe // 8), abs(king % 8 - foe % 8)) > 1:
+        if (piece != PAWN or 8 <= at < 56) and max(
+            abs(king // 8 - foe // 8), abs(king % 8 - foe % 8)
+        ) > 1:
             yield king, at, foe
 
 
 @pytest.mark.parametrize(("tier", "piece"), KINDS.items())
-def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess(tier: str, piece: str) -> None:
+def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess(
+    tier: str, piece: str
+) -> None:
     task: Any = build(tier)
     mask = jax.jit(task.action_mask)
     tables = solve(piece)
@@ -129,8 +157,13 @@ def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess
             assert tables.distance[position] == -1  # not White's turn
             continue
         state = state_of(position, piece)
-        legal = {task.spell(np.int64(action), state, None) for action in np.flatnonzero(mask(state, None))}
-        losses = {name: int(solve(kind).lost[after]) for name, after, kind in white_moves(position, piece)}
+        legal = {
+            task.spell(np.int64(action), state, None)
+            for action in np.flatnonzero(mask(state, None))
+        }
+        losses = {
+            name: int(solve(kind).lost[after]) for name, after, kind in white_moves(position, piece)
+        }
         assert legal == set(losses)
         quickest = min((value for value in losses.values() if value >= 0), default=-2)
         assert tables.distance[position] == quickest + 1
@@ -154,7 +187,9 @@ def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(p
         assert before.is_stalemate() == (reply == STALEMATE)
         if not replies:
             continue
-        assert tables.lost[king, at, foe] == (-1 if min(replies.values()) < 0 else max(replies.values()))
+        assert tables.lost[king, at, foe] == (
+            -1 if min(replies.values()) < 0 else max(replies.values())
+        )
         up, right = STEPS[reply].tolist()
         target = foe + 8 * up + right
         assert replies[target] == tables.lost[king, at, foe]  # a draw if there is one
@@ -177,9 +212,14 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
     for _ in range(250):
         king, foe = map(int, rng.choice(64, 2, replace=False))
         light, dark = int(rng.choice(LIGHT_SQUARES)), int(rng.choice(DARK_SQUARES))
-        if len({king, foe, light, dark}) < 4 or max(abs(king // 8 - foe // 8), abs(king % 8 - foe % 8)) <= 1:
+        if (
+            len({king, foe, light, dark}) < 4
+            or max(abs(king // 8 - foe // 8), abs(king % 8 - foe % 8)) <= 1
+        ):
             continue
-        state = State(*map(np.int32, (king, light, dark, foe)), np.bool_(False), np.int32(0), np.int32(0))
+        state = State(
+            *map(np.int32, (king, light, dark, foe)), np.bool_(False), np.int32(0), np.int32(0)
+        )
         bishops = (light, chess.BISHOP), (dark, chess.BISHOP)
         before = board(chess.BLACK, king, foe, *bishops)
         number = task._number(king, light, dark, foe)
@@ -188,7 +228,8 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
         assert before.is_checkmate() == (replies[number] == MATE) == (lost[number] == 0)
         assert before.is_stalemate() == (replies[number] == STALEMATE)
         ahead = {
-            end: -1 if end in (light, dark) else int(distance[task._number(king, light, dark, end)]) for end in ends
+            end: -1 if end in (light, dark) else int(distance[task._number(king, light, dark, end)])
+            for end in ends
         }
         if ends:
             assert lost[number] == (-1 if min(ahead.values()) < 0 else max(ahead.values()))
@@ -200,10 +241,16 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
         if in_check(before):
             assert distance[number] == -1
             continue
-        legal = {task.spell(np.int64(action), state, None) for action in np.flatnonzero(mask(state, None))}
+        legal = {
+            task.spell(np.int64(action), state, None)
+            for action in np.flatnonzero(mask(state, None))
+        }
         losses = {}
         for move in board(chess.WHITE, king, foe, *bishops).legal_moves:
-            after = (move.to_square if square == move.from_square else square for square in (king, light, dark, foe))
+            after = (
+                move.to_square if square == move.from_square else square
+                for square in (king, light, dark, foe)
+            )
             losses[move.uci()] = int(lost[task._number(*after)])
         assert legal == set(losses)
         quickest = min((value for value in losses.values() if value >= 0), default=-2)
@@ -218,13 +265,21 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
 def test_each_bishop_is_moved_by_its_name() -> None:
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="bishops")
     env.reset(seed=0)
-    light, dark, king, foe = (np.int32(SQUARES.index(square)) for square in ("f1", "c1", "e1", "e8"))
+    light, dark, king, foe = (
+        np.int32(SQUARES.index(square)) for square in ("f1", "c1", "e1", "e8")
+    )
     state = State(king, light, dark, foe, np.bool_(False), np.int32(0), np.int32(0))
     env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
     env.step("Bc4")
-    assert (SQUARES[env.unwrapped.episode.state.piece], SQUARES[env.unwrapped.episode.state.second]) == ("c4", "c1")
+    assert (
+        SQUARES[env.unwrapped.episode.state.piece],
+        SQUARES[env.unwrapped.episode.state.second],
+    ) == ("c4", "c1")
     env.step("Bg5")
-    assert (SQUARES[env.unwrapped.episode.state.piece], SQUARES[env.unwrapped.episode.state.second]) == ("c4", "g5")
+    assert (
+        SQUARES[env.unwrapped.episode.state.piece],
+        SQUARES[env.unwrapped.episode.state.second],
+    ) == ("c4", "g5")
     env.step("c4b5")
     assert SQUARES[env.unwrapped.episode.state.piece] == "b5"
     position = env.unwrapped.state
@@ -237,7 +292,7 @@ def test_each_bishop_is_moved_by_its_name() -> None:
         assert reason in env.step(words)[4]["invalid_reason"]
 
 
-# -- the task --------------------------------------------------------------------------------------------------------
+# -- the task --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", [*KINDS, "bishops"])
@@ -259,13 +314,17 @@ def test_splits_share_no_position_however_it_is_turned(tier: str) -> None:
     tables = solve_bishops() if tier == "bishops" else solve(task.piece)
     positions_by_split = []
     for split in Split:
-        params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5), 2000), int(split)))
+        params = jax.tree.map(
+            np.asarray, draw(jax.random.split(jax.random.key(5), 2000), int(split))
+        )
         bishops = [params.second] if tier == "bishops" else []
         assert bishops or (params.second == -1).all()
         positions_of_split = np.stack([params.king, params.piece, *bishops, params.foe], 1).tolist()
         assert (tables.distance.ravel()[task._number(*params[:4])] == params.shortest).all()
         assert params.shortest.min() > 0
-        positions_by_split.append({min(images(position, task.piece)) for position in positions_of_split})
+        positions_by_split.append(
+            {min(images(position, task.piece)) for position in positions_of_split}
+        )
         assert np.bincount(params.king // 8, minlength=8).min() > 100
     assert not positions_by_split[0] & positions_by_split[1]
     starts, train = task._starts
