@@ -342,7 +342,7 @@ class MPC:
         if isinstance(task, HostTask):
             raise CannotPlay(
                 f"mpc plans on a model in JAX, and {task.card.id} is computed by a simulator of "
-                f"the host."
+                "the host."
             )
         space = task.action_space
         if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box):

@@ -85,13 +85,13 @@ class SuiteVecEnv(VecEnv):
     def __init__(self, env: Any) -> None:
         if not hasattr(env, "card") or not hasattr(env, "num_envs"):
             raise TypeError(
-                f"SuiteVecEnv wraps a batch that gymnasium.make_vec makes of an id of this suite, "
+                "SuiteVecEnv wraps a batch that gymnasium.make_vec makes of an id of this suite, "
                 f"got {env}."
             )
         mode = env.metadata["autoreset_mode"]
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(
-                f"SuiteVecEnv needs a batch that resets in the step of an end, got "
+                "SuiteVecEnv needs a batch that resets in the step of an end, got "
                 f"autoreset_mode={mode.value!r}. "
                 f'Make it by gymnasium.make_vec("{env.card.id}", {env.num_envs}, '
                 "autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)."

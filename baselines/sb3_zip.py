@@ -104,7 +104,7 @@ def _refuse_bomb(policy: bytes, path: str) -> None:
     if inflated > len(policy):
         raise ValueError(
             f"{path}: policy.pth has {len(policy):,} bytes and would inflate to {inflated:,}; "
-            f"refused."
+            "refused."
         )
 
 
@@ -119,7 +119,7 @@ def _policy_arguments(data: bytes, path: str) -> dict[str, Any]:
     if state_dependent:
         raise ValueError(
             f"{path} uses gSDE (use_sde=True), which cannot be rebuilt without running code from "
-            f"the file."
+            "the file."
         )
     arguments = {
         name: value for name, value in arguments.items() if not re.fullmatch(r":\w+:", name)

@@ -126,7 +126,7 @@ class Location(NamedTuple):
             )
         raise ValueError(
             f"{remote!r} is not a remote: give https://HOST/PATH, file:///PATH or "
-            f"hf://ORGANISATION[/NAME][@REVISION]."
+            "hf://ORGANISATION[/NAME][@REVISION]."
         )
 
 
@@ -325,7 +325,7 @@ def unpack(entry: Entry, archive: Path, dataset: Path) -> None:
             members = opened.infolist()
             if sorted(member.filename for member in members) != sorted(storage.FILES):
                 raise ValueError(
-                    f"it holds "
+                    "it holds "
                     f"{plain(', '.join(repr(m.filename) for m in members[:5])) or 'nothing'}"
                 )
             for member in members:

@@ -78,7 +78,7 @@ def need_minari() -> None:
     except ImportError as error:
         raise ImportError(
             f"Offline datasets need minari and h5py ({error}); install them with: pip install "
-            f"'rlbench-suite[data]'"
+            "'rlbench-suite[data]'"
         ) from None
 
 
@@ -232,7 +232,7 @@ def _while_there_is_room(
         if shutil.disk_usage(where).free < _ROOM_TO_CLOSE:
             raise atomic_files.CannotWrite(
                 f"Cannot write {entry.id}: the disk of {root()} is nearly full. Nothing of it was "
-                f"kept."
+                "kept."
             )
         yield episode
 

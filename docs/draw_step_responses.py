@@ -24,7 +24,7 @@ from rlbench_suite.core.task_card import TaskCard
 
 STEPS = {"current": 120, "torque": 120, "speed": 1000, "position": 2000}
 AT = 0.25
-"""When the set point steps, in parts of what is shown."""
+"""Time at which the set point steps, in parts of the time that is shown."""
 
 
 def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

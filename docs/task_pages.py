@@ -178,7 +178,7 @@ def page(card: TaskCard, said: str) -> str:
         "## Measured scores",
         "",
         (
-            f"Mean return on the test split with its 95 % interval: `rlsuite dev calibrate "
+            "Mean return on the test split with its 95 % interval: `rlsuite dev calibrate "
             f"{card.name}`."
         ),
         "",
@@ -251,7 +251,7 @@ def one_shot(card: TaskCard) -> list[str]:
     text += [
         (
             f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 "
-            f"% intervals, and"
+            "% intervals, and"
         )
     ]
     command = f"rlsuite dev calibrate {card.name}"

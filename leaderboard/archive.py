@@ -150,7 +150,7 @@ class Archive:
         ):  # deflate's overhead on incompressible bytes
             raise Rejected(
                 f"{name} takes {info.compress_size:,} bytes for {declared:,} bytes of data; it "
-                f"holds more than these."
+                "holds more than these."
             )
         self._file.seek(info.header_offset + _LOCAL_HEADER.size + len(name))
         data = self._file.read(info.compress_size)
@@ -169,7 +169,7 @@ class Archive:
         if len(data) != declared:
             raise Rejected(
                 f"{name} is damaged (it declares {declared:,} bytes and holds {len(data):,} or "
-                f"more)."
+                "more)."
             )
         if zlib.crc32(data) != info.CRC:
             raise Rejected(f"{name} is damaged (the checksum differs).")
@@ -237,7 +237,7 @@ def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> 
     if (inflated := sum(info.file_size for info in zipped.infolist())) > MAX_INFLATED:
         raise Rejected(
             f"The members inflate to {inflated:,} bytes in all; at most {MAX_INFLATED:,} are "
-            f"allowed."
+            "allowed."
         )
     position = 0
     names: set[str] = set()
@@ -266,7 +266,7 @@ def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> 
         ):
             raise Rejected(
                 f"The member {name[:80]} is encrypted, streamed or compressed in another way than "
-                f"deflate."
+                "deflate."
             )
         if info.header_offset != position or info.extra or info.comment:
             raise Rejected(f"Bytes before or in the member {name[:80]} belong to no member.")

@@ -187,13 +187,13 @@ class Standing:
         if self.name_of:
             return (
                 f"has the name of {self.name_of}, and the board's maintainer has not confirmed "
-                f"that its authors sent it"
+                "that its authors sent it"
             )
         if self.copy_of:
             return (
                 f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
                 f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} "
-                f"episodes"
+                "episodes"
             )
         if self.seeds < LEAST_SEEDS:
             return (

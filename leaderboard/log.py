@@ -54,7 +54,7 @@ def read_log(folder: Path) -> list[Arrival]:
         if arrivals[-1].sequence != number:
             raise ValueError(
                 f"{path}, line {number}, has the number {arrivals[-1].sequence}; a line was "
-                f"removed."
+                "removed."
             )
     return arrivals
 

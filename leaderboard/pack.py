@@ -50,7 +50,7 @@ def choose_agent(path: Path, agent: str | None) -> str:
         if len(agents) > 1:
             raise ValueError(
                 f"The run in {path} has several agents ({', '.join(agents)}); choose one with "
-                f"--agent."
+                "--agent."
             )
         return agents[0]
     if agent not in agents:
@@ -77,7 +77,7 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
     if not manifest.has_policies(entry.agent):
         raise ValueError(
             f"{entry.agent} is a language model, which answers in words. The judge replays "
-            f"actions, and there are none."
+            "actions, and there are none."
         )
     tasks = list(manifest.hyperparameters[entry.agent])
     if suite is not None:
@@ -104,7 +104,7 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
     if floored := next((result for result in results if result.floored), None):
         raise ValueError(
             f"{floored.cell} has {floored.floored} episodes whose return is not finite. A replay "
-            f"cannot verify them."
+            "cannot verify them."
         )
     traces = {task: _Trace(run, entry.agent, task) for task in tasks}
     claims = tuple(trace.claim() for trace in traces.values())

@@ -213,7 +213,7 @@ def _unequal(board: Board) -> Iterable[str]:
             f"Ranked entries claim different numbers of training steps on {len(names)} of "
             f"{len(board.tasks)} tasks "
             f"({', '.join(names[:4])}{more}). A better score there may come from longer training, "
-            f"and nobody can check "
+            "and nobody can check "
             "these claims."
         )
 
@@ -244,7 +244,7 @@ def _board_remarks(board: Board) -> Iterable[str]:
         ranked.standing.title for ranked in board.ranking if not ranked.standing.verdict.exact
     ]:
         yield (
-            f"These entries were replayed on another class of machine than the run's, and compared "
+            "These entries were replayed on another class of machine than the run's, and compared "
             f"within each task's tolerance, not to the bit: {', '.join(within)}."
         )
     if len(board.ranking) > MOST_COLUMNS:
@@ -256,7 +256,7 @@ def _entry_remarks(entry: Standing) -> Iterable[str]:
         yield on_unseen(entry.seeds, len(entry.verdict.scores))
     if entry.unranked:
         yield (
-            f"Not ranked: it "
+            "Not ranked: it "
             f"{entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
         )
     for card in entry.violated(cards()[task] for task in entry.costs):
@@ -270,13 +270,13 @@ def _entry_remarks(entry: Standing) -> Iterable[str]:
         names = several([card.name for card in entry.privileged])
         yield (
             f"Privileged: by its own account it reads the state or parameters of {names}, which "
-            f"agents do not see."
+            "agents do not see."
         )
     for task, (title, equal_count) in entry.copied.items():
         name = cards()[task].name
         yield (
             f"It plays the episodes of {title}, which arrived first, on {name} ({equal_count:,} "
-            f"are equal)."
+            "are equal)."
         )
     for title, equal_count in entry.shared.items():
         if title != entry.copy_of:
@@ -313,7 +313,7 @@ def _claims(submission: Submission) -> dict[str, str]:
     )
     claims["Made with"] = (
         f"rlbench-suite {submission.version}, protocol {submission.protocol}, {submission.budget} "
-        f"budget"
+        "budget"
     )
     return claims
 

@@ -102,7 +102,7 @@ def _verdicts(
             problems = (
                 (
                     f"Another archive of {title} arrived first; names must differ in more than "
-                    f"capital letters."
+                    "capital letters."
                 ),
             )
         if not problems and logged and verdict.sha256 not in logged:

@@ -113,7 +113,7 @@ def _refuse_twice(
         if earlier_entry.title.lower() == entry.title.lower():
             raise ValueError(
                 f"{entry.title} is already in {folder}; a new result needs a new name or "
-                f"--entry-version."
+                "--entry-version."
             )
         sha256 = file_sha256(path)
         same_entry = earlier_entry.name.lower() == entry.name.lower() and all(
@@ -135,11 +135,11 @@ def _version_refusal(entry: Entry, folder: Path) -> str:
     if not entry.authors:
         return (
             f"{entry.title} in {folder} names no authors, so it has no later version. Choose "
-            f"another --name."
+            "another --name."
         )
     return (
         f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name "
-        f"them too, and "
+        "them too, and "
         "anybody can type their names. So the maintainer of the board adds it, with submit "
         "--confirm-authors. "
         "Or choose another --name."

@@ -221,12 +221,12 @@ def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
     if count != (first_count := len({cell.seed for cell in first.cells})):
         yield (
             f"{task} has {count} seeds and {_name(first.task)} has {first_count}; all tasks need "
-            f"the same number."
+            "the same number."
         )
     if sorted(set(seeds)) != list(range(count)):
         yield (
             f"{task} has the seeds {_list(seeds)}; they must be 0, 1, 2 and so on, so that none is "
-            f"picked."
+            "picked."
         )
     elif seeds != sorted(seeds):
         yield f"{task} has its seeds in the order {_list(seeds)}; the order must be increasing."
@@ -445,7 +445,7 @@ class _Cell:
         if (count := sum(map(len, wrong))) > _ALIKE:
             yield (
                 f"{self.name}: {count - _ALIKE:,} more numbers of actions are outside the action "
-                f"space."
+                "space."
             )
 
     def play(self) -> VerifiedCell:
@@ -506,7 +506,7 @@ class _Cell:
         if self.cell.actions != verified.actions:
             yield (
                 f"{card.id}, seed {self.cell.seed}: the SHA-256 of the actions is not the claimed "
-                f"one."
+                "one."
             )
 
     def _flags_that_differ(self, name: str, replayed: np.ndarray) -> Iterator[str]:

@@ -36,12 +36,12 @@ __all__ = ["EnvParams", "FunctionalEnv", "make"]
 
 
 class EnvParams(NamedTuple):
-    """What may vary between calls of one compiled program; ``_replace`` changes it."""
+    """Settings that may vary between calls of one compiled program; ``_replace`` changes them."""
 
     max_steps_in_episode: Any
     """Time limit in steps, int32 ``()``."""
     contexts: ContextSource
-    """Where the contexts of episodes come from:
+    """Source of the contexts of episodes:
     ``ContextSource.parse("test", env.task)`` for those of the test split.
     """
 
@@ -78,7 +78,7 @@ class FunctionalEnv:
         seed = jax.random.key_data(key)
         if seed.shape != (2,):
             raise ValueError(
-                f"reset takes one threefry key, whose data are uint32 (2,); this key's are "
+                "reset takes one threefry key, whose data are uint32 (2,); this key's are "
                 f"{seed.shape}."
             )
         episode, first = begin(self.task, seed, 0, (params or self.default_params).contexts)
@@ -180,7 +180,7 @@ def make(
     if card.host:
         raise ValueError(
             f"{card.id} is computed by a simulator of the host, which has no pure functions. Use "
-            f"rlbench_suite.make or rlbench_suite.make_vec."
+            "rlbench_suite.make or rlbench_suite.make_vec."
         )
     env = FunctionalEnv(
         find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype), split

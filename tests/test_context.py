@@ -127,7 +127,7 @@ def test_environments_and_suite_files_take_it(tmp_path: Path) -> None:
     suite = written(
         tmp_path,
         (
-            f"name: mine\nbudget: smoke\nseeds: 2\ntasks:\n  - id: PMSMTorque-v0\n    context: "
+            "name: mine\nbudget: smoke\nseeds: 2\ntasks:\n  - id: PMSMTorque-v0\n    context: "
             f"{path}\n"
         ),
         "suite.yaml",

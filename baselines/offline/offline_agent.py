@@ -249,7 +249,7 @@ class OfflineAgent(LearningAgent):
         if not (find_spec("minari") and find_spec("h5py")):
             raise ImportError(
                 f"The agent {self.name!r} needs minari and h5py to read offline datasets; install "
-                f"them with: "
+                "them with: "
                 "pip install 'rlbench-suite[data]'"
             )
         super().__init__(**overrides)
@@ -262,7 +262,7 @@ class OfflineAgent(LearningAgent):
         if not datasets:
             raise CannotPlay(
                 f"{self.name} learns from a dataset, but {task.card.id} has none; `rlsuite-data "
-                f"list` shows all."
+                "list` shows all."
             )
         difficulties = {task.card.check_difficulty(entry.difficulty) for entry in datasets.values()}
         if task.difficulty not in difficulties:

@@ -94,13 +94,13 @@ class PPO(LearningAgent):
         if config.recurrent != "none" and task.card.host:
             raise ValueError(
                 f"{task.card.id} runs on the host, where PPO has no memory, so recurrent must be "
-                f"'none'."
+                "'none'."
             )
         if config.recurrent != "none" and config.num_envs * task.card.agents % config.minibatches:
             raise ValueError(
                 f"minibatches={config.minibatches} must divide the number of sequences, "
                 f"{config.num_envs} environments x {task.card.agents} agents, because a memory "
-                f"learns from whole sequences."
+                "learns from whole sequences."
             )
         if config.batch * task.card.agents % config.minibatches:
             raise ValueError(

@@ -252,6 +252,6 @@ class DQN(ReplayAgent):
         if choices > 1:
             raise CannotPlay(
                 f"dqn makes one choice per step, but an action of {space} is {choices} choices at "
-                f"once."
+                "once."
             )
         super().check(task)

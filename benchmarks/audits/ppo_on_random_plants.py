@@ -103,7 +103,7 @@ def main() -> None:
     print(
         (
             f"{len(good)} of {len(results)} plants at {GOOD} or more, {sum(good)} of these keep "
-            f"the constraint"
+            "the constraint"
         ),
         flush=True,
     )

@@ -129,7 +129,7 @@ def main(count: int) -> None:
     stable = flights.succeeded >= 0.95
     print(
         f"{count} vehicles: {len(flights.refused)} refused, {len(stable)} flown, {stable.sum()} "
-        f"stable"
+        "stable"
     )
     for reason, number in Counter(
         " ".join(reason.split()[:3]) for reason in flights.refused

@@ -145,7 +145,7 @@ def main() -> None:
     error = math.sqrt(0.95 * 0.05 / options.draws)
     print(
         f"Coverage at 3 / 5 / 10 / 20 seeds, {options.draws:,} draws, standard error {error:.3f} "
-        f"at .95:\n"
+        "at .95:\n"
     )
     print(
         "| scores | statistic | tasks | percentile | studentised | median width, studentised over "

@@ -212,7 +212,7 @@ def print_shares(draws: int) -> None:
         wins = np.random.default_rng(seeds).binomial(50 * seeds, 0.99, draws).tolist()
         cells.append(two_numbers([proportion_interval(won, 50 * seeds) for won in wins], 0.99))
     print(
-        f"| success of a player that was not trained, 50 episodes a seed | 0.99 | 1 | "
+        "| success of a player that was not trained, 50 episodes a seed | 0.99 | 1 | "
         f"{' | '.join(cells)} |"
     )
 

@@ -38,7 +38,7 @@ def main() -> None:
     cores = Cores()
     print(
         f"{jax.devices()[0]}, {cores.count} processes of {arguments.envs} environments, steps a "
-        f"second"
+        "second"
     )
     for task_card in resolve_suite(arguments.tasks):
         if not task_card.host:

@@ -92,7 +92,7 @@ def main() -> None:
 
     print(
         f"{AGENTS} agents x {TASKS} tasks x {SEEDS} seeds, {len(PAIRS)} pairs, {os.cpu_count()} "
-        f"CPUs"
+        "CPUs"
     )
     print(f"{'':28}{'replicates':>11}{'ours':>10}{'rliable':>10}{'(timed on)':>12}{'ratio':>8}")
 

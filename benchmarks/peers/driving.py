@@ -135,7 +135,7 @@ def main() -> None:
         raise SystemExit(f"{unknown[0]} is none of the roads: {', '.join(ROADS)}")
     print(
         f"{jax.devices()[0]}, steps per second, median of {ROUNDS} rounds, ratio to the peer, "
-        f"vehicle-steps per second"
+        "vehicle-steps per second"
     )
     for task_id in task_ids:
         road, task_card = ROADS[task_id], card(task_id)

@@ -41,7 +41,7 @@ def main() -> None:
             print(f"{executor:5} {now:7.1f} s, load {os.getloadavg()[0]:.1f}", flush=True)
     print(
         f"best of {options.rounds}: Ray takes {best['ray'] / best['pool'] - 1:+.1%} of the pool's "
-        f"time more"
+        "time more"
     )
 
 

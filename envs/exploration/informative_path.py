@@ -299,7 +299,7 @@ class InformativePath(Task[Params, State]):
             f"A random field on {SIDE} x {SIDE} cells (Matern 3/2 kernel, length "
             f"{SIDE * float(params.length):.2f} "
             f"cells, noise of variance {NOISE:g}). A step measures the cell that it enters. Maps "
-            f"have north up and "
+            "have north up and "
             "east to the right.",
             "Prior standard deviation of the field:",
             *_map(np.sqrt(np.diagonal(params.covariance))),

@@ -227,7 +227,7 @@ class MarsExplorer(Task[Params, State]):
             *map_lines(is_known, ground, {"R": (x, y)}),
             f"Rover at column {x} from the west, row {y} from the south. {is_known.sum()} of "
             f"{MAP**2} cells seen, the goal is {goal_cells()}. A move into rock or off the map "
-            f"ends the episode at a loss.",
+            "ends the episode at a loss.",
         ])  # fmt: skip
 
     def how_to_act(self) -> str:

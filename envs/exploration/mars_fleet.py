@@ -331,7 +331,7 @@ class MarsFleet(Task[Params, State]):
         return "\n".join([
             "Map, north up, east to the right (1, 2, 3 rovers, . ground, # rock, ? unknown):",
             *map_lines(is_known, free, {str(i + 1): (x[i], y[i]) for i in range(self.card.agents)}),
-            f"Heights in steps of 0.4 m (0 to 9, then a to z for 10 to 35). A cell costs "
+            "Heights in steps of 0.4 m (0 to 9, then a to z for 10 to 35). A cell costs "
             f"{relief.ROLLING} units of energy and 1 for each step up; more than "
             f"{relief.STEEPEST} steps are too steep:",
             *("".join(row) for row in heights[::-1]),

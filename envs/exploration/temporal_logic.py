@@ -281,13 +281,13 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         ]
         return (
             f"{self.describe_specification(state, params)} Free means out of hazards and within "
-            f"the walls, "
+            "the walls, "
             f"0 to {SIDE:g} m in x and y."
             "\n\n"
             f"Regions of radius {RADIUS:g} m: {', '.join(regions)}. Hazards: "
             f"{', '.join(hazards)}.\n\n"
             f"The car is at ({car.x:.2f}, {car.y:.2f}), heading {math.degrees(car.theta):.1f} "
-            f"degrees from the x axis "
+            "degrees from the x axis "
             f"to the left, at {car.v:.2f} m/s. {self.describe_monitor(state, params)}"
         )
 
@@ -303,7 +303,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         if info["collided"]:
             return "the car ran into a hazard or a wall"
         return (
-            f"the trace is over, and the specification is "
+            "the trace is over, and the specification is "
             f"{'satisfied' if info['success'] else 'not satisfied'}"
         )
 

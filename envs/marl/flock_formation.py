@@ -450,7 +450,7 @@ class FlockFormation(Task[Params, State]):
         lines = [
             (
                 f"The leader turns at {float(params.turn_rate):+.2f} rad/s. Along x, y, z (up), "
-                f"each vehicle:"
+                "each vehicle:"
             )
         ]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):

@@ -265,7 +265,7 @@ class Vicsek(Task[Params, State]):
         return (
             f"Answer with {self.card.agents} numbers in [-1, 1], agent_0 first: each agent's turn, "
             f"1 for {np.degrees(self.max_turn):.0f} degrees to the left, -1 for as much to the "
-            f"right."
+            "right."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:

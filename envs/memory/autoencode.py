@@ -133,7 +133,7 @@ class Autoencode(SymbolTask[State]):
         """Return the rules."""
         return (
             f"First {self.length} symbol(s) are shown, one of {', '.join(SYMBOLS)}; an answer then "
-            f"counts nothing. "
+            "counts nothing. "
             "Then recite them backwards, one a turn, the last one first. A right answer earns 1."
         )
 

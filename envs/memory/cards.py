@@ -162,7 +162,7 @@ CARDS = (
         "Turn cards over two by two, and find the pairs with few turns in vain.",
         (
             f"{POPGYM}, Concentration; Velleman and Warrington 2013, American Mathematical Monthly "
-            f"120:9 (optimum)"
+            "120:9 (optimum)"
         ),
         "concentration:Concentration:Rememberer:Sweeper",
         300,

@@ -233,7 +233,7 @@ class ColourCubes(SymbolTask[State]):
         """Say where the agent stands, what is wanted, and what is seen."""
         words = (
             f"You stand in {cell_name(int(state.agent))}. The {COLOURS[int(state.goal)]} cube is "
-            f"wanted."
+            "wanted."
         )
         if int(state.visible) == ALL:
             cubes = (

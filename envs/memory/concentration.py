@@ -234,7 +234,7 @@ class Concentration(Task[Params, State]):
         """Return the rules."""
         return (
             f"{self.cards} cards, numbered 0 to {self.cards - 1}, lie face down: {self.pairs} "
-            f"pairs of pictures. "
+            "pairs of pictures. "
             "Turn over two cards, one after the other. A pair stays face up and earns 1. Otherwise "
             "both are turned "
             f"back when you turn over the next card, and you lose 1/{self.pairs}."

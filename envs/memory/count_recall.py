@@ -157,14 +157,14 @@ class CountRecall(SymbolTask[State]):
         """Name the card dealt and the symbol asked for."""
         return (
             f"Dealt: {COLOURS[int(state.card)]}. How many {COLOURS[int(state.question)]} cards so "
-            f"far?"
+            "far?"
         )
 
     def rules(self) -> str:
         """Return the rules."""
         return (
             f"A shuffled deck has {COPIES} cards of each of {', '.join(COLOURS[: self.symbols])}. "
-            f"At each turn one "
+            "At each turn one "
             "card is dealt, and you are asked how many cards of a symbol have been dealt so far, "
             "this card among them. "
             "A right answer earns 1."

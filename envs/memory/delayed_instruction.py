@@ -159,7 +159,7 @@ class DelayedInstruction(SymbolTask[State]):
         """Return the rules."""
         return (
             f"You are given a colour, one of {', '.join(COLOUR_NAMES)}. 1 to {self.longest} turns "
-            f"later 'Go!' is said: "
+            "later 'Go!' is said: "
             "answer the colour that was last given to you, not one given to somebody else. It "
             "earns 1 if it is right. "
             "Then you are given the next colour. Answers at other turns count nothing."

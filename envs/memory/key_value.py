@@ -180,7 +180,7 @@ class KeyValue(SymbolTask[State]):
         """Return the rules."""
         return (
             f"Instructions to a store with the keys {', '.join(KEYS[: self.keys])} come one a "
-            f"turn; it is empty at "
+            "turn; it is empty at "
             "first. When a key is looked up, answer the value that was stored there last, or "
             "'nothing' if it was "
             "deleted since or never stored. A right answer to a look-up earns 1; answers at other "

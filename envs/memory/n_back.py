@@ -122,7 +122,7 @@ class NBack(SymbolTask[State]):
         """Return the rules."""
         return (
             f"At each turn one of {', '.join(SYMBOLS)} is shown. Answer 'same' if it is the one "
-            f"that was shown "
+            "that was shown "
             f"{self.distance} turn(s) before, and 'other' if not. A right answer earns 1. The "
             f"first {self.distance} "
             "answer(s) count nothing."

@@ -254,7 +254,7 @@ class TMaze(NamedActions, Task[Params, State]):
         if position:
             return (
                 f"You are in a corridor and have walked {position} of the {length} steps to its "
-                f"junction."
+                "junction."
             )
         return "You stand at the start of a corridor. " + (
             (
@@ -279,10 +279,10 @@ class TMaze(NamedActions, Task[Params, State]):
         return (
             "T-maze: an endless chain of corridors. 'forward' walks one step. At the junction at a "
             "corridor's end, "
-            f"'left' or 'right' turns into the next corridor. The length of a corridor in steps is "
+            "'left' or 'right' turns into the next corridor. The length of a corridor in steps is "
             f"{length}.\n"
             f"{sign}; it is in sight from there only. A correct turn earns 1, a wrong one 0. Any "
-            f"other move meets "
+            "other move meets "
             "a wall and wastes the turn."
         )
 

@@ -392,7 +392,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
             f"Treasure counts {weight:.4f} times its value, a step costs {1 - weight:.4f}.",
             (
                 f"The submarine S is in row {int(position.row)}, column {int(position.column)}. # "
-                f"is rock, . is water."
+                "is rock, . is water."
             ),
         ]
         for row in range(self.size + 1):

@@ -386,7 +386,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         refuse_after_fork()
         if not isinstance(state, BatchState):
             raise TypeError(
-                f"state takes a value that the state of a batch has returned, got "
+                "state takes a value that the state of a batch has returned, got "
                 f"{type(state).__name__}."
             )
         if len(self.episodes.t) != len(state.episodes.t):

@@ -66,7 +66,7 @@ class Curriculum(gymnasium.Env[Any, Any]):
             ):
                 raise ValueError(
                     f"{card.id}: {name} has other spaces than {names[0]}; use view='text' or fewer "
-                    f"tiers."
+                    "tiers."
                 )
         self.tiers = names
         self.threshold = threshold

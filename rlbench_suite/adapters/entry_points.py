@@ -82,8 +82,8 @@ def make_vec(
     if view != "structured":
         raise UnknownKeyword(
             f"{card.id} in a batch has the structured view only, got view={view!r}. Make single "
-            f"environments with gymnasium.make, or put them side by side with make_vec(..., "
-            f"vectorization_mode='sync')."
+            "environments with gymnasium.make, or put them side by side with make_vec(..., "
+            "vectorization_mode='sync')."
         )
     parameters = [*inspect.signature(TaskVectorEnv).parameters]
     settings = [*card.settings, "context"]

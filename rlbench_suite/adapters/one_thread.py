@@ -36,7 +36,7 @@ class OneThread:
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
                 f"Two threads use one environment of {self.name} at the same time: give each "
-                f"thread an environment of "
+                "thread an environment of "
                 "its own, or let them take turns with a threading.Lock."
             )
 

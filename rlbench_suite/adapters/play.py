@@ -71,7 +71,7 @@ def play(
     core = env.unwrapped
     if not isinstance(core, TaskEnv):
         raise TypeError(
-            f"play takes one environment of the suite, as rlbench_suite.make returns it, got "
+            "play takes one environment of the suite, as rlbench_suite.make returns it, got "
             f"{env!r}."
         )
     task = core.task

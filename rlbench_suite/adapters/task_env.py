@@ -63,7 +63,7 @@ class EnvState(NamedTuple):
         """Raise an AttributeError that says where the fields of the task's own state are."""
         raise AttributeError(
             f"The state of an environment has episode, over and random, not {name!r}. "
-            f"The fields of the task's own state are in env.unwrapped.episode.state."
+            "The fields of the task's own state are in env.unwrapped.episode.state."
         )
 
 
@@ -282,9 +282,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     def state(self, state: EnvState) -> None:
         if not isinstance(state, EnvState):
             raise TypeError(
-                f"state takes a value that env.unwrapped.state has returned, got "
+                "state takes a value that env.unwrapped.state has returned, got "
                 f"{type(state).__name__}. To change the task's own state alone: "
-                f"env.unwrapped.episode = env.unwrapped.episode._replace(state=...)."
+                "env.unwrapped.episode = env.unwrapped.episode._replace(state=...)."
             )
         self.episode = state.episode
         self._over = state.over

@@ -454,7 +454,7 @@ def check_text(bench: Bench) -> Iterator[str]:
             if reply in NEVER_AN_ACTION:
                 yield (
                     f"parse reads {reply!r} as the action {read!r}: a reply that is no action "
-                    f"raises a ValueError."
+                    "raises a ValueError."
                 )
                 return
             if reply and np.asarray(read) not in task.action_space:
@@ -475,7 +475,7 @@ def check_text(bench: Bench) -> Iterator[str]:
         ):
             yield (
                 f"The reply {reply!r:.40} is no action, and is not played as noop_action(), to the "
-                f"bit."
+                "bit."
             )
             return
 
@@ -563,7 +563,7 @@ def advise_on_card(bench: Bench) -> Iterator[str]:
     if not can_be_made:
         yield (
             f"The card's entry_point {card.entry_point!r} makes no {type(task).__name__}: its id "
-            f"cannot make it."
+            "cannot make it."
         )
 
 

@@ -52,7 +52,7 @@ def list_datasets() -> None:
     Console().print(table)
     print(
         f"Folder: {_root()} (set by MINARI_DATASETS_PATH). Score: mean over episodes; 0 is the "
-        f"better of random play "
+        "better of random play "
         "and doing nothing, 1 is the reference player."
     )
 
@@ -81,7 +81,7 @@ def show(
         "player": entry.described(),
         "episodes": (
             f"{entry.episodes}, the first of each seed {entry.seeds[0]} to {entry.seeds[-1]} "
-            f"(train split)"
+            "(train split)"
         ),
         "reference scores": (
             f"random {scores['random'].mean:g}, reference {scores['reference'].mean:g}"

@@ -1,1 +1,1 @@
-"""What a user writes and the suite reads: contexts, records, documents, numbers and names."""
+"""Texts that a user writes and the suite reads: contexts, records, documents, numbers, names."""

@@ -85,7 +85,7 @@ class Constant(NamedTuple):
 
 
 class _Settable(NamedTuple):
-    """What a task lets a context set."""
+    """Constants and records of a task that a context may set."""
 
     constants: Sequence[Constant]
     series: Sequence[Series | Document]
@@ -239,7 +239,7 @@ def template(
     lines = [
         (
             f"# Constants of {task_id}. A number is fixed; of a range [low, high] each episode "
-            f"draws a value."
+            "draws a value."
         ),
         (
             "# Constants that are left out stay as shipped, or follow from the others (those that "
@@ -362,7 +362,7 @@ def _from_label(label: str, settable: _Settable) -> Context:
     if not _LABEL.fullmatch(label) or not _cached_file(label).is_file():
         raise ValueError(
             f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by "
-            f"this name"
+            "this name"
         )
     cached = read_plain_yaml(read_small_file(_cached_file(label), "a context"))
     try:

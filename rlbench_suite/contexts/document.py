@@ -90,7 +90,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise ValueError(
             f"it has {next(name for name in names if names.count(name) > 1)[:LONGEST_GIVEN]!r} "
-            f"twice"
+            "twice"
         )
     return read
 

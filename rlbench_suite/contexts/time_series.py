@@ -244,7 +244,7 @@ def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
     if quantity.unit == "%" and values.max() <= LARGEST_FRACTION:
         raise ValueError(
             f"{quantity.name} must be in %, and its largest value is {values.max():g}: multiply "
-            f"fractions by 100"
+            "fractions by 100"
         )
 
 

@@ -56,7 +56,7 @@ class Agent(Protocol):
 
     name: str
     #: Whether a result depends on the training seed. Players that learn nothing are still run once
-    # for each seed.
+    #: for each seed.
     learns: bool
 
     def check(self, task: Task[Any, Any]) -> None:

@@ -54,7 +54,7 @@ task of several agents the components are those of one agent.
 
 
 class NamesComponents(Protocol):
-    """What this file reads of a task (``task.Described``), which stands on it."""
+    """Part of a task (``task.Described``) that this file reads; the task stands on this file."""
 
     card: TaskCard
     observation_space: spaces.Space[Any]

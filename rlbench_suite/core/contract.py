@@ -49,7 +49,7 @@ def check_spaces(task: Described) -> None:
     if not isinstance(task.action_space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete):
         raise ContractError(
             f"{name}.action_space is {task.action_space}: only Box, Discrete and MultiDiscrete "
-            f"work."
+            "work."
         )
     count = card.agents if card.agents > 1 else len(card.objectives)
     shape = (count,) if count else ()

@@ -140,7 +140,7 @@ def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
     if not hasattr(player_class, "for_task"):
         raise ValueError(
             f"The player {entry_point} of {task.card.id} lacks the class method for_task(task), "
-            f"which makes it."
+            "which makes it."
         )
     player: Policy = player_class.for_task(task)
     return player

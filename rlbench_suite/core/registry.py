@@ -285,9 +285,9 @@ def _not_of_the_suite(name: str) -> str:
         return ""
     return (
         f"{name} is an environment of Gymnasium, and only tasks of the suite are trained and "
-        f"evaluated: they have the "
-        f"scores of a random and a reference player. `rlsuite list` names them. How a task of your "
-        f"own becomes one, "
+        "evaluated: they have the "
+        "scores of a random and a reference player. `rlsuite list` names them. How a task of your "
+        "own becomes one, "
         f'in a package of your own too, is in CONTRIBUTING.md, "Add a task".'
     )
 

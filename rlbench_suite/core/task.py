@@ -68,12 +68,12 @@ class Described(abc.ABC):
     """
 
     #: Measures of each step besides ``success``: name to description. That of a measure with a unit
-    # ends with the unit, : after a comma unless it is all of it: ``of the shaft, N m``. Recordings
-    # take the unit from there.
+    #: ends with the unit, after a comma unless it is all of it: ``of the shaft, N m``. Recordings
+    #: take the unit from there.
     measures: ClassVar[dict[str, str]] = {}
 
     #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``.
-    # With them a policy can : score actions that it has rarely tried.
+    #: With them a policy can score actions that it has rarely tried.
     action_features: np.ndarray | None = None
 
     #: Seconds of one step; 0 where a step has no duration.
@@ -83,11 +83,11 @@ class Described(abc.ABC):
     errors: ClassVar[tuple[str, ...]] = ()
 
     #: True if an episode that is over before its time limit has failed: a crash, a fall. It then
-    # has no success.
+    #: has no success.
     ends_in_failure: ClassVar[bool] = False
 
     #: Best expected return of a policy that sees only the present observation; None where it is not
-    # known.
+    #: known.
     memoryless_ceiling: float | None = None
 
     #: True if :meth:`describe_turn` says itself how many turns are left.
@@ -98,10 +98,10 @@ class Described(abc.ABC):
     #: Height, width and channels of :meth:`draw`.
     picture_shape: ClassVar[tuple[int, int, int]] = (300, 300, 3)
     #: Space of :meth:`Task.privileged`, shape ``(n,)`` or ``(agents, n)``; None where a task has no
-    # such information.
+    #: such information.
     privileged_space: spaces.Box | None = None
     #: Bounds of the reward: shape ``()``, ``(k,)`` for k objectives, ``(n,)`` for n agents. Always
-    # set.
+    #: set.
     reward_space: spaces.Box
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -343,8 +343,8 @@ class Task(Described, Generic[Params, State]):
     """
 
     #: True if observations are a ``Dict`` of ``observation``, ``achieved_goal`` and
-    # ``desired_goal``, and the reward is : a function of both goals (:meth:`goal_reward`), for
-    # hindsight experience replay.
+    #: ``desired_goal``, and the reward is a function of both goals (:meth:`goal_reward`), for
+    #: hindsight experience replay.
     has_goals: bool = False
 
     # -- the functions of an episode, in the order of use ------------------------------------------

@@ -46,14 +46,14 @@ class FlatRows:
                 sizes = []
             case unplayable:
                 raise CannotPlay(
-                    f"onnx plays Box and zero-based Discrete and MultiDiscrete actions, not "
+                    "onnx plays Box and zero-based Discrete and MultiDiscrete actions, not "
                     f"{unplayable}."
                 )
         if sizes:
             by_agent = np.reshape(sizes, (self.agents, -1))
             if not (by_agent == by_agent[0]).all():
                 raise CannotPlay(
-                    f"With onnx all agents share one policy, so they need equal actions, not "
+                    "With onnx all agents share one policy, so they need equal actions, not "
                     f"{self.space}."
                 )
             self.choices = tuple(by_agent[0].tolist())

@@ -150,7 +150,7 @@ class Endpoint:
             raise ValueError(f"A base URL is like http://localhost:8000/v1, got {self.base_url!r}.")
         if url.username or url.password or url.query:
             raise ValueError(
-                f"A key belongs into an environment variable, not into the base URL of "
+                "A key belongs into an environment variable, not into the base URL of "
                 f"{url.hostname}."
             )
         if self.api_key_env != KEY_VARIABLE and not os.environ.get(self.api_key_env):
@@ -297,12 +297,12 @@ class ChatClient:
         if status in (401, 403) and not self._key:
             advice = (
                 f" No key was sent, because the environment variable {self.endpoint.api_key_env} "
-                f"is not set."
+                "is not set."
             )
         elif status == 404:
             advice = (
                 f" Check the model {self.endpoint.model!r} and the base URL, which usually ends in "
-                f"/v1."
+                "/v1."
             )
         return ChatError(f"{self._url} refused, {reason.rstrip('.')}.{advice}")
 

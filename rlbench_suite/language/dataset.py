@@ -203,9 +203,9 @@ class PuzzleDataset(Dataset):
                     f"{self.id} has too few different {self.split} instances at difficulty "
                     f"{puzzle.tier:g}: "
                     f"{len(self._seeds)} rows were found, and {attempts} more seeds gave no other "
-                    f"(puzzle.space, the "
+                    "(puzzle.space, the "
                     f"estimate for both splits, is {puzzle.space:g}). Ask for a smaller size, for "
-                    f"more difficulties, "
+                    "more difficulties, "
                     "or for repeated instances with unique=False."
                 )
             self._hashes.add(digest)
@@ -221,7 +221,7 @@ class PuzzleDataset(Dataset):
             warnings.warn(
                 f"{self.id} has few different instances at this difficulty: of {self.size} rows "
                 f"of one split, about {different:.0f} differ. Pass unique=True to leave out "
-                f"repeated ones.",
+                "repeated ones.",
                 stacklevel=3,
             )
 

@@ -130,7 +130,7 @@ class TranscriptFile:
             except (TypeError, ValueError) as error:
                 raise ValueError(
                     f"Line {number} of {path} is damaged ({error}); delete the line to play its "
-                    f"episode again."
+                    "episode again."
                 ) from None
             self.transcripts[transcript.game] = transcript
         if end < len(stored):
@@ -211,7 +211,7 @@ def rejudge(transcript: Transcript) -> Result:
     if not session.done:
         raise ValueError(
             f"The transcript of {transcript.game.task}, seed {transcript.game.seed}, ends too "
-            f"early."
+            "early."
         )
     return _result(session)
 

@@ -253,7 +253,7 @@ class PuzzleSession(Session):
             return (
                 (
                     f"Not understood: {fault}\nCall submit_answer again, in the format that is "
-                    f"asked for."
+                    "asked for."
                 ),
                 0.0,
             )

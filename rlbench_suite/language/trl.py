@@ -150,7 +150,7 @@ def environment_factory(
             if schemas.setdefault(name, schema) != schema:
                 raise ValueError(
                     f"{task_id} has another tool {name!r} than a task before it: make a factory "
-                    f"for each."
+                    "for each."
                 )
     methods = dict(map(_method, schemas.values()))
     title = ids[0].split("/")[1].split("-")[0] if len(ids) == 1 else "Mixed"

@@ -76,7 +76,7 @@ def on_the_cpu() -> AbstractContextManager[Any]:
     except RuntimeError:
         platforms: str = jax.config.jax_platforms  # type: ignore[attr-defined]
         raise RuntimeError(
-            f"Episodes that others may replay are computed on the CPU, and "
+            "Episodes that others may replay are computed on the CPU, and "
             f"JAX_PLATFORMS={platforms} excludes it. Unset it, or add the CPU: "
             f"JAX_PLATFORMS={platforms},cpu."
         ) from None

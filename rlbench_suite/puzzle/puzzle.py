@@ -123,8 +123,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
     #: Numbers that it may be, in increasing order.
     tiers: ClassVar[Sequence[float]]
     #: Estimated number of instances with different canonical forms, for tiers in which many seeds
-    # repeat an instance. : This many equally likely instances would repeat as often as
-    # `benchmarks/audits/puzzle_checks.py` has seen.
+    #: repeat an instance. This many equally likely instances would repeat as often as
+    #: `benchmarks/audits/puzzle_checks.py` has seen.
     few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:

@@ -31,7 +31,7 @@ def test_limits_are_those_of_the_code():
         f"{archive.MAX_ARCHIVE // GIB} GiB an archive, {archive.MAX_INFLATED // GIB} GiB inflated",
         (
             f"{schema.MAX_JSON // MIB} MiB of JSON, {schema.MAX_TASKS:,} tasks, {schema.MAX_SEEDS} "
-            f"seeds a task"
+            "seeds a task"
         ),
     ):
         assert promise in TEXT, promise

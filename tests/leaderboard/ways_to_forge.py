@@ -93,7 +93,7 @@ def _(f: Forgery) -> None:
 @forgery(
     "training seeds",
     (
-        f"ToyWalk-v0, seed 0, episode 0: it was played on environment seed 0; the protocol's is "
+        "ToyWalk-v0, seed 0, episode 0: it was played on environment seed 0; the protocol's is "
         f"{first}"
     ),
 )

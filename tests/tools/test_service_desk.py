@@ -229,7 +229,7 @@ def test_a_reply_that_is_no_call_asks_nothing() -> None:
 
 
 def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:
-    """What must come first is left out of the right conversation, or a write is added to it."""
+    """The right conversation lacks a step that must come first, or has a write too many."""
     env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", split="test")
     task: Any = env.unwrapped.task
     record = play(task, load(task.card.reference).for_task(task), range(15))

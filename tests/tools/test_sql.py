@@ -241,7 +241,7 @@ def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> 
     parse = env.task.parse
     commented = (
         f"run SELECT COUNT(*) FROM {table} -- all of them\nWHERE name <> 'a -- b' /* or\nnot */ "
-        f"AND 1 = 1"
+        "AND 1 = 1"
     )
     plain = f"run SELECT COUNT(*) FROM {table} WHERE name <> 'a -- b' AND 1 = 1"
     np.testing.assert_array_equal(

@@ -97,7 +97,7 @@ class Crossing(NamedActions, Task[Params, State]):
         ),
         "near_miss": (
             f"whether it would touch another car within {TIME_TO_COLLISION:g} s if all kept their "
-            f"speeds"
+            "speeds"
         ),
         "others": "cars on the road besides the ego",
     }
@@ -411,7 +411,7 @@ class Crossing(NamedActions, Task[Params, State]):
             f"You drive {float(cars.speed[0]):.1f} m/s, your front {where}, at ({pose[0, 0]:.1f}, "
             f"{pose[0, 1]:.1f}). You are to keep {LEVELS[int(state.level)]:g} m/s. "
             f"{self.card.horizon - int(state.steps)} s are left. Places are in m to the east and "
-            f"to the north of the junction's centre."
+            "to the north of the junction's centre."
         ]
         distance = np.hypot(*(pose[:, k] - pose[0, k] for k in (0, 1)))
         visible = [

@@ -88,6 +88,6 @@ class HighwayContinuous(Road):
         """Tell a text player how to answer."""
         return (
             f"Answer with two numbers from -1 to 1: acceleration ({self._pedals()}) and steering "
-            f"to the "
+            "to the "
             "left, in parts of the largest safe angle, for the next 0.2 s."
         )

@@ -277,14 +277,14 @@ class LanguageDriving(Task[Fleet, State]):
         """Return what a player must know of every episode."""
         return (
             f"You drive for {self.card.horizon} s on a highway of {LANES} lanes, numbered from the "
-            f"right; lane 0 is "
+            "right; lane 0 is "
             f"the right one. Do what the passenger says, who wants something else every {PATIENCE} "
-            f"s. Each second at "
+            "s. Each second at "
             "whose end all that was said holds earns 1 point: you are in the lane and change to no "
             "other, and your "
             f"speed is within {SPEED_TOLERANCE:g} m/s. A crash costs all points. You can keep "
             f"{', '.join(f'{speed_of_level(level):.0f}' for level in range(LEVELS))} m/s. A change "
-            f"of lanes takes 3 s."
+            "of lanes takes 3 s."
         )
 
     def how_to_act(self) -> str:

@@ -79,7 +79,7 @@ class Merge(Highway):
     right_lane = 1
     measures = Highway.measures | {
         "time_to_collision": (
-            f"with a vehicle ahead or behind in its lanes, at present speeds, at most "
+            "with a vehicle ahead or behind in its lanes, at present speeds, at most "
             f"{MAX_TTC:.0f}, s"
         )
     }

@@ -356,7 +356,7 @@ class OwnRoads(Task[Params, State]):
                 "pedal",
                 (
                     f"acceleration, {self.acceleration:g} m/s^2 at 1; brake, {self.braking:g} "
-                    f"m/s^2 at -1"
+                    "m/s^2 at -1"
                 ),
             ),
         )
@@ -418,7 +418,7 @@ class OwnRoads(Task[Params, State]):
             ahead, left = c * (px - x) + sine * (py - y), c * (py - y) - sine * (px - x)
             return (
                 f"{abs(ahead):.1f} m {'ahead' if ahead >= 0 else 'behind'}, {abs(left):.1f} m "
-                f"to the "
+                "to the "
             ) + ("left" if left >= 0 else "right")
 
         way_text = "; ".join(

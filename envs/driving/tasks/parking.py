@@ -349,7 +349,7 @@ class Parking(Task[Params, State]):
         """Tell a text player how to answer."""
         return (
             f"Answer with two numbers from -1 to 1: acceleration (1 is {ACCELERATION:g} m/s^2 "
-            f"forwards) and angle of "
+            "forwards) and angle of "
             "the front wheels (1 is 45 degrees to the left), for the next 0.2 s. Stop in the goal "
             "and stay there."
         )

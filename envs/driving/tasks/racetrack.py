@@ -394,7 +394,7 @@ class Racetrack(Task[Params, State]):
             f"You drive {float(params.speed):.1f} m/s, {abs(d):.2f} m to the "
             f"{'left' if d >= 0 else 'right'} of the centre of a track of two lanes (their middles "
             f"are {0.5 * LANE:g} m to either side), at an angle of {angle:.3f} rad to the left. "
-            f"Its curvature to the left 0, 5, 10, 20 and 30 m ahead is "
+            "Its curvature to the left 0, 5, 10, 20 and 30 m ahead is "
             f"{', '.join(f'{bend:.4f}' for bend in bends)} per metre. {car} You have earned "
             f"{float(state.earned):.2f}."
         )

@@ -433,7 +433,7 @@ class TrafficSim(Task[Params, State]):
         lines = [
             (
                 f"Speed limit {float(params.limit):.1f} m/s; {TICK * int(state.steps):g} s since "
-                f"the start."
+                "the start."
             )
         ]
         for car in range(CARS):

@@ -182,7 +182,7 @@ class UTurn(Highway):
         ego_line, *vehicle_lines = super().describe(state, params).split("\n")
         bend = (
             f"The next bend is a U-turn to the left, {where}; it ends in {end:.0f} m. You drive at "
-            f"most 8 m/s there."
+            "most 8 m/s there."
         )
         return "\n".join([f"{ego_line} {bend}", *vehicle_lines])
 

@@ -162,7 +162,7 @@ class SwitchStates(Voltages):
             f": {first} plus {converters[0][1]} times {second_name}" for second_name in second
         )
         return (
-            f"Answer with the switch state, a whole number from 0 to "
+            "Answer with the switch state, a whole number from 0 to "
             f"{self.plant.states - 1}{sum_of}."
         )
 

@@ -68,7 +68,7 @@ class DriveSettings(NamedTuple):
             raise ValueError(
                 f"{card.id}: solver 'exact' is for linear systems, not for supply "
                 f"{parsed.supply!r} with load {parsed.load!r}; take supply 'ideal' or 'rc' and "
-                f"load 'bench', or solver 'rk4'."
+                "load 'bench', or solver 'rk4'."
             )
         return parsed
 

@@ -139,7 +139,7 @@ class EncoderAndNoise(NoisyInstruments):
         """Describe the speed by its source."""
         measured, at = super().components(quantity), len(self.plant.measured_names)
         meaning = (
-            f"mechanical speed of the shaft, by an encoder's counts in a period of "
+            "mechanical speed of the shaft, by an encoder's counts in a period of "
             f"{self.quantum:.4g} rad/s each"
         )
         return [*measured[:at], replace(measured[at], meaning=meaning), *measured[at + 1 :]]

@@ -157,7 +157,7 @@ def scaled(
         raise ValueError(
             f"The period {period:.3g} s of context {context.label} is too long: full voltage moves "
             f"a current by {change:.3g} A in it, and at most {max_change:.3g} A, twice its limit, "
-            f"can be controlled."
+            "can be controlled."
         )
     if period < _SHORTEST:
         raise ValueError(

@@ -1,5 +1,5 @@
-"""What three-phase machines share, and the synchronous ones,
-one of them of six phases, on two-level bridges.
+"""Three-phase machines on two-level bridges:
+parts common to all, and the synchronous ones, one of them of six phases.
 """
 
 from __future__ import annotations

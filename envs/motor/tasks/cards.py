@@ -157,7 +157,7 @@ def _constraint(horizon: int, more: str = "") -> Constraint:
     return Constraint(
         counts=(
             f"excess of the largest current over the nominal one, in parts of it{more}, summed "
-            f"over the steps"
+            "over the steps"
         ),
         limit=_EXCESS * horizon,
         reason=(
@@ -254,7 +254,7 @@ _REAL = tuple(
         family="motor",
         summary=(
             f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a set point without "
-            f"overheating it."
+            "overheating it."
         ),
         source=(
             "Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624; Bertotti 1988, "
@@ -282,7 +282,7 @@ _INDUSTRIAL = tuple(
         family="motor",
         summary=(
             f"Make the {goal} of {_MACHINES[machine]} follow a set point behind a period of "
-            f"computation delay, noisy "
+            "computation delay, noisy "
             "currents and an encoder."
         ),
         source=(
@@ -316,7 +316,7 @@ _WIDE = tuple(
         family="motor",
         summary=(
             f"Take {_MACHINES[machine]} far beyond its base speed and back, against load steps: "
-            f"weaken its flux."
+            "weaken its flux."
         ),
         source="Morimoto et al. 1990, doi:10.1109/28.60058; Schroeder, Elektrische Antriebe (2015)",
         entry_point="rlbench_suite.envs.motor.tasks.wide:WideDrive",
@@ -340,7 +340,7 @@ _SENSORLESS = tuple(
         family="motor",
         summary=(
             f"Make the speed of {_MACHINES[machine]} follow a set point that is measured by "
-            f"nothing but currents."
+            "nothing but currents."
         ),
         source=(
             "Schroeder, Elektrische Antriebe (2015); Chen, Tomita, Doki & Okuma 2003 (extended "

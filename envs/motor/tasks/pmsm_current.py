@@ -205,7 +205,7 @@ class PMSMCurrent(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player in one line what an action looks like."""
         return (
-            f"Answer with two numbers from -1 to 1: d and q voltage in parts of "
+            "Answer with two numbers from -1 to 1: d and q voltage in parts of "
             f"{VOLTAGE_LIMIT:.1f} V."
         )
 

@@ -84,7 +84,7 @@ class CombinePuzzle(Puzzle[Instance]):
         return (
             f"{self.rules(int(instance.target))}\n\n{self.numbers_text(instance)}\n\n"
             f"Answer with one expression of {self.operands}, the operators + - * / and "
-            f"parentheses. The usual "
+            "parentheses. The usual "
             "precedence holds. A minus sign always stands between two values, and there is no "
             "equals sign."
         )
@@ -426,7 +426,7 @@ class CombineTask(PuzzleTask[NumbersState]):
         if a is None or b is None:
             return (
                 f"places {self.pairs[pair][0] + 1} and {self.pairs[pair][1] + 1} do not both hold "
-                f"a number"
+                "a number"
             )
         operator, turned = OPERATIONS[operation]
         first, second = (b, a) if turned else (a, b)

@@ -69,7 +69,7 @@ class CountdownPuzzle(CombinePuzzle):
         """State the rules."""
         return (
             f"Make {target} from the numbers below. Use each number at most once; you need not use "
-            f"them all. Every "
+            "them all. Every "
             "intermediate result must be a positive whole number: a subtraction must not give zero "
             "or less, and a "
             "division must not leave a remainder."

@@ -48,7 +48,7 @@ def read(text: str, max_numbers: int) -> list[int | str]:
         token = _TOKEN.match(text, at, end)
         if token is None:
             raise Malformed(
-                f"expected a number of at most 6 digits, an operator or a parenthesis, got "
+                "expected a number of at most 6 digits, an operator or a parenthesis, got "
                 f"{text[at]!r}"
             )
         at, word = token.end(), token[1]

@@ -64,7 +64,7 @@ class Game24Puzzle(CombinePuzzle):
         """State the rules."""
         return (
             f"Make {target} from the numbers below, using each exactly once. Intermediate results "
-            f"may be fractions."
+            "may be fractions."
         )
 
     def allows(self, operator: str, first: Fraction, second: Fraction) -> bool:

@@ -117,7 +117,7 @@ class Game24CardsPuzzle(Game24Puzzle):
         """State the rules."""
         return (
             f"Make {target} from the values of the playing cards below, using each card exactly "
-            f"once. A counts as 1, J "
+            "once. A counts as 1, J "
             "as 11, Q as 12 and K as 13; suits do not matter. Intermediate results may be "
             "fractions."
         )

@@ -548,7 +548,7 @@ class Geometry(WritingTask):
         """Tell a text player how to answer, in one line."""
         return (
             f"Answer with the next coordinate, a whole number from 0 to {self.puzzle.side - 1}; "
-            f"for each constructed "
+            "for each constructed "
             "point x comes first, then y."
         )
 

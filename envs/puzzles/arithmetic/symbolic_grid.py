@@ -122,7 +122,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             f"Symbolic grid: each of the letters {' '.join(self.names)} stands for a digit from 1 "
-            f"to 9, different "
+            "to 9, different "
             "letters for different digits. The sum of a row is at its right, after =, and the sum "
             "of a column is below "
             "it; ? is an unknown sum."
@@ -140,7 +140,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         """State the rules, the grid, and what to answer."""
         ask = (
             f"Answer with the digits of {' '.join(self.names)}, in this order, on one line, "
-            f"separated by single spaces."
+            "separated by single spaces."
         )
         return "\n\n".join((self.rules(), self.clues(instance), ask))
 

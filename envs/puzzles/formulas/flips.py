@@ -201,7 +201,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         """Tell a text player how to answer, in one line."""
         return (
             f"Answer 'flip V' to negate variable V (1 to {self.variables}) of an unsatisfied "
-            f"clause."
+            "clause."
         )
 
     def parse(self, text: str, state: State, params: Context) -> np.ndarray:

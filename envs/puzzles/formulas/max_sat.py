@@ -47,7 +47,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         """State the formula, in DIMACS CNF."""
         return (
             f"No assignment of true or false to the {instance.variables} variables of this formula "
-            f"satisfies every "
+            "satisfies every "
             "clause. Find one that leaves as few clauses unsatisfied as possible; only the minimum "
             "scores. "
             f"{self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."

@@ -100,11 +100,11 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         n = instance.variables
         return (
             f"Either find an assignment of true or false to the {n} variables of a formula such "
-            f"that every clause is "
+            "that every clause is "
             f"satisfied, or prove that there is none. {self.dimacs(instance)}\n"
             f"If there is one, answer with {self.assignment_format(instance)}.\n"
             f"If there is none, answer with one line: the word {UNSAT}, then a proof, all "
-            f"separated by single spaces. "
+            "separated by single spaces. "
             "A proof is either #J, where J is the number of a clause (counted from 1 in the order "
             "above) all of whose "
             "literals are false given the values set so far, or V P Q, where V is a variable "
@@ -439,7 +439,7 @@ class RefuteSAT(PuzzleTask[State]):
         return "\n".join([
             to_dimacs(self._formula(params)),
             (
-                f"c The case at hand (* marks second values): "
+                "c The case at hand (* marks second values): "
                 f"{' '.join(marked_literals) or 'no variable has a value'}"
             ),
             f"c Settled: {float(self._closed_fraction(state)):.6g} of all assignments. "
@@ -455,7 +455,7 @@ class RefuteSAT(PuzzleTask[State]):
         n = self.variables
         return (
             f"Answer 'V' (1 to {n}) to branch on variable V, first with the value true, or '-V', "
-            f"first with false."
+            "first with false."
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:

@@ -89,7 +89,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         """State the formula in DIMACS CNF, and both kinds of answer."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a "
-            f"formula such that every clause is satisfied, or determine that there is none. "
+            "formula such that every clause is satisfied, or determine that there is none. "
             f"{self.dimacs(instance)}\nIf there is one, answer with "
             f"{self.assignment_format(instance)}.\nIf there is none, answer with the word "
             f"{UNSATISFIABLE}."
@@ -326,7 +326,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         """Tell a text player how to answer, in one line."""
         return (
             f"{self._flips.how_to_act()} Or answer 'unsatisfiable' to say that there is no model, "
-            f"and end."
+            "and end."
         )
 
     def parse(self, text: str, state: DecisionState, params: Params) -> np.ndarray:

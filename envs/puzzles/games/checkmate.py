@@ -123,7 +123,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         return (
             "Chess: White is to move and can checkmate with this move. There is no castling and no "
             "en passant. White's "
-            f"pieces are K Q R B N P, Black's are k q r b n "
+            "pieces are K Q R B N P, Black's are k q r b n "
             f"p:\n\n{diagram(instance.board.tolist())}"
             f"\n\nThe same in Forsyth-Edwards notation: {fen(instance.board.tolist())}\n\n"
             "Answer with a move that is checkmate, in UCI notation (not SAN): the square it starts "

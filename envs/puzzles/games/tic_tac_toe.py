@@ -492,7 +492,7 @@ class TicTacToe(PuzzleTask[State]):
     def describe(self, state: State, params: Params) -> str:
         """Show the rules in a line, and the board."""
         return (
-            f"Four in a row wins. You are X and to "
+            "Four in a row wins. You are X and to "
             f"move:\n\n{written(np.asarray(state.cells).tolist())}"
         )
 

@@ -101,7 +101,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
             f"Binairo: fill the {self.rows} x {self.rows} grid with 0 and 1. Every row and every "
             f"column holds {half} "
             f"zeros and {half} ones; no row or column has three equal symbols side by side; no two "
-            f"rows are equal, "
+            "rows are equal, "
             "and no two columns are equal."
         )
 

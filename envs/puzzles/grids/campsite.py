@@ -112,10 +112,10 @@ class CampsitePuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Campsite: T is a tree, A a tent, . is grass. Put tents into some of the free cells "
+            "Campsite: T is a tree, A a tent, . is grass. Put tents into some of the free cells "
             f"of the {self.rows} x "
             f"{self.rows} grid, and grass into the others, so that trees and tents can be paired "
-            f"off: each tree with "
+            "off: each tree with "
             "one tent directly above, below, left or right of it, no tent used twice or left over. "
             "No two tents touch, "
             "not even diagonally. The numbers of tents in every row and every column are given."

@@ -121,7 +121,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return (
             f"{self.name}: fill the {side} x {side} grid with the heights of towers, so that every "
             f"row and every column holds each of {' '.join(self.symbols)} exactly once. From an "
-            f"edge, a tower is seen if every tower between it and that edge is lower. A clue at an "
+            "edge, a tower is seen if every tower between it and that edge is lower. A clue at an "
             f"edge says {self.tells} from there in its row or column."
         )
 

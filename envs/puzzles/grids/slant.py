@@ -143,7 +143,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         ]
         return (
             f"The numbers at the corners, {count} lines of {count}; a dot is a corner without "
-            f"a number:\n"
+            "a number:\n"
         ) + "\n".join(lines)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
@@ -160,7 +160,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
             if clue not in (NO_CLUE, number):
                 where = (
                     f"line {corner // (self.rows + 1) + 1}, place {corner % (self.rows + 1) + 1} "
-                    f"of the corners"
+                    "of the corners"
                 )
                 return f"at {where} {number} diagonals end, not {clue}"
         return "" if state else "the diagonals form a loop"

@@ -113,7 +113,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             f"Star Battle: put stars (*) into the {self.rows} x {self.rows} grid and leave the "
-            f"other cells empty (.). "
+            "other cells empty (.). "
             "Every row, every column and every region holds exactly one star, and no two stars "
             "touch, not even "
             "diagonally. The regions are named by letters."
@@ -138,7 +138,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
                 if (count := unit_of.count(i)) != 1:
                     return (
                         f"{kind} {'ABCDEFG'[i] if kind == 'region' else i + 1} holds {count} "
-                        f"stars, not one"
+                        "stars, not one"
                     )
         for row, (upper, next_star) in enumerate(pairwise(stars), 1):
             if abs(upper % side - next_star % side) == 1:

@@ -106,7 +106,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return (
             f"Sudoku: every row, every column and every {self.box} x {self.box} box holds each of "
             f"{' '.join(self.symbols)} exactly once. The boxes tile the grid, beginning at its "
-            f"upper left corner."
+            "upper left corner."
         )
 
     def sound(self, instance: Instance, cells: bytes) -> bool:

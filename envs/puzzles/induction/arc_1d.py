@@ -194,7 +194,7 @@ class Arc1DPuzzle(InductionPuzzle):
         """State what a strip is."""
         return (
             f"A strip has {self.width} cells. Each has a colour, 1, 2 or 3, or is empty: 0. A "
-            f"block is a maximal run "
+            "block is a maximal run "
             "of cells of one colour; empty cells form no block."
         )
 
@@ -202,7 +202,7 @@ class Arc1DPuzzle(InductionPuzzle):
         """Return a strip."""
         return (
             f"Answer with the strip: {self.width} symbols among 0 1 2 3 separated by single "
-            f"spaces, on one line."
+            "spaces, on one line."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:

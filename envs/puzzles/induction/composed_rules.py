@@ -291,7 +291,7 @@ class InductionPuzzle(Puzzle[Instance]):
         examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
         return (
             f"{self._rules_and_steps}\n\nWhat the rule makes of some examples:\n{examples}\n\nWhat "
-            f"does it make of "
+            "does it make of "
             f"this?\n{self.written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
         )
 
@@ -545,7 +545,7 @@ class InductionTask(PuzzleTask[RewritingState]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
         return (
-            f"Answer with the number of the step to apply to every row, 1 to "
+            "Answer with the number of the step to apply to every row, 1 to "
             f"{len(self.puzzle.steps)}."
         )
 

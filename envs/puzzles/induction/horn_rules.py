@@ -91,7 +91,7 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
         if inside[1::2] != [","] * (count - 1) + [")"] or not all(name.isupper() for name in names):
             raise Malformed(
                 f"literal {len(body) + 1}: {name} is about {count} variable(s), each a capital "
-                f"letter"
+                "letter"
             )
         numbers = [variables.setdefault(name, len(variables)) for name in names]
         body.append((predicate, numbers[0], numbers[-1]))

@@ -125,7 +125,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
         """State what a list is."""
         return (
             f"A list has up to {self.width} entries, digits from 0 to 9. Sums, differences and "
-            f"products are taken "
+            "products are taken "
             "modulo 10."
         )
 

@@ -315,7 +315,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         """Tell a text player how to answer, in one line."""
         names = ", ".join(VARIABLES[: 2 + self.puzzle.fresh])
         return (
-            f"Answer with a literal to add, such as parent(X,Y) or red(X), over the variables "
+            "Answer with a literal to add, such as parent(X,Y) or red(X), over the variables "
             f"{names}."
         )
 

@@ -157,7 +157,7 @@ def describe_examples(instance: Any) -> str:
             pairs_by_label[holds].append(f"target({names[first]},{names[second]})")
     things = (
         f"The people {names[0]} to {names[-1]} are a family. parent(A,B): A is a parent of B. "
-        f"female(A), male(A): A is female, male."
+        "female(A), male(A): A is female, male."
         if kind == FAMILY
         else f"The nodes {names[0]} to {names[-1]} form a directed graph. edge(A,B): there is an "
         "edge from A to B. red(A), blue(A): the colour of A."
@@ -282,7 +282,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
         return (
             f"{describe_examples(instance)}\n\nFind the rule of the target. A rule says that "
-            f"target(X,Y) holds exactly "
+            "target(X,Y) holds exactly "
             "if there are objects for the other variables such that all literals to the right of "
             "':-' are true. "
             "Different variables may stand for the same object. If X or Y is not on the right, it "
@@ -290,11 +290,11 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             f"The hidden rule has at most {self.num_literals} literals, with the predicates "
             f"{', '.join(vocabulary)}, "
             f"and at most {more} besides X and Y. Your rule must agree with it on every pair of "
-            f"objects in other "
+            "objects in other "
             "worlds of this kind, some of them larger; every rule of at most that size that fits "
             "the examples does.\n\n"
             f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by "
-            f"commas, and a full "
+            "commas, and a full "
             f"stop. Variables are capital letters, at most {MOST_FRESH} of them besides X and Y."
         )
 

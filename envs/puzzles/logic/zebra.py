@@ -278,7 +278,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         )
         return (
             f"{n} houses stand in a row, numbered 1 to {n} from left to right, and one person "
-            f"lives in each. Each "
+            "lives in each. Each "
             "value of each attribute below belongs to exactly one house. Find the only solution to "
             "the clues.\n\n"
             "In the grid, columns are houses, rows are attributes, and each value is written as "

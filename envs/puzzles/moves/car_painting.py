@@ -176,7 +176,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
             "Reorder the cars so that the colour changes as rarely as possible from one car to the "
             "next. Answer with "
             f"the numbers of all {self.count} cars in their new order, without colours, separated "
-            f"by single spaces."
+            "by single spaces."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -188,7 +188,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return (
             f"{self.count} cars stand in a line at places 1 to {self.count}: car 1 at place 1, car "
             f"2 at place 2, and so on. In the new order, every car must be at most {REACH} places "
-            f"before or behind its old place."
+            "before or behind its old place."
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -203,7 +203,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
             if abs(position - car) > REACH:
                 return wrong(
                     f"car {car + 1} may not go to place {position + 1}, more than {REACH} places "
-                    f"away"
+                    "away"
                 )
         colours = instance.colours.tolist()
         num_changes, fewest = changes([colours[car] for car in order]), int(instance.fewest)
@@ -347,7 +347,7 @@ class CarPainting(PuzzleTask[LineState]):
         """Describe the entries in the order of :meth:`observation`."""
         cars = (
             f"[colour, place]: whether a car of the colour that is left stands there; from {REACH} "
-            f"before the next"
+            "before the next"
         )
         return (
             Component("cars", f"{cars} place on", shape=(len(COLOURS), self.count + REACH)),

@@ -149,7 +149,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return (
             f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: "
             f"{turns}.\n\nWhich colour is now on the {SIDES[instance.side]} side? Answer with the "
-            f"name of the colour."
+            "name of the colour."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -228,7 +228,7 @@ class CubeRotation(UndoTask):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the side of each colour."""
         meaning = (
-            f"[side, side]: at which side the colour of a side was at first, one-hot: "
+            "[side, side]: at which side the colour of a side was at first, one-hot: "
             f"{', '.join(SIDES)}"
         )
         return (Component("origins", meaning, shape=(6, 6)),)

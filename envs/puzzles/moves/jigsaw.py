@@ -139,8 +139,8 @@ class JigsawPuzzle(Puzzle[Instance]):
             f"{self.rules()}\n\n{self.listed(instance, instance.cells.tolist(), 'patch')}\n\n"
             f"Answer with the numbers of the {self.cells} patches in the order of their places, "
             f"the {n} of the first "
-            f"row from left to right, then those of the second row, and so on, on one line, "
-            f"separated by single "
+            "row from left to right, then those of the second row, and so on, on one line, "
+            "separated by single "
             "spaces. Every patch is used once."
         )
 
@@ -154,9 +154,9 @@ class JigsawPuzzle(Puzzle[Instance]):
         colours = ", ".join(f"{code} ({name})" for code, name in zip(CODES, NAMES, strict=True))
         return (
             f"A picture was cut into {n} x {n} square patches, which were shuffled but not turned. "
-            f"Put them together "
+            "Put them together "
             f"so that borders match: the right border of a patch is the same line of {SIDE} pixels "
-            f"as the left border "
+            "as the left border "
             "of the patch to its right, and its bottom border is the same line as the top border "
             "of the patch below "
             "it. There is exactly one way. Top and bottom borders are given from left to right, "
@@ -189,7 +189,7 @@ class JigsawPuzzle(Puzzle[Instance]):
             if (position + 1) % self.side and right != borders[numbers[position + 1] - 1][2]:
                 return wrong(
                     f"patch {number} does not agree with patch {numbers[position + 1]} to the "
-                    f"right of it"
+                    "right of it"
                 )
             below = position + self.side
             if below < self.cells and bottom != borders[numbers[below] - 1][0]:
@@ -466,7 +466,7 @@ class Jigsaw(PuzzleTask[PatchState]):
         """Tell a text player how to answer, in one line."""
         return (
             f"Answer with the numbers of two places, 1 to {self.cells}, to swap the patches that "
-            f"lie there."
+            "lie there."
         )
 
     def parse(self, text: str, state: PatchState, params: Params) -> np.ndarray:

@@ -54,7 +54,7 @@ class ShiftingPuzzle(PermutingPuzzle):
         """State what a move is."""
         return (
             f"Tiles lie on a {self.side} x {self.side} board. A move shifts one row or one column "
-            f"by one cell; the "
+            "by one cell; the "
             "tile that leaves the board at one end comes in at the other. For example, R2+ shifts "
             "row 2 to the right, "
             "R2- to the left; C3+ shifts column 3 down, C3- up. Rows count from the top, columns "

@@ -87,7 +87,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         ways = ", ".join(f"{letter} ({word})" for letter, word in zip(MOVES, _WORDS, strict=True))
         return (
             f"A sliding puzzle on a {self.side} x {self.side} board: _ is the hole. A move swaps "
-            f"the hole with a tile next to it, and is written as the direction in which the hole "
+            "the hole with a tile next to it, and is written as the direction in which the hole "
             f"moves: {ways}."
         )
 

@@ -159,7 +159,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         )
         return (
             f"The numbers 1 to {n} arrive in this order. 'push' puts the next number on top of a "
-            f"stack; 'pop' removes "
+            "stack; 'pop' removes "
             "the top of the stack and writes it down. In the end, all numbers must be written down "
             "in this order:\n\n"
             f"{self.order_text(instance)}\n\n"

@@ -142,11 +142,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
             "The circuit's unitary V is the product of its gates, the one that is applied first on "
             "the right. Its "
             f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the "
-            f"conjugate transpose of U; "
+            "conjugate transpose of U; "
             f"a global phase does not matter. Find a circuit of at most {self.gates} gates with a "
-            f"distance of at most "
+            "distance of at most "
             f"{float(instance.tolerance / FINE):.4f}.\n"
-            f"Answer with gates in the order in which they are applied, among "
+            "Answer with gates in the order in which they are applied, among "
             f"{' '.join(self.names)}, separated by "
             "single spaces."
         )
@@ -336,7 +336,7 @@ class SynthesisTask(PuzzleTask[State]):
             f"The gates {', '.join(self.puzzle.names)} must still make this unitary U, up to a "
             f"global phase:\n{self.unitary_text(state)}\nIts distance from the identity is "
             f"{float(self.gap(state)):.6f}; at most {float(self._tolerance(params)):.4f} is "
-            f"wanted. A gate G turns U into U G^-1. Gates left: "
+            "wanted. A gate G turns U into U G^-1. Gates left: "
             f"{self.puzzle.gates - int(state.used)}"
         )
 

@@ -129,8 +129,8 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
             f"{self.rules()}\n\nA circuit has turned\n{tableau_text(self.start(instance))}\n\n"
             "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 must be "
             "X1, Z1, X2 and Z2 "
-            f"again, without minus signs. Answer with gates in the order in which they are "
-            f"applied, among "
+            "again, without minus signs. Answer with gates in the order in which they are "
+            "applied, among "
             f"{' '.join(GATES)}, separated by single spaces."
         )
 
@@ -218,7 +218,7 @@ class QuantumGates(UndoTask):
         now = tableau_text(self.group.elements[int(state.element)])
         return (
             f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, "
-            f"without a minus."
+            "without a minus."
         )
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:

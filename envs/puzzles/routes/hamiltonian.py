@@ -424,7 +424,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
         """Tell a text player how to answer, in one line."""
         return (
             f"Answer with the vertex to visit next, 1 to {self.count}: an unvisited neighbour of "
-            f"the last one."
+            "the last one."
         )
 
     def parse(self, text: str, state: PathState, params: Params) -> np.ndarray:

@@ -75,10 +75,10 @@ class MazePuzzle(RoutePuzzle[Instance]):
         """State the rules, the map and the format."""
         return (
             f"A maze of {self.side} x {self.side} rooms: S marks the start, G the goal. A move "
-            f"goes to the room above "
+            "goes to the room above "
             "(U), below (D), to the left (L) or to the right (R), if there is no wall between: --- "
             "is a wall between a "
-            f"room and the one below, | a wall between two rooms side by "
+            "room and the one below, | a wall between two rooms side by "
             f"side.\n\n{self.map_of(instance)}"
             "\n\nGo from S to G with as few moves as possible. Answer with the moves in order, "
             "separated by single "

@@ -83,7 +83,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         start, goal = names[self.start(instance)], names[self.goal(instance)]
         return (
             f"{self.road_sentences(instance)}\n\nAll roads can be travelled in both directions. "
-            f"Find a shortest route "
+            "Find a shortest route "
             f"from {start} to {goal}. Answer with the names of the places on it in order, from "
             f"{start} to {goal}, "
             "separated by single spaces."

@@ -400,7 +400,7 @@ class FillTask(PuzzleTask[GridState]):
         """Describe the cells, then the facts."""
         puzzle = self.puzzle
         meaning = (
-            f"[row, column, content]: what the cell holds, one-hot: nothing, "
+            "[row, column, content]: what the cell holds, one-hot: nothing, "
             f"{puzzle.symbol_list(len(puzzle.symbols))}"
         )
         return Component(
@@ -411,7 +411,7 @@ class FillTask(PuzzleTask[GridState]):
         """Describe each action: a cell and a symbol."""
         puzzle = self.puzzle
         meaning = (
-            f"[row, column, symbol]: put the symbol into the cell, of "
+            "[row, column, symbol]: put the symbol into the cell, of "
             f"{puzzle.symbol_list(puzzle.fillable)}"
         )
         return (Component("fill", meaning, shape=(puzzle.rows, puzzle.columns, puzzle.fillable)),)
@@ -496,7 +496,7 @@ class FillTask(PuzzleTask[GridState]):
             return f"{where} is filled already"
         return (
             f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid "
-            f"shows"
+            "shows"
         )
 
     def why_over(self, state: GridState, params: Params, info: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ class Cipher(abc.ABC):
 
     name: ClassVar[str]
     #: Number of operations by hand for each letter of a text: numbers added or multiplied, letters
-    # looked up or moved.
+    #: looked up or moved.
     steps: ClassVar[int]
 
     def __init__(self, alphabet: str, width: int) -> None:
@@ -212,7 +212,7 @@ class Substitution(LetterCipher):
         """Explain the method in words."""
         return (
             f"{self.name}. The key is the alphabet in another order. To encrypt, replace each "
-            f"letter of the alphabet "
+            "letter of the alphabet "
             "by the letter at the same place of the key."
         )
 
@@ -249,7 +249,7 @@ class Vigenere(Cipher):
         """Explain the method in words."""
         return (
             f"{self.name}. The key is a word of {self.width} letters. To encrypt, write the key "
-            f"below the plaintext "
+            "below the plaintext "
             "again and again, and add to the number of each letter that of the letter below it, "
             "modulo "
             f"{self.count}."
@@ -281,7 +281,7 @@ class Autokey(Vigenere):
         """Explain the method in words."""
         return (
             f"{self.name}. The key is a word of {self.width} letters. To encrypt, write below the "
-            f"plaintext the key "
+            "plaintext the key "
             "once and then the plaintext itself from its beginning, and add to the number of each "
             "letter that of the "
             f"letter below it, modulo {self.count}."
@@ -335,9 +335,9 @@ class Hill(Cipher):
         """Explain the method in words."""
         return (
             f"{self.name}. The key is four numbers a, b, c and d from 0 to {self.count - 1}, where "
-            f"a * d - b * c has "
+            "a * d - b * c has "
             f"no factor in common with {self.count}. To encrypt, cut the plaintext into pairs of "
-            f"letters and replace "
+            "letters and replace "
             "the letters of numbers x and y of each pair by those of numbers a * x + b * y and c * "
             "x + d * y, modulo "
             f"{self.count}."
@@ -407,7 +407,7 @@ class Playfair(Cipher):
         """Explain the method in words."""
         return (
             f"{self.name}. The key is a square with all letters of the alphabet. To encrypt, cut "
-            f"the plaintext into "
+            "the plaintext into "
             "pairs of letters; no pair holds one letter twice. If both letters of a pair stand in "
             "one row of the "
             "square, replace each by the letter to its right (at the end of the row by the first "
@@ -467,7 +467,7 @@ class RailFence(Transposition):
         """Explain the method in words."""
         return (
             f"{self.name}. The key is a number r of rails, from 2 to {self.width}. To encrypt, "
-            f"write the plaintext in "
+            "write the plaintext in "
             "a zigzag, each letter one rail further: from rail 1 down to rail r, up again to rail "
             "1, and so on. Then "
             "read rail 1 from left to right, then rail 2, and so on."
@@ -501,9 +501,9 @@ class Columnar(Transposition):
         """Explain the method in words."""
         return (
             f"{self.name}. The key is an order of the columns 1 to {self.width}. To encrypt, write "
-            f"the plaintext in "
+            "the plaintext in "
             f"rows of {self.width} letters; the last row may be shorter. Then read the columns "
-            f"from top to bottom, one "
+            "from top to bottom, one "
             "after the other in the order of the key."
         )
 

@@ -223,7 +223,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a maximal run of two "
-            f"or more open cells "
+            "or more open cells "
             "in a row (read from left to right) or in a column (read from top to bottom). Every "
             "word of the list goes "
             "into exactly one slot, and every slot gets a word of the list. Where two slots cross, "
@@ -529,7 +529,7 @@ class Crossword(PuzzleTask[CrosswordState]):
         """Tell a text player how to answer, in one line."""
         return (
             f"Answer 'SLOT WORD', such as '3 LIBED': a slot, 1 to {self.count}, and a word that is "
-            f"left."
+            "left."
         )
 
     def parse(self, text: str, state: CrosswordState, params: Params) -> np.ndarray:

@@ -77,7 +77,7 @@ class TextPuzzle(Puzzle[Instance]):
         """State the rules, the instance and the format."""
         return (
             f"{self.statement(instance)}\n\nAnswer with the {self.length} letters, in capitals, "
-            f"without spaces."
+            "without spaces."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:

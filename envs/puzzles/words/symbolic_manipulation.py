@@ -308,10 +308,10 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         sequence = self.written(self.symbols_of(instance.rows[0]))
         return (
             f"A sequence of symbols, each of them one of {letters}:\n{sequence}\n\n"
-            f"Carry out these operations in order, each on the result of the one "
+            "Carry out these operations in order, each on the result of the one "
             f"before:\n{program}\n\n"
             f"What is the final sequence? It has at most {self.width} symbols. Answer with them, "
-            f"separated by single "
+            "separated by single "
             "spaces."
         )
 
@@ -539,7 +539,7 @@ class SymbolicManipulation(WritingTask):
         letters = ", ".join(ALPHABET[: self.puzzle.letters])
         return (
             f"Answer with the next symbol of the result, one of {letters}, or with {END} after its "
-            f"last symbol."
+            "last symbol."
         )
 
     def draw(self, state: WritingState, params: Params) -> np.ndarray:

@@ -234,7 +234,7 @@ def _fault(sheet: DataSheet) -> str:
     if 2 * max(jx, jy, jz) > 1.001 * (jx + jy + jz):
         return (
             f"no body has the moments of inertia {jx:g}, {jy:g}, {jz:g} kg m^2: one is above the "
-            f"sum of the others"
+            "sum of the others"
         )
     if sheet.thrust_to_weight < LEAST_THRUST_TO_WEIGHT:
         return (

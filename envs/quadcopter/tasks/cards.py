@@ -251,7 +251,7 @@ CARDS = (
             family="quadcopter",
             summary=(
                 f"{what} in wind and gusts, with a payload and a battery that sags, none of which "
-                f"is seen."
+                "is seen."
             ),
             source=(
                 "MIL-F-8785C (Dryden turbulence); Chen & Rincon-Mora 2006, "
@@ -274,7 +274,7 @@ CARDS = (
             family="quadcopter",
             summary=(
                 f"{what} with commands that arrive 20 ms late, noisy sensors and an inertia known "
-                f"within a factor."
+                "within a factor."
             ),
             source=(
                 "Eschmann, Albani & Loianno 2024, arXiv:2311.13081; Forster 2015, "

@@ -81,7 +81,7 @@ class Flight(Pictured, Task[Params, State]):
         return (
             "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front "
             "right, rear right, "
-            f"rear left, front left): -1 is standstill, 1 full speed, about "
+            "rear left, front left): -1 is standstill, 1 full speed, about "
             f"{self.sheet.hover_action:.3g} carries the "
             "weight."
         )

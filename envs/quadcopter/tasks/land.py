@@ -237,7 +237,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
             tilt = math.degrees(float(_tilt(body)))
             return (
                 f"{how}: touch-down at {speed:.2f} m/s, tilted by {tilt:.0f} degrees, {away:.2f} m "
-                f"from the middle"
+                "from the middle"
             )
         if bool(motion.spins_too_fast(body)):
             return motion.SPINS

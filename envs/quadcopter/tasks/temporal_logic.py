@@ -326,7 +326,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         if info["collided"]:
             return "crash: it flew into a hazard, a wall, the floor or the ceiling"
         return (
-            f"the trace is over, and the specification is "
+            "the trace is over, and the specification is "
             f"{'satisfied' if info['success'] else 'not satisfied'}"
         )
 

@@ -420,7 +420,7 @@ class Chess(Task[Params, State]):
         ]
         return (
             f"A game of chess against an opponent that {opponent}. A win earns 1, a draw 0.5, a "
-            f"loss 0. Draws: "
+            "loss 0. Draws: "
             "stalemate, a position for the third time, 50 moves of each side without a capture or "
             "a move of a pawn, "
             "material that cannot mate. Upper-case letters are White's pieces. A move that is not "

@@ -309,7 +309,7 @@ class Diagnosis(Task[Params, State]):
         tests = self.names[self.diseases - 1 :]
         return (
             f"A patient has exactly one of {self.diseases} diseases. Given the disease, each "
-            f"finding is present or "
+            "finding is present or "
             f"absent independently of the others. Ask for a symptom (costs {ask:g}) or order a "
             f"test ({order:g}), as "
             "often as you like, then conclude a disease: the right one earns 1, a wrong one "
@@ -317,7 +317,7 @@ class Diagnosis(Task[Params, State]):
             "final.\n"
             f"Symptoms: {', '.join(symptoms)}. Tests: {', '.join(tests)}. "
             f"Asking again for what is known is refused; after {self.card.horizon} replies the "
-            f"consultation is over."
+            "consultation is over."
         )
 
     def how_to_act(self) -> str:

@@ -514,7 +514,7 @@ class TwentyQuestions(Task[Params, State]):
         singular, plural = self.noun
         title = (
             f"The {plural}, and all that is true of each; what is not said of a {singular} is not "
-            f"true of it:"
+            "true of it:"
         )
         return [title, write_table(knowledge, self.holds(params).tobytes())]
 
@@ -547,9 +547,9 @@ class TwentyQuestions(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Ask for one property in a question that can be answered yes or no "
+            "Ask for one property in a question that can be answered yes or no "
             f"({self.examples[0]}), or guess one {self.noun[0]} ({self.examples[1]}). One question "
-            f"or guess in each reply."
+            "or guess in each reply."
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
@@ -575,7 +575,7 @@ class TwentyQuestions(Task[Params, State]):
         if index >= 0 and index not in candidates:
             return (
                 f"{knowledge.things[index]!r} is none of the {len(candidates)} {self.noun[1]} that "
-                f"are listed"
+                "are listed"
             )
         actions = [int(before) for before in state.actions[: int(state.turns)]]
         turn = actions.index(int(action))

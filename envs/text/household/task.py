@@ -459,7 +459,7 @@ class Household(Task[Params, State]):
             "You are in a house. Only what lies open in your room is seen; containers have to be "
             "opened. You carry one "
             f"thing at a time.{how}\nProgress earns up to 1 in all, and every reply costs 0.01. "
-            f"After "
+            "After "
             f"{self.card.horizon} replies it is over.\nRooms: {', '.join(ROOMS)}. Places: "
             f"{', '.join(NAMES)}. Things: "
             f"{', '.join(THINGS)}."
@@ -472,7 +472,7 @@ class Household(Task[Params, State]):
             "take": "take THING", "put": "put it in PLACE", "slice": "slice THING",
         }  # fmt: skip
         return (
-            f"Answer with one command: "
+            "Answer with one command: "
             f"{', '.join(what.get(verb, f'{verb} it') for verb in self.verbs)}."
         )
 

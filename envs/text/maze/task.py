@@ -459,7 +459,7 @@ class TextMaze(Task[Params, State]):
         if self.partial:
             return " ".join(sentences)
         return (
-            f"The maze, row by row from row 0 (# wall, G "
+            "The maze, row by row from row 0 (# wall, G "
             f"goal):\n{self._map(params)}\n\n{' '.join(sentences)}"
         )
 
@@ -490,7 +490,7 @@ class TextMaze(Task[Params, State]):
             "top, and a column, counted from 0 at the left. A move goes to the next cell; a move "
             "into a wall leaves "
             f"you where you are. {visibility} Every move but the one that reaches the goal costs "
-            f"1. A reply that is no "
+            "1. A reply that is no "
             f"move is played as {MOVES[0]!r}. There are {self.card.horizon} moves."
         )
 

@@ -5,8 +5,8 @@ Let J(s) be the probability of a set of answers s, M_a(s) the mean worth of attr
 times J(s), x the items' attributes, and U(s) the value of the best play after s times J(s). It
 satisfies
 
-    U(s) = max( max over items i of sum_a x_ia M_a(s) / A,  max over open a of  sum over answers v
-    of U(s, v) - c J(s) ).
+    U(s) = max(max over items i of sum_a x_ia M_a(s) / A,
+               max over open a of sum over answers v of U(s, v) - c J(s)).
 
 A set of answers is a number of A digits to base 4: open, liked, not minded, disliked. Up to six
 attributes (4,096 sets) the player solves these equations exactly for the shop it sees at the start

@@ -61,7 +61,7 @@ HOMES = (GRASS, GRASS, PATH)
 BORN_AWAY = (4, 6, 4)
 """Least distance from the player at which they appear."""
 CHANCES = (64, 6, 128)
-"""How often they appear in 256 trials by day; zombies more at night."""
+"""Number of trials in 256 in which they appear by day; zombies appear more often at night."""
 NIGHTLY = 15
 """Further trials in 256 for each eighth of light that is missing."""
 

@@ -322,7 +322,7 @@ class Survival(Task[Params, State]):
         )[: self.permuted]
         if kinds:
             differ = (
-                f" In this world these rules may differ, and you have to find out how: "
+                " In this world these rules may differ, and you have to find out how: "
                 f"{'; '.join(kinds)}."
             )
         else:
@@ -345,7 +345,7 @@ class Survival(Task[Params, State]):
             f"after {RIPE} steps, unless a creature comes beside it. Sleep until energy is full to "
             f"wake up.{differ} A "
             f"day has 300 steps; there are {self.card.horizon}. A reply that is no action is "
-            f"played as noop.\nMarks: "
+            "played as noop.\nMarks: "
             f"{marks}, {HERE} you, {DARK} not seen."
         )
 

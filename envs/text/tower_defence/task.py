@@ -257,7 +257,7 @@ class TowerDefence(Task[Params, State]):
                 "waves",
                 (
                     f"[wave, group, kind]: {kinds} still to enter, of the next wave, of the one "
-                    f"after it"
+                    "after it"
                 ),
                 f"{MAX_ENEMIES // 2}",
                 (3, 2, len(ENEMIES)),
@@ -327,7 +327,7 @@ class TowerDefence(Task[Params, State]):
         towers = "|".join(TOWERS)
         return (
             f"Answer with one order: wait, build {towers} SITE, upgrade SITE, sell SITE, hero "
-            f"POST, reinforce, call; "
+            "POST, reinforce, call; "
             "for example 'build archer 3'."
         )
 

@@ -285,7 +285,7 @@ class Wordle(Task[Params, State]):
             Component(
                 "at_least",
                 (
-                    f"[copies - 1, letter]: whether it is known to have so many copies, 1 to "
+                    "[copies - 1, letter]: whether it is known to have so many copies, 1 to "
                     f"{MAX_COPIES}; {letters}"
                 ),
                 shape=(MAX_COPIES, LETTERS),
@@ -343,7 +343,7 @@ class Wordle(Task[Params, State]):
         tries = min(int(state.tries), TRIES)
         head = (
             f"Wordle: guess {tries} of {TRIES} made. G: right letter, right place. Y: in the word, "
-            f"but elsewhere. "
+            "but elsewhere. "
             "-: no (further) such letter."
         )
         over = [f"The game is over: {self._ending(state, params)}."] if self._over(state) else []
@@ -357,11 +357,11 @@ class Wordle(Task[Params, State]):
             "has this letter, but "
             "elsewhere. -: the word has no (further) copy of this letter.\n"
             f"The hidden word and all guesses are from a list of {len(self.words)} common American "
-            f"English words "
+            "English words "
             "(SCOWL, sizes 10 to 35), without names and without regular inflections such as "
             "plurals and past tenses.\n"
             f"A reply that is no word of the list wastes a guess: {self.words[0]!r} is guessed "
-            f"instead.\n"
+            "instead.\n"
             "A word found with guess 1, 2, ..., 6 earns 1, 0.9, ..., 0.5; else each G of the best "
             "guess earns 0.05."
         )
@@ -389,7 +389,7 @@ class Wordle(Task[Params, State]):
         """Tell a text player how to answer."""
         return (
             f"Answer with one five-letter word of the game's list of {len(self.words)} common "
-            f"English words."
+            "English words."
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:

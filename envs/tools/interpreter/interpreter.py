@@ -283,7 +283,7 @@ class Interpreter(Task[Params, State]):
             Component(
                 "program",
                 f"[line, part]: operation ({operations}); variable (a to h, modulo 8) or line to "
-                f"go to, from 0; two "
+                "go to, from 0; two "
                 "operands (0 to 7 variables, 8 left, from 9 on the constants 0 to 16)",
                 shape=(LINES, len(machine.SIZES)),
             ),
@@ -296,7 +296,7 @@ class Interpreter(Task[Params, State]):
         return "\n".join([
             "Write a program that turns a list of numbers into the wanted list. It is "
             "judged on the examples and on "
-            f"eight lists that you do not see, of 2 to 5 numbers from 0 to 12. "
+            "eight lists that you do not see, of 2 to 5 numbers from 0 to 12. "
             f"{SENTENCES[self.mode]}".rstrip(),
             machine.LANGUAGE,
             *(tool.line() for tool in self._tools),

@@ -365,7 +365,7 @@ class OfficeApps(Task[Params, State]):
             )
         instruction = (
             f"{self._instruction(params)}\nThe user's limit is {int(see.ask.limit)} euros in one "
-            f"payment."
+            "payment."
         )
         if int(state.api) == 0:
             return instruction
@@ -423,7 +423,7 @@ class OfficeApps(Task[Params, State]):
             if not mask[offset + call[id_part]]:
                 return (
                     f"id {call[id_part]} of {noun} has not been shown by the instruction or an "
-                    f"answer"
+                    "answer"
                 )
             offset += self._part_sizes[id_part]
         return "the call is allowed"

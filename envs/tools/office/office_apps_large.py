@@ -104,7 +104,7 @@ class State(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What calls have led to."""
+    """World and rows to which calls have led."""
 
     world: World
     rows: tuple[Row, ...] | list[Row]

@@ -349,7 +349,7 @@ class Routing(Task[Params, State]):
         number = int(action)
         return (
             f"{self._names[number - 1]} asks {int(params.price[number])}, and {int(state.budget)} "
-            f"are left"
+            "are left"
         )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:

@@ -421,9 +421,9 @@ class Search(Task[Params, State]):
             )
         return "\n".join([
             f"A question is to be answered from a corpus about {PEOPLE} people and their "
-            f"relations "
+            "relations "
             f"({', '.join(RELATIONS)}). What was reported once may have changed: of "
-            f"several reports about one relation "
+            "several reports about one relation "
             f"of one person, the latest holds. A search lists {LISTED} documents, "
             f"{PER_PAGE} a page, some of them "
             "about something else, and says how many reports of what you asked for are "
@@ -526,7 +526,7 @@ class Search(Task[Params, State]):
             person = NUMBERS[int(params.split)].get(arguments["person"].strip().lower()[:100], -1)
             if person < 0:
                 raise ValueError(
-                    f"nobody is called "
+                    "nobody is called "
                     f"{short(arguments['person'])}.{nearest(arguments['person'], names)}"
                 )
         action = [

@@ -431,7 +431,7 @@ class SQL(HostTask[State]):
         if tokens[LENGTH]:
             raise ValueError(
                 f"a query has at most {LENGTH} tokens (words of SQL and the schema, else "
-                f"characters)"
+                "characters)"
             )
         return np.concatenate([[TOOLS.index(name)], tokens[:LENGTH]]).astype(
             self.action_space.dtype

@@ -89,7 +89,7 @@ def compare(
     else:
         console.print(
             f"No tables of tasks for {len(comparisons)} pairs of agents: choose up to three "
-            f"agents with --agent, or "
+            "agents with --agent, or "
             "write all numbers with --json.",
             style="dim", markup=False,
         )  # fmt: skip
@@ -167,7 +167,7 @@ def power(
     for agent, number in failed_cells.items():
         console.print(
             f"{agent}: no number of seeds, because {number} of its cells failed. The spread of "
-            f"the others would be "
+            "the others would be "
             "that of the seeds that went well.",
             style="yellow", highlight=False, markup=False,
         )  # fmt: skip

@@ -53,7 +53,7 @@ def _on_missing_cells(run: Run, location: str) -> str:
     if failures:
         warning = (
             f" Failed: {failures}; a mean over the other cells of such an agent would reward it "
-            f"for failing."
+            "for failing."
         )
     return (
         f"The run {location} has {len(run.results())} of {planned} cells: some agents have fewer "

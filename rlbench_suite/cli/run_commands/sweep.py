@@ -121,7 +121,7 @@ def _run_folder(run: str) -> Path:
             return path
     raise ValueError(
         f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be "
-        f"copied to this "
+        "copied to this "
         "machine first. compare, power, query and export read it where it is."
     )
 

@@ -153,7 +153,7 @@ def _require_token(host: str, token: str | None) -> str | None:
     typer.echo(
         (
             f"Other machines can reach {host}: who has the token {token} can play. Nothing is "
-            f"encrypted."
+            "encrypted."
         ),
         err=True,
     )

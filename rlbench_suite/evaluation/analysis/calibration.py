@@ -201,5 +201,5 @@ def write_scores(
     except OSError as error:
         raise OSError(
             f"Cannot write {path} ({error.strerror}): calibrate where the package is writable, as "
-            f"in a source checkout."
+            "in a source checkout."
         ) from None

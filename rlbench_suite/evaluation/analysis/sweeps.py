@@ -93,7 +93,7 @@ class Sweep:
         """
         sentences = [
             f"{agent} has no curve: {number} of its cells on {self.card.name} failed, and a mean "
-            f"over the others would "
+            "over the others would "
             "reward it for failing. The command that made the run tries them again."
             for agent, number in self.failed.items()
         ]
@@ -104,7 +104,7 @@ class Sweep:
             f"{agent} at {value}: {number}" for (agent, value), number in floored.items() if number
         ):
             sentences.append(
-                f"Episodes whose return is not finite count as the worse of random play and doing "
+                "Episodes whose return is not finite count as the worse of random play and doing "
                 f"nothing: {counts}."
             )
         return sentences
@@ -167,7 +167,7 @@ def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Seque
     """
     if len(set(values)) < len(values) or not values:
         raise ValueError(
-            f"The values of a sweep are different and at least one; given: "
+            "The values of a sweep are different and at least one; given: "
             f"{', '.join(values) or 'none'}."
         )
     run, task = _open(path, task_id)
@@ -178,7 +178,7 @@ def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Seque
             if parameter in constants:
                 raise ValueError(
                     f"{parameter} of {card.id} is a constant: sweep it by multiples, "
-                    f"LOW:HIGH:NUMBER."
+                    "LOW:HIGH:NUMBER."
                 )
             parameters += constants
         raise ValueError(

@@ -83,7 +83,7 @@ def read_export(
     if network.sampled and not most_likely:
         raise ValueError(
             f"{cell.agent} samples its actions on {task.card.id}; add --most-likely to export the "
-            f"most likely one."
+            "most likely one."
         )
     seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
     loss = None
@@ -117,7 +117,7 @@ def network_of(policy: Any, agent: str) -> Network:
     if acting_parameters is None:
         raise ValueError(
             f"The policy of {agent!r} is no network that can be exported; ppo, sac, dqn, bc and "
-            f"td3-bc have one."
+            "td3-bc have one."
         )
     return build_network(acting_parameters())
 

@@ -172,7 +172,7 @@ class SavedAgent:
         if sha256(path) != self.checkpoint.sha256:
             raise ValueError(
                 f"{path} is not the file that the manifest names; delete it and run the same "
-                f"command again."
+                "command again."
             )
         load: Any = getattr(self.agent, "load", None)
         if load is None:

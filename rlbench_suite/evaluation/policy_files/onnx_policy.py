@@ -191,7 +191,7 @@ class OnnxPolicy:
             ):
                 raise ValueError(
                     f"{self.path}: the input 'state' must be float32 with fixed sizes after the "
-                    f"first."
+                    "first."
                 )
 
     def _check_input(self, name: str, kind: str, width: int) -> None:

@@ -214,7 +214,7 @@ def _load(path: Path) -> ctypes.CDLL:
     if hashlib.sha256(data).hexdigest() != os.environ.get(TRUSTED):
         raise ValueError(
             f"{path} is native code and is not loaded: only rlsuite-eval judge FILE --trust loads "
-            f"a controller."
+            "a controller."
         )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         copy = Path(folder, path.name)

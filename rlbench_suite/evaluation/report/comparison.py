@@ -258,7 +258,7 @@ def _check_comparable(runs: Sequence[Run]) -> None:
             if earlier != means:
                 raise ValueError(
                     f"{owner.path} and {run.path} normalise {task} by other reference scores; "
-                    f"their scores do not "
+                    "their scores do not "
                     "compare."
                 )
 
@@ -495,7 +495,7 @@ def _words(verdict: Verdict) -> str:
         ]
         reason = (
             f"{' and '.join(owners)} failed, and a failure is not a gap: finish them, or they "
-            f"decide nothing"
+            "decide nothing"
         )
     elif verdict.seeds < LEAST_SEEDS:
         reason = (
@@ -509,7 +509,7 @@ def _words(verdict: Verdict) -> str:
             f"in the seeds seen, {names[0]} scores higher than {names[1]} by {measured}, but "
             f"{verdict.runs} pairs "
             f"cannot exclude that {unseen_share(verdict.runs):.0%} of runs fail (or succeed) "
-            f"unlike all of them, which "
+            "unlike all of them, which "
             "would undo the difference"
         )
     elif verdict.corrected < LEVEL:
@@ -535,11 +535,11 @@ def _more_seeds(verdict: Verdict) -> str:
     if verdict.seeds_needed is None:
         return (
             f"If the true difference is as small as the measured one, {MOST_SEEDS:,} seeds are not "
-            f"enough."
+            "enough."
         )
     more = verdict.seeds_needed - verdict.seeds
     return (
         f"If the true difference is the measured one, {count(more, 'more seed')} "
         f"({verdict.seeds_needed} in all) {'shows' if more == 1 else 'show'} it with {POWER:.0%} "
-        f"power."
+        "power."
     )

@@ -144,7 +144,7 @@ def latex(run: Run) -> str:
     if not numbers:
         raise ValueError(
             f"Every agent of {run.name} has failed cells on every task, so there is no number to "
-            f"export."
+            "export."
         )
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     privileged = {cell.agent for cell in run.results() if cell.privileged}
@@ -162,7 +162,7 @@ def latex(run: Run) -> str:
         ),
         (
             f"% the level of {LEVEL:.0%} with Holm's correction, as in `rlsuite-eval compare`; "
-            f"never all of them."
+            "never all of them."
         ),
         *(
             ["% A dagger marks scores whose mean cost exceeds the task's limit."]

@@ -25,7 +25,7 @@ def remarks(report: Report) -> Iterable[str]:
     for name, saved in report.run.manifest.checkpoints.items():
         yield (
             f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include "
-            f"the variance of the "
+            "the variance of the "
             "episodes, not that of training."
         )
     yield from _other_libraries(report)
@@ -44,7 +44,7 @@ def remarks(report: Report) -> Iterable[str]:
         yield "The agents have no task in common, so there is nothing to aggregate or compare."
     elif report.comparison.left_out:
         yield (
-            f"Left out of the aggregates, because not every agent has them: "
+            "Left out of the aggregates, because not every agent has them: "
             f"{', '.join(report.comparison.left_out)}."
         )
     there = {(transfer.agent, transfer.card.id) for transfer in report.transfers}
@@ -52,7 +52,7 @@ def remarks(report: Report) -> Iterable[str]:
         if row.card.trained_on and (row.agent, row.card.id) not in there:
             yield (
                 f"On {row.card.name}, {row.agent} plays a policy trained on {row.card.trained_on}. "
-                f"Run it there too to "
+                "Run it there too to "
                 "measure the loss by transfer."
             )
     yield from _failures(report)
@@ -73,13 +73,13 @@ def _failures(report: Report) -> Iterable[str]:
         more = f"; and {len(cells) - 3} more" if len(cells) > 3 else ""
         yield (
             f"{agent} failed on {'; '.join(cells[:3])}{more}. It has no summary until these cells "
-            f"are done: a mean "
+            "are done: a mean "
             "over the others would reward it for failing."
         )
     if floored := [row for row in report.rows if row.floored]:
         counts = "; ".join(f"{row.agent} on {row.card.name}: {row.floored}" for row in floored)
         yield (
-            f"~ Episodes whose return is not finite count as the worse of random play and doing "
+            "~ Episodes whose return is not finite count as the worse of random play and doing "
             f"nothing: {counts}."
         )
 
@@ -134,7 +134,7 @@ def on_few_seeds(seeds: Collection[int]) -> Iterable[str]:
     if 1 in seeds:
         yield (
             f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a "
-            f"score is."
+            "score is."
         )
     if few := [number for number in seeds if 1 < number < LEAST_SEEDS]:
         yield (
@@ -162,7 +162,7 @@ def _on_intervals(report: Report) -> Iterable[str]:
         more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
         yield (
             f"All seeds score the same: {'; '.join(names[:3])}{more}. Percentile intervals then "
-            f"have no width, which "
+            "have no width, which "
             "does not mean that another seed scores the same."
         )
 
@@ -185,7 +185,7 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
         )
     if lenient := list(dict.fromkeys(model.agent for model in models if model.lenient)):
         yield (
-            f"Answers were read leniently, formatted in another way than asked for: "
+            "Answers were read leniently, formatted in another way than asked for: "
             f"{', '.join(lenient)}."
         )
     if any(model.estimated for model in models):
@@ -214,7 +214,7 @@ def _other_libraries(report: Report) -> Iterable[str]:
     if agents:
         yield (
             f"{', '.join(agents)}: untuned but for discount, network and learning rate, which are "
-            f"those of the suite's "
+            "those of the suite's "
             "own agents where these set them, and without action masks. Beside agents that are "
             "tuned and read masks "
             "their scores compare settings as well as algorithms."
@@ -224,7 +224,7 @@ def _other_libraries(report: Report) -> Iterable[str]:
     ]:
         yield (
             f"{', '.join(brought)}: settings are those of whoever trained it, which the suite does "
-            f"not know; it plays "
+            "not know; it plays "
             "without action masks."
         )
 
@@ -249,12 +249,12 @@ def _unequal_training(report: Report) -> Iterable[str]:
             counts = ", ".join(f"{row.agent} {row.training_steps:,.0f}{unit(row)}" for row in rows)
             yield (
                 f"Unequal training on {task}, so its scores compare more than the agents: {counts} "
-                f"steps."
+                "steps."
             )
     for agent in dict.fromkeys(row.agent for row in report.rows if row.step_unit == "gradient"):
         yield (
             f"{agent} learns from a recorded dataset: its training steps are gradient steps, each "
-            f"on a minibatch of "
+            "on a minibatch of "
             "the dataset. They do not compare with environment steps, of which it makes none."
         )
 

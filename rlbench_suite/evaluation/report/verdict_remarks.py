@@ -32,7 +32,7 @@ def remarks(runs: Sequence[Run], all_verdicts: Sequence[Verdict]) -> list[str]:
         for name, saved in run.manifest.checkpoints.items():
             sentences.append(
                 f"{name} is one saved policy of {saved.agent}: a verdict is on this policy, not "
-                f"its training."
+                "its training."
             )
     agents, by_pair = cells_by_agent(runs), []
     sentences += on_privileged({agent: list(_privileged(tasks)) for agent, tasks in agents.items()})
@@ -82,13 +82,13 @@ def _on_pair(
         if number:
             yield (
                 f"{count(number, 'finished cell')} of {agent} {'does' if number == 1 else 'do'} "
-                f"not count, because "
+                "not count, because "
                 "the other agent has no cell of the same task, seed and evaluation episodes."
             )
     shares = np.abs([task.difference.point for task in verdict.tasks])
     if len(shares) > 2 and shares.max() > shares.sum() / 2:
         yield (
-            f"more than half of all differences is that on "
+            "more than half of all differences is that on "
             f"{verdict.tasks[int(shares.argmax())].task}, which decides the mean; the difference "
             f"of IQM is {verdict.iqm.point:+.3f}."
         )
@@ -114,7 +114,7 @@ def _on_pair(
         [least_p(differences)], [rival.p for rival in rivals]
     ):
         yield (
-            f"no verdict is possible, however large the difference. The permutation test of "
+            "no verdict is possible, however large the difference. The permutation test of "
             f"{count(differences, 'difference')} gives no p-value below "
             f"{least_p(differences):.2g}, which Holm's correction for "
             f"{count(len(all_verdicts), 'pair')} of agents raises to {LEVEL:.0%} or more."
@@ -188,7 +188,7 @@ def _on_versions(runs: Sequence[Run]) -> Iterator[str]:
         if len(ids) > 1:
             yield (
                 f"{' and '.join(ids)} are different tasks: no score of one is compared with one of "
-                f"the other."
+                "the other."
             )
 
 

@@ -413,7 +413,7 @@ class _Lease:
         if self.lost or _uptime() - self.renewed > EXPIRY:
             raise CannotWrite(
                 f"Cannot write to {self.objects.url}: this program was out of touch with it for "
-                f"too long, and another "
+                "too long, and another "
                 "may be at work in it. Run the same command again."
             )
 

@@ -26,7 +26,7 @@ class Lineup(NamedTuple):
     anchors: Callable[[TaskCard], Mapping[str, Score]]
     """Returns the measured scores that normalise the players' returns on a task."""
     manifest_entries: Mapping[str, Any]
-    """Where players come from that the registry does not know."""
+    """Sources of the players that the registry does not know."""
 
 
 def line_up(agents: str, checkpoint: Checkpoint | None, model: LanguageModel | None) -> Lineup:
@@ -53,7 +53,7 @@ def line_up(agents: str, checkpoint: Checkpoint | None, model: LanguageModel | N
         if missing := [member for member in _MEMBERS if not hasattr(agent, member)]:
             raise ValueError(
                 f"The agent {name!r} is incomplete: it has no {' and no '.join(missing)} (see "
-                f"agent.py)."
+                "agent.py)."
             )
     return Lineup(players, TaskCard.scores, {})
 

@@ -133,7 +133,7 @@ def _connection(address: str | None) -> Iterator[None]:
 
     if address and address != "auto" and ":" not in address:
         raise ValueError(
-            f"The address of a Ray cluster is HOST:PORT, as 10.0.0.1:6379, or auto, got "
+            "The address of a Ray cluster is HOST:PORT, as 10.0.0.1:6379, or auto, got "
             f"{address!r}."
         )
     if address and (server := re.fullmatch(r"([^/]+):(\d+)", address)):

@@ -135,7 +135,7 @@ def _tasks_on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
     if model:
         raise ValueError(
             f"A language model does not train here, so the suite {registry.GENERALISATION} has no "
-            f"meaning."
+            "meaning."
         )
     return registry.suites()[registry.GENERALISATION]
 

@@ -341,7 +341,7 @@ def sample_efficiency(
         if values.ndim != 2:
             raise ValueError(
                 f"Curves of task {task!r} have shape {values.shape}; (n_seeds, n_checkpoints) is "
-                f"needed."
+                "needed."
             )
     lengths = {task: values.shape[1] for task, values in arrays.items()}
     if len(set(lengths.values())) > 1 or 0 in lengths.values():
@@ -394,7 +394,7 @@ def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
         or (np.diff(a) <= 0).any()
     ):
         raise ValueError(
-            f"Decision intervals must be at least two positive, increasing numbers; given "
+            "Decision intervals must be at least two positive, increasing numbers; given "
             f"{a.tolist()}."
         )
     if r.shape[-1:] != a.shape:

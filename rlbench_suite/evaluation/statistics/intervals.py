@@ -79,13 +79,13 @@ class Sample:
             if values.ndim != 1 or not len(values):
                 raise ValueError(
                     f"{prefix}scores of task {task!r} have shape {values.shape}; (n_seeds,) is "
-                    f"needed."
+                    "needed."
                 )
             if not np.isfinite(values).all():
                 index = int(np.argmin(np.isfinite(values)))
                 raise ValueError(
                     f"{prefix}the score of task {task!r} at index {index} is {values[index]}; "
-                    f"scores must be finite. "
+                    "scores must be finite. "
                     "A failed run needs a score, such as that of a random player, not a gap."
                 )
         return cls(tasks, strata)

@@ -87,7 +87,7 @@ def on_unseen(seeds: int, tasks: int = 0) -> str:
     """
     words = (
         f"{seeds} seeds cannot exclude that up to {unseen_share(seeds):.0%} of an agent's runs on "
-        f"a task fail, or "
+        "a task fail, or "
         "succeed, unlike all that were seen (95 % confidence)"
     )
     if tasks > 1:
@@ -96,7 +96,7 @@ def on_unseen(seeds: int, tasks: int = 0) -> str:
         )
     return (
         f"{words}. Intervals count such runs only where some were seen, or all seeds score the "
-        f"same."
+        "same."
     )
 
 

@@ -39,7 +39,7 @@ def paths(toys: Path, tmp_path: Path) -> list[Path]:
 
 
 def test_cells_of_ids_with_keywords_are_found(tmp_path: Path):
-    """Where the store puts them, which is no path with a question mark."""
+    """The store puts them at a path without a question mark."""
     task = "rlsuite/ToyWalk-v0"
     run_path = make_run(tmp_path / "run", {"toy": {f"{task}?difficulty=hard": [0.5]}})
     (wrong,) = (run_path / "cells" / "toy").iterdir()

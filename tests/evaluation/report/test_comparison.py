@@ -120,7 +120,7 @@ def test_no_difference_and_the_seeds_that_are_missing(tmp_path: Path):
     assert verdict.words.startswith("Cannot tell x from y: ")
     assert (
         f"{verdict.seeds_needed - 5} more seeds ({verdict.seeds_needed} in all) show it with "
-        f"80% power."
+        "80% power."
     ) in verdict.words
 
 

@@ -24,7 +24,7 @@ def test_no_command_on_results_imports_jax():
     )  # fmt: skip
     program = (
         f"import sys, importlib\nfor name in {modules!r}: "
-        f"importlib.import_module('rlbench_suite.evaluation.' + name)"
+        "importlib.import_module('rlbench_suite.evaluation.' + name)"
     )
     subprocess.run(
         [sys.executable, "-c", f"{program}\nassert 'jax' not in sys.modules"], check=True

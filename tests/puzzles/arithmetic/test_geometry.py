@@ -72,7 +72,7 @@ DEFINITIONS: dict[str, Callable[..., bool]] = {
         on_line(x, p, halfway(q, r)) and on_line(x, q, halfway(p, r)) and shoelace(p, q, r) > 0
     ),
     f"the reflection of {P} in the point {P}": lambda x, p, q: halfway(x, p) == q,
-    f"the fourth corner of the parallelogram "
+    "the fourth corner of the parallelogram "
     f"whose other corners are, in order, {P}, {P}, {P}": lambda x, p, q, r: (
         halfway(x, q) == halfway(p, r) and shoelace(p, q, r) > 0
     ),

@@ -92,7 +92,7 @@ MEANINGS: dict[str, Callable[..., str]] = {
 on strings without spaces; in the order of the operations.
 """
 LETTERS = {11: (0,), 12: (0, 1), 13: (0, 1), 14: (0, 1), 15: (0,), 17: (0, 1, 2, 3, 4, 5)}
-"""Which arguments of which operations are letters."""
+"""Indices of the arguments that are letters, by operation."""
 ORDERED = (8, 16)
 """Operations that depend on which letter comes first in the alphabet."""
 

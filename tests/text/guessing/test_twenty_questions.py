@@ -631,7 +631,7 @@ def test_the_words_of_the_real_game_do_not_give_the_table_away() -> None:
 
 
 def test_success_is_out_of_reach_for_random_play() -> None:
-    """Which finds half of the things in 20 turns, and a sixth in 7.
+    """Random play finds half of the things in 20 turns, and a sixth in 7.
 
     The best play is always in time.
     """

@@ -460,7 +460,7 @@ class EcoDriving(Task[Params, State]):
         """Say that the road is empty, and what was saved."""
         return (
             f"all cars have left; the fleet emitted {float(info['saving']):.1f} % less CO2 than "
-            f"human drivers"
+            "human drivers"
         )
 
     def how_to_act(self) -> str:
@@ -468,7 +468,7 @@ class EcoDriving(Task[Params, State]):
         return (
             f"Answer with {LANES * SLOTS} numbers from 0 to 1, agent_0 first: how much less each "
             f"accelerates than its driver would, 1 is {EASE:g} m/s^2. Numbers of cars that are not "
-            f"listed do not matter."
+            "listed do not matter."
         )
 
     def describe(self, state: State, params: Params) -> str:
@@ -478,7 +478,7 @@ class EcoDriving(Task[Params, State]):
         lines = [
             (
                 f"Speed limit {float(params.limit):.1f} m/s; {float(params.approach):.0f} m from "
-                f"entry to stop line. "
+                "entry to stop line. "
             )
             + self.agents_in_words(x, params)
         ]

@@ -157,7 +157,7 @@ class ByVelocity(Commanded[Params, State]):
         """Say what the numbers mean."""
         return (
             f"velocity along x, y, z (1 is {self.speed:.0f} m/s) and yaw rate (1 is {YAW_RATE:.0f} "
-            f"rad/s)"
+            "rad/s)"
         )
 
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:

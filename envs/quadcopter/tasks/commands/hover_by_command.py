@@ -53,7 +53,7 @@ class HoverOne(Commanded[Airframe, Quadcopter], QuadcopterHover):
 
     action_size = 1
     meaning = (
-        f"the commanded speed of all four rotors, -1 standstill, 1 full speed, about "
+        "the commanded speed of all four rotors, -1 standstill, 1 full speed, about "
         f"{HOVER_ACTION} carries the weight"
     )
 

@@ -25,7 +25,7 @@ CARDS = (
             family="quadcopter",
             summary=(
                 f"{count} quadcopters cross to the other side through the middle, and none hits "
-                f"another."
+                "another."
             ),
             source=(
                 "van den Berg, Guy, Lin & Manocha 2011, doi:10.1007/978-3-642-19457-3_1; "
@@ -49,7 +49,7 @@ CARDS = (
             family="quadcopter",
             summary=(
                 f"{count} quadcopters hover one above another, the lower ones in the wakes of the "
-                f"upper ones."
+                "upper ones."
             ),
             source="Panerati et al. 2021 (gym-pybullet-drones), arXiv:2103.02142",
             entry_point=(

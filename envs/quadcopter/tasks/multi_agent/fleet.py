@@ -215,7 +215,7 @@ class Fleet(Pictured, Task[Params, State]):
         """Tell a text player how to answer: four numbers a vehicle."""
         return (
             f"Answer with {4 * self.card.agents} numbers from -1 to 1, agent_0 first: the "
-            f"commanded speeds of rotors 1 "
+            "commanded speeds of rotors 1 "
             "to 4 (front right, rear right, rear left, front left) of each vehicle: -1 is "
             "standstill, 1 full speed, "
             f"about {HOVER_ACTION} carries the weight."

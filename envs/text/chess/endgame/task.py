@@ -459,7 +459,7 @@ class Endgame(Task[Params, State]):
         """Return the rules."""
         return (
             f"A chess endgame: you are White, with a king (K) and {PIECES_IN_WORDS[self.piece]}; "
-            f"Black has a king (k) "
+            "Black has a king (k) "
             "alone and defends perfectly. Mate Black in as few moves as possible. Mate with move "
             "1, 2, 3, ... earns 1, "
             f"{1 - 1 / LIMIT:g}, {1 - 2 / LIMIT:g}, ... Stalemate, the loss of a piece, and "

@@ -157,7 +157,7 @@ def _schedule(a: Ask) -> Plan:
     f"Plan a {{title}} with {_FULL_NAME} on {{day}} in the {{place}}, at the last free hour.",
     (
         f"{_FULL_NAME} and I have a {{title}} on {{day}} in the {{place}}; take the latest hour "
-        f"that is free, and invite."
+        "that is free, and invite."
     ),
     (
         f"Put a {{title}} into the last free hour of {{day}}, place {{place}}, and invite "
