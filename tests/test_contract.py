@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -578,6 +579,20 @@ def test_the_command_fails_with_a_broken_task(monkeypatch: pytest.MonkeyPatch) -
     result = CliRunner().invoke(app, ["dev", "check", "TMaze-v0"])
     assert result.exit_code == 1
     assert "broken" in result.output
+
+
+def test_the_command_names_what_a_task_that_cannot_be_built_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Unfinished(KeepsContract):
+        @abstractmethod
+        def missing_part(self) -> None: ...
+
+    monkeypatch.setattr(TaskCard, "build", lambda card, **_: Unfinished())
+    result = CliRunner().invoke(app, ["dev", "check", "TMaze-v0"])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert "missing_part" in result.output
 
 
 def test_the_check_is_exported_without_loading_jax() -> None:

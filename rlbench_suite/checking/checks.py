@@ -37,6 +37,7 @@ from rlbench_suite.core.episode import (
 )
 from rlbench_suite.core.policy import View, as_declared, player_for
 from rlbench_suite.core.task import Described
+from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.process import precision, refuse_after_fork
 
 REPEATED = (0, 1, 1, 0)
@@ -651,6 +652,21 @@ def check_task(task: Described) -> None:
     faults = [f"{finding.check}: {fault}" for finding in findings(task) for fault in finding.faults]
     if faults:
         raise ContractError(f"{task.card.id} breaks its contract.\n" + "\n".join(faults))
+
+
+def findings_of_card(card: TaskCard, difficulty: str | float | None = None) -> Iterator[Finding]:
+    """Build a task of a card and check it; yield a finding for each check.
+
+    A task that cannot be built, such as one without ``describe``, has that one fault.
+    """
+    start = time.perf_counter()
+    try:
+        task = card.build(difficulty=difficulty)
+    except Exception as error:  # of the author's code, whatever it is
+        fault = f"{type(error).__name__}: {error}"
+        yield Finding("build", time.perf_counter() - start, (fault,), ())
+        return
+    yield from findings(task)
 
 
 def forget_programs() -> None:

@@ -5,6 +5,7 @@ the nearest valid name, and the names that are allowed.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,10 @@ LONGEST_LIST = 20
 """Largest number of names that an error lists in full."""
 NEAREST = 5
 """Number of names that it lists if there are more."""
+SIMILAR = 0.6
+"""Least nearness of a name that an error proposes."""
+SHORTEST_PART = 3
+"""Least number of characters of a part of a name."""
 LONGEST_GIVEN = 80
 """Largest number of characters of a given name that an error repeats."""
 
@@ -39,14 +44,14 @@ def unknown(kind: str, value: object, valid_names: Iterable[str]) -> str:
     text = value if isinstance(value, str) else repr(value)
     if len(text) > LONGEST_GIVEN:
         value = f"{text[:LONGEST_GIVEN]}..."
-    folded = {_fold(name): name for name in names}
-    folded_value = _fold(str(value))
-    near = difflib.get_close_matches(folded_value, folded, n=1, cutoff=0.4)
-    hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    nearness = {name: _nearness(name, str(value)) for name in names}
+    nearest = sorted(names, key=nearness.__getitem__, reverse=True)
+    hint = ""
+    if nearest and nearness[nearest[0]] >= SIMILAR:
+        hint = f" Did you mean {nearest[0]!r}?"
     listed = f"Known: {', '.join(names)}."
     if len(names) > LONGEST_LIST:
-        nearest = difflib.get_close_matches(folded_value, folded, n=NEAREST, cutoff=0)
-        listed = f"Nearest of {len(names)}: {', '.join(folded[name] for name in nearest)}."
+        listed = f"Nearest of {len(names)}: {', '.join(nearest[:NEAREST])}."
     return f"Unknown {kind} {value!r}.{hint} {listed}"
 
 
@@ -62,6 +67,17 @@ def one_of(kind: str, value: object, allowed: Iterable[Any]) -> Any:
     if str(value) not in by_text:
         raise ValueError(unknown(kind, value, by_text))
     return by_text[str(value)]
+
+
+def _nearness(name: str, value: str) -> float:
+    """Return the share of equal characters, 0 to 1, and 1 more for a name that contains the value:
+    of ``hover``, ``QuadcopterHover-v0`` is nearer than ``Hopper-v0``.
+    """
+    folded_name = _fold(name)
+    folded_value = _fold(value)
+    stem = re.sub(r"-v\d+$", "", folded_value)
+    contains = len(stem) >= SHORTEST_PART and stem in folded_name
+    return contains + difflib.SequenceMatcher(None, folded_name, folded_value).ratio()
 
 
 def _fold(name: str) -> str:

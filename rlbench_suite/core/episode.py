@@ -1,5 +1,6 @@
-"""The one engine of an episode, shared by every adapter:
-single, batched and fused runs are equal by construction.
+"""The one engine of an episode, shared by every adapter.
+
+Single, batched and fused runs are equal by construction.
 
 Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(key(s), e)``; each of
 its samples has ``fold_in(episode_key, t * 8 + role)``. Nothing is carried, any step can be replayed

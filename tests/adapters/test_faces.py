@@ -326,8 +326,8 @@ def test_a_forked_child_refuses_to_restore_a_state() -> None:
     queue = context.Queue()
     child = context.Process(target=_restore_in_child, args=(queue, env, env.state))
     child.start()
-    assert "context='spawn'" in queue.get(timeout=30)
-    child.join(timeout=10)
+    assert "context='spawn'" in queue.get(timeout=300)
+    child.join(timeout=100)
 
 
 def test_a_forked_child_refuses_to_step() -> None:
@@ -339,5 +339,5 @@ def test_a_forked_child_refuses_to_step() -> None:
     child = context.Process(target=_step_in_child, args=(queue, envs))
     child.start()
     for _ in envs:
-        assert "context='spawn'" in queue.get(timeout=30)
-    child.join(timeout=10)
+        assert "context='spawn'" in queue.get(timeout=300)
+    child.join(timeout=100)

@@ -382,6 +382,6 @@ def test_sb3s_own_subprocesses_work(tmp_path: Path) -> None:
     script = tmp_path / "subprocesses.py"
     script.write_text(SUBPROCESS)
     result = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=600, check=False
     )
     assert result.stdout.strip() == "(2, 22)", result.stderr[-2000:]

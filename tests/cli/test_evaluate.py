@@ -57,9 +57,9 @@ def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def wait_for_cells(path: Path, count: int) -> set[Path]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(done := set(path.glob("cells/*/*/[0-9]*/result.json"))) < count:
-        assert time.monotonic() < deadline, "no cell was finished in a minute"
+        assert time.monotonic() < deadline, "no cell was finished in five minutes"
         time.sleep(0.02)
     return done
 
@@ -132,7 +132,7 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
     run = start(tmp_path / "run", *BOTH_TASKS)
     wait_for_cells(tmp_path / "run", 1)
     send(run.pid, number)
-    out, err = run.communicate(timeout=30)
+    out, err = run.communicate(timeout=300)
     assert run.returncode == 130
     assert f"Continue with: rlsuite-eval {' '.join(BOTH_TASKS)} --out {tmp_path / 'run'}" in out
     assert "Traceback" not in out + err + (tmp_path / "run" / "workers.log").read_text()
@@ -348,7 +348,7 @@ def test_a_full_disk_ends_the_workers_too(
     run = start(
         tmp_path, "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "4", "--workers", "2"
     )
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=300)
     assert run.returncode == 1
     assert re.match(r"error: Cannot write \S*/policy.safetensors: No space left on device", err)
     assert_nothing_left_running(run.pid)

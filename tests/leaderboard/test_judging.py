@@ -221,7 +221,7 @@ def test_flipped_bytes_are_rejected_with_a_sentence_or_change_no_number(
             str(len(lines)),
         ]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=100
+            command, env=environment, capture_output=True, text=True, check=False, timeout=600
         )
         lines += done.stdout.splitlines()
         if len(lines) < count:

@@ -341,7 +341,7 @@ def test_six_threads_query_one_database() -> None:
     that wait for each other inside SQLite cannot be ended.
     """
     process = subprocess.run(
-        [sys.executable, "-c", SIX_CLIENTS], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", SIX_CLIENTS], capture_output=True, text=True, timeout=600, check=True
     )
     assert process.stdout.strip() == "wrong: []"
 

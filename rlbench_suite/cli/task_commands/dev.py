@@ -45,7 +45,7 @@ def check(
     for card in cards:
         card.check_difficulty(difficulty)
     prepare_jax()
-    from rlbench_suite.checking.checks import findings, forget_programs
+    from rlbench_suite.checking.checks import findings_of_card, forget_programs
 
     console = Console()
     broken_ids = []
@@ -55,7 +55,7 @@ def check(
             table.add_column(column, justify="right" if column == "seconds" else "left")
         sentences: list[str] = []
         with console.status(f"Checking {card.id}"):
-            for finding in findings(card.build(difficulty=difficulty)):
+            for finding in findings_of_card(card, difficulty):
                 result = (
                     "[red]broken"
                     if finding.faults

@@ -83,10 +83,10 @@ def torture(
         program = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 600
         while outliving.issuperset(children("worker", str(path))):
             assert program.poll() is None, program.communicate()[0]
-            assert time.monotonic() < deadline, "no worker was started in three minutes"
+            assert time.monotonic() < deadline, "no worker was started in ten minutes"
             time.sleep(0.1)
         time.sleep(chance.uniform(0.0, longest))
         kind = victims[len(killed) % len(victims)]
@@ -117,7 +117,7 @@ def torture(
     assert finished_files.items() <= snapshot(path).items()
     assert (path / "episodes.parquet").read_bytes() == alone
     assert not list(path.glob("cells/*/*/.*"))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 100
     while left := children("worker", str(path)) + children("node", str(path)):
         assert time.monotonic() < deadline, f"processes outlived the program: {left}"
         time.sleep(0.2)

@@ -84,7 +84,7 @@ def test_fast_mathematics_does_change_an_episode() -> None:
     )
     returns = [
         subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300,
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600,
             env=os.environ | {"XLA_FLAGS": flags},
         ).stdout
         for flags in ("", "--xla_cpu_enable_fast_math=true")

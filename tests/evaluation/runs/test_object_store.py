@@ -128,7 +128,7 @@ def test_a_killed_program_loses_nothing_it_had_finished(
         URL,
     ]
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while not [name for name in bucket.find(f"{URL}/cells") if name.endswith("result.json")]:
         assert program.poll() is None, program.communicate()[0]
         assert time.monotonic() < deadline, "no cell was finished"
@@ -173,7 +173,7 @@ def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(
     ]
     monkeypatch.setenv("TOY_RATE", "0.25")
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while not bucket.find(f"{URL}/cells/toy-host"):
         assert program.poll() is None, program.communicate()[0]
         assert time.monotonic() < deadline, "no cell was finished"
@@ -314,7 +314,7 @@ def test_commands_on_results_read_a_run_at_its_url_as_they_read_a_local_one(
 
     def output_of(*arguments: str) -> str:
         return subprocess.run(
-            [PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=120
+            [PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=600
         ).stdout
 
     for command in (
