@@ -29,6 +29,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Int, UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
@@ -55,9 +56,9 @@ LONGEST = 52
 class State(NamedTuple):
     """Symbols that are still to be recited, and where the episode stands."""
 
-    register: Any
+    register: UInt32Array  # (1,) or (4,)
     """Symbols, the newest first; uint32, see :mod:`.symbols`."""
-    step: Any
+    step: Int
     """Steps so far, int32: symbols are shown at 0 to n - 1 and recited at n to 2 n - 1."""
     tally: Tally
 

@@ -41,13 +41,14 @@ it from below.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, IntArray
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
@@ -73,13 +74,13 @@ ONE_IN = {"0.1": 10, "0": 0, "0.5": 2}
 class State(NamedTuple):
     """The floor; cells are numbered row by row."""
 
-    agent: Any
+    agent: Int
     """Its cell, int32."""
-    cubes: Any
+    cubes: IntArray
     """Cell of each cube, int32 ``(N,)``; all different."""
-    goal: Any
+    goal: Int
     """Number of the wanted cube, int32."""
-    visible: Any
+    visible: Int
     """0 nothing, 1 which cells hold cubes, 2 which cube lies where; int32."""
     tally: Tally
 

@@ -41,6 +41,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.numerals import read_integer
+from rlbench_suite.core.arrays import FlagArray, Int, IntArray
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
@@ -70,15 +71,15 @@ PICTURES = (
 class State(NamedTuple):
     """The table; cards are numbers from 0."""
 
-    layout: Any
+    layout: IntArray
     """Picture of each card, int32 ``(2 n,)``."""
-    paired: Any
+    paired: FlagArray
     """Whether a card lies face up for good, bool ``(2 n,)``."""
-    first: Any
+    first: Int
     """The turn's first card, int32; -1 between turns."""
-    vain: Any
+    vain: IntArray
     """The two cards of the turn in vain that has just ended, int32 ``(2,)``; else -1."""
-    misses: Any
+    misses: Int
     """Turns in vain, int32."""
 
 

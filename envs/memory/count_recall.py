@@ -35,6 +35,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, IntArray
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
@@ -48,11 +49,11 @@ COPIES = 13
 class State(NamedTuple):
     """Cards dealt so far, and the question."""
 
-    counts: Any
+    counts: IntArray
     """Cards dealt of each symbol, int32 ``(m,)``."""
-    card: Any
+    card: Int
     """Symbol dealt last, int32."""
-    question: Any
+    question: Int
     """Symbol asked for, int32."""
     tally: Tally
 

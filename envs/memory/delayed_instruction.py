@@ -25,13 +25,14 @@ bits, and must not take in what is meant for others.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
@@ -47,13 +48,13 @@ NOBODY, YOU, SOMEBODY, GO = range(4)
 class State(NamedTuple):
     """The own instruction, and what is said now; int32."""
 
-    instruction: Any
+    instruction: Int
     """Colour of the last own instruction."""
-    message: Any
+    message: Int
     """0 nothing, 1 an instruction for you, 2 one for somebody else, 3 go."""
-    colour: Any
+    colour: Int
     """Colour that is said."""
-    remaining: Any
+    remaining: Int
     """Steps until "go"."""
     tally: Tally
 

@@ -30,13 +30,14 @@ are equally likely.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, IntArray
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
@@ -55,16 +56,16 @@ REWRITING = {"0.5": (3, 1, 3), "0.125": (3, 1, 5), "0.875": (21, 7, 5)}
 class State(NamedTuple):
     """The store, and the instruction shown."""
 
-    values: Any
+    values: IntArray
     """Value of each key, int32 ``(K,)``; 4 is nothing.
 
     The instruction shown is not carried out yet.
     """
-    instruction: Any
+    instruction: Int
     """0 store, 1 delete, 2 look up; int32."""
-    key: Any
+    key: Int
     """Key of the instruction, int32."""
-    value: Any
+    value: Int
     """Value to store, int32."""
     tally: Tally
 

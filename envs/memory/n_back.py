@@ -23,13 +23,14 @@ is a repetition.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
@@ -56,9 +57,9 @@ FARTHEST = 32
 class State(NamedTuple):
     """Symbols of the last n + 1 steps, and the answers so far."""
 
-    register: Any
+    register: UInt32Array  # (1,)
     """Symbols, the newest first; uint32, see :mod:`.symbols`."""
-    num_shown: Any
+    num_shown: Int
     """Number of symbols shown, int32."""
     tally: Tally
 

@@ -26,13 +26,14 @@ in each room with probability 1/4 at all times. A memory needs 2 K bits.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, IntArray
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
@@ -50,16 +51,16 @@ REWRITING = {"0.5": (1, 1), "0.125": (1, 3), "0.875": (7, 3)}
 class State(NamedTuple):
     """Rooms of things, and the sentence said now; int32."""
 
-    rooms: Any
+    rooms: IntArray
     """Room of each thing ``(K,)``, before the sentence takes effect."""
-    num_sentences: Any
+    num_sentences: Int
     """Number of sentences said, this one among them."""
-    sentence: Any
+    sentence: Int
     """0 put, 1 bring, 2 swap, 3 ask."""
-    subject: Any
-    companion: Any
+    subject: Int
+    companion: Int
     """The other thing of bring and swap."""
-    room: Any
+    room: Int
     """The room of put."""
     tally: Tally
 

@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
@@ -52,8 +53,8 @@ class Params(NamedTuple):
 class Tally(NamedTuple):
     """Answers so far; int32."""
 
-    correct: Any
-    wrong: Any
+    correct: Int
+    wrong: Int
 
 
 def no_answers() -> Tally:

@@ -58,7 +58,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -66,6 +66,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
@@ -88,15 +89,15 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """Position of the walker, and its corridor; int32."""
 
-    position: Any
+    position: Int
     """Steps from the corridor's start, in [0, length]."""
-    length: Any
+    length: Int
     """Steps from the corridor's start to its junction."""
-    sign: Any
+    sign: Int
     """The turn that is right here: 1 left, 2 right."""
-    right_turns: Any
-    wrong_turns: Any
-    wasted: Any
+    right_turns: Int
+    wrong_turns: Int
+    wasted: Int
     """Steps that met a wall."""
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlbench_suite.core.episode import Array
+from rlbench_suite.core.arrays import Array
 
 
 class Record(NamedTuple):

@@ -22,6 +22,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.arrays import Array, Flag, Int
 from rlbench_suite.core.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.core.scale import Scale
 from rlbench_suite.core.task import Described, Observation, Split, Task
@@ -40,12 +41,6 @@ VECTORS = ("action_mask", "privileged")
 _FREE = -1
 """Number of the context in a :class:`ContextSource` of new contexts."""
 
-Array = Any
-"""A JAX array in compiled programs, a NumPy array or scalar on the host."""
-Int = Array
-"""int32 ``()``; in a batch ``(n,)``."""
-Flag = Array
-"""bool ``()``; in a batch ``(n,)``."""
 Reward = Array
 """Of the task's dtype, shaped like its ``reward_space``; in a batch ``(n, ...)``."""
 

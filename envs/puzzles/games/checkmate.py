@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int8Array, UInt32Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.puzzle.bank import Bank
@@ -218,10 +219,10 @@ def fen(board: Sequence[int]) -> str:
 class PositionMoves(NamedTuple):
     """A position and its moves, as the task's actions."""
 
-    board: Any
-    legal: Any
+    board: Int8Array  # (64,)
+    legal: UInt32Array
     """uint32 ``(128,)``: a bit for every action."""
-    mating: Any
+    mating: UInt32Array
     """uint32 ``(128,)``: a bit for every action that mates."""
 
 

@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int8Array, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
@@ -349,14 +350,14 @@ class GameTree(NamedTuple):
     ``3**e`` ways to fill its ``e`` empty cells.
     """
 
-    cells: Any
-    weights: Any
+    cells: Int8Array  # (16,)
+    weights: IntArray
     """int32 ``(16,)``: amount that an X in the cell adds
     to the number of a position; an O adds twice as much.
 
     The amounts are 1, 3, 9, ... for the empty cells in reading order, 0 for the others.
     """
-    values: Any
+    values: Int8Array
     """int8 ``(3**e,)``: value for X of the position of each number:
     -1, 0 or 1; 4 more if the game is over.
     """

@@ -62,6 +62,7 @@ from gymnasium import spaces
 
 from rlbench_suite.contexts.numerals import read_integer
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.arrays import Flag, Int, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -99,34 +100,34 @@ INK = (40, 40, 46)
 class Params(NamedTuple):
     """The other side, hidden, and the scene; int32."""
 
-    surplus: Any
+    surplus: Int
     """Price steps between both limits, z."""
-    temper: Any
+    temper: Int
     """Index in ``TEMPERS``."""
-    firmness: Any
+    firmness: Int
     """0 to 3."""
-    sells: Any
+    sells: Int
     """1 if the agent sells, 0 if it buys."""
-    limit: Any
+    limit: Int
     """Worth of the car to the agent, in dollars."""
-    car: Any
+    car: Int
     """Colour and kind of the car, 0 to 63."""
 
 
 class State(NamedTuple):
     """Offers so far, in steps that they give the agent."""
 
-    round: Any
+    round: Int
     """Rounds gone, int32."""
-    offers: Any
+    offers: IntArray
     """The other side's offer at each round, int32 ``(10,)``; -1 where none yet."""
-    demands: Any
+    demands: IntArray
     """The agent's demand in each round, int32 ``(10,)``; -1 where none yet."""
-    gain: Any
+    gain: Int
     """Gain of the agent by the deal, in steps, int32; -1 without one."""
-    other_left: Any
+    other_left: Flag
     """True if the other side has left, bool."""
-    walked: Any
+    walked: Flag
     """True if the agent has walked away, bool."""
 
 

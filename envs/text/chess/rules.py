@@ -15,13 +15,14 @@ Castling moves the king by two squares.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.core.arrays import Flag, Int, UInt32Array
 from rlbench_suite.numerics.reductions import summed
 
 from .bitboards import (
@@ -107,17 +108,17 @@ _BY_FOE_PAWNS = _toward(SOUTH_EAST, SOUTH_WEST)
 class Position(NamedTuple):
     """A position, seen by the side to move."""
 
-    low: Any
+    low: UInt32Array  # (7,)
     """Squares a1 to h4 of pawns, knights, bishops, rooks,
     queens, kings, then of own pieces: uint32 (7,).
     """
-    high: Any
+    high: UInt32Array  # (7,)
     """Squares a5 to h8, likewise."""
-    castling: Any
+    castling: Int
     """Rights to castle, int32: 1 own short, 2 own long, 4 and 8 those of the foe."""
-    passing: Any
+    passing: Int
     """File of the pawn that may be captured in passing, int32; -1 where none may."""
-    clock: Any
+    clock: Int
     """Moves of both sides since a capture or a move of a pawn, int32."""
 
     @property
@@ -144,9 +145,9 @@ class Position(NamedTuple):
 class Legal(NamedTuple):
     """Legal moves of a position."""
 
-    words: Any
+    words: UInt32Array  # (146,)
     """Bit b of word w stands for move ``32 * w + b``; uint32 (146,)."""
-    check: Any
+    check: Flag
     """Whether the side to move is in check, bool."""
 
     def size(self) -> jax.Array:

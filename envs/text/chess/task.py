@@ -47,6 +47,7 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
+from rlbench_suite.core.arrays import Flag, Int, UInt32Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
@@ -107,7 +108,7 @@ class Params(NamedTuple):
     """The first position, seen by the agent, who is to move."""
     legal: Legal
     """Its legal moves."""
-    black: Any
+    black: Flag
     """Whether the agent is Black, bool."""
 
 
@@ -118,17 +119,17 @@ class State(NamedTuple):
     """The position, seen by the agent, who is to move unless the game is over."""
     legal: Legal
     """Its legal moves; none once the game is over."""
-    history: Any
+    history: UInt32Array  # (100, 2)
     """Fingerprints of positions since the last capture or move of a pawn,
     by ``clock``; uint32 (100, 2).
     """
-    repeats: Any
+    repeats: Int
     """Number of earlier times that the position has occurred, int32"""
-    last: Any
+    last: Int
     """The opponent's reply to the last move, seen by the opponent, int32; -1 if there is none."""
-    moves: Any
+    moves: Int
     """Moves of the agent so far, int32."""
-    end: Any
+    end: Int
     """0 while the game goes on, then 1 to 6; see :data:`ENDS`."""
 
 

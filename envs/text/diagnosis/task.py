@@ -38,6 +38,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.arrays import Int, IntArray, UInt32
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -79,26 +80,26 @@ INK = (40, 40, 46)
 class Params(NamedTuple):
     """Table and priors of the diseases, and the patient."""
 
-    levels: Any
+    levels: IntArray
     """Level of the probability of each finding given each disease, int32 ``(D, F)``."""
-    weights: Any
+    weights: IntArray
     """Prior of each disease, in proportion, int32 ``(D,)``."""
-    disease: Any
+    disease: Int
     """Hidden: the patient's disease, int32."""
-    findings: Any
+    findings: UInt32
     """Hidden: the patient's findings, one bit each, uint32."""
 
 
 class State(NamedTuple):
     """Answers so far."""
 
-    asked_findings: Any
+    asked_findings: UInt32
     """Findings that are known, one bit each, uint32."""
-    present: Any
+    present: UInt32
     """Those of them that are present, uint32."""
-    cost: Any
+    cost: Int
     """Cost so far in hundredths, int32."""
-    concluded: Any
+    concluded: Int
     """Disease that was concluded, int32; -1 before."""
 
 

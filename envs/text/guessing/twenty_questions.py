@@ -62,6 +62,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Flag, Int, IntArray, UInt32, UInt32Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
@@ -92,35 +93,35 @@ PAPER = (250, 250, 247)
 class Params(NamedTuple):
     """The table and the hidden thing."""
 
-    table: Any
+    table: UInt32Array
     """Set of things that have each property, uint32 ``(properties, words)``:
     thing i is bit i % 32 of word i // 32.
     """
-    hidden: Any
+    hidden: Int
     """Number of the hidden thing, int32."""
-    names: Any
+    names: UInt32
     """Seed of a fictional table's names, uint32."""
-    candidates: Any
+    candidates: UInt32Array
     """Set of things that may be hidden, uint32 ``(words,)``."""
 
 
 class State(NamedTuple):
     """Actions so far, and what follows from them."""
 
-    asked_properties: Any
+    asked_properties: UInt32
     """Properties that were asked about, one bit each, uint32."""
-    yes: Any
+    yes: UInt32
     """Those of them that the hidden thing has, uint32."""
-    guessed: Any
+    guessed: UInt32Array
     """Things guessed, a bit each, uint32 ``(words,)``."""
-    possible: Any
+    possible: UInt32Array
     """Things that fit every answer and were not guessed wrongly, uint32 ``(words,)``; never empty.
     """
-    turns: Any
+    turns: Int
     """Questions and guesses so far, int32."""
-    guessed_right: Any
+    guessed_right: Flag
     """True if the last guess was right, bool."""
-    actions: Any
+    actions: IntArray
     """The actions in order, int32 ``(20,)``; -1 where none yet."""
 
 

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Flag, Int, IntArray, UInt32
+
 ROOMS = ("kitchen", "living room", "bedroom", "bathroom", "study")
 PLACES = {
     "counter": 0, "sink": 0, "fridge": 0, "microwave": 0, "cupboard": 0, "table": 1, "sofa": 1,
@@ -97,46 +99,46 @@ TENTHS = 10
 class Params(NamedTuple):
     """The house and the goal."""
 
-    distances: Any
+    distances: IntArray
     """Number of doors from room to room, int32 ``(5, 5)``."""
-    places: Any
+    places: IntArray
     """Place of each thing at first, int32 ``(16,)``. Hidden until it is seen."""
-    task: Any
+    task: Int
     """Index in ``TASKS``, int32."""
-    kind: Any
+    kind: Int
     """Kind of the thing that is asked for, int32."""
-    goal: Any
+    goal: Int
     """Place to put it in, int32."""
-    sliced: Any
+    sliced: Flag
     """Whether it is to be sliced, bool."""
 
 
 class State(NamedTuple):
     """The house now, and what was seen of it. Sets have one bit for each member, uint32."""
 
-    room: Any
+    room: Int
     """Room of the player, int32."""
-    places: Any
+    places: IntArray
     """Place of each thing, int32 ``(16,)``; 14 is the hand."""
-    last_seen: Any
+    last_seen: IntArray
     """Place in which each thing was last seen, int32 ``(16,)``; 14 is the hand, 15 nowhere."""
-    opened: Any
+    opened: UInt32
     """Open containers, a set of places."""
-    looked: Any
+    looked: UInt32
     """Places whose contents were seen."""
-    visited: Any
+    visited: UInt32
     """Rooms that were seen."""
-    hot: Any
+    hot: UInt32
     """Things that are hot."""
-    cold: Any
+    cold: UInt32
     """Things that are cold."""
-    clean: Any
+    clean: UInt32
     """Things that were cleaned."""
-    sliced: Any
+    sliced: UInt32
     """Things that are sliced."""
-    examined: Any
+    examined: UInt32
     """Things that were examined under the lamp."""
-    progress: Any
+    progress: Int
     """Tenths of the goal, int32."""
 
 

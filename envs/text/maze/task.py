@@ -48,6 +48,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.arrays import Int, UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
@@ -104,24 +105,24 @@ LAYOUTS: dict[str, tuple[str, tuple[int, int]]] = {
 class Params(NamedTuple):
     """The maze, int32 but for the cells."""
 
-    free: Any
+    free: UInt32Array
     """Free cells of each row, uint32 ``(H,)``: bit c for column c."""
-    goal_row: Any
-    goal_column: Any
-    start_row: Any
-    start_column: Any
-    shortest: Any
+    goal_row: Int
+    goal_column: Int
+    start_row: Int
+    start_column: Int
+    shortest: Int
     """Moves of a shortest way from start to goal."""
 
 
 class State(NamedTuple):
     """The walker, int32."""
 
-    row: Any
-    column: Any
-    moves: Any
+    row: Int
+    column: Int
+    moves: Int
     """Moves so far."""
-    bumps: Any
+    bumps: Int
     """Those of them that met a wall."""
 
 

@@ -41,6 +41,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.arrays import Int, IntArray, UInt32Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -86,22 +87,22 @@ class Params(NamedTuple):
     A set of attributes has one bit for each, uint32.
     """
 
-    items: Any
+    items: UInt32Array
     """Attributes of each item, uint32 ``(I,)``."""
-    attitudes: Any
+    attitudes: UInt32Array
     """Attributes to which each type has each attitude, uint32 ``(4, 4)``."""
-    weights: Any
+    weights: IntArray
     """Prior of each type, in proportion, int32 ``(4,)``."""
-    tastes: Any
+    tastes: UInt32Array
     """Hidden: attributes that get each answer of the customer, uint32 ``(3,)``."""
 
 
 class State(NamedTuple):
     """Answers so far."""
 
-    answers: Any
+    answers: UInt32Array
     """Attributes that got each answer, uint32 ``(3,)``."""
-    recommended: Any
+    recommended: Int
     """Item that was recommended, int32; -1 before."""
 
 

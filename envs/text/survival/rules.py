@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, UInt32
+
 MATERIALS = (
     "edge", "grass", "sand", "path", "water", "lava", "tree", "stone", "coal", "iron", "diamond",
     "table", "furnace",
@@ -102,19 +104,19 @@ USUAL_LEVELS = (0, 1, 1, 2, 3)
 class Rules(NamedTuple):
     """The rules that a context may change, int32 unless said."""
 
-    contents: Any
+    contents: UInt32
     """Item that each source holds, uint32, three bits each from the tree to the diamond."""
-    levels: Any
+    levels: UInt32
     """Least pickaxe that each source needs, uint32, two bits each."""
-    table_item: Any
+    table_item: Int
     """Item of which tables are made."""
-    furnace_item: Any
+    furnace_item: Int
     """Item of which furnaces are made."""
-    sapling_from: Any
+    sapling_from: Int
     """Material among which saplings are found: grass or sand."""
-    swapped: Any
+    swapped: Int
     """1 if water feeds, and meat and plants quench thirst; 0 in the usual world."""
-    looks: Any
+    looks: UInt32
     """Look of each role, uint32, two bits each."""
 
 

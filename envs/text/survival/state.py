@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Int, UInt32, UInt32Array
+
 DAY = 300
 """Steps of a day."""
 MIDNIGHT = 240
@@ -32,33 +34,33 @@ NOWHERE = 0
 class State(NamedTuple):
     """Everything that changes."""
 
-    world: Any
+    world: UInt32Array
     """Materials, uint32 ``(32, 4)``; see ``world.py``."""
-    cell: Any
+    cell: Int
     """Cell of the player."""
-    facing: Any
+    facing: Int
     """Index in ``DIRECTIONS``."""
-    health: Any
-    food: Any
-    drink: Any
-    energy: Any
+    health: Int
+    food: Int
+    drink: Int
+    energy: Int
     """Needs, from 0 to 9."""
-    recovery: Any
+    recovery: Int
     """Half steps towards the next change of health."""
-    hunger: Any
-    thirst: Any
+    hunger: Int
+    thirst: Int
     """Half steps since food and since drink fell."""
-    fatigue: Any
+    fatigue: Int
     """Steps awake since energy fell, or, if negative, asleep since it rose."""
-    sleeping: Any
+    sleeping: Int
     """1 while asleep."""
-    items: Any
+    items: UInt32
     """Numbers of items, packed; see ``rules.py``."""
-    tools: Any
+    tools: UInt32
     """Set of tools."""
-    unlocked: Any
+    unlocked: UInt32
     """Set of achievements."""
-    time: Any
+    time: Int
     """Steps so far."""
     beasts: tuple[Any, ...]
     """Cells of the seven creatures."""

@@ -43,6 +43,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.core.arrays import UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -104,7 +105,7 @@ UNSEEN = (20, 20, 26)
 class Params(NamedTuple):
     """The context."""
 
-    world: Any
+    world: UInt32Array
     """Materials at first, uint32 ``(32, 4)``; see ``world.py``."""
     rules: Rules
     """Rules, hidden where they are permuted."""

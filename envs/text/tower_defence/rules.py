@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, IntArray, UInt32, UInt32Array
 from rlbench_suite.numerics.batch_last import numbered
 from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.reductions import summed, union
@@ -151,15 +152,15 @@ NEXT = np.array(
 class Params(NamedTuple):
     """The context."""
 
-    road: Any
+    road: IntArray
     """Cells of the road, 12 * row + column, int32 ``(32,)``; for pictures."""
-    sites: Any
+    sites: IntArray
     """Cells of the sites, int32 ``(8,)``."""
-    reach: Any
+    reach: UInt32Array
     """Cells of the road that each site reaches, near and far, as bits, uint32 ``(2, 8)``."""
-    growth: Any
+    growth: Int
     """Growth of health from wave to wave, in 24ths of that in the first wave."""
-    waves: Any
+    waves: UInt32Array
     """Waves, uint32 ``(12,)``: kind and number of a first group,
     then of a second, 2 and 4 bits each.
     """
@@ -168,45 +169,45 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """Everything that changes, int32 unless said."""
 
-    coins: Any
-    wave: Any
+    coins: Int
+    wave: Int
     """Waves that have begun."""
-    timer: Any
+    timer: Int
     """Ticks until the next wave begins."""
-    queue: Any
+    queue: UInt32
     """Enemies of the last wave that are still to come, packed as in ``Params.waves``, uint32."""
-    towers: Any
+    towers: IntArray
     """Codes of the sites, ``(8,)``."""
-    reloads: Any
+    reloads: IntArray
     """Ticks until each tower is ready, ``(8,)``."""
-    post: Any
+    post: Int
     """Index of the hero's post, that to which he walks, or ``KEEP``."""
-    travel: Any
+    travel: Int
     """Ticks until he is there, or well."""
-    hero: Any
+    hero: Int
     """His health; 0 while he recovers."""
-    station: Any
+    station: Int
     """Index of the reinforcements' post."""
-    soldiers: Any
+    soldiers: Int
     """Their health; 0 where there are none."""
-    service: Any
+    service: Int
     """Ticks for which they stay."""
-    cooldown: Any
+    cooldown: Int
     """Ticks until they can be called again."""
-    health: Any
+    health: IntArray
     """Health of each enemy, 0 for none, ``(16,)``."""
-    distance: Any
+    distance: IntArray
     """Parts of a cell from the entrance, ``(16,)``."""
-    kind: Any
+    kind: IntArray
     """Index in ``ENEMIES``, ``(16,)``."""
-    group: Any
+    group: IntArray
     """Wave to which each belongs, from 0, ``(16,)``."""
-    slow: Any
+    slow: IntArray
     """Ticks for which each is slow, ``(16,)``."""
-    killed: Any
-    leaked: Any
+    killed: Int
+    leaked: Int
     """Enemies that were killed, and that got through."""
-    breached: Any
+    breached: UInt32
     """Waves of which an enemy got through, a set, uint32."""
 
 

@@ -61,6 +61,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int, IntArray, UInt32, UInt32Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
@@ -88,7 +89,7 @@ GAP = 6
 class Params(NamedTuple):
     """The hidden word."""
 
-    hidden: Any
+    hidden: Int
     """Index of the hidden word, int32."""
 
 
@@ -97,24 +98,24 @@ class Knowledge(NamedTuple):
     as sets of letters: uint32 masks, bit 0 for a.
     """
 
-    possible: Any
+    possible: UInt32Array
     """Letters that can stand at each position, ``(5,)``."""
-    at_least: Any
+    at_least: UInt32Array
     """Letters of which the word has at least 1, 2, 3 copies, ``(3,)``."""
-    capped: Any
+    capped: UInt32
     """Letters of which it has no more copies than ``at_least`` says, ``()``."""
 
 
 class State(NamedTuple):
     """The board, and the knowledge that follows from it."""
 
-    guesses: Any
+    guesses: IntArray
     """Indices of the words guessed, int32 ``(6,)``; -1 where none yet."""
-    codes: Any
+    codes: IntArray
     """Their marks as base-3 numbers, int32 ``(6,)``; -1 where none yet."""
-    tries: Any
+    tries: Int
     """Guesses used, int32."""
-    greens: Any
+    greens: Int
     """Greens of the best guess, int32."""
     knowledge: Knowledge
 

@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
@@ -55,29 +56,29 @@ TOOLS = ("run", "answer")
 class Params(NamedTuple):
     """An instance; int32."""
 
-    function: Any
+    function: Int
     """Number of the function in :data:`SPECIFICATIONS`."""
-    constant: Any
+    constant: Int
     """K."""
-    inputs: Any
+    inputs: IntArray
     """``(11, 5)``; the first three are shown."""
-    lengths: Any
+    lengths: IntArray
     """``(11,)``"""
 
 
 class State(NamedTuple):
     """An episode; int32."""
 
-    program: Any
+    program: IntArray
     """Last program, ``(20, 4)``."""
-    output: Any
+    output: IntArray
     """Its outputs on the examples, ``(3, 10)``."""
-    written: Any
+    written: IntArray
     """Their lengths, ``(3,)``."""
-    fault: Any
+    fault: IntArray
     """:class:`Fault` of each example, ``(3,)``."""
-    calls: Any
-    verdict: Any
+    calls: Int
+    verdict: Int
     """0 not answered, 1 right, 2 wrong."""
 
 

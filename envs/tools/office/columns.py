@@ -17,6 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int, IntArray, UInt32Array
+
 from . import words
 
 CONTACTS, EVENTS, REQUESTS, TRANSFERS = 12, 10, 10, 10
@@ -66,23 +68,23 @@ class World(NamedTuple):
     two scalars, euros.
     """
 
-    name: Any
-    city: Any
-    relation: Any
-    phone: Any
-    title: Any
-    time: Any
-    place: Any
-    guests: Any
-    request_contact: Any
-    request_amount: Any
-    request_direction: Any
-    request_status: Any
-    transfer_contact: Any
-    transfer_amount: Any
-    transfer_direction: Any
-    balance: Any
-    savings: Any
+    name: IntArray  # (12,)
+    city: IntArray  # (12,)
+    relation: IntArray  # (12,)
+    phone: IntArray  # (12,)
+    title: IntArray  # (10,)
+    time: IntArray  # (10,)
+    place: IntArray  # (10,)
+    guests: UInt32Array  # (10,)
+    request_contact: IntArray  # (10,)
+    request_amount: IntArray  # (10,)
+    request_direction: IntArray  # (10,)
+    request_status: IntArray  # (10,)
+    transfer_contact: IntArray  # (10,)
+    transfer_amount: IntArray  # (10,)
+    transfer_direction: IntArray  # (10,)
+    balance: Int
+    savings: Int
 
 
 # -- rows, sets, cells -----------------------------------------------------------------------------

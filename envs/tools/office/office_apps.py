@@ -50,6 +50,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -99,9 +100,9 @@ class Params(NamedTuple):
 
     start: World
     ask: Ask
-    reason: Any
+    reason: Int
     """:class:`Reason` for which the instruction must be refused; 0 for none. Hidden."""
-    wording: Any
+    wording: Int
     """Number of the template's sentence that the text view says, int32."""
     solution: Any = None
     """Calls of the template's program, int32 ``(20, 5)``, -1 after the last.

@@ -41,6 +41,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Flag, Float, FloatArray, Int, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
@@ -63,33 +64,33 @@ ANSWER = Tool("answer", "Answer this query yourself, at once and for nothing.")
 class Params(NamedTuple):
     """Data sheet of the choices; oneself is choice 0."""
 
-    skill: Any
+    skill: FloatArray
     """Probability of a right answer to an easy query by choice and topic, ``(E + 1, 4)``."""
-    loss: Any
+    loss: FloatArray
     """Share of the skill lost a level, ``(E + 1,)``."""
-    delay: Any
+    delay: FloatArray
     """Share of an answer's worth that is lost because it comes late, ``(E + 1,)``."""
-    price: Any
+    price: IntArray
     """int32 ``(E + 1,)``."""
-    par: Any
+    par: Float
     """Expected return of the best policy."""
 
 
 class State(NamedTuple):
     """A stream; int32 unless said."""
 
-    topic: Any
-    level: Any
-    queries_left: Any
+    topic: Int
+    level: Int
+    queries_left: Int
     """Queries not yet answered, this one included."""
-    budget: Any
-    right_answers: Any
+    budget: Int
+    right_answers: Int
     """Right answers so far."""
-    correct: Any
+    correct: Flag
     """Whether the last answer was right, bool."""
-    last_choice: Any
+    last_choice: Int
     """Last choice; -1 before the first."""
-    merit: Any
+    merit: Float
     """Expected worth of the choices so far, float."""
 
 

@@ -46,6 +46,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int, IntArray, UInt32Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
@@ -111,43 +112,43 @@ NUMBERS = tuple({name.lower(): number for number, name in enumerate(names)} for 
 class Params(NamedTuple):
     """A corpus and a question."""
 
-    seed: Any
+    seed: UInt32Array
     """uint32 ``(2,)``"""
-    split: Any
-    start: Any
+    split: Int
+    start: Int
     """Person whom the question begins with."""
-    path: Any
+    path: IntArray
     """Relations to follow, the first one first, int32 ``(3,)``;
     those beyond the number of look-ups are not asked.
     """
-    answer: Any
-    fewest_searches: Any
+    answer: Int
+    fewest_searches: Int
     """Fewest searches, see the module's docstring."""
 
 
 class State(NamedTuple):
     """An episode; int32 unless said."""
 
-    seen_reports: Any
+    seen_reports: IntArray
     """Reports seen of each fact, as bits, ``(128,)``."""
-    pages: Any
+    pages: IntArray
     """Pages read of each fact, as bits, ``(128,)``."""
-    fact: Any
+    fact: Int
     """Fact of the last search; -1 before the first."""
-    page: Any
-    about: Any
+    page: Int
+    about: IntArray
     """Facts of the documents on the last page, ``(2,)``."""
-    report: Any
+    report: IntArray
     """Their reports, ``(2,)``."""
-    judged: Any
+    judged: Int
     """Documents of the last page that were judged, as bits."""
-    searches: Any
-    right_judgements: Any
+    searches: Int
+    right_judgements: Int
     """Right judgements."""
-    wrong_judgements: Any
-    last: Any
+    wrong_judgements: Int
+    last: Int
     """Last tool; -1 before the first."""
-    answered_person: Any
+    answered_person: Int
     """Person answered; -1 while there is no answer."""
 
 

@@ -42,6 +42,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Flag, FlagArray, Int, IntArray
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -139,48 +140,48 @@ _FIRST_OF_TOOL = (WAIT, ASK_PIN, LOOK_UP, WRITE, RESTART, DENY, DONE)
 class Params(NamedTuple):
     """A customer; int32 and bool."""
 
-    pin: Any
-    honest: Any
+    pin: Int
+    honest: Flag
     """Whether the customer knows the PIN."""
-    gold: Any
-    temper: Any
-    wish: Any
-    order: Any
+    gold: Flag
+    temper: Int
+    wish: Int
+    order: Int
     """Order that is meant, from 0."""
-    fixable: Any
+    fixable: Flag
     """Whether a restart mends the device."""
-    items: Any
+    items: IntArray
     """``(3,)``, all different."""
-    statuses: Any
-    days: Any
+    statuses: IntArray  # (3,)
+    days: IntArray
     """Days since delivery, ``(3,)``."""
-    late: Any
+    late: IntArray
     """Days late, ``(3,)``."""
-    final: Any
+    final: FlagArray
     """Whether the sale was final, ``(3,)``."""
 
 
 class State(NamedTuple):
     """A conversation; int32 and bool."""
 
-    checked: Any
+    checked: Flag
     """Whether the PIN was asked for."""
-    wish_known: Any
-    named_order: Any
+    wish_known: Flag
+    named_order: Int
     """Order last named by the customer, -1 for none."""
-    looked_up: Any
+    looked_up: FlagArray
     """Orders looked up, ``(3,)``."""
-    changed: Any
+    changed: FlagArray
     """Changes written, ``(3, 6)``: order and change."""
-    restarted: Any
-    breach: Any
+    restarted: Flag
+    breach: Flag
     """Whether the policy's order of things was broken."""
-    turns: Any
-    last: Any
+    turns: Int
+    last: Int
     """Last action, -1 at first."""
-    ending: Any
+    ending: Int
     """0 running, 1 done, 2 denied, 3 the customer left."""
-    reason: Any
+    reason: Int
     """Number of the reason given, -1 for none."""
     action_counts: Any = None
     """Number of times that each action was taken, ``(32,)``; None where the reward does not ask."""

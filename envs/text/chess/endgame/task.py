@@ -49,6 +49,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Flag, Int
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
@@ -92,30 +93,30 @@ COMPASS = ("north", "north-east", "east", "south-east", "south", "south-west", "
 class Params(NamedTuple):
     """The first position: squares 0 to 63 from a1 along the ranks, int32."""
 
-    king: Any
-    piece: Any
-    second: Any
-    foe: Any
-    shortest: Any
+    king: Int
+    piece: Int
+    second: Int
+    foe: Int
+    shortest: Int
     """Moves of the quickest mate."""
 
 
 class State(NamedTuple):
     """The position, int32."""
 
-    king: Any
+    king: Int
     """Square of the white king."""
-    piece: Any
+    piece: Int
     """Square of the piece; of two bishops that on light squares."""
-    second: Any
+    second: Int
     """Square of the bishop on dark squares; -1 where there is none."""
-    foe: Any
+    foe: Int
     """Square of the black king."""
-    queen: Any
+    queen: Flag
     """Whether the piece is a queen, bool; a pawn may become one."""
-    moves: Any
+    moves: Int
     """Moves of White so far."""
-    end: Any
+    end: Int
     """0 while the game goes on, 1 mate, 2 stalemate, 3 a piece is lost."""
 
 

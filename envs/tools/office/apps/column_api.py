@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Int, UInt32
+
 from ...shared.reward_modes import Tally
 from ..columns import World
 from .kinds import ActionPart, Kind
@@ -57,32 +59,32 @@ class Notebook(NamedTuple):
     questions asked, since an empty answer is an answer too.
     """
 
-    contacts: Any
-    entries: Any
-    relations: Any
-    phones: Any
-    events: Any
-    guests: Any
-    requests: Any
-    transfers: Any
-    times: Any
-    accounts: Any
-    asked_names: Any
-    asked_cities: Any
-    asked_relations: Any
-    asked_titles: Any
-    asked_requests: Any
-    asked_transfers: Any
+    contacts: UInt32
+    entries: UInt32
+    relations: UInt32
+    phones: UInt32
+    events: UInt32
+    guests: UInt32
+    requests: UInt32
+    transfers: UInt32
+    times: UInt32
+    accounts: UInt32
+    asked_names: UInt32
+    asked_cities: UInt32
+    asked_relations: UInt32
+    asked_titles: UInt32
+    asked_requests: UInt32
+    asked_transfers: UInt32
 
 
 class Result(NamedTuple):
     """Result of the last call: sets of rows and of times."""
 
-    contacts: Any
-    events: Any
-    requests: Any
-    transfers: Any
-    times: Any
+    contacts: UInt32
+    events: UInt32
+    requests: UInt32
+    transfers: UInt32
+    times: UInt32
 
 
 class State(NamedTuple):
@@ -91,13 +93,13 @@ class State(NamedTuple):
     world: World
     notebook: Notebook
     result: Result
-    api: Any
+    api: Int
     """The last call's API; 0 (the documentation) at the start."""
-    error: Any
+    error: Int
     """Its :class:`Error`, or 0."""
-    ending: Any
+    ending: Int
     """:class:`Ending`."""
-    reply: Any
+    reply: Int
     """The reason of a refusal, or the number of an answer."""
     tally: Tally | None = None
     """Tally of the calls made; None where the reward does not ask."""

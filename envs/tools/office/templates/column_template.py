@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Int
+
 from ..apps import assistant, contacts
 from ..apps.apis import COLUMN_API_NUMBERS
 from ..apps.column_api import Api, Error, Notebook, Result, State
@@ -38,19 +40,19 @@ class Ask(NamedTuple):
     0 for gaps that it does not have. int32 scalars.
     """
 
-    template: Any
-    contact: Any = 0
-    event: Any = 0
-    request: Any = 0
-    name: Any = 0
-    city: Any = 0
-    relation: Any = 0
-    day: Any = 0
-    title: Any = 0
-    place: Any = 0
-    number: Any = 0
+    template: Int
+    contact: Int = 0
+    event: Int = 0
+    request: Int = 0
+    name: Int = 0
+    city: Int = 0
+    relation: Int = 0
+    day: Int = 0
+    title: Int = 0
+    place: Int = 0
+    number: Int = 0
     """Euros, a time or a phone number, as the template says."""
-    limit: Any = 0
+    limit: Int = 0
     """Euros: the most that may be sent in one payment."""
 
 
