@@ -95,8 +95,8 @@ def on_unseen(seeds: int, tasks: int = 0) -> str:
             f", nor {seeds * tasks} runs on {tasks} tasks up to {unseen_share(seeds * tasks):.1%}"
         )
     return (
-        f"{words}. Intervals count such runs only where some were seen, or all seeds score the "
-        "same."
+        f"{words}. Intervals count such runs only where the scores of a task leave a wide gap "
+        "between them, as those of few seeds often do, or are all equal."
     )
 
 
