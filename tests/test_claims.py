@@ -191,8 +191,12 @@ def test_ceilings_of_memory_tasks_are_on_the_present_scale() -> None:
         ), name
 
 
+OWN_TASK_PAGES = ("CONTRIBUTING.md", "your_task.md")
+"""Pages whose example is a task that does not exist yet."""
+
+
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.stem
+    "page", [page for page in PAGES if page.name not in OWN_TASK_PAGES], ids=lambda page: page.stem
 )
 def test_commands_name_ids_that_exist(page: Path) -> None:
     scripts = re.findall(r"^ *```bash\n(.*?)```", page.read_text(), re.MULTILINE | re.DOTALL)

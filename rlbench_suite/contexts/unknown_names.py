@@ -45,7 +45,7 @@ def unknown(kind: str, value: object, valid_names: Iterable[str]) -> str:
     if len(text) > LONGEST_GIVEN:
         value = f"{text[:LONGEST_GIVEN]}..."
     nearness = {name: _nearness(name, str(value)) for name in names}
-    nearest = sorted(names, key=nearness.__getitem__, reverse=True)
+    nearest = sorted(names, key=lambda name: (nearness[name], name), reverse=True)
     hint = ""
     if nearest and nearness[nearest[0]] >= SIMILAR:
         hint = f" Did you mean {nearest[0]!r}?"
