@@ -15,8 +15,9 @@ def draw_ring(
     shares: np.ndarray,
     names: tuple[str, ...],
 ) -> None:
-    """Draw the agents' road (outer ring), the twin (inner ring),
-    and distribution functions of both.
+    """Draw both roads and their distribution functions.
+
+    The agents' road is the outer ring, the twin the inner one.
 
     Args:
         image: twice as wide as high; drawn upon.

@@ -20,8 +20,9 @@ def draw_band(
     ends: tuple[float, float],
     sides: tuple[float, float],
 ) -> None:
-    """Draw the asphalt between two distances to the left
-    of a centre line (the first is the smaller one).
+    """Draw the asphalt beside a centre line.
+
+    ``sides`` are its right and its left edge, in m to the left of the line.
     """
     s = np.arange(ends[0], ends[1] + 1.0, 1.0)
     right_edge, left_edge = (points(route, s, d)[:, :2] for d in sides)

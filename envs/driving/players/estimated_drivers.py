@@ -1,5 +1,6 @@
-"""Reference player of ``TrafficSim``:
-the Intelligent Driver Model with parameters estimated from what was watched.
+"""Reference player of ``TrafficSim``, which drives as the humans did while they were watched.
+
+It is the Intelligent Driver Model with parameters that are estimated from what was watched.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Reference player of ``OwnRoads``: it goes on only if it can cross,
-or can still stop, before anybody is there.
+"""Reference player of ``OwnRoads``, which goes on only if it foresees that the way is free.
+
+The way is free if the ego can cross, or can still stop, before anybody is there.
 
 It knows where vehicles are, not what they did next: it expects them to keep their velocities. For
 each pedal it foresees two ways: after one step it accelerates all the way, or it brakes to a stop.
@@ -58,8 +59,9 @@ class Foresight(eqx.Module):
         ), memory
 
     def is_free(self, state: State, vehicles: Vehicles, pedal: Scalar, then: Scalar) -> Scalar:
-        """Say whether nobody is in the way,
-        if the ego keeps a pedal for a step and then another one.
+        """Say whether nobody is in the way if the ego plays ``pedal`` and then ``then``.
+
+        It plays ``pedal`` for a step.
         """
 
         def step(carry: tuple[Scalar, Scalar], k: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:

@@ -1,5 +1,4 @@
-"""Reference player of tasks at junctions:
-it stops before the line until the gaps in all streams are enough.
+"""Reference player of tasks at junctions, which waits at the line for gaps in all streams.
 
 It simulates its own way, and expects the others to keep their speeds. It knows where they are
 going, as their turn signals say, but neither the traffic lights up the road nor who comes next.
@@ -71,8 +70,9 @@ class GapAcceptance(NamedTuple):
         return action.astype(jnp.int32), memory
 
     def drive_ahead(self, state: State, level: Scalar, change: Scalar) -> Scalar:
-        """Return the ego's places (m along its route) every 0.2 s for 10 s, if it goes on from a
-        target speed and changes it by ``change`` each second.
+        """Return the ego's places along its route every 0.2 s for 10 s, ``(50,)`` m, if it goes on.
+
+        It starts at the target speed ``level`` and changes it by ``change`` levels each second.
         """
         ego = jax.tree.map(lambda value: value[:1], state.cars)
         car_routes = junction.routes_of(ego, self.layout)

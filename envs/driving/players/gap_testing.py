@@ -1,5 +1,6 @@
-"""Drivers that test gaps: each lane has a speed that can be driven in it,
-and a gap that lasts or does not.
+"""Drivers that test gaps.
+
+For such a driver each lane has a speed that can be driven in it, and a gap that lasts or does not.
 
 They read the observation only: gaps and speeds of the nearest vehicles in three lanes. They are the
 reference players of the highway, by target speeds and by pedals, and of ``merge.py``. Numbers were
@@ -55,8 +56,10 @@ class Ego(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Neighbours as the observation shows them: lanes to the right,
-    own, left, by nearest and second ahead, behind.
+    """Neighbours as the observation shows them, by lane and place.
+
+    Lanes are the one to the right, the ego's own and the one to the left. Places are nearest ahead,
+    second ahead and nearest behind.
     """
 
     occupied: jax.Array  # bool ``(3, 3)``
@@ -65,15 +68,17 @@ class Lanes(NamedTuple):
 
 
 def see_ego(observation: jax.Array, count: int) -> Ego:
-    """Read the first ``count`` entries of an observation:
-    8 of ``Highway``, 5 of ``HighwayContinuous``.
+    """Read the ego from the first ``count`` components of an observation.
+
+    ``Highway`` has 8 of them, ``HighwayContinuous`` 5.
     """
     return Ego(*(observation[i] for i in range(count)))
 
 
 def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) -> Lanes:
-    """Read the last 45 entries of an observation; ``speed_scale``:
-    of relative speeds, m/s; ``sight``: of gaps, m.
+    """Read the neighbours from the last components of an observation.
+
+    ``speed_scale`` is the scale of relative speeds (m/s), ``sight`` that of gaps (m).
     """
     entries = observation[-45:].reshape(3, 3, 5)
     occupied = entries[:, :, 0] > 0
@@ -97,8 +102,9 @@ class Manner(NamedTuple):
     warned: Scalar = 1.32  # s
 
     def for_task(self, task: Road) -> Manner:
-        """Return the manner of an ego with the limits of a task:
-        with weaker brakes it closes up more slowly.
+        """Return the manner of an ego with the limits of a task.
+
+        With weaker brakes it closes up more slowly.
         """
         slower = max(1.0, MAX_BRAKING / task.braking)
         return self._replace(
@@ -133,8 +139,9 @@ WITH_PEDALS = Manner(
 
 
 def pace(level: Scalar, max_speed: Scalar, slack: Scalar) -> Scalar:
-    """Return the action that moves a target speed up to ``max_speed`` m/s,
-    and down if it is ``slack`` above that.
+    """Return the action that moves a target speed up to ``max_speed`` m/s.
+
+    It moves the target speed down if that is more than ``slack`` above ``max_speed``.
     """
     target = MIN_TARGET_SPEED + LEVEL_STEP * level
     return jnp.where(
@@ -145,8 +152,9 @@ def pace(level: Scalar, max_speed: Scalar, slack: Scalar) -> Scalar:
 
 
 class GapTestingDriver(NamedTuple):
-    """Player of ``Highway``: it takes free gaps in faster lanes,
-    and returns to the right where that is no slower.
+    """Player of ``Highway``, which takes free gaps in faster lanes.
+
+    It returns to the right where that is no slower.
     """
 
     manner: Manner = ONCE_A_SECOND
@@ -202,9 +210,7 @@ class GapTestingDriver(NamedTuple):
 
 
 class GapTestingPedals(NamedTuple):
-    """Player of ``HighwayContinuous``: it remembers its target lane,
-    and steers towards that lane's centre.
-    """
+    """Player of ``HighwayContinuous``, which remembers its target lane and steers to its centre."""
 
     manner: Manner = WITH_PEDALS
     faster: Scalar = 0.5  # m/s by which a lane to the left must be faster

@@ -55,8 +55,9 @@ def situation_of(
     keep_right: Scalar,
     rules: Rules,
 ) -> Situation:
-    """Return the ego's situation, on its way to or in the lane ``target``,
-    for a driver of these parameters.
+    """Return the situation of an ego that drives like ``mind``.
+
+    It is in the lane ``target``, or on its way there.
     """
     ego = traffic.is_ego(params.length.shape[0])
     guess = Driver(
@@ -83,8 +84,9 @@ def situation_of(
 
 
 def mind_for(task: Road, shipped: Driver) -> Driver:
-    """Return the driver of an ego with the limits of a task;
-    it brakes with two thirds of what it can.
+    """Return the driver of an ego with the limits of a task.
+
+    It brakes with at most two thirds of what the ego can.
     """
     if not {"acceleration", "braking", "top_speed"} & task.sheet.changed.keys():
         return shipped
@@ -102,8 +104,7 @@ def pace_towards(
     slowest: float = MIN_TARGET_SPEED,
     step: float = LEVEL_STEP,
 ) -> Scalar:
-    """Return the action that moves the target speed towards a gain
-    of speed (m/s); ``haste`` levels are added.
+    """Return the action that moves the target speed by ``gained`` m/s and ``haste`` levels.
 
     Target speeds begin at ``slowest`` and are a ``step`` apart, m/s.
     """

@@ -1,5 +1,6 @@
-"""Reference player of ``EcoDriving``:
-green-light optimal speed advice (GLOSA) that counts the queue.
+"""Reference player of ``EcoDriving``: green-light optimal speed advice that counts the queue.
+
+The advice is known as GLOSA.
 """
 
 from __future__ import annotations

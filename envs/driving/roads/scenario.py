@@ -304,8 +304,10 @@ def way_of(scenario: Scenario) -> list[str]:
 
 
 def route_of(scenario: Scenario) -> tuple[Route, np.ndarray, float, float]:
-    """Return the way of the ego: its centre line, the speed limit of each piece (m/s), and the
-    ego's start and goal along it, m; plain NumPy.
+    """Return the route of the ego; plain NumPy.
+
+    It consists of the centre line, the speed limit of each piece (m/s), and the ego's start and
+    goal along the line (m).
     """
     rows = []
     limits = []

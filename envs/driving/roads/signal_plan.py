@@ -1,5 +1,6 @@
-"""Fixed-time traffic lights of a junction with two phases,
-in whole ticks, so that all times are exact.
+"""Fixed-time traffic lights of a junction with two phases.
+
+Times are whole ticks, so that they are exact.
 
 phase 0 green | amber | all red | phase 1 green | amber | all red | phase 0 green ...
 """
@@ -29,8 +30,9 @@ class Plan(NamedTuple):
         return self.first + self.second + 2 * (AMBER + CLEARANCE)
 
     def starting_at(self, fraction: Any) -> Plan:
-        """Return the plan that is this part of a cycle,
-        in [0, 1), under way at the start of the episode.
+        """Return the plan of which ``fraction`` of a cycle is over when the episode starts.
+
+        The fraction is in [0, 1).
         """
         ticks = jnp.floor(self.cycle * fraction).astype(jnp.int32)
         return self._replace(offset=jnp.minimum(ticks, self.cycle - 1))

@@ -45,9 +45,11 @@ class Discs(NamedTuple):
 
 
 def place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
-    """Return x and y, in the car's frame, of places ``distance`` (m) along the lane from the car
-    and ``offset`` (m) of its centre. They are stored, or each beam and each pixel would compute all
-    of them again.
+    """Return x and y, in the car's frame, of places beside the lane.
+
+    The places lie ``distance`` m along the lane from the car and ``offset`` m to the left of the
+    lane's centre. They are stored, because else each beam and each pixel would compute all of them
+    again.
     """
     return computed_once(_place)(car, lane, distance, offset)
 
@@ -72,8 +74,7 @@ def _place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Sc
 
 
 def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
-    """Return the distance along each beam to an obstacle
-    or an edge of the road, at most RANGE, ``(32,)`` m.
+    """Return the distance along each beam to an obstacle or an edge, ``(32,)`` m, at most RANGE.
 
     Args:
         car: the car.
@@ -101,8 +102,9 @@ def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
 
 
 def picture(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
-    """Return the road from above, uint8 ``(48, 24, 3)``:
-    the car looks up, 4 m from the lower edge; see :func:`lidar`.
+    """Return the road from above, uint8 ``(48, 24, 3)``; see :func:`lidar` for the arguments.
+
+    The car looks up and is 4 m from the lower edge.
 
     The edge of a thing is shaded by the part of the pixel that it covers.
     """

@@ -1,5 +1,6 @@
-"""Base class of tasks at junctions:
-an ego on a given route among cars that enter, yield and leave.
+"""Base class of tasks at junctions.
+
+The ego drives along a given route among cars that enter, yield and leave.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class Crossing(NamedActions, Task[Params, State]):
         self.reward_space = self.box(0, 100)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw drivers and traffic lights."""
+        """Sample drivers and traffic lights."""
         count = self.num_others + 1
         u = split_units(self.uniform(key, 3 * count + 3), split)
         speed, gap, eager = (u[k * count : (k + 1) * count] for k in range(3))
@@ -211,8 +212,9 @@ class Crossing(NamedActions, Task[Params, State]):
     def drive(
         self, state: State, car_routes: junction.CarRoutes, level: Scalar, params: Params
     ) -> tuple[Cars, Scalar, Scalar]:
-        """Return the cars a second later,
-        and whether the ego has crashed or arrived; then time stands still.
+        """Return the cars a second later, and whether the ego has crashed or arrived.
+
+        After a crash or an arrival time stands still.
         """
         end = float(self.layout.out[self.ego_route]) + ARRIVING
 
@@ -263,8 +265,9 @@ class Crossing(NamedActions, Task[Params, State]):
         return (u[:, None] >= shares[:, :-1]).sum(1, dtype=jnp.int32)
 
     def enter(self, cars: Cars, u: Scalar, time: Scalar, params: Params) -> Cars:
-        """Let cars come at the beginnings of the arms
-        that are free there, if one of theirs is away.
+        """Let cars come on the arms.
+
+        A car comes only if the beginning of its arm is free and one of the arm's cars is away.
         """
         arms = np.arange(len(self.demand), dtype=np.int32)
         from_arm = self.arm == arms[:, None]
@@ -287,8 +290,9 @@ class Crossing(NamedActions, Task[Params, State]):
     # -- what the ego sees -------------------------------------------------------------------------
 
     def nearest(self, pose: junction.Pose, present: Scalar) -> Scalar:
-        """Return the indices of the others on the road by distance,
-        ``(NUM_SEEN,)``; 0 for nobody.
+        """Return the indices of the others by distance, ``(NUM_SEEN,)``; 0 means nobody.
+
+        Only cars on the road count.
         """
         dx, dy = pose.x - pose.x[0], pose.y - pose.y[0]
         index = np.arange(self.num_others + 1)

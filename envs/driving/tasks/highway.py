@@ -208,21 +208,20 @@ class Road(Task[Fleet, State]):
         self.reward_space = self.box(-worst, speed)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return density, drivers, vehicles, limits of the ego,
-        and the weights of the reward's terms.
-        """
+        """Return the traffic's density, the drivers, the ego's limits and the reward's weights."""
         return road_constants(self.density)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density."""
+        """Sample drivers, vehicles and density."""
         u = self.uniform(key, 5 * self.vehicles + 3)
         return sample_fleet(
             self.sheet, self.density, u, split, self.vehicles, self.flowing[0] / self.flowing[1]
         )
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start every vehicle in the middle of a lane,
-        in slots of equal length, at a speed that suits the gaps.
+        """Start every vehicle in the middle of a lane, at a speed that suits the gaps.
+
+        Vehicles stand in slots of equal length.
         """
         lanes = self.lanes
         u = self.uniform(key, self.vehicles + lanes + 1)
@@ -279,8 +278,9 @@ class Road(Task[Fleet, State]):
         direction: Scalar,
         substeps: Scalar,
     ) -> State:
-        """Let everyone look around, then drive for some sub-steps;
-        positions are relative to the ego again.
+        """Let everyone look around, then drive for some sub-steps.
+
+        Positions of the result are relative to the ego again.
         """
         rules = self.road_rules(state)
         decided, leaders = traffic.look(state.traffic, params, direction, rules)
@@ -320,8 +320,9 @@ class Road(Task[Fleet, State]):
     def neighbours(
         self, state: State, params: Fleet, place: Scalar, lane: Scalar
     ) -> list[tuple[Scalar, Scalar]]:
-        """Find the nearest ahead, second ahead and nearest behind in a lane:
-        an index (the ego's if nobody) and a gap, m, each.
+        """Find the nearest ahead, the second ahead and the nearest behind in a lane.
+
+        Each is an index (the ego's if there is nobody) and a gap, m.
         """
         x = state.traffic.pose.x
         index = jnp.arange(self.vehicles, dtype=jnp.int32)
@@ -441,8 +442,9 @@ class Road(Task[Fleet, State]):
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicle ahead in its lanes,
-        at present speeds; MAX_TTC at most.
+        """Return the time (s) to a collision with the vehicle ahead in the ego's lanes.
+
+        It holds at present speeds and is MAX_TTC at most.
         """
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)
@@ -458,8 +460,9 @@ class Road(Task[Fleet, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet
     ) -> jax.Array:
-        """Return the mean speed over the step, reduced in lanes to the left;
-        after a crash what it takes back.
+        """Return the mean speed over the step, reduced in lanes to the left.
+
+        A crash gives what it takes back instead.
         """
         return self.pay(state, next_state, params)
 
@@ -561,14 +564,16 @@ class Road(Task[Fleet, State]):
         return "truck" if params.length[vehicle] > self.car_length else "car"
 
     def grass(self, state: State) -> list[tuple[float, float, float, float]]:
-        """List where lanes are missing: from and to x,
-        relative to the ego, and from and to y, m.
+        """List the rectangles without a lane, each from and to x and from and to y, m.
+
+        x is relative to the ego.
         """
         return []
 
     def draw(self, state: State, params: Fleet) -> np.ndarray:
-        """Draw the road from above, driving to the right:
-        the others blue, the ego green, red after a crash.
+        """Draw the road from above; traffic drives to the right.
+
+        The others are blue. The ego is green, and red after a crash.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")

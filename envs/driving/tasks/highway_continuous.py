@@ -47,8 +47,9 @@ class HighwayContinuous(Road):
         )
 
     def count_in_its_lane(self, state: State, params: Fleet) -> State:
-        """Return traffic in which the ego counts in every lane
-        that its body reaches into, up to two.
+        """Return traffic in which the ego counts in every lane that its body reaches into.
+
+        There are two such lanes at most.
         """
         ego = ego_pose(state)
         half = 0.5 * (

@@ -65,8 +65,9 @@ DIVERGING = 8.0
 
 
 def intersection() -> Layout:
-    """Return the layout: route ``3 arm + turn``; arms are south,
-    east, north, west, turns right, straight, left.
+    """Return the layout, whose route ``3 arm + turn`` begins on an arm and takes a turn.
+
+    The arms are south, east, north and west; the turns are right, straight and left.
     """
     count = 4 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS

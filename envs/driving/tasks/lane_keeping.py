@@ -102,7 +102,7 @@ class LaneKeeping(Task[Params, State]):
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw speed, car and curves."""
+        """Sample speed, car and curves."""
         u = self.uniform(key, 6)
         return Params(
             speed=12 + 6 * u[0],

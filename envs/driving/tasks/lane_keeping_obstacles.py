@@ -1,5 +1,6 @@
-"""Keep a car on a winding road at constant speed
-and steer around obstacles that stand in the way, by a lidar.
+"""Keep a car on a winding road and steer around obstacles, by a lidar.
+
+The car drives at a constant speed, and the obstacles stand in the way.
 
 Car, lane and reward are those of ``LaneKeeping-v0`` (``lane_keeping.py``), on a road of 8 m. Six
 round obstacles stand on it, each to the left or to the right, so near the middle that a car that
@@ -106,16 +107,18 @@ class State(NamedTuple):
 
 
 def discs(car: Car, params: Params, farthest: float) -> Discs:
-    """Return the obstacles as the car sees them;
-    those further along the lane than ``farthest`` (m) are taken to be there.
+    """Return the obstacles as the car sees them.
+
+    Those further along the lane than ``farthest`` (m) are taken to be there.
     """
     distance = jnp.clip(params.s - car.s, -TOUCHING_WAY, farthest)
     return Discs(*winding_lane.place(car, params.lane, distance, params.d), params.radius)
 
 
 def clearance(car: Car, params: Params) -> Scalar:
-    """Return the distance from the car's rectangle to the nearest obstacle,
-    negative where they touch (m).
+    """Return the distance (m) from the car's rectangle to the nearest obstacle.
+
+    It is negative where they touch.
     """
     x, y, radius = discs(car, params, TOUCHING_WAY)
     along = jnp.maximum(jnp.maximum(x - NOSE, -TAIL - x), 0.0)
@@ -155,7 +158,7 @@ class LaneKeepingObstacles(Task[Params, State]):
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw speed, car, curves and obstacles."""
+        """Sample speed, car, curves and obstacles."""
         u = self.uniform(key, 6 + 4 * OBSTACLES)
         lane = dynamic_bicycle.Params(
             speed=10 + 4 * u[0],
@@ -446,8 +449,9 @@ def pay(state: State, car: Car, gap: Scalar) -> Scalar:
 
 @privileged_player
 class StanleyAround(NamedTuple):
-    """Player of ``LaneKeepingObstacles``:
-    Stanley's law along a path around the obstacles, curves fed forward.
+    """Player of ``LaneKeepingObstacles``: Stanley's law along a path around the obstacles.
+
+    Curves are fed forward.
 
     The path leaves the lane's centre before an obstacle that is in the way, passes it beside it and
     comes back, by the polynomial of fifth order whose slope and curvature are zero at both ends.
@@ -470,8 +474,9 @@ class StanleyAround(NamedTuple):
         return ()
 
     def path(self, s: Scalar, params: Params) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the path's distance from the lane's centre (m, to the left),
-        its slope and its second derivative.
+        """Return the path's place, slope and second derivative.
+
+        The place is in m to the left of the lane's centre.
         """
         side = jnp.sign(params.d)
         inner = jnp.abs(params.d) - params.radius

@@ -145,8 +145,9 @@ class LanguageDriving(Task[Fleet, State]):
         self.reward_space = self.box(-card.horizon, 1)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of the road without the weights
-        of its reward, which does not count here.
+        """Return the constants of the road without the weights of its reward.
+
+        That reward does not count here.
         """
         return tuple(
             constant
@@ -155,7 +156,7 @@ class LanguageDriving(Task[Fleet, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density."""
+        """Sample drivers, vehicles and density."""
         return self.road.sample_params(key, split)
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
@@ -166,8 +167,9 @@ class LanguageDriving(Task[Fleet, State]):
         return self._wish(State(road, zero, zero, zero, jnp.bool_(False), zero, zero), u)
 
     def _wish(self, state: State, u: jax.Array) -> State:
-        """Return the state with a new wish,
-        for nothing that the ego keeps, from four uniform numbers.
+        """Return the state with a new wish, given four uniform numbers.
+
+        The wish is never for the lane or the speed that the ego keeps.
         """
         target = state.road.traffic.target[0]
         level = state.road.level
@@ -238,8 +240,9 @@ class LanguageDriving(Task[Fleet, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet
     ) -> jax.Array:
-        """Return 1 for a second at whose end the wish is fulfilled;
-        after a crash what it takes back.
+        """Return 1 for a second at whose end the wish is fulfilled.
+
+        A crash gives what it takes back instead.
         """
         obeyed = (next_state.obeyed - state.obeyed).astype(self.dtype)
         loss = jnp.minimum(state.obeyed, self.card.horizon).astype(self.dtype)
@@ -309,8 +312,9 @@ class LanguageDriving(Task[Fleet, State]):
 
 
 class ObedientDriver(NamedTuple):
-    """Player of ``LanguageDriving``: takes the next gap
-    on the way to the wanted lane, and keeps the wanted speed.
+    """Player of ``LanguageDriving``, which keeps the wanted speed.
+
+    It takes the next gap on the way to the wanted lane.
 
     It takes a gap that lasts. Where there is none beside it, it falls behind the vehicle ahead in
     that lane, or passes it, whichever is nearer. If a speed alone is wanted, it takes a lane in

@@ -85,8 +85,9 @@ class Merge(Highway):
     }
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start the highway's traffic in slots of equal length,
-        the ego at the beginning of the ramp.
+        """Start the highway's traffic in slots of equal length, and the ego on the ramp.
+
+        The ego starts at the beginning of the ramp.
         """
         x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 2)
         ramp = [0.0, BARRIER + 0.5 * params.length[1]]
@@ -119,16 +120,18 @@ class Merge(Highway):
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicles ahead
-        and behind in its lanes; MAX_TTC at most.
+        """Return the time (s) to a collision with the vehicles ahead and behind in the ego's lanes.
+
+        It is MAX_TTC at most.
         """
         return jnp.minimum(
             super().time_to_collision(state, params), self.time_to_be_hit(state, params)
         )
 
     def time_to_be_hit(self, state: State, params: Fleet) -> Scalar:
-        """Return the time (s) until the vehicle behind,
-        in the ego's lanes, would hit it; MAX_TTC at most.
+        """Return the time (s) until the vehicle behind, in the ego's lanes, would hit it.
+
+        It is MAX_TTC at most.
         """
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)

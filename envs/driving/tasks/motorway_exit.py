@@ -67,8 +67,9 @@ GAPS = Manner(
 
 
 def rules_of(state: State) -> Rules:
-    """Return the rules of the exit: only the ego uses it,
-    and where it parts lies an edge on either side.
+    """Return the rules of the exit, which only the ego uses.
+
+    Where it parts from the highway, an edge lies on either side.
     """
     place = state.travelled
 
@@ -172,8 +173,9 @@ class Exit(Merge):
 
 @privileged_player
 class ExitingDriver(NamedTuple):
-    """Player of ``Exit``: it tests gaps, and the nearer the exit,
-    the slower a lane to the right may be.
+    """Player of ``Exit``, which tests gaps.
+
+    The nearer the exit, the slower a lane to the right may be.
     """
 
     manner: Manner

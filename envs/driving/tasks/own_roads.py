@@ -198,8 +198,9 @@ class OwnRoads(Task[Params, State]):
         return (collision.overlap(ego_body, bodies) & vehicles.present).any()
 
     def would_touch(self, s: Scalar, speed: Scalar, time: Scalar) -> Scalar:
-        """Say whether the ego, at a time of the recording,
-        would soon touch another vehicle if it kept its speed.
+        """Say whether the ego would soon touch another vehicle if it kept its speed.
+
+        ``time`` is a time of the recording, s.
         """
         times = SAMPLE * np.arange(1, round(TIME_TO_COLLISION / SAMPLE) + 1)
 
@@ -211,9 +212,7 @@ class OwnRoads(Task[Params, State]):
         return jax.vmap(touches)(np.asarray(times, self.dtype)).any()
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw the speed at the start,
-        and a time of the recording at which nobody is in the way.
-        """
+        """Sample the first speed, and a time of the recording at which nobody is in the way."""
         u = self.uniform(key, DRAWS + 1)
         speed = self.sheet.sample("first_speed", u[-1], split)
         start = jnp.asarray(self.start, self.dtype)
@@ -243,9 +242,7 @@ class OwnRoads(Task[Params, State]):
         )
 
     def control(self, s: Scalar, speed: Scalar, pedal: Scalar) -> Scalar:
-        """Return the ego's acceleration, m/s^2: that of the pedal,
-        or what the limiter leaves of it.
-        """
+        """Return the ego's acceleration, m/s^2, which the limiter may reduce below the pedal's."""
         pedal_acceleration = jnp.where(pedal > 0, pedal * self.acceleration, pedal * self.braking)
         return jnp.clip(
             (self.limiter(s) - speed) * (1 / LIMITER_TIME), -self.braking, pedal_acceleration
@@ -399,8 +396,9 @@ class OwnRoads(Task[Params, State]):
         )
 
     def host_others(self, state: State, params: Params) -> list[tuple[float, ...]]:
-        """Return x, y, heading, speed, length and width
-        of the vehicles on the road; plain Python.
+        """Return x, y, heading, speed, length and width of the vehicles on the road.
+
+        The result is plain Python.
         """
         vehicles = jax.tree.map(
             np.asarray, self.recorded_vehicles(*jax.tree.map(jnp.asarray, (state, params)))
@@ -448,8 +446,9 @@ class OwnRoads(Task[Params, State]):
         return "Answer with a number from -1 (brake) to 1 (accelerate) for the next 0.2 s."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw 120 m of the roads from above, north up:
-        the others blue, the ego green, red after a crash.
+        """Draw 120 m of the roads from above, north up.
+
+        The others are blue. The ego is green, and red after a crash.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
@@ -475,8 +474,9 @@ class OwnRoads(Task[Params, State]):
 
 
 def nearest(ego: Pose, vehicles: Vehicles) -> tuple[Scalar, Scalar]:
-    """Return the slots of the nearest vehicles in the order of their distance,
-    and whether they are in sight.
+    """Return the slots of the nearest vehicles by distance, and whether each is in sight.
+
+    Both have the shape ``(NUM_SEEN,)``.
     """
     dx, dy = vehicles.pose.x - ego.x, vehicles.pose.y - ego.y
     square = jnp.where(vehicles.present, dx * dx + dy * dy, jnp.inf)

@@ -91,8 +91,9 @@ class State(NamedTuple):
 
 
 def roll(pose: Pose, acceleration: Scalar, slip: Scalar, duration: float) -> Pose:
-    """Move one step, forwards or backwards, on an exact arc;
-    ``slip`` is the sine of the slip angle, held.
+    """Move one step, forwards or backwards, on an exact arc.
+
+    ``slip`` is the sine of the slip angle, which is held.
     """
     gained = acceleration * duration
     distance = duration * (pose.speed + 0.5 * gained)
@@ -164,7 +165,7 @@ class Parking(Task[Params, State]):
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw spot, nose and direction of the start."""
+        """Sample spot, nose and direction of the start."""
         u = self.uniform(key, 3)
         spot = jnp.floor(2 * SPOTS * u[0])
         column = spot % SPOTS
@@ -219,8 +220,9 @@ class Parking(Task[Params, State]):
         )
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at one pose ``(5,)``
-        when another is the goal; see the table.
+        """Return the reward of a step that ends at one pose when another is the goal.
+
+        Both have the shape ``(5,)``; see the table.
         """
         dx, dy = HALF_X * (achieved[0] - desired[0]), HALF_Y * (achieved[1] - desired[1])
         c, s = desired[2], desired[3]
@@ -384,8 +386,9 @@ class Parking(Task[Params, State]):
 
 @privileged_player
 class ParkingDriver(NamedTuple):
-    """Player of ``Parking``: follows the shortest path
-    of a car that reverses, planned anew at each step.
+    """Player of ``Parking``, which follows the shortest path of a car that reverses.
+
+    It plans the path anew at each step.
     """
 
     # rad: angle of the front wheels in curves; some is left to correct

@@ -102,8 +102,10 @@ class State(NamedTuple):
 
 
 def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
-    """Return the track (from the middle of an edge on) and its length, given the distance of each
-    corner from the middle, m; ``sense`` is 1 to the left and -1 to the right around the middle.
+    """Return the track, which begins in the middle of an edge, and its length (m).
+
+    ``radii`` are the distances (m) of the corners from the middle. ``sense`` is 1 for a track that
+    goes to the left around the middle, and -1 for one to the right.
     """
     angles = [2 * math.pi * i / CORNERS for i in range(CORNERS)]
     x = [r * math.cos(a) for r, a in zip(radii, angles, strict=True)]
@@ -152,8 +154,9 @@ def from_lane(d: Scalar) -> Scalar:
 
 
 def motion_along(track: Route, s: Scalar, d: Scalar, distance: Scalar) -> tuple[Pose, Motion]:
-    """Return start and motion of a car that goes ``distance`` m along the track's centre,
-    ``d`` m to the left of it.
+    """Return start and motion of a car that drives ``distance`` m along the track's centre.
+
+    The car is ``d`` m to the left of the centre.
     """
     start, middle, end = (
         routes.beside(routes.place_at(track, s + fraction * distance), d)
@@ -164,8 +167,10 @@ def motion_along(track: Route, s: Scalar, d: Scalar, distance: Scalar) -> tuple[
 
 
 def next_car(state: State, params: Params) -> tuple[Scalar, Scalar]:
-    """Return the gap (m, between the centres, along the track)
-    to the nearest other car from BEHIND on, and its d.
+    """Return the gap to the nearest other car, and its d (m).
+
+    The gap is the distance (m) of the centres along the track. Cars count from BEHIND m behind the
+    ego on.
     """
     gap = state.other_s - state.s + BEHIND
     gap = gap - params.lap * jnp.floor(gap / params.lap)
@@ -203,7 +208,7 @@ class Racetrack(Task[Params, State]):
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw track, speeds and lanes."""
+        """Sample track, speeds and lanes."""
         u = self.uniform(key, CORNERS + 5 + self.cars)
         dent = alternating_bands(u[0], split, *DENT, bands=20)
         corners = [CORNER[0] + (CORNER[1] - CORNER[0]) * u[i] for i in range(1, CORNERS)]
@@ -267,8 +272,9 @@ class Racetrack(Task[Params, State]):
         )
 
     def off_track(self, pose: Pose, s: Scalar, params: Params) -> Scalar:
-        """Say whether a corner of the car is off the track,
-        or the car has turned away from its direction.
+        """Say whether a corner of the car is off the track, or the car has turned around.
+
+        It has turned around if it points against the track's direction.
         """
         c, sine = jnp.cos(pose.heading), jnp.sin(pose.heading)
         ahead = 0.5 * LENGTH * np.array([1, 1, -1, -1], self.dtype)
@@ -287,8 +293,9 @@ class Racetrack(Task[Params, State]):
         return jnp.where(next_state.crashed, -state.earned, 1 / (1 + share * share))
 
     def time_to_collision(self, state: State, params: Params) -> Scalar:
-        """Return the time (s) to a collision with the next car,
-        if the ego is in its way; 100 at most.
+        """Return the time (s) to a collision with the next car, 100 at most.
+
+        It is 100 if the next car is not in the ego's way.
         """
         gap, d = next_car(state, params)
         in_way = (jnp.abs(state.d - d) < WIDTH) & (gap > -LENGTH)
@@ -432,8 +439,9 @@ class Racetrack(Task[Params, State]):
 
 @privileged_player
 class TrackDriver(NamedTuple):
-    """Player of ``Racetrack``: it steers along the nearer lane,
-    and along the other one past a car ahead.
+    """Player of ``Racetrack``, which steers along the nearer lane.
+
+    Past a car ahead it takes the other lane.
     """
 
     # m: gap to the next car, centre to centre, at which it chooses the other lane

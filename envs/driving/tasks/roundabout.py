@@ -1,5 +1,6 @@
-"""Drive through a roundabout of two lanes: wait for a gap,
-enter the inner lane, and leave by the second exit.
+"""Drive through a roundabout of two lanes.
+
+Wait for a gap, enter the inner lane, and leave by the second exit.
 
 Four arms meet at a ring (``junction.py``, 15 Hz), on which cars drive counterclockwise. The ego
 comes from the south and leaves to the north. It keeps its line; speed is all it decides. Cars that
@@ -145,9 +146,7 @@ def roundabout() -> Layout:
         return np.where(where[..., None], stretch, nowhere)
 
     def on_the_ring(laps: int) -> np.ndarray:
-        """Return the common parts of the ring,
-        if the second route is so many laps ahead of the first one.
-        """
+        """Return the common parts of the ring if the second route is ``laps`` laps ahead."""
         more = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
         begin = np.maximum(entry, entry[:, None] - more)
         end = np.minimum(leave, leave[:, None] - more)

@@ -1,5 +1,6 @@
-"""Drive all cars around an ego as the humans would whom one has watched,
-and make some of them tailgate or hang back.
+"""Drive all cars around an ego as the watched humans would, but obey commands.
+
+A command tells a car to tailgate or to hang back.
 
 A ring road of one lane has 24 cars (``ring_road.py``). Car 0 is the ego, a cautious driver that
 nobody controls and whose wish to hurry or to dawdle changes every 10 s. Humans drive the others by
@@ -196,7 +197,7 @@ class TrafficSim(Task[Params, State]):
         self.reward_space = self.box(-100, 100, (AGENTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw population, road, commands and wishes."""
+        """Sample population, road, commands and wishes."""
         u = self.uniform(key, 5 + WISHES + 7 * CARS)
         cars = u[5 + WISHES :].reshape(7, CARS)
         number = np.arange(CARS)
@@ -259,8 +260,9 @@ class TrafficSim(Task[Params, State]):
     def humans(
         self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params
     ) -> Scalar:
-        """Return the accelerations of humans and of the ego,
-        m/s^2; ``random`` are standard normal numbers.
+        """Return the accelerations of humans and of the ego, m/s^2.
+
+        ``random`` are standard normal numbers.
         """
         ego = np.arange(CARS) == 0
         pedal = human_acceleration(ring, driver, jnp.where(ego, 0, params.random * random))
@@ -301,8 +303,9 @@ class TrafficSim(Task[Params, State]):
         )
 
     def distances(self, state: State) -> tuple[jax.Array, jax.Array]:
-        """Return distances to the twin, and of the twin to the best constant,
-        both in bins times samples, ``(3,)``.
+        """Return the distances to the twin, and those of the twin to the best constant.
+
+        Both are counted in bins times samples, ``(3,)``.
         """
         twin, fleet = state.below
         return distance(twin, fleet), spread(twin, AGENTS * state.steps)

@@ -78,8 +78,9 @@ class TwoWay(Highway):
     speed_scale = 60.0
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density;
-        an oncoming vehicle desires the speed at which it drives.
+        """Sample drivers, vehicles and density.
+
+        An oncoming vehicle desires the speed at which it drives.
         """
         fleet = super().sample_params(key, split)
         # The oncoming ones share one speed, so that none runs into another.
@@ -105,15 +106,17 @@ class TwoWay(Highway):
         )
 
     def road_rules(self, state: State) -> Rules:
-        """Return the rules of the country road: only the ego overtakes;
-        oncoming vehicles keep speed and lane.
+        """Return the rules of the country road, on which only the ego overtakes.
+
+        Oncoming vehicles keep their speeds and lanes.
         """
         return Rules(2, lambda new: False, steady=comes_towards())
 
 
 class OvertakingDriver(NamedTuple):
-    """Player of ``TwoWay``: it overtakes if it will be past the vehicle ahead
-    before the oncoming one is there.
+    """Player of ``TwoWay``, which overtakes if there is enough time before the oncoming vehicle.
+
+    There is if it will be past the vehicle ahead before the oncoming one is there.
 
     It reads the observation. While it has to wait, it drives so fast that it comes close to the
     vehicle ahead when the oncoming one has passed. Numbers were found by random search, and by
@@ -139,8 +142,9 @@ class OvertakingDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: TwoWay) -> OvertakingDriver:
-        """Make the player of an ego with the limits of a task;
-        in denser traffic it leaves more time.
+        """Make the player of an ego with the limits of a task.
+
+        In denser traffic it leaves more time.
         """
         player = cls(margin=cls().margin + 0.43 * max(1000 * task.density - 4.5, 0))
         return player._replace(
@@ -190,8 +194,9 @@ class OvertakingDriver(NamedTuple):
         return jnp.where(out, LANE_LEFT, jnp.where(turn_back, LANE_RIGHT, drive)), memory
 
     def time_to_meet(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
-        """Return the time (s) until the next vehicle in the oncoming lane is there,
-        if the ego drives its fastest.
+        """Return the time (s) until the next vehicle in the oncoming lane is there.
+
+        The ego is taken to drive its fastest.
         """
         oncoming = jnp.where(
             lanes.occupied[lane, AHEAD], -lanes.gain[lane, AHEAD] - speed, MAX_ONCOMING_SPEED
@@ -199,8 +204,9 @@ class OvertakingDriver(NamedTuple):
         return lanes.gap[lane, AHEAD] / (self.fastest + oncoming)
 
     def time_to_pass(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
-        """Return the time (s) to be past the next vehicle in a lane,
-        and the second one if there is no room between.
+        """Return the time (s) to be past the next vehicle in a lane.
+
+        If there is no room behind that one, the second vehicle is passed too.
         """
         gap, gain = lanes.gap[lane, :2], lanes.gain[lane, :2]
         passes_both = lanes.occupied[lane, 1] & (gap[1] - gap[0] - CAR_LENGTH < self.room)

@@ -93,23 +93,25 @@ class UTurn(Highway):
         self.first_speed = self.slowest + self.level_step
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of the highway, without trucks,
-        whose noses swing into the other lane in bends.
+        """Return the constants of the highway without trucks.
+
+        In bends the noses of trucks would swing into the other lane.
         """
         return tuple(
             c._replace(low=0.0, high=0.0) if c.name == "trucks" else c for c in super().constants()
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density."""
+        """Sample drivers, vehicles and density."""
         fleet = super().sample_params(key, split)
         fast = fleet.driver.desired_speed
         desired = jnp.where(traffic.is_ego(VEHICLES), fast, UNHURRIED * fast)
         return fleet._replace(driver=fleet.driver._replace(desired_speed=desired))
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start every vehicle in the middle of a lane,
-        in slots of equal length, in bends at their speeds there.
+        """Start every vehicle in the middle of a lane, in slots of equal length.
+
+        In bends vehicles start at their speeds there.
         """
         state = super().initial(key, params)
         pose = state.traffic.pose
@@ -125,8 +127,9 @@ class UTurn(Highway):
         direction: Scalar,
         substeps: Scalar,
     ) -> State:
-        """Let everyone look around, then drive for some sub-steps;
-        positions are relative to the ego again.
+        """Let everyone look around, then drive for some sub-steps.
+
+        Positions of the result are relative to the ego again.
         """
         decided, leaders = traffic.look(state.traffic, params, direction, self.road_rules(state))
         slow = bend_speeds(params)
@@ -217,8 +220,9 @@ class UTurn(Highway):
 
 @privileged_player
 class UTurnDriver(NamedTuple):
-    """Player of ``UTurn``: the driver of ``Highway``,
-    among its target speeds, who hangs back in bends.
+    """Player of ``UTurn``, which hangs back in bends.
+
+    It follows and changes lanes by IDM and MOBIL.
 
     No speed pays in a bend. There it drives at the lowest target speed and changes to the right
     lane, which pays more, so that both the lane and the road ahead are free when the straight
@@ -237,8 +241,9 @@ class UTurnDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Road) -> UTurnDriver:
-        """Make the player of an ego with these limits;
-        it keeps more distance, because leaders brake for bends.
+        """Make the player of an ego with these limits.
+
+        It keeps more distance than usual, because leaders brake for bends.
         """
         return cls(mind_for(task, HURRIED._replace(time_gap=0.66, jam_gap=2.8, deceleration=3.4)))
 

@@ -1,5 +1,6 @@
-"""Traffic on the lanes through a signalised junction:
-who follows whom, stops at the line, enters and leaves.
+"""Traffic on the lanes through a signalised junction.
+
+Here is who follows whom, who stops at the line, and how vehicles enter and leave.
 
 A lane runs from its entry (x = 0) past the stop line (x = approach) to its exit (EXIT m past the
 line). Its vehicles keep their order, so that the leader of slot i is slot i - 1: neighbours are
@@ -51,8 +52,9 @@ class Ahead(NamedTuple):
 
 
 def leaders(x: Scalar, v: Scalar, front: Scalar, length: Scalar = LENGTH) -> Ahead:
-    """Return the leaders of vehicles whose fronts are at ``front``;
-    those at ``x`` with this ``length`` lead.
+    """Return the leaders of vehicles whose fronts are at ``front``, m.
+
+    The leaders are the vehicles at ``x`` with this ``length``.
     """
     first = jnp.arange(x.shape[-1]) == 0
     leader_rear = jnp.roll(x - length, 1, -1)
@@ -71,8 +73,9 @@ def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
 
 
 def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> jax.Array:
-    """Return the acceleration that the drivers choose by themselves,
-    m/s^2, unlimited, given who is held.
+    """Return the acceleration that drivers choose by themselves, m/s^2, unlimited.
+
+    Who is held is part of the traffic.
     """
     v = traffic.v
     to_line = jnp.maximum(line - traffic.x, 0)
@@ -104,8 +107,9 @@ def enter(traffic: Traffic, driver: Driver, arriving: Scalar, length: Scalar = L
 
 
 def admit(traffic: Traffic, ahead: Ahead, driver: Driver, arriving: Scalar) -> Traffic:
-    """Return the traffic with those that are ``arriving``
-    and find room behind the leaders ahead of the entry.
+    """Return the traffic with those that are ``arriving`` and find room.
+
+    The room is that behind the leaders, who are ahead of the entry.
     """
     room = ahead.gap - driver.jam_gap
     enters = arriving & (traffic.x < 0) & (room >= 0)

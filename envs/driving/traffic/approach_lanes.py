@@ -123,8 +123,9 @@ def before_bend(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar
 
 
 def order_number(group: Scalar, x: Scalar) -> jax.Array:
-    """Return a whole number for each vehicle by group,
-    place and slot, so that a minimum replaces a search.
+    """Return a number for each vehicle by group, place and slot.
+
+    These are whole numbers, so that a minimum replaces a search.
 
     Of two cars side by side, in the same 1/64 m, that of the higher slot counts as ahead.
     """
@@ -164,8 +165,9 @@ def nearest(number: jax.Array, from_number: jax.Array, *, ahead: bool) -> Neighb
 
 
 def count_ahead(number: jax.Array, from_number: jax.Array, marks: jax.Array) -> jax.Array:
-    """Count the marked vehicles ahead of each in its group,
-    int32; arguments as of :func:`nearest`.
+    """Count the marked vehicles ahead of each one in its group, int32.
+
+    The other arguments are those of :func:`nearest`.
     """
 
     def count(number: jax.Array, from_number: jax.Array, marks: jax.Array) -> jax.Array:
@@ -187,9 +189,7 @@ def at(values: Scalar, slot: jax.Array) -> jax.Array:
 
 
 def as_leader(traffic: LaneTraffic, leader: Neighbour, front: Scalar) -> Ahead:
-    """Return the gaps to leaders of vehicles whose fronts are at ``front``,
-    and the speeds of the leaders.
-    """
+    """Return the gaps to leaders of vehicles whose fronts are at ``front``, and their speeds."""
     gap = at(traffic.x, leader.slot) - LENGTH - front
     return Ahead(
         jnp.where(leader.exists, gap, FREE), jnp.where(leader.exists, at(traffic.v, leader.slot), 0)
@@ -209,8 +209,9 @@ def on_ways(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
 
 
 def relations(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> tuple[jax.Array, jax.Array]:
-    """Return everyone's numbers in the lane and in the movement,
-    ``(2, ...)``, and those with which it looks ahead.
+    """Return everyone's order numbers, and those with which everyone looks ahead, ``(2, ...)``.
+
+    The first row is that of lanes, the second that of movements.
     """
     lane, movement = on_lanes(traffic, line), on_ways(traffic, turn)
     ahead_group = jnp.stack([traffic.left.astype(jnp.int32), movement])
@@ -222,9 +223,7 @@ def relations(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> tuple[jax.Arr
 def look_ahead(
     traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar
 ) -> tuple[Ahead, jax.Array]:
-    """Return the room before each as a standing leader,
-    and the acceleration that its driver chooses, m/s^2.
-    """
+    """Return the room before each as a standing leader, and the chosen acceleration, m/s^2."""
     ahead = as_leader(traffic, nearest(*relations(traffic, turn, line), ahead=True), traffic.x)
     room = (ahead.gap + ahead.v * ahead.v * (0.5 / TYRE_BRAKING)).min(0)
     return Ahead(room, jnp.zeros_like(room)), intended_acceleration(
@@ -235,16 +234,18 @@ def look_ahead(
 def intended_acceleration(
     traffic: LaneTraffic, ahead: Ahead, turn: Scalar, driver: Driver, line: Scalar
 ) -> jax.Array:
-    """Return the acceleration that drivers choose behind their leaders,
-    ``(2, ...)``, and before bends, m/s^2.
+    """Return the acceleration that drivers choose behind their leaders and before bends, m/s^2.
+
+    There are leaders in the lane and in the movement, so that ``ahead`` has the shape ``(2, ...)``.
     """
     behind = intention(traffic, ahead, driver, line).min(0)  # type: ignore[arg-type]
     return jnp.minimum(behind, before_bend(traffic, turn, driver, line))
 
 
 def enter(traffic: LaneTraffic, driver: Driver, arriving: Scalar) -> LaneTraffic:
-    """Return the traffic with those that are ``arriving``
-    and find room in their lane; one of each lane at a time.
+    """Return the traffic with those that are ``arriving`` and find room in their lane.
+
+    Only one vehicle of each lane may arrive at a time.
     """
     lane = jnp.where(traffic.x >= 0, traffic.left.astype(jnp.int32), ABSENT)
     entry = order_number(traffic.left.astype(jnp.int32), jnp.full_like(traffic.x, OUTSIDE))

@@ -45,8 +45,9 @@ def half_straight(circumference: Scalar) -> Scalar:
 
 
 def centre_line(circumference: Scalar) -> Route:
-    """Return the line between both lanes; the plane's origin is the centre of the ring,
-    x points along the first straight.
+    """Return the line between both lanes.
+
+    The plane's origin is the centre of the ring, and x points along the first straight.
     """
     half = half_straight(circumference)
     # Half circles are cut in two, because a point is found on less than half a circle only.
@@ -144,9 +145,7 @@ def on_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
 def ego_crashes(
     route: Route, s: Scalar, start: Pose, motion: Motion, fleet: Fleet, heading: Scalar
 ) -> Scalar:
-    """Say whether the ego touched another vehicle or an edge
-    of the road during a sub-step, or turned around.
-    """
+    """Say whether the ego touched a vehicle or an edge during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
     hit = (collision.collided(ego, everyone, SUBSTEP) & ~traffic.is_ego(start.x.shape[0])).any()
@@ -155,8 +154,9 @@ def ego_crashes(
 
 
 def corners_beside(route: Route, s: Scalar, ego: Sweep) -> Scalar:
-    """Return the distances of the ego's corners
-    from the line between both lanes at the end of a step, ``(4,)``.
+    """Return how far the ego's corners are from the line between both lanes, ``(4,)`` m.
+
+    The corners are those at the end of the step.
     """
     end: Scalar = ego.motion.end
     c, sine = jnp.cos(end.heading), jnp.sin(end.heading)

@@ -40,8 +40,9 @@ USUAL_DRIVER = Driver(
 
 
 def road_constants(density: float) -> tuple[Constant, ...]:
-    """Return the constants of a road,
-    whose density varies around ``density`` (vehicles a metre and lane).
+    """Return the constants of a road.
+
+    Its density varies around ``density``, in vehicles a metre and lane.
     """
     sparse, dense = (float(f"{1000 * density * fraction:.6g}") for fraction in DENSITY_SPREAD)
 
@@ -121,8 +122,9 @@ def start_gap(card: TaskCard, constants: OwnConstants, vehicles: int, lanes: int
 def sample_density(
     constants: OwnConstants, density: float, unit: Scalar, split: jax.Array
 ) -> Scalar:
-    """Sample vehicles a metre and lane: around ``density``,
-    or from the range of a context of one's own.
+    """Sample the density, in vehicles a metre and lane.
+
+    It varies around ``density``, or within the range of a user's own context.
     """
     if "density" in constants:
         return constants.sample("density", unit, split, scale=1e-3)

@@ -98,8 +98,9 @@ class Ahead(NamedTuple):
 
 
 def speed_in_bend(radius: np.ndarray) -> np.ndarray:
-    """Return the speed (m/s) at the lateral acceleration of ``bicycle.py``,
-    at most 100 m/s; plain NumPy.
+    """Return the speed (m/s) that needs the lateral acceleration of ``bicycle.py``; plain NumPy.
+
+    It is 100 m/s at most.
     """
     return np.sqrt(np.minimum(LATERAL_ACCELERATION * radius, 1e4))
 
@@ -185,8 +186,10 @@ def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
 
 
 def offset_to(cars: Cars, shared: Scalar) -> Scalar:
-    """Return what to add to everybody's place for that along a route, m, given the parts that it
-    shares with theirs, ``(..., cars, parts, 3)``; infinite for cars that are not on it.
+    """Return what to add to everybody's place to get that along a route, m.
+
+    ``shared`` are the parts that the route shares with theirs, ``(..., cars, parts, 3)``. The
+    offset is infinite for cars that are on no shared part.
     """
     on = (cars.s[:, None] >= shared[..., 0]) & (cars.s[:, None] < shared[..., 1])
     return jnp.where(on, shared[..., 2], jnp.inf).min(-1)
@@ -234,8 +237,9 @@ def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
 
 
 def roll(s: Scalar, speed: Scalar, acceleration: Scalar, duration: float) -> tuple[Scalar, Scalar]:
-    """Return place (m) and speed (m/s) after a step with held acceleration;
-    who brakes to a stop stays there.
+    """Return place (m) and speed (m/s) after a step with held acceleration.
+
+    A car that brakes to a stop stays there.
     """
     gained = acceleration * duration
     stops = speed + gained < 0
@@ -264,8 +268,9 @@ def ego_touches(start: Pose, end: Pose, present: Scalar, duration: float) -> Sca
 
 
 def would_touch(car_routes: CarRoutes, cars: Cars, horizon: float, step: float) -> Scalar:
-    """Say whether the ego would touch another car within ``horizon`` s,
-    if all kept their speeds on their routes.
+    """Say whether the ego would touch another car within ``horizon`` s.
+
+    All cars are taken to keep their speeds on their routes.
     """
 
     def move(k: Scalar, carry: tuple[Pose, Scalar]) -> tuple[Pose, Scalar]:

@@ -9,8 +9,9 @@ from ..arrays import Scalar
 
 
 def nearest_first(distance: Scalar, count: int) -> Scalar:
-    """Return the indices of the ``count`` smallest of some distances,
-    int32 ``(count,)``; of equals the first first.
+    """Return the indices of the ``count`` smallest distances, int32 ``(count,)``.
+
+    Of equal distances the first one comes first.
 
     There may be fewer distances than that; the indices behind them are 0.
     """

@@ -1,5 +1,6 @@
-"""Traffic on a straight road of several lanes that closes on itself:
-followers by IDM, lane changes by MOBIL.
+"""Traffic on a straight road of several lanes that closes on itself.
+
+Drivers follow by IDM and change lanes by MOBIL.
 
 Vehicle 0 is the ego, driven from outside; all others drive themselves. The road is periodic, as in
 the ring roads on which traffic models are studied: a vehicle half a circumference behind the ego is
@@ -123,8 +124,9 @@ def is_ego(vehicles: int = VEHICLES) -> Any:
 
 
 def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
-    """Return positions relative to the ego, within half a circumference,
-    and the distance (m) that the ego had covered.
+    """Return positions relative to the ego, and the distance (m) that the ego had covered.
+
+    The positions are within half a circumference.
     """
     distance = traffic.pose.x[0]
     x = traffic.pose.x - distance
@@ -142,8 +144,9 @@ def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
 
 
 def ranks(x: Scalar) -> Scalar:
-    """Return everyone's rank in the order of x,
-    0 for the last, int32; equal x are ordered by index.
+    """Return everyone's rank in the order of x, int32; 0 is the last.
+
+    Equal x are ordered by index.
     """
     index = jnp.arange(x.shape[0])
     is_behind = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
@@ -169,8 +172,9 @@ def in_lanes(traffic: Traffic, order: Order) -> Occupied:
 
 
 def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
-    """Find the nearest vehicle ahead of (or behind) each,
-    in a lane given for each, around the circumference.
+    """Find the nearest vehicle ahead of each one, or behind it, around the circumference.
+
+    ``lane`` gives the lane to look in for each one.
 
     A vehicle that finds nobody finds itself.
     """
@@ -213,8 +217,9 @@ def last_bit(word: Scalar) -> Scalar:
 def wrap_offset(
     x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet
 ) -> Scalar:
-    """Return m to add to ``front - x``:
-    a circumference if the vehicle ahead lies beyond the end of the positions.
+    """Return what to add to ``front - x``, m.
+
+    It is a circumference if the vehicle ahead lies beyond the end of the positions, and else 0.
     """
     wraps = (front < x) | ((front == x) & (front_index <= index))
     return jnp.where(wraps, fleet.circumference, 0)
@@ -235,8 +240,9 @@ def find_leaders(traffic: Traffic, fleet: Fleet, order: Order) -> Leaders:
 
 
 def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) -> Prospect:
-    """Return everyone's gain and impositions from changing
-    to the next lane in ``direction`` (1 left, -1 right).
+    """Return what changing to the next lane would do to everyone and to both followers.
+
+    ``direction`` is 1 for the left lane and -1 for the right one.
     """
     index = jnp.arange(order.rank.shape[0], dtype=jnp.int32)
     x, speed = traffic.pose.x, traffic.pose.speed
@@ -259,8 +265,9 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
         return car_following.acceleration(fleet.driver, speed, gap, forward[leader])
 
     def followers(follower: Scalar, leader: Scalar) -> tuple[Scalar, Scalar]:
-        """Return the acceleration of a follower behind this vehicle,
-        and behind this vehicle's leader instead.
+        """Return the acceleration of a follower behind this vehicle, and of one without it.
+
+        Without it the follower is behind this vehicle's leader.
         """
         driver = Driver(*(value[follower] for value in fleet.driver))
         length = 0.5 * fleet.length[follower]
@@ -287,8 +294,9 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
 def change_lanes(
     traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar, rules: Rules = HIGHWAY
 ) -> Traffic:
-    """Let the others decide by MOBIL whether to change
-    to the lane in ``direction`` (1 left, -1 right, 0 none).
+    """Let the others decide by MOBIL whether to change to the next lane.
+
+    ``direction`` is 1 for the left lane, -1 for the right one, and 0 for none.
     """
     new = traffic.target + direction
     may = (
@@ -366,9 +374,7 @@ def substep(
 
 
 def ego_crashes(start: Pose, motion: Motion, fleet: Fleet, rules: Rules = HIGHWAY) -> Scalar:
-    """Say whether the ego touched another vehicle or an edge
-    of the road during a sub-step, or turned around.
-    """
+    """Say whether the ego touched a vehicle or an edge during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
     hit = (collision.collided(ego, everyone, SUBSTEP) & ~is_ego(start.x.shape[0])).any()

@@ -103,16 +103,18 @@ def slip_of_steering(steering: Scalar) -> Scalar:
 
 
 def slip_bound(speed: Scalar, length: Scalar) -> Scalar:
-    """Bound the sine of the slip angle by the steering limit
-    and by the lateral acceleration v^2 sin(beta) / l_r.
+    """Bound the sine of the slip angle by the steering limit and the lateral acceleration.
+
+    That acceleration is v^2 sin(beta) / l_r.
     """
     gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL)
     return jnp.minimum(gentle, SLIP_LIMIT)
 
 
 def steer_to(pose: Pose, y: Scalar, length: Scalar) -> Scalar:
-    """Return the sine of the slip angle that leads to the lateral position ``y``:
-    a heading loop within a lateral loop.
+    """Return the sine of the slip angle that leads to the lateral position ``y``, m.
+
+    It comes from a heading loop within a lateral loop.
 
     The cascade is that of Leurent 2018 (highway-env), with a bounded lateral speed. Without the
     bound a lane change would ask for more lateral acceleration than tyres have.

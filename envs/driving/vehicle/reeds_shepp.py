@@ -65,8 +65,9 @@ def left_straight_right(
 
 
 def left_right_left(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the three lengths of a word, and whether it exists;
-    the middle arc is driven the other way.
+    """Return the three lengths of a word, and whether it exists.
+
+    The middle arc is driven the other way.
     """
     a, b = x - jnp.sin(turn), y - 1 + jnp.cos(turn)
     distance = jnp.hypot(a, b)

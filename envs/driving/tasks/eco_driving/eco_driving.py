@@ -1,5 +1,6 @@
-"""Save CO2 at traffic lights: some of the cars
-at a junction know the signal plan and ease off in time.
+"""Save CO2 at traffic lights.
+
+Some of the cars at a junction know the signal plan and ease off in time.
 
 Four approaches of one lane each meet at a junction with fixed-time signals: phase 0 is for north
 and south, phase 1 for east and west. Cars arrive at random for 100 s, follow each other by the
@@ -195,7 +196,7 @@ class EcoDriving(Task[Params, State]):
         self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw junction, signals, demand and drivers."""
+        """Sample junction, signals, demand and drivers."""
         lanes = self.lanes
         u = self.uniform(key, 5 + lanes + 7 * lanes * SLOTS)
         cars = u[5 + lanes :].reshape(7, lanes, SLOTS)
@@ -258,8 +259,9 @@ class EcoDriving(Task[Params, State]):
         return fuel(speed, acceleration)
 
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
-        """Return the state a tick later; agents accelerate
-        by ``off`` less, ``(lanes, slots)`` m/s^2.
+        """Return the state a tick later, in which agents accelerate less by ``off``.
+
+        ``off`` has the shape ``(lanes, slots)`` and is in m/s^2.
         """
         line = params.approach
         traffic = state.traffic
@@ -513,8 +515,9 @@ class EcoDriving(Task[Params, State]):
         return f"agent_{SLOTS * lane + slot}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw each lane from above, from left to right:
-        agents (green) and humans (blue), the twin below (grey).
+        """Draw each lane from above; cars drive from left to right.
+
+        Agents are green and humans blue. The twin is grey, below each lane.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
@@ -556,8 +559,9 @@ def bounds() -> tuple[np.ndarray, np.ndarray]:
 
 
 def arrivals(demand: jax.Array, u: jax.Array) -> jax.Array:
-    """Return ticks of arrival for a demand in vehicles per hour
-    and uniform numbers ``(lanes, slots)``.
+    """Return ticks of arrival for a demand, vehicles per hour, ``(lanes, slots)``.
+
+    ``u`` are uniform numbers of that shape.
     """
     mean = 3600 / demand
     headways = jnp.ceil((MIN_HEADWAY - (mean - MIN_HEADWAY) * jnp.log1p(-u)) / TICK).astype(
@@ -589,8 +593,9 @@ def all_left(state: State, params: Params) -> jax.Array:
 
 
 def rounded_sums(amounts: jax.Array) -> jax.Array:
-    """Return the sums of both worlds, ``(2,)`` int32,
-    each amount rounded to a whole number first.
+    """Return the sums of both worlds, ``(2,)`` int32, of amounts rounded to whole numbers.
+
+    They are rounded first, so that a sum does not depend on the order of the amounts.
     """
     return jnp.round(amounts).astype(jnp.int32).sum((-2, -1), dtype=jnp.int32)
 

@@ -82,7 +82,7 @@ class EcoDrivingCar(EcoDriving):
         self.reward_space = self.box(-SLOTS * MAX_REWARD, SLOTS * MAX_REWARD, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a lane, one of its cars, and lights that are red for it."""
+        """Sample a lane, one of its cars, and lights that are red for it."""
         params = super().sample_params(key, split)
         arrival = params.arrival.at[0, 0].min(int(INFLOW / TICK))  # at least one car comes
         cars = (arrival < NEVER).sum()
@@ -162,8 +162,9 @@ class EcoDrivingCar(EcoDriving):
 
 
 class OwnSpeedAdvice(NamedTuple):
-    """The player of ``EcoDriving``, who drives one car,
-    with the best numbers of a random search for it.
+    """Player of ``EcoDrivingCar``: that of ``EcoDriving`` with numbers of its own.
+
+    Its numbers are the best of a random search for this task.
     """
 
     advice: SpeedAdvice = SpeedAdvice(

@@ -1,5 +1,6 @@
-"""Save CO2 at traffic lights of cities that no agent has seen:
-``EcoDriving`` with trucks, cold engines and cities.
+"""Save CO2 at traffic lights of cities that no agent has seen.
+
+The task is ``EcoDriving`` with trucks, cold engines and cities.
 
 The junction, the twin and the reward are those of ``eco_driving.py``. A junction belongs to one of
 16 synthetic cities. Agents train in those with even numbers, and are tested in the others. A city
@@ -110,7 +111,7 @@ class EcoDrivingCity(EcoDriving):
         self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Any:
-        """Draw a city, a junction of it, and its traffic."""
+        """Sample a city, a junction of it, and its traffic."""
         u = self.uniform(key, 8 + LANES + 9 * LANES * SLOTS)
         u_cars = u[8 + LANES :].reshape(9, LANES, SLOTS)
         city = (

@@ -140,7 +140,7 @@ class EcoDrivingLanes(EcoDriving):
         self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Any:
-        """Draw the context of ``EcoDriving``, and where cars go."""
+        """Sample the context of ``EcoDriving``, and where cars go."""
         params: Params = super().sample_params(key, split)
         shape = APPROACHES, LANES * SLOTS // APPROACHES
         u = self.uniform(jax.random.fold_in(key, 1), 2 * APPROACHES + LANES * SLOTS)
@@ -193,9 +193,7 @@ class EcoDrivingLanes(EcoDriving):
         return values[:, None]
 
     def look_ahead(self, traffic: Any, params: Any) -> tuple[Ahead, jax.Array]:
-        """Return the room before each as a standing leader,
-        and the acceleration that its driver chooses.
-        """
+        """Return the room before each car as a standing leader, and the chosen acceleration."""
         return approach_lanes.look_ahead(traffic, params.turn, params.driver, params.approach)
 
     def admit_arrivals(self, state: Any, traffic: Any, params: Any) -> Any:
@@ -351,8 +349,7 @@ class EcoDrivingLanes(EcoDriving):
         return "\n".join(lines)
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """Draw both roads from left to right: agents (green) and humans (blue),
-        with the lights of their blinkers.
+        """Draw both roads from left to right, agents green and humans blue, with their blinkers.
 
         Behind the line those who turned have lanes of their own, beside those of the others. The
         twin is below (grey).
@@ -411,9 +408,7 @@ class EcoDrivingLanes(EcoDriving):
 
 
 def bounds_of_lane_entries() -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and largest values of the entries
-    that ``EcoDriving`` does not have, each ``(11,)``.
-    """
+    """Return the lower and upper limits of what ``EcoDriving`` does not show, ``(11,)`` each."""
     low = np.array([0, 0, 0, 0, 0, 0, 0, -0.03, 0, -0.03, 0])
     return low, np.array([1, 1, 1, 1, 1.2, 1, 1, 1, 1.2, 1, 1.2])
 
