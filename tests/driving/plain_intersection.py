@@ -17,8 +17,9 @@ def out(route: int) -> float:
 
 
 def pose(route: int, s: float) -> tuple[float, float, float]:
-    """Place and heading, by the circle's centre;
-    arms are the southern one turned by 90 degrees each.
+    """Return place and heading, computed by the circle's centre.
+
+    The arms are the southern one turned by 90 degrees each.
     """
     arm, turn = divmod(route, 3)
     if s <= LINE or turn == 1:

@@ -1,5 +1,6 @@
-"""Traffic at a junction once more, car by car in plain Python at float64,
-from the docstrings of ``junction.py``.
+"""Traffic at a junction once more, car by car in plain Python at float64.
+
+It follows the docstrings of ``junction.py``.
 
 A junction is a module (:mod:`plain_intersection`, :mod:`plain_roundabout`) with
 
@@ -70,8 +71,9 @@ def look(junction: Any, route: Any, s: Any, v: Any, present: Any) -> list[tuple[
 def second(
     junction: Any, route: Any, s: Any, v: Any, present: Any, driver: Any, level: int
 ) -> tuple[list[float], list[float], bool]:
-    """Places and speeds a second later,
-    and whether the ego's body overlapped another one after any sub-step.
+    """Return places and speeds a second later, and whether the ego's body overlapped another one.
+
+    Bodies are tested after each sub-step.
     """
     s, v, touched = list(s), list(v), False
     for k in range(15):

@@ -34,8 +34,9 @@ def node(route: int) -> float:
 
 
 def ends(route: int) -> tuple[float, float, float, float]:
-    """Ways along the route to the ends of the straight,
-    the bend, the ring, and the bend out of it.
+    """Return the ways along the route to the ends of its four pieces.
+
+    The pieces are the straight, the bend, the ring, and the bend out of it.
     """
     radius, r, beside = lane(route)
     straight = LINE + FROM_CENTRE - begins(route, beside)
@@ -54,8 +55,9 @@ def bend(route: int) -> float:
 
 
 def on_bend(route: int, beside: float, d: float) -> tuple[float, float, float]:
-    """Place and heading on the way into the ring from the south,
-    d m behind the beginning of the bend.
+    """Return place and heading on the way into the ring from the south.
+
+    The place is ``d`` m behind the beginning of the bend.
     """
     r, y = lane(route)[1], -begins(route, beside)
     if d < 0:

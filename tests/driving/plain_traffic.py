@@ -1,5 +1,4 @@
-"""The traffic once more, in plain NumPy at float64:
-everything by brute force, for comparison with the task.
+"""The traffic once more, by brute force in plain NumPy at float64.
 
 Arrays are ``(episodes, vehicles)``. Leaders are found by distance around the road, arcs are
 integrated by quadrature, and bodies are tested for overlap at eight times a sub-step by projecting
@@ -61,8 +60,9 @@ class PlainTraffic:
         return a * (1 - (speed / v0) ** 4 - (desired_gap / np.maximum(gap, 0.1)) ** 2)
 
     def neighbour(self, lane: np.ndarray, *, ahead: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Index of and distance (m, centre to centre) to the nearest around the ring;
-        oneself, once around, if none.
+        """Return the nearest vehicle around the ring, and the distance (m) between both centres.
+
+        A vehicle that finds nobody finds itself, once around.
         """
         count = self.x.shape[1]
         between = self.x[:, None, :] - self.x[:, :, None]
@@ -79,8 +79,9 @@ class PlainTraffic:
         return distance - (first + second) / 2
 
     def weigh_lanes(self, direction: np.ndarray) -> None:
-        """MOBIL (Kesting, Treiber & Helbing 2007) to the left (1),
-        the right (-1), or not at all (0).
+        """Decide lane changes by MOBIL (Kesting, Treiber & Helbing 2007).
+
+        ``direction`` is 1 for the left lane, -1 for the right one, and 0 for none.
         """
         length, driver = self.fleet.length, tuple(self.fleet.driver)
         forward = self.speed * np.cos(self.heading)
@@ -134,8 +135,9 @@ class PlainTraffic:
         self.target = np.where(may & wants, aside, self.target)
 
     def choose_leaders(self) -> None:
-        """Whom everyone follows until the next look,
-        and how far ahead of it (m) that is on unrolled positions.
+        """Find whom everyone follows until the next look.
+
+        Keep also how far ahead of it (m) that one is on unrolled positions.
         """
         self.leaders = []
         for lane in (self.lane, self.target):
@@ -145,8 +147,9 @@ class PlainTraffic:
     # -- moving ------------------------------------------------------------------------------------
 
     def substep(self, ego: Any) -> None:
-        """``ego(x, y, heading, speed)`` gives acceleration
-        and sine of the slip angle of vehicle 0.
+        """Move everyone by a sub-step.
+
+        ``ego(x, y, heading, speed)`` gives acceleration and sine of the slip angle of vehicle 0.
         """
         length, width = self.fleet.length, self.fleet.width
         forward = self.speed * np.cos(self.heading)

@@ -1,5 +1,6 @@
-"""The highway tasks: whole episodes against a plain simulation,
-no crash missed, rewards, contexts, players.
+"""The highway tasks, with whole episodes against a plain simulation.
+
+No crash is missed. Rewards, contexts and players are tested too.
 """
 
 from __future__ import annotations
@@ -147,8 +148,9 @@ def at(tree: Any, index: Any) -> Any:
 def test_every_step_is_that_of_a_plain_simulation(
     name: str, difficulty: str, count: int, steps: int
 ) -> None:
-    """Positions to a nanometre, decisions exactly,
-    crashes never missed: brute force in NumPy at float64.
+    """Compare positions to a nanometre and decisions exactly with brute force in NumPy at float64.
+
+    No crash is missed.
     """
     params, states, actions, next_states = hostile_episodes(name, difficulty, count, steps)
     compared = changes = 0
@@ -237,8 +239,9 @@ def test_reference_clearly_beats_idle_and_random(reference_runs: Any) -> None:
 
 
 def test_traffic_left_alone_flows_without_touching(reference_runs: Any) -> None:
-    """Forty seconds of the densest traffic around a careful ego:
-    nobody touches anybody, and it flows.
+    """Drive carefully for forty seconds in the densest traffic.
+
+    Nobody touches anybody, and the traffic flows.
     """
     which = task(DISCRETE, "hard", "float64")
     player = reference_player(which)
@@ -344,8 +347,9 @@ def test_a_crash_takes_back_what_was_earned_and_driving_on_earns_nothing() -> No
 
 
 def test_success_needs_speed() -> None:
-    """Counts of overtaking by hand: two cars passed,
-    one that passes; and SLOWER for ever is no success.
+    """Count overtaking by hand: the ego passes two cars, and one passes it.
+
+    SLOWER for ever is no success.
     """
     which = task(DISCRETE)
     params, state = empty_road(DISCRETE)
@@ -405,8 +409,9 @@ def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
 
 
 def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_back() -> None:
-    """No action stops the world: each of those
-    at a limit makes the step that IDLE makes, and time goes on.
+    """Check that each action at a limit makes the step that IDLE makes.
+
+    No action stops the world: time goes on.
     """
     env = gymnasium.make("rlsuite/Highway-v0").unwrapped
     env.reset(seed=0)

@@ -1,5 +1,6 @@
-"""The intersection: whole seconds against plain Python,
-geometry, traffic lights and rewards in closed form.
+"""The intersection, with whole seconds against plain Python.
+
+Geometry, traffic lights and rewards are compared with closed forms.
 """
 
 from __future__ import annotations
@@ -55,15 +56,17 @@ def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Record) 
 
 
 def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile: Record) -> None:
-    """Cars of the main road come while the light is green;
-    each that goes has left the junction by 30 m.
+    """Cars of the main road come while the light is green.
+
+    Each car that goes has left the junction by 30 m.
     """
     junction_checks.check_others(plain_intersection, hostile, platoons=(1, 3))
 
 
 def test_routes_are_those_of_highway_env() -> None:
-    """Arms of 100 m end 11 m from the centre,
-    bends have radii of 9 and 13 m (highway-env 1.12.1).
+    """Arms of 100 m end 11 m from the centre, and bends have radii of 9 and 13 m.
+
+    The numbers are those of highway-env 1.12.1.
     """
     for route in range(12):
         for s in (0.0, 50.0, 99.9, 103.0, 112.0, 119.0, 140.0):
@@ -102,8 +105,9 @@ def test_only_arrival_pays(hostile: Record) -> None:
 
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
-    """The measured scores: the reference arrives
-    and keeps the cost's limit, blind players do not.
+    """Read the measured scores: the reference arrives and keeps the cost's limit.
+
+    Blind players do not.
     """
     folder = Path(str(sys.modules[Intersection.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())

@@ -1,5 +1,6 @@
-"""Lane keeping: the car in the plane by an integrator of high order,
-cornering in closed form, no cheap reward.
+"""Lane keeping against an integrator of high order, closed forms and cheap players.
+
+The integrator moves the car in the plane. Cornering has a closed form.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def centre(s: float) -> list[float]:
 
 
 def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
-    """Integrate x, y and heading of the car in the plane;
+    """Integrate x, y and heading of the car in the plane.
+
     s, d and e of the task give the same place.
     """
     u, mass, friction, *_ = LANE
@@ -117,8 +119,9 @@ def test_steady_cornering_is_that_of_the_understeer_gradient() -> None:
 
 
 def test_the_reference_keeps_the_lane_and_no_held_wheel_does() -> None:
-    """Stanley stays within centimetres with mass and friction unknown;
-    held wheels leave the lane and earn nothing.
+    """Check that Stanley stays within centimetres with mass and friction unknown.
+
+    Held wheels leave the lane and earn nothing.
     """
     best = play(task(), reference_player(task()), range(200), split="test")
     assert best.info["success"].all()

@@ -1,5 +1,6 @@
-"""Lane keeping with obstacles: lidar,
-picture and touching against geometry in the plane, and no cheap reward.
+"""Lane keeping with obstacles against geometry in the plane, and against cheap players.
+
+The geometry is that of the lidar, the picture and touching.
 """
 
 from __future__ import annotations
@@ -93,8 +94,9 @@ def plane(car: Car) -> Plane:
 
 
 def test_beams_end_at_the_first_edge_or_obstacle() -> None:
-    """An edge (polylines of 2 m miss it by 2 cm)
-    or an obstacle is where a beam ends; nothing is before.
+    """Check that a beam ends at an edge or an obstacle, with nothing before it.
+
+    Polylines of 2 m miss an edge by 2 cm.
     """
     measured = jax.jit(lambda car: task().beams(car, PARAMS))
     edges = obstacles = 0

@@ -1,6 +1,4 @@
-"""Wishes of a passenger: their words read back,
-their odds counted, and rewards recomputed from poses.
-"""
+"""Wishes of a passenger, with words read back, odds counted, and rewards recomputed from poses."""
 
 from __future__ import annotations
 
@@ -25,8 +23,9 @@ MILE = 1609.344
 
 
 def read(words: str) -> tuple[int, float]:
-    """Read a sentence as a passenger means it:
-    the lane counted from the right, the speed in m/s; -1 for none.
+    """Read a sentence as a passenger means it.
+
+    Returns the lane counted from the right, and the speed in m/s; -1 for none.
     """
     lane, speed = NONE, float(NONE)
     if match := re.search(r"lane (\d)", words):
@@ -109,8 +108,9 @@ def wild_moves(
 
 
 def test_rewards_and_success_are_those_of_poses_and_words():
-    """Play the reference, one that obeys for 30 s, and a wild player;
-    judge each second from pose and words alone.
+    """Play the reference, one that obeys for 30 s, and a wild player.
+
+    Each second is judged from pose and words alone.
     """
     env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test")
     text_env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test", view="text")

@@ -1,5 +1,6 @@
-"""The models of driving against their published equations,
-at float64: IDM, MOBIL, kinematic bicycle, collisions.
+"""The models of driving against their published equations, at float64.
+
+The models are IDM, MOBIL, the kinematic bicycle and collisions.
 """
 
 from __future__ import annotations
@@ -66,8 +67,9 @@ def test_idm_is_the_published_equation() -> None:
 
 
 def test_idm_by_hand() -> None:
-    """v = 20, leader 15, gap 30: s* = 2 + 30 + 20 * 5 / (2 sqrt(2.8)) = 61.88;
-    a = 1.4 (1 - .1296 - 2.0627^2).
+    """Compute one acceleration by hand, for v = 20, a leader at 15 and a gap of 30.
+
+    s* = 2 + 30 + 20 * 5 / (2 sqrt(2.8)) = 61.88, and a = 1.4 (1 - .1296 - 2.0627^2).
     """
     assert float(car_following.acceleration(CAR, 20.0, 30.0, 15.0)) == pytest.approx(
         -4.7380, abs=1e-4
@@ -87,8 +89,9 @@ def test_idm_equilibrium(v: float) -> None:
 
 
 def test_idm_stops_behind_a_wall_without_touching_it() -> None:
-    """From 30 m/s the gap ends at s0,
-    and braking stays near b (Treiber et al. 2000, section II).
+    """Brake from 30 m/s until the gap ends at s0, with braking that stays near b.
+
+    See Treiber et al. 2000, section II.
     """
     x, v, hardest = 0.0, 30.0, 0.0
     for _ in range(15 * 120):
@@ -180,8 +183,9 @@ def test_braking_to_a_stop_within_a_step_stays_there() -> None:
 @pytest.mark.parametrize("length", [5.0, 12.0])
 @pytest.mark.parametrize("speed", [8.0, 15.0, 25.0, 35.0])
 def test_lane_change_takes_seconds_and_never_overshoots(speed: float, length: float) -> None:
-    """Lateral acceleration within half the grip;
-    4 m in 2.5 to 5 s (Toledo & Zohar 2007: mean 4.6 s).
+    """Keep lateral acceleration within half the grip, and change by 4 m in 2.5 to 5 s.
+
+    Toledo & Zohar 2007 found a mean of 4.6 s.
     """
     pose, done = Pose(0.0, 2.0, 0.0, speed), None
     for i in range(15 * 10):
@@ -206,8 +210,9 @@ def corners(x: float, y: float, heading: float, length: float, width: float) -> 
 
 
 def polygon_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Distance of two convex quadrilaterals, 0 if they meet:
-    corners to edges, and corners inside.
+    """Return the distance of two convex quadrilaterals, 0 if they meet.
+
+    It compares corners with edges, and looks for corners inside.
     """
 
     def to_edges(points: np.ndarray, polygon: np.ndarray) -> float:
@@ -239,8 +244,9 @@ def polygon_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None:
-    """Random steps of two vehicles, positions finely sampled:
-    a touch is always reported, a report is a near touch.
+    """Sample the positions of two vehicles finely during random steps.
+
+    A touch is always reported, and what is reported is nearly a touch.
     """
     rng = np.random.default_rng(3)
     count = 4_000

@@ -1,5 +1,6 @@
-"""Parking: the arc against an integrator,
-plans against their own integration and known lengths, rewards by hand.
+"""Parking, with the arc against an integrator and rewards by hand.
+
+Plans are compared with their own integration and with known lengths.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def test_a_step_is_that_of_the_bicycle_forwards_and_backwards() -> None:
 
 
 def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> None:
-    """Integrate each plan; straight lines,
-    single arcs and the turn on the spot (three arcs, pi in all) are optimal.
+    """Integrate each plan, and compare those of which the shortest length is known.
+
+    Straight lines, single arcs and the turn on the spot (three arcs, pi in all) are optimal.
     """
     plan = jax.jit(reeds_shepp.shortest)
     rng = np.random.default_rng(1)
@@ -134,8 +136,9 @@ def test_reward_by_hand(
 
 
 def test_the_reference_parks_always_and_nothing_cheap_pays() -> None:
-    """Standing, circling in both directions and racing against the wall earn
-    at most a twentieth of the reference.
+    """Compare standing, circling and racing with the reference.
+
+    Each of them, and circling in both directions, earns at most a twentieth of it.
     """
     best = play(task(), reference_player(task()), range(200), split="test")
     assert best.info["success"].mean() > 0.99

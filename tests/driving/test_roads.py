@@ -1,5 +1,6 @@
-"""Merge, exit and country road: whole steps against plain NumPy,
-ends in closed form, no cheap way to a reward.
+"""Merge, exit and country road, with whole steps against plain NumPy.
+
+Ends have closed forms, and there is no cheap way to a reward.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainT
 
 @pytest.mark.parametrize("name", ["Merge-v0", "TwoWay-v0"])
 def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
-    """Positions to a nanometre, lanes exactly,
-    crashes never missed: brute force in NumPy at float64.
+    """Compare positions to a nanometre and lanes exactly with brute force in NumPy at float64.
+
+    No crash is missed.
     """
     steps = 14
     params, states, actions, next_states = hostile_episodes(task(name, "float64"), 24, steps)
@@ -125,8 +127,9 @@ def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
 
 
 def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -> None:
-    """At 20 m/s the front of the ego reaches 400 m after 19.9 s;
-    lane changes before 150 m do nothing.
+    """Drive at 20 m/s, so that the front of the ego reaches 400 m after 19.9 s.
+
+    Lane changes before 150 m do nothing.
     """
     record = play(task("Merge-v0"), Constant(jnp.int32(IDLE)), range(20), split="test")
     assert (record.length == 20).all()
@@ -181,8 +184,9 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
 
 
 def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lane() -> None:
-    """Each of the five is where a uniform motion takes it,
-    and the ego passes none of them in the count.
+    """Check that each of the five is where a uniform motion takes it.
+
+    The ego passes none of them in the count.
     """
     env = gymnasium.make("rlsuite/TwoWay-v0").unwrapped
     env.reset(seed=2)
@@ -221,8 +225,9 @@ def test_more_time_than_the_horizon_keeps_the_spaces(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROADS)
 def test_no_constant_action_pays(name: str) -> None:
-    """Waiting, cutting in, racing and braking earn next
-    to nothing against the reference; no success either.
+    """Compare waiting, cutting in, racing and braking with the reference.
+
+    They earn next to nothing, and never succeed.
     """
     best = card(name).scores()["reference"].mean
     for action in range(len(ACTIONS)):

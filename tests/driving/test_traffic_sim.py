@@ -1,5 +1,6 @@
-"""TrafficSim against closed forms, SciPy's distances,
-a plain simulation, and players who look real in one way only.
+"""TrafficSim against closed forms, SciPy's distances and a plain simulation.
+
+Players that look real in one way only are tested too.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def task(heterogeneity: float = 0.4, dtype: str = "float32") -> Any:
 
 
 def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
-    """s = (s0 + v T) / sqrt(1 - (v / v0)^4) for each driver at one speed,
-    and the ring keeps its length.
+    """Compare s = (s0 + v T) / sqrt(1 - (v / v0)^4) for each driver at one speed.
+
+    The ring keeps its length.
     """
     rng = np.random.default_rng(0)
     low, high = np.array([[20, 0.9, 1.5, 1.0, 1.2], [30, 2, 3, 1.6, 2]])
@@ -59,8 +61,9 @@ def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
 
 
 def gaps_within(ring: Ring, pedal: Any, moments: int) -> Any:
-    """Return the gaps at moments of a tick, ``(moments, ...)``,
-    of cars that stay where they stop.
+    """Return the gaps at moments of a tick, ``(moments, ...)``.
+
+    Cars stay where they stop.
     """
     time = jnp.linspace(0, TICK, moments).reshape(-1, *[1] * pedal.ndim)
     stop = jnp.where(pedal < 0, jnp.minimum(time, ring.v / jnp.maximum(-pedal, 1e-12)), time)
@@ -69,8 +72,9 @@ def gaps_within(ring: Ring, pedal: Any, moments: int) -> Any:
 
 
 def test_a_tick_is_that_of_held_accelerations() -> None:
-    """Compare gaps and speeds with positions in closed form,
-    of cars of which many stop on the way.
+    """Compare gaps and speeds with positions in closed form.
+
+    Many of the cars stop on the way.
     """
     rng = np.random.default_rng(1)
     count = 4000
@@ -85,8 +89,9 @@ def test_a_tick_is_that_of_held_accelerations() -> None:
 
 
 def test_humans_never_collide_behind_anybody() -> None:
-    """Disturb drivers by 2 m/s^2 who want no gap and 50 m/s,
-    behind a car that accelerates at random.
+    """Disturb drivers, who want no gap and 50 m/s, by 2 m/s^2.
+
+    They follow a car that accelerates at random.
     """
     rng = np.random.default_rng(2)
     driver = Driver(*(jnp.full(8, value) for value in (50.0, 0.0, 0.01, 4.0, 50.0)))
@@ -113,8 +118,9 @@ def binned(values: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 def test_distances_are_those_of_scipy() -> None:
-    """Compare values moved to the beginnings of their bins exactly,
-    and the values themselves to the width of a bin.
+    """Compare values moved to the beginnings of their bins exactly.
+
+    Compare the values themselves to the width of a bin.
     """
     rng, grid = np.random.default_rng(3), Grid(-4.0, 0.125)
     for scale in (0.5, 2.0, 4.0):
@@ -160,8 +166,9 @@ def travelled(cars: list[list[float]], a: list[float]) -> tuple[list[float], lis
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:  # noqa: PLR0915
-    """Cars to 1e-9, observations, realism by SciPy's distances,
-    obedience and return; humans without randomness.
+    """Compare cars to 1e-9, observations, realism by SciPy's distances, obedience and return.
+
+    Humans drive without randomness.
     """
     which = task(0.6, "float64")
     rng = np.random.default_rng(0)
@@ -321,8 +328,9 @@ def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
 
 
 def test_nobody_collides_whatever_agents_ask_for() -> None:
-    """Full throttle, hardest braking, both in turns and at random,
-    by cars of their own; gaps at every step.
+    """Ask for full throttle, hardest braking, both in turns, and random accelerations.
+
+    Each car keeps to one of these. Gaps are compared at every step.
     """
     which = task(0.4, "float64")
     rng = np.random.default_rng(5)

@@ -1,5 +1,6 @@
-"""The approaches of EcoDrivingLanes once more, in plain Python:
-neighbours are found by looking, one car at a time.
+"""The approaches of EcoDrivingLanes once more, one car at a time in plain Python.
+
+Neighbours are found by looking.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ RADIUS = {0: 9.0, 2: 13.0}
 
 @dataclass
 class LaneCar(Car):
-    """A car that has a lane (left or not) and wants
-    to go somewhere (0 right, 1 straight on, 2 left).
+    """A car that has a lane, left or not, and a way that it wants to go.
+
+    The ways are 0 to the right, 1 straight on and 2 to the left.
     """
 
     left: bool = False
@@ -32,8 +34,9 @@ class LaneCar(Car):
 
 
 def place(car: LaneCar) -> tuple[int, int]:
-    """Return where a car is in the order of an approach;
-    side by side to 1/64 m, the higher number is ahead.
+    """Return where a car is in the order of an approach.
+
+    Of two cars side by side to 1/64 m, that with the higher number is ahead.
     """
     return math.floor(64 * (car.x + 1)), car.number
 
@@ -103,8 +106,9 @@ class Road(Lane):
         return car.wants if car.x < self.line - SOLID else car.goes
 
     def wish(self, car: Car) -> float:
-        """Return the acceleration that the driver chooses,
-        behind the nearest leader of each kind, before its bend.
+        """Return the acceleration that the driver chooses behind its leaders and before its bend.
+
+        There is a nearest leader of each kind.
         """
         assert isinstance(car, LaneCar)
         same_turn = [o for o in self.all_ahead(car) if o.goes == car.goes]
@@ -117,8 +121,9 @@ class Road(Lane):
         return wish
 
     def wants_to_change(self, car: LaneCar) -> bool:
-        """Say whether a driver changes to the other lane:
-        MOBIL with b_safe 4, politeness 0.3, threshold 0.1.
+        """Say whether a driver changes to the other lane by MOBIL.
+
+        b_safe is 4 m/s^2, politeness is 0.3, and the threshold is 0.1 m/s^2.
         """
         other_lane = not car.left
         leader, follower = self.ahead(car, other_lane), self.behind(car, other_lane)

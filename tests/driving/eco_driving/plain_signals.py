@@ -1,5 +1,6 @@
-"""The junction of EcoDriving once more, in plain Python:
-cars are objects in lists, leaders are found by looking.
+"""The junction of EcoDriving once more, in plain Python.
+
+Cars are objects in lists, and leaders are found by looking.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class Car:
 
 
 def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int, int]:
-    """Return the light, the ticks to the next green (0 at green),
-    and to the end of this green or else the next one.
+    """Return the light, the ticks to the next green, and those to the end of a green.
+
+    The ticks to the next green are 0 at green. The end is that of this green or else of the next
+    one.
     """
     first, second, offset = plan
     cycle = [(first, "green", "red"), (6, "amber", "red"), (4, "red", "red"),
@@ -45,8 +48,9 @@ def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int,
 
 
 class Lane:
-    """One lane: cars that have not come yet, cars that wait at the entry,
-    and cars on the road, the first one first.
+    """One lane, with cars to come, cars that wait at the entry, and cars on the road.
+
+    In each list the first car is the one in front.
     """
 
     def __init__(
@@ -72,8 +76,9 @@ class Lane:
             car.is_held = light != "green" and (car.is_held or can_stop)
 
     def wish(self, car: Car) -> float:
-        """Return the acceleration by the published equation,
-        of leader and held line the one that brakes harder.
+        """Return the acceleration by the published equation.
+
+        Of the leader and a held line, the one that brakes harder counts.
         """
         v0, headway, s0, a, b = car.driver
         leader = self.leader(car)
@@ -156,9 +161,7 @@ class Lane:
 
 
 def check_places(traffic: Any, junctions: Sequence[Any], within: float = 1e-9) -> None:
-    """Compare where cars are, and how fast,
-    in the worlds of a task's traffic with one junction each.
-    """
+    """Compare places and speeds in the worlds of a task's traffic with one junction each."""
     for world, plain in enumerate(junctions):
         places, speeds = (np.asarray(values)[world].reshape(-1) for values in traffic[:2])
         for number, car in plain.cars.items():

@@ -1,5 +1,6 @@
-"""EcoDriving against a plain simulation,
-closed forms of emissions, gaps and delays, and cheap play.
+"""EcoDriving against a plain simulation and closed forms, and against cheap play.
+
+The closed forms are those of emissions, gaps and delays.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def task(penetration: float = 0.5, dtype: str = "float32") -> Any:
 
 
 def test_emissions_of_idling_and_cruising_are_those_published() -> None:
-    """HBEFA's PC_G_EU4 in g/s and g/km; VT-CPFM in L/km,
-    computed from its equations in SI units.
+    """Compare HBEFA's PC_G_EU4 in g/s and g/km, and VT-CPFM in L/km.
+
+    The latter is computed from its equations in SI units.
     """
     assert float(emissions.co2(0.0, 0.0)) == pytest.approx(2624.7, abs=0.1)
     for speed, grams in ((5, 434), (10, 211), (15, 163), (20, 158)):
@@ -127,9 +129,10 @@ def crossings(x: np.ndarray, line: float) -> np.ndarray:
 
 
 def test_delay_at_a_light_is_that_of_the_deterministic_queue() -> None:
-    """Cars come every 6 s to a red of 40 s. A queue discharges one car each headway after a lost
-    time (D/D/1, the uniform delay of Webster 1958). Both constants come from a standing queue,
-    without its first car.
+    """Let cars come every 6 s to a red of 40 s.
+
+    A queue discharges one car each headway after a lost time (D/D/1, the uniform delay of Webster
+    1958). Both constants come from a standing queue, without its first car.
     """
     with jax.enable_x64(True):
         count, line, red = 12, 1300.0, 80
@@ -155,8 +158,9 @@ def test_delay_at_a_light_is_that_of_the_deterministic_queue() -> None:
 
 
 def test_bodies_never_overlap_whatever_drivers_want() -> None:
-    """Random accelerations of -9 to 5 m/s^2 that last for seconds,
-    and lights that change at random.
+    """Sample accelerations of -9 to 5 m/s^2 that last for seconds.
+
+    Lights change at random.
     """
     rng = np.random.default_rng(1)
     with jax.enable_x64(True):
@@ -202,8 +206,10 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64, in the second episode such that cars jam: every car to 1e-9, whole
-    milligrams, delays, observations and rewards.
+    """Compare every car to 1e-9 under random actions at float64.
+
+    Milligrams are whole, and delays, observations and rewards agree too. In the second episode cars
+    jam.
     """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
@@ -267,8 +273,10 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
 
 @pytest.mark.parametrize(("gap_to_line", "equal"), [(20.0, True), (-20.0, False), (100.0, False)])
 def test_who_passes_at_amber_may_not_ease_off(gap_to_line: float, equal: bool) -> None:
-    """20 m before the line at 14 m/s the driver decides to pass;
-    behind the line and far before it agents are free.
+    """Let agents ease off except where the driver decides to pass.
+
+    20 m before the line at 14 m/s it decides to pass. Behind the line and far before it agents are
+    free.
     """
     params = task(1.0).sample_params(jax.random.key(0), jnp.int32(0))
     state = task(1.0).initial(jax.random.key(0), params)
@@ -297,8 +305,9 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
 
 
 def test_success_asks_for_the_share_of_the_controlled_cars() -> None:
-    """3 % of what a car of the twin emits for each controlled car,
-    by hand; nobody succeeds without a controlled car.
+    """Count by hand 3 % of what a car of the twin emits for each controlled car.
+
+    Nobody succeeds without a controlled car.
 
     Advice that counts the queue succeeds where a fifth of the cars follow it, too. Random and idle
     play never do.

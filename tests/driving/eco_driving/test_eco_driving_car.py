@@ -43,8 +43,9 @@ def many() -> Any:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64: every car to 1e-9,
-    whole milligrams, delays, observations and rewards.
+    """Compare every car to 1e-9 under random actions at float64.
+
+    Milligrams are whole, and delays, observations and rewards agree too.
     """
     which = task("float64")
     rng = np.random.default_rng(0)
@@ -87,8 +88,9 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
 
 
 def test_the_driven_car_would_reach_a_red_light() -> None:
-    """One car is driven, every place in the lane is,
-    and at its desired speed it finds 5 s of red or more.
+    """One car is driven, and at its desired speed it finds 5 s of red or more.
+
+    Every place in the lane is driven in some episode.
     """
     _, params = many()
     driven = params.controlled[:, 0].argmax(-1)
@@ -119,8 +121,9 @@ def test_a_human_in_the_car_saves_exactly_nothing() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not,
-    no advice, and easing off for no reason.
+    """Compare advice that counts the queue, advice that does not, and none.
+
+    Easing off for no reason is tried too.
     """
     players = [
         reference_player(task()),

@@ -1,5 +1,6 @@
-"""EcoDrivingCity against a plain simulation with trucks
-and cold engines, its cities, and cheap play.
+"""EcoDrivingCity against a plain simulation with trucks and cold engines, and cheap play.
+
+Its cities are tested too.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def with_trucks_and_cold_engines(junction: Junction, params: Any) -> Junction:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64: every vehicle to 1e-9,
-    whole milligrams, delays, observations and rewards.
+    """Compare every vehicle to 1e-9 under random actions at float64.
+
+    Milligrams are whole, and delays, observations and rewards agree too.
     """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
@@ -176,8 +178,9 @@ def test_humans_save_exactly_nothing_and_leave_in_time() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not,
-    no advice, and easing off for no reason.
+    """Compare advice that counts the queue, advice that does not, and none.
+
+    Easing off for no reason is tried too.
     """
     players = [
         reference_player(task()),

@@ -42,8 +42,10 @@ def task(penetration: float = 1.0, dtype: str = "float32") -> Any:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64, in the second episode such that cars jam: every car to 1e-7,
-    lanes, whole milligrams, delays, observations and rewards.
+    """Compare every car to 1e-7 and its lane under random actions at float64.
+
+    Milligrams are whole, and delays, observations and rewards agree too. In the second episode cars
+    jam.
     """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
@@ -150,8 +152,9 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
 
 
 def test_whoever_mobil_lets_change_can_stop_behind_its_leader() -> None:
-    """At the least gap at which IDM brakes by 4 m/s^2,
-    for all corners of the drivers and all speeds of the task.
+    """Take the least gap at which IDM brakes by 4 m/s^2.
+
+    All corners of the drivers and all speeds of the task are tried.
     """
     v, leader_v = np.meshgrid(np.linspace(0, 17, 69), np.linspace(0, 17, 69))
     for v0, headway, s0, a, b in itertools.product(
@@ -184,8 +187,9 @@ HOSTILE: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 @cache
 def trajectories() -> dict[str, Any]:
-    """Return contexts, and traffic second by second,
-    of 24 episodes of each player: ``(episodes, steps, ...)``.
+    """Return contexts, and traffic second by second, of 24 episodes of each player.
+
+    The traffic has the shape ``(episodes, steps, ...)``.
 
     In the first 12 episodes the roads are crowded, and two of three cars want to turn.
     """
@@ -273,8 +277,9 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not,
-    no advice, and easing off for no reason.
+    """Compare advice that counts the queue, advice that does not, and none.
+
+    Easing off for no reason is tried too.
     """
     players = [
         reference_player(task()),
