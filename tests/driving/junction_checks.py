@@ -30,11 +30,11 @@ class Record(NamedTuple):
     next_states: Any
 
     def step(self, t: int, e: int) -> tuple[Any, Any]:
-        """States before and after a step."""
+        """Return the states before and after a step."""
         return jax.tree.map(lambda leaf: leaf[t, e], (self.states, self.next_states))
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        """Step and episode of each step."""
+        """Return step and episode of each step."""
         return iter(np.ndindex(*self.states.steps.shape))
 
 

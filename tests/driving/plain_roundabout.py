@@ -11,7 +11,7 @@ LINE, FROM_CENTRE, LEAVES = 60.0, 31.0, math.radians(24)
 
 
 def lane(route: int) -> tuple[float, float, float]:
-    """Radius on the ring, radius of the bends, and distance of the arm's lane from its axis."""
+    """Return the radii on the ring and of the bends, and how far the lane is from its axis."""
     source, turn = divmod(route, 3)
     radius = 24.0 if turn == 0 or source == 4 else 20.0
     # The bend touches a line 2 m beside the axis, and the ring 24 degrees from it.
@@ -66,7 +66,7 @@ def on_bend(route: int, beside: float, d: float) -> tuple[float, float, float]:
 
 
 def pose(route: int, s: float) -> tuple[float, float, float]:
-    """Place and heading, by the circles' centres."""
+    """Return place and heading, computed by the circles' centres."""
     radius, _, beside = lane(route)
     straight, entry, leave, end = ends(route)
     arm, turn = min(route // 3, 3), route % 3

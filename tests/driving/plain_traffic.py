@@ -219,7 +219,7 @@ class PlainTraffic:
         return touched
 
     def settle(self) -> None:
-        """Positions relative to the ego; finished lane changes."""
+        """Make positions relative to the ego, and finish lane changes."""
         self.travelled = self.travelled + self.x[:, 0]
         self.x = np.mod(self.x - self.x[:, :1] + self.ring / 2, self.ring) - self.ring / 2
         inside = np.abs(self.y - WIDTH * (self.target + 0.5)) < (WIDTH - self.fleet.width) / 2
@@ -227,7 +227,10 @@ class PlainTraffic:
 
 
 def steer(y: Any, heading: Any, speed: Any, target_y: Any, length: Any) -> np.ndarray:
-    """Sine of the slip angle: lateral loop (1 s, 2 m/s, 0.4 rad) around a heading loop (0.2 s)."""
+    """Return the sine of the slip angle by a lateral loop around a heading loop.
+
+    The lateral loop has 1 s, 2 m/s and 0.4 rad, and the heading loop 0.2 s.
+    """
     v = np.maximum(speed, 1)
     aim = np.clip(np.clip(target_y - y, -2, 2) / v, -0.4, 0.4)
     bound = slip_bound(speed, length)
@@ -235,14 +238,14 @@ def steer(y: Any, heading: Any, speed: Any, target_y: Any, length: Any) -> np.nd
 
 
 def slip_bound(speed: Any, length: Any) -> np.ndarray:
-    """Half of gravity sideways, 45 degrees at the wheels."""
+    """Bound the sine of the slip angle by half of gravity sideways and 45 degrees at the wheels."""
     return np.minimum(
         0.3 * length * 4.905 / np.maximum(speed**2, 1), np.sin(np.arctan(np.tan(np.pi / 4) / 2))
     )
 
 
 def corners(bodies: np.ndarray) -> np.ndarray:
-    """``(..., 4, 2)`` from ``(..., 5)``: x, y, heading, length, width."""
+    """Return corners ``(..., 4, 2)`` of bodies ``(..., 5)``: x, y, heading, length, width."""
     x, y, heading, length, width = np.moveaxis(bodies, -1, 0)[..., None]
     a, b = length / 2 * np.array([1, 1, -1, -1]), width / 2 * np.array([1, -1, -1, 1])
     c, s = np.cos(heading), np.sin(heading)
@@ -250,7 +253,7 @@ def corners(bodies: np.ndarray) -> np.ndarray:
 
 
 def overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Whether rectangles ``(n, 4, 2)`` overlap: no edge's normal separates their corners."""
+    """Say whether rectangles ``(n, 4, 2)`` overlap: no edge's normal separates their corners."""
     meets = np.ones(len(first), bool)
     for body in (first, second):
         for k in (0, 1):

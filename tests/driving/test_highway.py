@@ -61,7 +61,10 @@ def first_episodes(which: Any, count: int) -> Any:
 
 @cache
 def recorder(which: Any, steps: int) -> Any:
-    """Episodes under hostile actions: states before each step, actions, states after."""
+    """Return a program that plays hostile actions and records what happened.
+
+    It gives the states before each step, the actions, and the states after it.
+    """
     limit = np.int32(which.card.horizon)
 
     def choose(episode: Any, key: Any) -> Any:
@@ -100,7 +103,7 @@ def hostile_episodes(
 
 
 def plain_step(name: str, params: Fleet, state: State, action: np.ndarray) -> PlainTraffic:
-    """One step of the task's docstring in plain NumPy, from the task's state before it."""
+    """Make one step of the task's docstring in plain NumPy, from the task's state before it."""
     pose, lane, target = state.traffic.pose, state.traffic.lane.copy(), state.traffic.target.copy()
     road = PlainTraffic(params, *pose, lane, target, state.travelled)
     if name == DISCRETE:
@@ -285,7 +288,7 @@ class Slow(NamedTuple):
 
 
 def empty_road(name: str, **ego: float) -> tuple[Fleet, State]:
-    """The ego and, far away, everyone else."""
+    """Return a road with the ego and, far away, everyone else."""
     start = first_episodes(task(name), 1)
     params, state = at(start.params, 0), at(start.state, 0)
     pose = {
@@ -372,7 +375,10 @@ def test_success_needs_speed() -> None:
 
 
 def test_cost_is_a_crash_or_a_near_miss() -> None:
-    """A car 20 m ahead of bumper to bumper, closing at 10 m/s: 2 s; at 15 m/s: 1.33 s."""
+    """Compute by hand 2 s for a car 20 m ahead that closes at 10 m/s, and 1.33 s at 15 m/s.
+
+    The 20 m are from bumper to bumper.
+    """
     which = task(DISCRETE)
     params, state = empty_road(DISCRETE, y=6.0, speed=30.0)
     pose = Pose(*(value.copy() for value in state.traffic.pose))
@@ -514,7 +520,7 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
 
 
 def test_observation_shows_the_nearest_in_three_lanes() -> None:
-    """Against a search by hand; the gap is from bumper to bumper."""
+    """Compare with a search by hand; the gap is from bumper to bumper."""
     which = task(DISCRETE)
     start = first_episodes(which, 40)
     for k in range(40):

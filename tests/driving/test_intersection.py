@@ -41,17 +41,17 @@ TASK = Busy(card("Intersection-v0"), difficulty=10.0, dtype="float64")
 
 @pytest.fixture(scope="module")
 def hostile() -> Record:
-    """Episodes under random actions."""
+    """Play episodes under random actions."""
     return junction_checks.play(TASK, episodes=40, steps=18, shares=(0.2, 0.3, 0.5))
 
 
 def test_every_second_is_that_of_a_plain_simulation(hostile: Record) -> None:
-    """Places and speeds to a nanometre; an overlap of bodies is a crash."""
+    """Compare places and speeds to a nanometre; an overlap of bodies is a crash."""
     junction_checks.check_seconds(plain_intersection, hostile)
 
 
 def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Record) -> None:
-    """Overlaps within 1.5 s of bodies that keep their speeds, and no others."""
+    """Find the overlaps within 1.5 s of bodies that keep their speeds, and no others."""
     junction_checks.check_near_misses(plain_intersection, hostile)
 
 

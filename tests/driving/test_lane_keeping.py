@@ -110,7 +110,7 @@ def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
 
 
 def test_steady_cornering_is_that_of_the_understeer_gradient() -> None:
-    """r = u delta / (L + K u^2), K = m (b C_r - a C_f) / (L C_f C_r)."""
+    """Compare r = u delta / (L + K u^2) with K = m (b C_r - a C_f) / (L C_f C_r)."""
     u, mass, friction, *_ = LANE
     stiff, length = STIFFNESS * friction, FRONT + REAR
     gradient = mass * (REAR - FRONT) / (length * stiff)

@@ -46,7 +46,10 @@ def drivers(rng: np.random.Generator, count: int) -> Driver:
 
 
 def test_idm_is_the_published_equation() -> None:
-    """Treiber, Hennecke & Helbing 2000, eqs. 2 and 3 with s1 = 0, delta = 4, where s* >= s0."""
+    """Compare with Treiber, Hennecke & Helbing 2000, eqs. 2 and 3, where s* >= s0.
+
+    Their s1 is 0, and their delta is 4.
+    """
     rng = np.random.default_rng(0)
     who = drivers(rng, 20_000)
     v = rng.uniform(0, 40, 20_000)
@@ -80,7 +83,10 @@ def test_idm_by_hand() -> None:
 
 @pytest.mark.parametrize("v", [5.0, 15.0, 25.0, 32.0])
 def test_idm_equilibrium(v: float) -> None:
-    """No acceleration at s_e = (s0 + v T) / sqrt(1 - (v / v0)^4) (Treiber et al. 2000, eq. 4)."""
+    """Find no acceleration at s_e = (s0 + v T) / sqrt(1 - (v / v0)^4).
+
+    See Treiber et al. 2000, eq. 4.
+    """
     gap = (2 + 1.5 * v) / math.sqrt(1 - (v / CAR.desired_speed) ** 4)
     root = brentq(
         lambda s: float(car_following.acceleration(CAR, v, s, v)), 2.0, 1000.0, xtol=1e-12
@@ -108,7 +114,7 @@ def test_idm_stops_behind_a_wall_without_touching_it() -> None:
 
 
 def test_mobil_is_the_published_criterion() -> None:
-    """Kesting, Treiber & Helbing 2007, eqs. 2 and 3, in plain Python."""
+    """Compare with Kesting, Treiber & Helbing 2007, eqs. 2 and 3, in plain Python."""
     rng = np.random.default_rng(1)
     decisions = []
     for _ in range(3_000):
@@ -131,7 +137,10 @@ def test_mobil_is_the_published_criterion() -> None:
 def rates(
     _: float, z: np.ndarray, acceleration: float, steering: float, length: float
 ) -> list[float]:
-    """Polack et al. 2017, eqs. 1 to 5, axles at equal distances from the centre."""
+    """Return the rates of Polack et al. 2017, eqs. 1 to 5.
+
+    The axles are at equal distances from the centre.
+    """
     _, _, heading, v = z
     rear = 0.3 * length
     beta = math.atan(rear / (rear + rear) * math.tan(steering))

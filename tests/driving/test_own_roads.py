@@ -103,7 +103,10 @@ def own_task() -> Any:
 
 
 def test_ways_are_straights_and_arcs_around_their_centres() -> None:
-    """The way of BEND by hand: arcs around (50, 20) and (90, 20), then a straight at y = 40."""
+    """Compute the way of BEND by hand.
+
+    It has arcs around (50, 20) and (90, 20), then a straight at y = 40.
+    """
     route, limits, start, goal = scenario.route_of(scenario.read(BEND))
     quarter = 10 * math.pi
     assert (start, goal) == (5.0, 50 + quarter + 80)

@@ -34,7 +34,7 @@ def task() -> Any:
 
 
 def test_a_step_is_that_of_the_bicycle_forwards_and_backwards() -> None:
-    """Equations of the kinematic bicycle (Polack et al. 2017) by an integrator of high order."""
+    """Integrate the kinematic bicycle (Polack et al. 2017) by a method of high order."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         heading, speed, push = rng.uniform(-3, 3), rng.uniform(-5, 5), rng.uniform(-3, 3)

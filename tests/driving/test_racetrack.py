@@ -120,7 +120,7 @@ def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
 
 
 def hostile_episodes(count: int) -> Any:
-    """Params, states before, actions and states after, under steering that wanders."""
+    """Return params, states before, actions and states after, under steering that wanders."""
     which = task("float64")
 
     def step(carry: Any, key: Any) -> Any:
@@ -150,7 +150,7 @@ def hostile_episodes(count: int) -> Any:
 
 
 def body(x: float, y: float, heading: float) -> np.ndarray:
-    """Corners of a car, ``(1, 4, 2)``."""
+    """Return the corners of a car, ``(1, 4, 2)``."""
     return corners(np.array([[x, y, heading, 5, 2]]))
 
 

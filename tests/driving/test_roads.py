@@ -42,7 +42,7 @@ def task(name: str, dtype: str = "float32") -> Any:
 
 
 def hostile_episodes(which: Any, count: int, steps: int) -> Any:
-    """Params, states before, actions and states after of episodes under random actions."""
+    """Return params, states before, actions and states after of episodes under random actions."""
 
     def step(episode: Any, key: Any) -> Any:
         actions = jax.random.randint(key, (count,), 0, len(ACTIONS))
@@ -60,7 +60,7 @@ def hostile_episodes(which: Any, count: int, steps: int) -> Any:
 
 
 def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainTraffic:
-    """One step of the task's docstring in plain NumPy."""
+    """Make one step of the task's docstring in plain NumPy."""
     lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
     lanes, lowest, steady = {"Merge-v0": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[
         name

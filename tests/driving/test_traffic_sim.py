@@ -295,7 +295,7 @@ class Impostor(eqx.Module):
 
 
 def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
-    """Returns of 64 test episodes.
+    """Compare the returns of 64 test episodes.
 
     The first line is the noise floor: the population under other random numbers.
     """

@@ -62,7 +62,10 @@ class PlainRing(PlainTraffic):
         return np.where(second, -x, x), np.where(second, -y, y), turn + np.where(second, math.pi, 0)
 
     def find(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Place along the middle line, and distance to the left of it, of points of the plane."""
+        """Return the place along the middle line, and the distance to the left of it, of points.
+
+        The points are given in the plane.
+        """
         half = self.ring / 4 - BEND / 2
         angle = np.arctan2(y, np.abs(x) - half)
         bend = np.abs(x) > half
@@ -167,7 +170,7 @@ def hostile_episodes() -> Any:
 
 
 def plain_step(params: Any, state: Any, action: np.ndarray) -> PlainRing:
-    """One step of the task's docstring in plain NumPy."""
+    """Make one step of the task's docstring in plain NumPy."""
     lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
     road = PlainRing(params, *state.traffic.pose, lane, target, state.travelled, lanes=2)
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)

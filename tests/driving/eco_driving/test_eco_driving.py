@@ -58,7 +58,7 @@ def test_emissions_of_idling_and_cruising_are_those_published() -> None:
 
 
 def test_a_change_of_speed_emits_the_same_at_any_acceleration() -> None:
-    """Therefore a car that leaves too slowly can be charged for the rest."""
+    """Charge a car that leaves too slowly for the rest, which this makes possible."""
     for a in (0.3, 1.0, 2.0):
         emission, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, a)), 0, 10 / a)
         cruise, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, 0.0)), 0, 10 / a)
@@ -69,7 +69,7 @@ def test_a_change_of_speed_emits_the_same_at_any_acceleration() -> None:
 
 
 def test_lights_follow_their_plan() -> None:
-    """Every tick of several plans, against a list of what is shown when."""
+    """Compare every tick of several plans with a list of what is shown when."""
     for first, second, offset in ((30, 70, 0), (53, 31, 41), (70, 30, 119)):
         plan, ticks = Plan(*np.int32([first, second, offset])), np.arange(300)
         shown_lights = jax.tree.map(
@@ -110,7 +110,7 @@ def drive(traffic: Traffic, driver: Driver, green: np.ndarray, line: float) -> T
 
 
 def test_platoons_settle_at_the_gap_in_closed_form() -> None:
-    """s = (s0 + v T) / sqrt(1 - (v / v0)^4) behind a leader who drives 8 m/s."""
+    """Compare s = (s0 + v T) / sqrt(1 - (v / v0)^4) behind a leader who drives 8 m/s."""
     with jax.enable_x64(True):
         desired = np.array([[8.0, *[14.0] * 11]])
         start = Traffic(

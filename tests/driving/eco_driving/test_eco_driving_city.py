@@ -45,7 +45,10 @@ def contexts(split: int) -> Any:
 
 
 def test_trucks_and_cold_engines_emit_what_is_published() -> None:
-    """HBEFA's HDV_D_EU4 in g/s and g/km; the guidebook's ratio and share of cold engines."""
+    """Compare HBEFA's HDV_D_EU4 in g/s and g/km, and the guidebook's ratio and share.
+
+    The latter two are those of cold engines.
+    """
     assert float(emissions.co2(0.0, 0.0, emissions.TRUCK)) == pytest.approx(6747.2, abs=0.1)
     for speed, grams in ((5, 1859), (10, 1184), (15, 960)):
         assert float(emissions.co2(speed, 0.0, emissions.TRUCK)) / speed == pytest.approx(

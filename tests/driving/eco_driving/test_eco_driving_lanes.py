@@ -111,7 +111,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
 
 
 def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
-    """Some hundred roads full of cars, which need not be states of the task."""
+    """Fill some hundred roads with cars, which need not be states of the task."""
     rng = np.random.default_rng(1)
     line, count, roads = 200.0, 24, 200
     x = rng.uniform(0, line + 60, (roads, count))
