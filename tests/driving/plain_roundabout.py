@@ -7,7 +7,9 @@ import math
 from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 
 ZONES = Roundabout.layout.zones
-LINE, FROM_CENTRE, LEAVES = 60.0, 31.0, math.radians(24)
+LINE = 60.0  # m along every route
+LINE_DISTANCE = 31.0  # m from the centre
+NODE_ANGLE = math.radians(24)
 
 
 def lane(route: int) -> tuple[float, float, float]:
@@ -17,7 +19,7 @@ def lane(route: int) -> tuple[float, float, float]:
     # The bend touches a line 2 m beside the axis, and the ring 24 degrees from it.
     return (
         radius,
-        (radius * math.sin(LEAVES) - 2) / (1 - math.sin(LEAVES)),
+        (radius * math.sin(NODE_ANGLE) - 2) / (1 - math.sin(NODE_ANGLE)),
         6.0 if source == 4 else 2.0,
     )
 
@@ -39,10 +41,10 @@ def ends(route: int) -> tuple[float, float, float, float]:
     The pieces are the straight, the bend, the ring, and the bend out of it.
     """
     radius, r, beside = lane(route)
-    straight = LINE + FROM_CENTRE - begins(route, beside)
+    straight = LINE + LINE_DISTANCE - begins(route, beside)
     entry = straight + r * (math.pi / 2 - node(route))
-    leave = entry + radius * (math.pi / 2 * (route % 3 + 1) - LEAVES - node(route))
-    return straight, entry, leave, leave + r * (math.pi / 2 - LEAVES)
+    leave = entry + radius * (math.pi / 2 * (route % 3 + 1) - NODE_ANGLE - node(route))
+    return straight, entry, leave, leave + r * (math.pi / 2 - NODE_ANGLE)
 
 
 def out(route: int) -> float:

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-LANES, WIDTH, SUBSTEP, SAMPLES = 4, 4.0, 1 / 15, 8
+LANES = 4
+WIDTH = 4.0  # m, of a lane
+SUBSTEP = 1 / 15  # s
+SAMPLES = 8  # Moments of a sub-step at which bodies are tested
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 

@@ -128,9 +128,9 @@ def test_pixels_show_ground_road_and_obstacles() -> None:
         places = np.stack([43.5 - rows, 11.5 - columns], 1)
         beside, inside = road.beside(places), road.inside(places)
         colours = {
-            winding_lane.GROUND: (beside > EDGE + 0.6) & (inside < -0.6),
-            winding_lane.ROAD: (beside < EDGE - 0.6) & (inside < -0.6),
-            winding_lane.OBSTACLE: inside > 0.5,
+            winding_lane.GROUND_COLOUR: (beside > EDGE + 0.6) & (inside < -0.6),
+            winding_lane.ROAD_COLOUR: (beside < EDGE - 0.6) & (inside < -0.6),
+            winding_lane.OBSTACLE_COLOUR: inside > 0.5,
         }
         counts += [where.sum() for where in colours.values()]
         for colour, where in colours.items():

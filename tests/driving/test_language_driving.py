@@ -16,7 +16,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE
-from rlbench_suite.envs.driving.tasks.language_driving import NONE, PATIENCE, WORDINGS, sentence
+from rlbench_suite.envs.driving.tasks.language_driving import NONE, NUM_WORDINGS, PATIENCE, sentence
 
 pytestmark = pytest.mark.of_variants
 MILE = 1609.344
@@ -38,7 +38,7 @@ def read(words: str) -> tuple[int, float]:
     return lane, speed
 
 
-@pytest.mark.parametrize("wording", range(WORDINGS))
+@pytest.mark.parametrize("wording", range(NUM_WORDINGS))
 def test_words_say_what_is_wanted(wording: int):
     for lane in range(NONE, 4):
         for level in range(NONE, 4):

@@ -182,7 +182,7 @@ def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None
 
 def test_every_recorded_vehicle_of_the_shipped_scenario_is_replayed() -> None:
     """Count as many vehicles as trajectories last at random times, with their own points."""
-    trajectories = scenario.shipped().trajectories
+    trajectories = scenario.load_shipped().trajectories
     recording = replay.recording_of(trajectories)
     with jax.enable_x64(True):
         at = jax.jit(lambda time: replay.vehicles_at(recording, time))

@@ -90,10 +90,10 @@ def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> No
             math.hypot(x - goal[0], y - goal[1]),
             abs(math.remainder(heading - goal[2], 2 * math.pi)),
         )
-        assert max(missed) < 3 * reeds_shepp.SHORT
+        assert max(missed) < 3 * reeds_shepp.MIN_PIECE
         assert (
             sum(abs(float(v)) for v in path.lengths)
-            >= math.hypot(goal[0], goal[1]) - 3 * reeds_shepp.SHORT
+            >= math.hypot(goal[0], goal[1]) - 3 * reeds_shepp.MIN_PIECE
         )
     for goal, length in (
         (goals[-3], 5),

@@ -114,7 +114,7 @@ def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
         for k in (3, 8):
             place = centre(pieces, begin_at, track.start[k])
             np.testing.assert_allclose(place, [track.x[k], track.y[k], track.heading[k]], atol=1e-6)
-        assert np.abs(track.curvature).max() < 1 / (15 + racetrack.LANE / 2)
+        assert np.abs(track.curvature).max() < 1 / (15 + racetrack.LANE_WIDTH / 2)
     assert senses == {True, False}
     assert racetrack.MAX_SPEED**2 / 15 < 4.9
 

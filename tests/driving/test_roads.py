@@ -138,7 +138,7 @@ def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -
     env.reset(seed=0)
     for _ in range(7):
         env.step(LANE_LEFT)
-    assert env.episode.state.travelled < merge.MERGING
+    assert env.episode.state.travelled < merge.MERGING_BEGIN
     assert env.episode.state.traffic.pose.y[0] == 2
     while not env.step(IDLE)[2]:
         assert (env.episode.state.traffic.target[2:] > 0).all()

@@ -37,8 +37,10 @@ from rlbench_suite.envs.driving.traffic import bent_road
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
-R, BEND = 22.0, 22 * math.pi
-STEPS, EPISODES = 20, 16
+R = 22.0  # m, of the line between both lanes
+BEND = 22 * math.pi  # m
+STEPS = 20
+EPISODES = 16
 
 
 class PlainRing(PlainTraffic):

@@ -22,7 +22,7 @@ from ..traffic import junction
 from ..traffic.replay import Vehicles
 
 PEDALS = (1.0, 0.5, 0.0, -0.25, -0.5, -1.0)
-FORESEEN = 60  # Steps of foresight at most
+MAX_FORESIGHT_STEPS = 60  # Steps of foresight at most
 
 
 @privileged_player
@@ -74,7 +74,7 @@ class Foresight(eqx.Module):
             hit = self.task.touches(ego, drift(vehicles, time), wider)
             return (s, speed), hit & (time <= self.horizon) & (s < self.task.goal)
 
-        steps = np.arange(FORESEEN)
+        steps = np.arange(MAX_FORESIGHT_STEPS)
         return ~jax.lax.scan(step, (state.s, state.speed), steps)[1].any()
 
 

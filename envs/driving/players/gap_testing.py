@@ -39,7 +39,7 @@ from ..traffic.traffic import LANE_WIDTH, LANES, lane_centre
 
 RIGHT, EGO_LANE, LEFT = range(3)
 AHEAD, BEHIND = 0, 2
-FREE = MAX_TARGET_SPEED + 1  # m/s: speed of an empty lane. Faster lanes are not better.
+FREE_LANE_SPEED = MAX_TARGET_SPEED + 1  # m/s: speed of an empty lane. Faster lanes are not better.
 
 
 class Ego(NamedTuple):
@@ -121,7 +121,9 @@ class Manner(NamedTuple):
             - CAR_LENGTH * (vehicles - 1)
         )
         reached = leader + room / jnp.stack([self.closing, self.closing_second])
-        return jnp.where(lanes.occupied[:, :2], reached, FREE).min(1, initial=FREE)
+        return jnp.where(lanes.occupied[:, :2], reached, FREE_LANE_SPEED).min(
+            1, initial=FREE_LANE_SPEED
+        )
 
     def free(self, lanes: Lanes) -> Scalar:
         """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""

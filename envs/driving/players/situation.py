@@ -32,10 +32,12 @@ from ..traffic.traffic import Fleet, Rules
 
 # Driver of the target speeds. Those end at 30 m/s; a desired speed far beyond that keeps the ego
 # eager until then.
-HURRIED = Driver(
+HURRIED_DRIVER = Driver(
     desired_speed=80.0, time_gap=0.475, jam_gap=1.3, acceleration=3.0, deceleration=4.0
 )
-USUAL = Driver(desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
+USUAL_DRIVER = Driver(
+    desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0
+)
 
 
 class Situation(NamedTuple):
@@ -63,7 +65,7 @@ def situation_of(
     guess = Driver(
         *(
             jnp.where(ego, a, b).astype(params.length.dtype)
-            for a, b in zip(mind, USUAL, strict=True)
+            for a, b in zip(mind, USUAL_DRIVER, strict=True)
         )
     )
     fleet = params._replace(driver=guess)

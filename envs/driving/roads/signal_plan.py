@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from ..arrays import Scalar
 
 TICK = 0.5  # s
-AMBER, CLEARANCE = 6, 4  # Ticks: 3 s, and 2 s of all red
+AMBER = 6  # Ticks: 3 s
+CLEARANCE = 4  # Ticks: 2 s of all red
 
 
 class Plan(NamedTuple):

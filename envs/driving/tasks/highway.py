@@ -103,8 +103,8 @@ ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
 LEVELS = 5  # Number of target speeds
 LEVEL_STEP = (MAX_TARGET_SPEED - MIN_TARGET_SPEED) / (LEVELS - 1)
 SPEED_TIME = 0.6  # s: time constant of the ego's speed control, highway-env's
-# Speed of the others at the start: at most this fraction of the desired one, and m/s.
-START_SPEED_FRACTION, MAX_START_SPEED = 0.95, 25.0
+START_SPEED_FRACTION = 0.95  # Others start at no more than this fraction of their desired speeds
+MAX_START_SPEED = 25.0  # m/s, of the others
 SIGHT = 150.0  # m, ahead and behind
 TIME_TO_COLLISION = 1.5  # s: a shorter time to collision is a near miss
 MAX_TTC = 100.0  # s: time to collision (TTC) if none is ahead

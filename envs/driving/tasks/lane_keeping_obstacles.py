@@ -67,21 +67,35 @@ from ..roads import winding_lane
 from ..roads.winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
 from ..vehicle import dynamic_bicycle
 from ..vehicle.dynamic_bicycle import FRONT, MASS, REAR, STIFFNESS, Car, curvature, slopes
-from .lane_keeping import AHEAD, CLOSE, MAX_CURVATURE, MAX_STEERING, SPEED_SCALE, STEP, SUBSTEPS
+from .lane_keeping import (
+    CURVATURE_DISTANCES,
+    CURVATURE_SCALE,
+    HALF_REWARD_DISTANCE,
+    MAX_STEERING,
+    SPEED_SCALE,
+    STEP,
+    SUBSTEPS,
+)
 
-# m from the lane's centre: edges of the road, and the farthest place of the car's centre.
-EDGE, MAX_OFFSET = 4.0, 3.0
+EDGE = 4.0  # m from the lane's centre to an edge of the road
+MAX_OFFSET = 3.0  # m from the lane's centre to the car's centre
 # m from the centre of gravity to the ends and sides of the car.
-NOSE, TAIL, HALF_WIDTH = 2.0, 2.5, 1.0
-# Number of obstacles; m from one to the next, and to and fro.
-OBSTACLES, SPACING, JITTER = 6, 45.0, 5.0
-MIN_RADIUS, MAX_RADIUS = 0.8, 1.3  # m: radii
-# m by which an inner edge lies beyond the lane's centre or short of it, at most.
-BEYOND, SHORT = 0.3, 0.6
-NEAR_MISS = 0.3  # m
+NOSE = 2.0
+TAIL = 2.5
+HALF_WIDTH = 1.0
+OBSTACLES = 6
+SPACING = 45.0  # m from one obstacle to the next
+JITTER = 5.0  # m by which an obstacle is moved along the lane, to and fro
+# m, of obstacles.
+MIN_RADIUS = 0.8
+MAX_RADIUS = 1.3
+MAX_INNER_EDGE_BEYOND = 0.3  # m by which an obstacle's inner edge lies beyond the lane's centre
+MAX_INNER_EDGE_SHORT = 0.6  # m by which an obstacle's inner edge lies short of the lane's centre
+NEAR_MISS_DISTANCE = 0.3  # m
 NUM_SHOWN = 2  # Obstacles that ``"state"`` shows
-# m along the lane beyond which obstacles are taken to be there: too far to touch, too far to see.
-TOUCHING_WAY, SEEN_WAY = 12.0, 60.0
+# Obstacles further along the lane are taken to be there.
+CONTACT_DISTANCE = 12.0  # m: too far to touch
+SIGHT_DISTANCE = 60.0  # m: too far to see
 
 
 class Params(NamedTuple):
@@ -111,7 +125,7 @@ def discs(car: Car, params: Params, farthest: float) -> Discs:
 
     Those further along the lane than ``farthest`` (m) are taken to be there.
     """
-    distance = jnp.clip(params.s - car.s, -TOUCHING_WAY, farthest)
+    distance = jnp.clip(params.s - car.s, -CONTACT_DISTANCE, farthest)
     return Discs(*winding_lane.place(car, params.lane, distance, params.d), params.radius)
 
 
@@ -120,7 +134,7 @@ def clearance(car: Car, params: Params) -> Scalar:
 
     It is negative where they touch.
     """
-    x, y, radius = discs(car, params, TOUCHING_WAY)
+    x, y, radius = discs(car, params, CONTACT_DISTANCE)
     along = jnp.maximum(jnp.maximum(x - NOSE, -TAIL - x), 0.0)
     across = jnp.maximum(jnp.abs(y) - HALF_WIDTH, 0.0)
     return (jnp.sqrt(along * along + across * across) - radius).min()
@@ -143,7 +157,9 @@ class LaneKeepingObstacles(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1], [1])
         self.view = card.settings["observation"]
-        more = {"lidar": BEAMS, "state": 1 + len(AHEAD) + 3 * NUM_SHOWN, "camera": 0}[self.view]
+        more = {"lidar": BEAMS, "state": 1 + len(CURVATURE_DISTANCES) + 3 * NUM_SHOWN, "camera": 0}[
+            self.view
+        ]
         low = -np.ones(8 + more)
         low[[5, 7]] = 0
         if self.view == "lidar":
@@ -171,7 +187,9 @@ class LaneKeepingObstacles(Task[Params, State]):
         along, side, size, depth = u[6:].reshape(4, OBSTACLES)
         s = SPACING * (1 + jnp.arange(OBSTACLES, dtype=self.dtype)) + JITTER * (2 * along - 1)
         radius = MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * size
-        d = jnp.where(side < 0.5, -1, 1) * (radius - BEYOND + (BEYOND + SHORT) * depth)
+        d = jnp.where(side < 0.5, -1, 1) * (
+            radius - MAX_INNER_EDGE_BEYOND + (MAX_INNER_EDGE_BEYOND + MAX_INNER_EDGE_SHORT) * depth
+        )
         return Params(lane, s, d, radius)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -225,7 +243,8 @@ class LaneKeepingObstacles(Task[Params, State]):
     def true_state(self, car: Car, params: Params) -> tuple[Scalar, ...]:
         """Return what ``"state"`` shows beside the feedback."""
         bends = (
-            curvature(car.s + distance, params.lane) * (1 / MAX_CURVATURE) for distance in AHEAD
+            curvature(car.s + distance, params.lane) * (1 / CURVATURE_SCALE)
+            for distance in CURVATURE_DISTANCES
         )
         behind = (params.s < car.s - TAIL - MAX_RADIUS).sum(dtype=jnp.int32)
         ahead: list[Scalar] = []
@@ -239,11 +258,11 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def beams(self, car: Car, params: Params) -> jax.Array:
         """Return the distances that the lidar measures, ``(32,)`` m."""
-        return winding_lane.lidar(car, params.lane, EDGE, discs(car, params, SEEN_WAY))
+        return winding_lane.lidar(car, params.lane, EDGE, discs(car, params, SIGHT_DISTANCE))
 
     def photograph(self, car: Car, params: Params) -> jax.Array:
         """Return the picture, uint8 ``(48, 24, 3)``."""
-        return winding_lane.picture(car, params.lane, EDGE, discs(car, params, SEEN_WAY))
+        return winding_lane.picture(car, params.lane, EDGE, discs(car, params, SIGHT_DISTANCE))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Any:
         """Return what the setting says; see the table."""
@@ -303,7 +322,7 @@ class LaneKeepingObstacles(Task[Params, State]):
                     f"of the lane {distance:g} m ahead, to the left",
                     "0.03 / m",
                 )
-                for distance in AHEAD
+                for distance in CURVATURE_DISTANCES
             ),
             *(
                 component
@@ -346,7 +365,7 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a near miss, and for a crash the steps of a second."""
-        near_miss = (next_state.gap < NEAR_MISS).astype(self.dtype)
+        near_miss = (next_state.gap < NEAR_MISS_DISTANCE).astype(self.dtype)
         return jnp.where(
             has_failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near_miss
         )
@@ -393,7 +412,8 @@ class LaneKeepingObstacles(Task[Params, State]):
             rows = "\n".join("".join(row) for row in letters)
             return f"{text} From above, 1 m a letter (O obstacle, # road, . ground):\n{rows}"
         ahead = ", ".join(
-            f"{float(curvature(car.s + distance, params.lane)):.4f}" for distance in AHEAD
+            f"{float(curvature(car.s + distance, params.lane)):.4f}"
+            for distance in CURVATURE_DISTANCES
         )
         next_ones = [
             (
@@ -422,7 +442,7 @@ class LaneKeepingObstacles(Task[Params, State]):
         image = Image.fromarray(np.asarray(_compiled_photograph(self, state.car, params)))
         pixels = np.array(image.resize((width, height), Image.Resampling.BILINEAR))
         scale = height / ROWS
-        bottom = height - winding_lane.BACK * scale
+        bottom = height - winding_lane.VIEW_BEHIND * scale
         middle = 0.5 * width
         rows = slice(round(bottom - NOSE * scale), round(bottom + TAIL * scale))
         crashed = bool(has_failed(state.car, state.gap))
@@ -443,7 +463,7 @@ def has_failed(car: Car, gap: Scalar) -> Scalar:
 
 def pay(state: State, car: Car, gap: Scalar) -> Scalar:
     """Return the reward of a step that ends with the car there."""
-    share = car.d * (1 / CLOSE)
+    share = car.d * (1 / HALF_REWARD_DISTANCE)
     return jnp.where(has_failed(car, gap), -state.earned, 1 / (1 + share * share))
 
 

@@ -53,10 +53,11 @@ from . import highway
 from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, MIN_TARGET_SPEED, Highway, ego_pose
 
 PATIENCE = 15  # Steps from one wish to the next
-SPEED_TOLERANCE = 2.0  # m/s: largest difference from the wanted speed
-SPEEDS = 4  # Number of speeds that are wanted: the slowest of the target speeds
-LANE_ONLY, SPEED_ONLY = 0.4, 0.3  # Probabilities of wishes for a lane alone and for a speed alone
-WORDINGS = 9
+MAX_SPEED_ERROR = 2.0  # m/s: largest difference from the wanted speed
+NUM_SPEEDS = 4  # Number of speeds that are wanted: the slowest of the target speeds
+LANE_ONLY_PROBABILITY = 0.4  # of a wish for a lane alone
+SPEED_ONLY_PROBABILITY = 0.3  # of a wish for a speed alone
+NUM_WORDINGS = 9
 _ORDINALS = ("first", "second", "third", "fourth")
 _UNITS = (("m/s", 1.0), ("km/h", 3.6), ("mph", 3600 / 1609.344))
 LANE_WORDS = (
@@ -65,7 +66,7 @@ LANE_WORDS = (
     lambda lane: f"take the {_ORDINALS[LANES - 1 - lane]} lane from the left",
 )
 NONE = -1
-RELATIVE = Highway.speed_scale  # m/s, by which the observation divides relative speeds
+RELATIVE_SPEED_SCALE = Highway.speed_scale  # m/s, by which the observation divides relative speeds
 
 
 class State(NamedTuple):
@@ -90,7 +91,7 @@ def is_obeyed(state: State) -> Scalar:
     road = state.road.traffic
     in_lane = (state.lane == NONE) | ((road.lane[0] == state.lane) & (road.target[0] == state.lane))
     speed_error = jnp.abs(ego_pose(state.road).speed - speed_of_level(state.level))
-    return in_lane & ((state.level == NONE) | (speed_error <= SPEED_TOLERANCE))
+    return in_lane & ((state.level == NONE) | (speed_error <= MAX_SPEED_ERROR))
 
 
 def sentence(lane: int, level: int, wording: int) -> str:
@@ -174,14 +175,16 @@ class LanguageDriving(Task[Fleet, State]):
         target = state.road.traffic.target[0]
         level = state.road.level
         other_lane = (target + 1 + jnp.floor(u[1] * (LANES - 1)).astype(jnp.int32)) % LANES
-        other_speeds = jnp.where(level < SPEEDS, SPEEDS - 1, SPEEDS)
+        other_speeds = jnp.where(level < NUM_SPEEDS, NUM_SPEEDS - 1, NUM_SPEEDS)
         speed = jnp.floor(u[2] * other_speeds).astype(jnp.int32)
         speed = speed + (speed >= level)
-        speed_only = (u[0] >= LANE_ONLY) & (u[0] < LANE_ONLY + SPEED_ONLY)
+        speed_only = (u[0] >= LANE_ONLY_PROBABILITY) & (
+            u[0] < LANE_ONLY_PROBABILITY + SPEED_ONLY_PROBABILITY
+        )
         return state._replace(
             lane=jnp.where(speed_only, NONE, other_lane),
-            level=jnp.where(u[0] < LANE_ONLY, NONE, speed),
-            wording=jnp.floor(u[3] * WORDINGS).astype(jnp.int32),
+            level=jnp.where(u[0] < LANE_ONLY_PROBABILITY, NONE, speed),
+            wording=jnp.floor(u[3] * NUM_WORDINGS).astype(jnp.int32),
             fulfilled=jnp.bool_(False),
         )
 
@@ -285,7 +288,7 @@ class LanguageDriving(Task[Fleet, State]):
             "s. Each second at "
             "whose end all that was said holds earns 1 point: you are in the lane and change to no "
             "other, and your "
-            f"speed is within {SPEED_TOLERANCE:g} m/s. A crash costs all points. You can keep "
+            f"speed is within {MAX_SPEED_ERROR:g} m/s. A crash costs all points. You can keep "
             f"{', '.join(f'{speed_of_level(level):.0f}' for level in range(LEVELS))} m/s. A change "
             "of lanes takes 3 s."
         )
@@ -344,7 +347,7 @@ class ObedientDriver(NamedTuple):
         """Return one of the five actions."""
         lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = view.observation[:5]
         ego = see_ego(view.observation[5:], Highway.own_entries)
-        lanes = see_lanes(view.observation[5:], RELATIVE)
+        lanes = see_lanes(view.observation[5:], RELATIVE_SPEED_SCALE)
         speed = ego.speed * self.top_speed
         level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
         lane = ego.target_lane * (LANES - 1)

@@ -47,12 +47,13 @@ from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import LANE_LEFT, LEVELS, MAX_TTC, SIGHT, Highway, State
 
-# m, from the start: where the ego may begin to merge, and where the ramp ends.
-MERGING, BARRIER = 150.0, 400.0
-FLOWING, MAIN_LANES = 40, 2  # Vehicles on the highway, and its lanes
-VEHICLES = FLOWING + 2  # With the ego, number 0, and the barrier, number 1
+MERGING_BEGIN = 150.0  # m from the start to the place where the ego may begin to merge
+BARRIER = 400.0  # m from the start to the end of the ramp
+NUM_FLOWING = 40  # Vehicles on the highway
+MAIN_LANES = 2  # Lanes of the highway
+VEHICLES = NUM_FLOWING + 2  # With the ego, number 0, and the barrier, number 1
 # Gaps that the reference takes on the ramp
-ON_RAMP = Manner(
+RAMP_MANNER = Manner(
     0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9
 )
 
@@ -62,7 +63,7 @@ def rules_of(state: State) -> Rules:
     place = state.travelled
 
     def ego_may(lane: Scalar, new: Scalar) -> Scalar:
-        return (new > 0) & ((lane > 0) | ((place >= MERGING) & (place < BARRIER)))
+        return (new > 0) & ((lane > 0) | ((place >= MERGING_BEGIN) & (place < BARRIER)))
 
     def edges(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
         return jnp.where(x + place > BARRIER, LANE_WIDTH, 0), LANE_WIDTH * (MAIN_LANES + 1)
@@ -75,7 +76,7 @@ class Merge(Highway):
 
     vehicles = VEHICLES
     lanes = MAIN_LANES + 1
-    flowing = FLOWING, MAIN_LANES
+    flowing = NUM_FLOWING, MAIN_LANES
     right_lane = 1
     measures = Highway.measures | {
         "time_to_collision": (
@@ -89,7 +90,7 @@ class Merge(Highway):
 
         The ego starts at the beginning of the ramp.
         """
-        x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 2)
+        x, column, speed = self.slots(self.uniform(key, NUM_FLOWING + MAIN_LANES), params, 2)
         ramp = [0.0, BARRIER + 0.5 * params.length[1]]
         x = jnp.concatenate([self.stack(*ramp), x])
         lane = jnp.concatenate([jnp.zeros(2, jnp.int32), jnp.asarray(1 + column, jnp.int32)])
@@ -105,7 +106,8 @@ class Merge(Highway):
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the place for merging."""
         return [
-            jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (MERGING, BARRIER)
+            jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1)
+            for place in (MERGING_BEGIN, BARRIER)
         ]
 
     def road_components(self) -> tuple[Component, ...]:
@@ -155,7 +157,7 @@ class Merge(Highway):
 
     def describe_plan(self, state: State) -> str:
         """Describe target speed and lane, and the ramp."""
-        begin, end = MERGING - float(state.travelled), BARRIER - float(state.travelled)
+        begin, end = MERGING_BEGIN - float(state.travelled), BARRIER - float(state.travelled)
         if end < 0:
             return super().describe_plan(state)
         when = f"in {begin:.0f} m" if begin > 0 else "from here on"
@@ -167,7 +169,7 @@ class Merge(Highway):
         place = float(state.travelled)
         return [
             (BARRIER - place, float("inf"), 0.0, LANE_WIDTH - 0.1),
-            (float("-inf"), MERGING - place, LANE_WIDTH - 0.5, LANE_WIDTH + 0.5),
+            (float("-inf"), MERGING_BEGIN - place, LANE_WIDTH - 0.5, LANE_WIDTH + 0.5),
         ]
 
 
@@ -187,7 +189,7 @@ class MergingDriver(NamedTuple):
     @classmethod
     def for_task(cls, task: Merge) -> MergingDriver:
         """Make the player of an ego with the limits of a task."""
-        return cls(GapTestingDriver.for_task(task), ON_RAMP.for_task(task))
+        return cls(GapTestingDriver.for_task(task), RAMP_MANNER.for_task(task))
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""

@@ -57,11 +57,12 @@ from .highway import (
 )
 from .merge import Merge
 
-# m, from the start: where the exit lane begins, and where it parts from the highway.
-EXIT, GORE = 250.0, 420.0
-FLOWING, MAIN_LANES = 49, 3  # Vehicles on the highway, with the ego, and its lanes
+EXIT_BEGIN = 250.0  # m from the start to the beginning of the exit lane
+GORE = 420.0  # m from the start to the place where the exit lane parts from the highway
+NUM_FLOWING = 49  # Vehicles on the highway, with the ego
+MAIN_LANES = 3  # Lanes of the highway
 # Gaps that the reference takes
-GAPS = Manner(
+EXIT_MANNER = Manner(
     0.28, 1.6, closing=2.8, closing_second=3.8, ahead=3.0, until=2.2, behind=0.8, warned=1.3
 )
 
@@ -74,12 +75,12 @@ def rules_of(state: State) -> Rules:
     place = state.travelled
 
     def ego_may(lane: Scalar, new: Scalar) -> Scalar:
-        return ((lane > 0) & (new > 0)) | ((place >= EXIT) & (place < GORE))
+        return ((lane > 0) & (new > 0)) | ((place >= EXIT_BEGIN) & (place < GORE))
 
     def edges(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
         parted = x + place > GORE
         right = y < LANE_WIDTH
-        beside = (x + place < EXIT) | (parted & ~right)
+        beside = (x + place < EXIT_BEGIN) | (parted & ~right)
         left_edge = LANE_WIDTH * (MAIN_LANES + 1)
         return jnp.where(beside, LANE_WIDTH, 0), jnp.where(parted & right, LANE_WIDTH, left_edge)
 
@@ -89,16 +90,16 @@ def rules_of(state: State) -> Rules:
 class Exit(Merge):
     """Five meta-actions towards an exit, once a second."""
 
-    vehicles = FLOWING
+    vehicles = NUM_FLOWING
     lanes = MAIN_LANES + 1
-    flowing = FLOWING, MAIN_LANES
+    flowing = NUM_FLOWING, MAIN_LANES
     right_lane = 0
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
         """Start every vehicle in slots of equal length, the ego in the leftmost lane."""
-        x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 0)
+        x, column, speed = self.slots(self.uniform(key, NUM_FLOWING + MAIN_LANES), params, 0)
         lane = jnp.asarray(1 + (column + MAIN_LANES - 1) % MAIN_LANES, jnp.int32)
-        speed = jnp.where(traffic.is_ego(FLOWING), self.first_speed, speed)
+        speed = jnp.where(traffic.is_ego(NUM_FLOWING), self.first_speed, speed)
         return self.start(
             Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params
         )
@@ -109,7 +110,9 @@ class Exit(Merge):
 
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the exit lane."""
-        return [jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (EXIT, GORE)]
+        return [
+            jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (EXIT_BEGIN, GORE)
+        ]
 
     def road_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_road`."""
@@ -153,7 +156,7 @@ class Exit(Merge):
 
     def describe_plan(self, state: State) -> str:
         """Describe target speed and lane, and the exit."""
-        begin, end = EXIT - float(state.travelled), GORE - float(state.travelled)
+        begin, end = EXIT_BEGIN - float(state.travelled), GORE - float(state.travelled)
         plan = super(Merge, self).describe_plan(state)
         if end < 0:
             return f"{plan} The exit lies behind."
@@ -166,7 +169,7 @@ class Exit(Merge):
         """Draw no exit lane before it begins, and a gap where it has parted."""
         place = float(state.travelled)
         return [
-            (float("-inf"), EXIT - place, 0.0, LANE_WIDTH - 0.1),
+            (float("-inf"), EXIT_BEGIN - place, 0.0, LANE_WIDTH - 0.1),
             (GORE - place, float("inf"), LANE_WIDTH - 0.5, LANE_WIDTH + 0.5),
         ]
 
@@ -195,7 +198,7 @@ class ExitingDriver(NamedTuple):
     @classmethod
     def for_task(cls, task: Exit) -> ExitingDriver:
         """Make the player of an ego with the limits of a task."""
-        return cls(GAPS.for_task(task), top_speed=task.top_speed)
+        return cls(EXIT_MANNER.for_task(task), top_speed=task.top_speed)
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""
@@ -220,7 +223,9 @@ class ExitingDriver(NamedTuple):
         late = jnp.maximum(place - self.relaxed, 0)
         lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * late)
         goes_right = (
-            jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & keeps_lane & free[RIGHT]
+            jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT_BEGIN))
+            & keeps_lane
+            & free[RIGHT]
         )
         goes_left = (
             keeps_lane

@@ -62,18 +62,20 @@ from ..vehicle import collision
 from ..vehicle.bicycle import LATERAL_ACCELERATION, Pose
 from ..vehicle.collision import Body
 
-STEP, SUBSTEPS = 0.2, 4  # s, and samples of a step at which bodies are tested
+STEP = 0.2  # s
+SUBSTEPS = 4  # Samples of a step at which bodies are tested
 HORIZON = 300  # Steps of an episode
-# m/s^2: braking of the limiter; share of the lateral acceleration that it allows in bends.
-EASING, LATERAL = 2.0, 0.65
+LIMITER_BRAKING = 2.0  # m/s^2
+LATERAL_FRACTION = 0.65  # Part of the lateral acceleration that the limiter allows in bends
 LIMITER_TIME = 0.6  # s: time constant of the limiter
-LATE = 0.5  # Points that a second costs
-# Vehicles in the observation; m and m/s by which it is divided.
-NUM_SEEN, SIGHT, SPEED = 8, 100.0, 20.0
-AHEAD = (10.0, 20.0, 40.0)  # m: points of the way in the observation
-# s: a shorter time is a near miss; interval at which bodies are tested for it.
-TIME_TO_COLLISION, SAMPLE = 1.5, 0.25
-DRAWS = 16  # Times of the recording, of which one begins an episode
+SECOND_COST = 0.5  # Points that a second costs
+NUM_SEEN = 8  # Vehicles in the observation
+SIGHT = 100.0  # m: distance in which vehicles are seen, which is shown as 1
+SPEED_SCALE = 20.0  # m/s that are shown as 1
+WAY_DISTANCES = (10.0, 20.0, 40.0)  # m: points of the way in the observation
+TIME_TO_COLLISION = 1.5  # s: a shorter time is a near miss
+SAMPLE_INTERVAL = 0.25  # s: interval at which bodies are tested for a near miss
+START_CANDIDATES = 16  # Times of the recording, of which one begins an episode
 
 
 class Params(NamedTuple):
@@ -119,12 +121,12 @@ class OwnRoads(Task[Params, State]):
         self.scenario = (
             scenario.Scenario.model_validate(json.loads(record.data))
             if record
-            else scenario.shipped()
+            else scenario.load_shipped()
         )
         self.recording = replay.recording_of(self.scenario.trajectories)
         self.route, limits, self.start, self.goal = scenario.route_of(self.scenario)
         bend = np.sqrt(
-            LATERAL * LATERAL_ACCELERATION / np.maximum(np.abs(self.route.curvature), 1e-9)
+            LATERAL_FRACTION * LATERAL_ACCELERATION / np.maximum(np.abs(self.route.curvature), 1e-9)
         )
         self.limits = np.minimum(limits, bend)
         self.ends = np.append(self.route.start[1:], np.inf)
@@ -142,7 +144,7 @@ class OwnRoads(Task[Params, State]):
             )
         self.action_space = self.box([-1], [1])
         low = np.concatenate(
-            [np.zeros(4), -np.ones(2 * len(AHEAD)), np.tile([0] + [-1] * 6 + [0], NUM_SEEN)]
+            [np.zeros(4), -np.ones(2 * len(WAY_DISTANCES)), np.tile([0] + [-1] * 6 + [0], NUM_SEEN)]
         )
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(0, 100)
@@ -184,7 +186,7 @@ class OwnRoads(Task[Params, State]):
         """Return the highest speed at a place of the way, m/s."""
         to_piece = jnp.maximum(np.asarray(self.route.start, self.dtype) - s, 0)
         limits = np.asarray(self.limits, self.dtype)
-        speeds = jnp.sqrt(limits * limits + 2 * EASING * to_piece)
+        speeds = jnp.sqrt(limits * limits + 2 * LIMITER_BRAKING * to_piece)
         return jnp.where(s < np.asarray(self.ends, self.dtype), speeds, jnp.inf).min()
 
     def pose(self, s: Scalar, speed: Scalar) -> Pose:
@@ -202,7 +204,7 @@ class OwnRoads(Task[Params, State]):
 
         ``time`` is a time of the recording, s.
         """
-        times = SAMPLE * np.arange(1, round(TIME_TO_COLLISION / SAMPLE) + 1)
+        times = SAMPLE_INTERVAL * np.arange(1, round(TIME_TO_COLLISION / SAMPLE_INTERVAL) + 1)
 
         def touches(t: Scalar) -> Scalar:
             return self.touches(
@@ -213,7 +215,7 @@ class OwnRoads(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Sample the first speed, and a time of the recording at which nobody is in the way."""
-        u = self.uniform(key, DRAWS + 1)
+        u = self.uniform(key, START_CANDIDATES + 1)
         speed = self.sheet.sample("first_speed", u[-1], split)
         start = jnp.asarray(self.start, self.dtype)
         speed = jnp.minimum(speed, self.limiter(start))
@@ -283,13 +285,15 @@ class OwnRoads(Task[Params, State]):
         def from_ego(x: Scalar, y: Scalar, scale: float) -> tuple[Scalar, Scalar]:
             return (c * x + s * y) * (1 / scale), (c * y - s * x) * (1 / scale)
 
-        poses_ahead = [self.pose(state.s + ahead, state.speed) for ahead in AHEAD]
+        poses_ahead = [self.pose(state.s + ahead, state.speed) for ahead in WAY_DISTANCES]
         points = [
-            value for p in poses_ahead for value in from_ego(p.x - ego.x, p.y - ego.y, AHEAD[-1])
+            value
+            for p in poses_ahead
+            for value in from_ego(p.x - ego.x, p.y - ego.y, WAY_DISTANCES[-1])
         ]
         ego_entries = self.stack(
-            state.speed * (1 / SPEED),
-            self.limiter(state.s) * (1 / SPEED),
+            state.speed * (1 / SPEED_SCALE),
+            self.limiter(state.s) * (1 / SPEED_SCALE),
             (self.goal - state.s) * (1 / 200),
             1 - state.steps * (1 / HORIZON),
             *points,
@@ -302,7 +306,7 @@ class OwnRoads(Task[Params, State]):
             [
                 jnp.ones_like(pose.x),
                 *from_ego(pose.x - ego.x, pose.y - ego.y, SIGHT),
-                *from_ego(*speeds, SPEED),
+                *from_ego(*speeds, SPEED_SCALE),
                 jnp.cos(turn),
                 jnp.sin(turn),
                 vehicles.length * (1 / 20),
@@ -316,8 +320,8 @@ class OwnRoads(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         ego_components = (
-            Component("speed", "of the ego", f"{SPEED:g} m/s"),
-            Component("limiter", "highest speed here", f"{SPEED:g} m/s"),
+            Component("speed", "of the ego", f"{SPEED_SCALE:g} m/s"),
+            Component("limiter", "highest speed here", f"{SPEED_SCALE:g} m/s"),
             Component("goal", "way to the goal", "200 m"),
             Component("time_left", "until the time limit", f"{HORIZON * STEP:g} s"),
         )
@@ -325,9 +329,9 @@ class OwnRoads(Task[Params, State]):
             Component(
                 f"way_{ahead:g}_{name}",
                 f"place of its way {ahead:g} m on, {meaning} the ego",
-                f"{AHEAD[-1]:g} m",
+                f"{WAY_DISTANCES[-1]:g} m",
             )
-            for ahead in AHEAD
+            for ahead in WAY_DISTANCES
             for name, meaning in (("ahead", "ahead of"), ("left", "to the left of"))
         )
         vehicle_components = (
@@ -337,8 +341,8 @@ class OwnRoads(Task[Params, State]):
                 ("there", f"whether it is within {SIGHT:g} m", "1"),
                 ("ahead", "place ahead of the ego", f"{SIGHT:g} m"),
                 ("left", "place to the left of the ego", f"{SIGHT:g} m"),
-                ("v_ahead", "velocity in the direction of the ego", f"{SPEED:g} m/s"),
-                ("v_left", "velocity to the left of that", f"{SPEED:g} m/s"),
+                ("v_ahead", "velocity in the direction of the ego", f"{SPEED_SCALE:g} m/s"),
+                ("v_left", "velocity to the left of that", f"{SPEED_SCALE:g} m/s"),
                 ("cos", "cosine of its direction, relative to the ego, to the left", "1"),
                 ("sin", "sine of it", "1"),
                 ("length", "of it", "20 m"),
@@ -362,7 +366,7 @@ class OwnRoads(Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return 100 at the goal, less 0.5 for each second."""
-        late = jnp.maximum(100 - LATE * STEP * next_state.steps, 0)
+        late = jnp.maximum(100 - SECOND_COST * STEP * next_state.steps, 0)
         return jnp.where(next_state.arrived, late, 0).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -421,7 +425,7 @@ class OwnRoads(Task[Params, State]):
 
         way_text = "; ".join(
             f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}"
-            for a in AHEAD
+            for a in WAY_DISTANCES
         )
         limit = float(self.limiter(jnp.asarray(state.s)))
         lines = [

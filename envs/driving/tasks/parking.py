@@ -62,15 +62,24 @@ from ..vehicle import bicycle, reeds_shepp
 from ..vehicle.bicycle import Pose
 
 STEP = 0.2  # s
-ACCELERATION, SPEED = 3.0, 5.0  # m/s^2, m/s: limits of the car
-LENGTH, WIDTH = 5.0, 2.0  # m
-HALF_X, HALF_Y = 35.0, 21.0  # m: half of the lot
-# Spots of a row; m; m from the middle of the lot to the middle of a row.
-SPOTS, SPOT_WIDTH, ROW = 14, 4.0, 10.0
-ALONG, ACROSS, TURN, SPEED_TOLERANCE = 0.5, 0.3, 0.1, 0.1  # m, m, rad, m/s: tolerances of parking
-# Largest reward of a car that is not parked; m in which it falls to 1/e; m that count as much as a
-# radian.
-NEARNESS, REACH, RADIAN = 0.05, 5.0, 2.0
+MAX_ACCELERATION = 3.0  # m/s^2
+MAX_SPEED = 5.0  # m/s, forwards and backwards
+LENGTH = 5.0  # m, of the car
+WIDTH = 2.0  # m, of the car
+# m: half of the lot along and across the rows.
+HALF_X = 35.0
+HALF_Y = 21.0
+SPOTS = 14  # Spots of a row
+SPOT_WIDTH = 4.0  # m
+ROW_DISTANCE = 10.0  # m from the middle of the lot to the middle of a row
+# Tolerances of parking.
+MAX_ALONG = 0.5  # m
+MAX_ACROSS = 0.3  # m
+MAX_TURN = 0.1  # rad
+MAX_PARKED_SPEED = 0.1  # m/s
+MAX_NEARNESS_REWARD = 0.05  # of a car that is not parked
+NEARNESS_DISTANCE = 5.0  # m in which that reward falls to 1/e
+RADIAN_DISTANCE = 2.0  # m that count as much as a radian
 
 
 class Params(NamedTuple):
@@ -122,10 +131,12 @@ def is_parked(pose: Pose, params: Params, share: float = 1.0) -> Scalar:
     dx, dy = pose.x - params.x, pose.y - params.y
     c, s = jnp.cos(params.heading), jnp.sin(params.heading)
     turn = reeds_shepp.wrap(params.heading - pose.heading)
-    in_place = (jnp.abs(c * dx + s * dy) <= share * ALONG) & (
-        jnp.abs(c * dy - s * dx) <= share * ACROSS
+    in_place = (jnp.abs(c * dx + s * dy) <= share * MAX_ALONG) & (
+        jnp.abs(c * dy - s * dx) <= share * MAX_ACROSS
     )
-    return in_place & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= SPEED_TOLERANCE)
+    return (
+        in_place & (jnp.abs(turn) <= share * MAX_TURN) & (jnp.abs(pose.speed) <= MAX_PARKED_SPEED)
+    )
 
 
 def pose_components(whose: str) -> tuple[Component, ...]:
@@ -135,7 +146,7 @@ def pose_components(whose: str) -> tuple[Component, ...]:
         Component("y", f"place of the {whose} across the rows", f"{HALF_Y:g} m"),
         Component("cosine", f"of the {whose}'s heading"),
         Component("sine", f"of the {whose}'s heading"),
-        Component("speed", f"of the {whose}, negative backwards", f"{SPEED:g} m/s"),
+        Component("speed", f"of the {whose}, negative backwards", f"{MAX_SPEED:g} m/s"),
     )
 
 
@@ -174,7 +185,10 @@ class Parking(Task[Params, State]):
         x = SPOT_WIDTH * (column - 0.5 * (SPOTS - 1))
         start = alternating_bands(u[2], split, -math.pi, math.pi, bands=40)
         return Params(
-            *(jnp.asarray(v, self.dtype) for v in (x, ROW * row, 0.5 * math.pi * nose, start))
+            *(
+                jnp.asarray(v, self.dtype)
+                for v in (x, ROW_DISTANCE * row, 0.5 * math.pi * nose, start)
+            )
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -185,8 +199,8 @@ class Parking(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second."""
         pose = state.pose
-        room = [(limit - pose.speed) * (1 / STEP) for limit in (-SPEED, SPEED)]
-        push = jnp.clip(ACCELERATION * action[0], *room)
+        room = [(limit - pose.speed) * (1 / STEP) for limit in (-MAX_SPEED, MAX_SPEED)]
+        push = jnp.clip(MAX_ACCELERATION * action[0], *room)
         end = roll(pose, push, bicycle.slip_of_steering(bicycle.STEERING_LIMIT * action[1]), STEP)
         c, s = jnp.abs(jnp.cos(end.heading)), jnp.abs(jnp.sin(end.heading))
         x, y = 0.5 * (LENGTH * c + WIDTH * s), 0.5 * (LENGTH * s + WIDTH * c)
@@ -200,8 +214,10 @@ class Parking(Task[Params, State]):
         if self.has_goals:
             return self.goal_reward(self.achieved_goal(end), self.desired_goal(params))
         distance = jnp.hypot(params.x - end.x, params.y - end.y)
-        distance = distance + RADIAN * jnp.abs(reeds_shepp.wrap(params.heading - end.heading))
-        nearness = NEARNESS * jnp.exp(distance * (-1 / REACH))
+        distance = distance + RADIAN_DISTANCE * jnp.abs(
+            reeds_shepp.wrap(params.heading - end.heading)
+        )
+        nearness = MAX_NEARNESS_REWARD * jnp.exp(distance * (-1 / NEARNESS_DISTANCE))
         return jnp.where(
             crashed, -state.earned, jnp.where(is_parked(end, params), 1, nearness)
         ).astype(self.dtype)
@@ -210,7 +226,7 @@ class Parking(Task[Params, State]):
         """Return what the car has reached, ``(5,)``; see the table."""
         heading = jnp.cos(pose.heading), jnp.sin(pose.heading)
         return jnp.clip(
-            self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / SPEED), -1, 1
+            self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / MAX_SPEED), -1, 1
         )
 
     def desired_goal(self, params: Params) -> jax.Array:
@@ -229,12 +245,16 @@ class Parking(Task[Params, State]):
         turn = jnp.abs(
             jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3])
         )
-        nearness = NEARNESS * jnp.exp((jnp.hypot(dx, dy) + RADIAN * turn) * (-1 / REACH))
-        in_place = (jnp.abs(c * dx + s * dy) <= ALONG) & (jnp.abs(c * dy - s * dx) <= ACROSS)
+        nearness = MAX_NEARNESS_REWARD * jnp.exp(
+            (jnp.hypot(dx, dy) + RADIAN_DISTANCE * turn) * (-1 / NEARNESS_DISTANCE)
+        )
+        in_place = (jnp.abs(c * dx + s * dy) <= MAX_ALONG) & (
+            jnp.abs(c * dy - s * dx) <= MAX_ACROSS
+        )
         parked = (
             in_place
-            & (turn <= TURN)
-            & (SPEED * jnp.abs(achieved[4] - desired[4]) <= SPEED_TOLERANCE)
+            & (turn <= MAX_TURN)
+            & (MAX_SPEED * jnp.abs(achieved[4] - desired[4]) <= MAX_PARKED_SPEED)
         )
         return jnp.where(parked, 1, nearness).astype(self.dtype)
 
@@ -264,7 +284,7 @@ class Parking(Task[Params, State]):
                 jnp.cos(pose.heading),
                 jnp.sin(pose.heading),
             ),
-            *(pose.speed * (1 / SPEED), state.earned * (1 / self.card.horizon)),
+            *(pose.speed * (1 / MAX_SPEED), state.earned * (1 / self.card.horizon)),
             *(
                 params.x * (1 / HALF_X),
                 params.y * (1 / HALF_Y),
@@ -286,7 +306,7 @@ class Parking(Task[Params, State]):
             Component("y", "place of the car's centre across the rows", f"{HALF_Y:g} m"),
             Component("cosine", "of the car's heading"),
             Component("sine", "of the car's heading"),
-            Component("speed", "negative backwards", f"{SPEED:g} m/s"),
+            Component("speed", "negative backwards", f"{MAX_SPEED:g} m/s"),
             Component("earned", "return so far, which a crash takes back", f"{self.card.horizon}"),
             Component("goal_x", "place of the goal along the rows", f"{HALF_X:g} m"),
             Component("goal_y", "place of the goal across the rows", f"{HALF_Y:g} m"),
@@ -301,7 +321,9 @@ class Parking(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List pedal and wheel."""
         return (
-            Component("acceleration", "forwards; negative backwards", f"{ACCELERATION:g} m/s^2"),
+            Component(
+                "acceleration", "forwards; negative backwards", f"{MAX_ACCELERATION:g} m/s^2"
+            ),
             Component("steering", "angle of the front wheels to the left", "45 degrees"),
         )
 
@@ -350,7 +372,7 @@ class Parking(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Answer with two numbers from -1 to 1: acceleration (1 is {ACCELERATION:g} m/s^2 "
+            f"Answer with two numbers from -1 to 1: acceleration (1 is {MAX_ACCELERATION:g} m/s^2 "
             "forwards) and angle of "
             "the front wheels (1 is 45 degrees to the left), for the next 0.2 s. Stop in the goal "
             "and stay there."
@@ -366,7 +388,7 @@ class Parking(Task[Params, State]):
         def pixel(x: float, y: float) -> tuple[float, float]:
             return scale * (x + HALF_X), scale * (HALF_Y - y)
 
-        for row in (-ROW, ROW):
+        for row in (-ROW_DISTANCE, ROW_DISTANCE):
             for i in range(SPOTS + 1):
                 x = SPOT_WIDTH * (i - 0.5 * SPOTS)
                 canvas.line((*pixel(x, row - 4), *pixel(x, row + 4)), fill="white")
@@ -419,8 +441,8 @@ class ParkingDriver(NamedTuple):
         speed = plan.direction * jnp.minimum(self.speed, jnp.sqrt(2 * self.braking * length))
         stop = is_parked(pose._replace(speed=0.0), view.params, self.stop_share)
         speed = jnp.where(stop, 0, speed)
-        push = jnp.clip((speed - pose.speed) / (STEP * ACCELERATION), -1, 1)
-        covered = jnp.abs(pose.speed + 0.5 * STEP * ACCELERATION * push) * STEP / radius
+        push = jnp.clip((speed - pose.speed) / (STEP * MAX_ACCELERATION), -1, 1)
+        covered = jnp.abs(pose.speed + 0.5 * STEP * MAX_ACCELERATION * push) * STEP / radius
         curve = plan.curvature(jnp.maximum(covered, 1e-3)) / radius
         wheel = jnp.arctan(2 * rear * curve) / bicycle.STEERING_LIMIT
         return jnp.clip(jnp.stack([push, jnp.where(stop, 0, wheel)]), -1, 1), memory

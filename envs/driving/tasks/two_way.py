@@ -56,11 +56,12 @@ from ..traffic.traffic import Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVELS, Highway, State
 
-# Vehicles in either lane. The first are numbered first, the ego 0.
-NUM_SAME_WAY, NUM_ONCOMING = 12, 5
+NUM_SAME_WAY = 12  # Vehicles that drive as the ego does; they come first, and the ego is number 0
+NUM_ONCOMING = 5
 SIGHT = 600.0  # m: overtaking needs more foresight than a highway
-UNHURRIED = 0.65  # Desired speed, as a fraction of that on a highway
-MIN_ONCOMING_SPEED, MAX_ONCOMING_SPEED = 18.0, 22.0  # m/s
+DESIRED_SPEED_FRACTION = 0.65  # Desired speed, as a fraction of that on a highway
+MIN_ONCOMING_SPEED = 18.0  # m/s
+MAX_ONCOMING_SPEED = 22.0  # m/s
 
 
 def comes_towards() -> np.ndarray:
@@ -87,7 +88,7 @@ class TwoWay(Highway):
         share = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         oncoming = MIN_ONCOMING_SPEED + (MAX_ONCOMING_SPEED - MIN_ONCOMING_SPEED) * share
         fast = fleet.driver.desired_speed
-        speed = jnp.where(comes_towards(), oncoming, UNHURRIED * fast)
+        speed = jnp.where(comes_towards(), oncoming, DESIRED_SPEED_FRACTION * fast)
         desired = jnp.where(traffic.is_ego(self.vehicles), fast, speed)
         return fleet._replace(driver=fleet.driver._replace(desired_speed=desired))
 

@@ -31,17 +31,17 @@ from .traffic import LANE_WIDTH, SUBSTEP, Fleet, Leaders, Traffic, lane_centre
 
 RADII = 20.0, 24.0  # m: of the inner (left) and of the outer lane, as in highway-env
 RADIUS = 0.5 * sum(RADII)  # m: of the line between them
-BEND = math.pi * RADIUS  # m: its length in a half circle
-EDGE = LANE_WIDTH  # m: from that line to an edge of the road
+BEND_LENGTH = math.pi * RADIUS  # m: its length in a half circle
+EDGE_DISTANCE = LANE_WIDTH  # m: from that line to an edge of the road
 # m/s: highest speed of the ego in a bend. It needs 65 % of the lateral acceleration that
 # ``bicycle.py`` allows.
 BEND_SPEED = 8.0
-EASING = 2.0  # m/s^2: braking before a bend
+BEND_BRAKING = 2.0  # m/s^2: braking before a bend
 
 
 def half_straight(circumference: Scalar) -> Scalar:
     """Return half the length of a straight, m."""
-    return 0.25 * circumference - 0.5 * BEND
+    return 0.25 * circumference - 0.5 * BEND_LENGTH
 
 
 def centre_line(circumference: Scalar) -> Route:
@@ -53,7 +53,8 @@ def centre_line(circumference: Scalar) -> Route:
     # Half circles are cut in two, because a point is found on less than half a circle only.
     zero = 0 * half * np.ones(7)
     return Route(
-        start=half * np.array([0, 1, 1, 1, 3, 3, 3]) + BEND * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
+        start=half * np.array([0, 1, 1, 1, 3, 3, 3])
+        + BEND_LENGTH * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
         x=half * np.array([0, 1, 1, 1, -1, -1, -1]) + RADIUS * np.array([0, 0, 1, 0, 0, -1, 0]),
         y=zero + RADIUS * np.array([-1, -1, 0, 1, 1, 0, -1]),
         heading=zero + math.pi * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
@@ -66,19 +67,19 @@ def next_bend(s: Scalar, circumference: Scalar) -> tuple[Scalar, Scalar]:
     half = half_straight(circumference)
     lap = 0.5 * circumference
     place = jnp.mod(s, lap)
-    begin = jnp.where(place >= half + BEND, half + lap, half) - place
-    return jnp.maximum(begin, 0), begin + BEND
+    begin = jnp.where(place >= half + BEND_LENGTH, half + lap, half) - place
+    return jnp.maximum(begin, 0), begin + BEND_LENGTH
 
 
 def speed_before(distance: Scalar, bend_speed: Scalar) -> Scalar:
     """Return the speed (m/s) from which gentle braking reaches the bend's speed on this way (m)."""
-    return jnp.sqrt(bend_speed * bend_speed + 2 * EASING * distance)
+    return jnp.sqrt(bend_speed * bend_speed + 2 * BEND_BRAKING * distance)
 
 
 def in_plane(route: Route, s: Scalar, pose: Pose) -> Pose:
     """Return poses in the plane of vehicles at s along the road, ``(vehicles,)``."""
     place = jax.vmap(routes.place_at, (None, 0))(route, s)
-    beside = routes.beside(place, pose.y - EDGE)
+    beside = routes.beside(place, pose.y - EDGE_DISTANCE)
     return Pose(beside.x, beside.y, place.heading + pose.heading, pose.speed)
 
 
@@ -114,7 +115,9 @@ def substep(
     # A body that follows a bend points outwards by its slip angle: its course is its heading and
     # that angle.
     curvature = jax.vmap(routes.place_at, (None, 0))(route, s).curvature
-    bend_slip = bicycle.rear_axle(fleet.length) * curvature / (1 - curvature * (pose.y - EDGE))
+    bend_slip = (
+        bicycle.rear_axle(fleet.length) * curvature / (1 - curvature * (pose.y - EDGE_DISTANCE))
+    )
     course = pose._replace(heading=pose.heading + bend_slip)
     own_acceleration, own_slip = control(Pose(*(value[0] for value in course)), limit[0])
     ego = traffic.is_ego(pose.x.shape[0])
@@ -139,7 +142,7 @@ def on_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
     """Return poses relative to the road (x is s along it), and the way along it since ``s``, m."""
     next_s, d = jax.vmap(routes.project, (None, 0, 0, 0))(route, pose.x, pose.y, s)
     heading = pose.heading - jax.vmap(routes.place_at, (None, 0))(route, next_s).heading
-    return Pose(next_s, d + EDGE, heading, pose.speed), next_s - s
+    return Pose(next_s, d + EDGE_DISTANCE, heading, pose.speed), next_s - s
 
 
 def ego_crashes(
@@ -150,7 +153,7 @@ def ego_crashes(
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
     hit = (collision.collided(ego, everyone, SUBSTEP) & ~traffic.is_ego(start.x.shape[0])).any()
     d = jnp.abs(corners_beside(route, s, ego))
-    return hit | (d > EDGE).any() | (jnp.abs(heading) > 0.5 * jnp.pi)
+    return hit | (d > EDGE_DISTANCE).any() | (jnp.abs(heading) > 0.5 * jnp.pi)
 
 
 def corners_beside(route: Route, s: Scalar, ego: Sweep) -> Scalar:

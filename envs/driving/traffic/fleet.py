@@ -20,12 +20,15 @@ from . import traffic
 from .car_following import Driver
 from .traffic import Fleet
 
-MIN_TARGET_SPEED, MAX_TARGET_SPEED = 10.0, 30.0  # m/s
-MAX_ACCELERATION, MAX_BRAKING = 3.0, 6.0  # m/s^2, of the ego
+MIN_TARGET_SPEED = 10.0  # m/s
+MAX_TARGET_SPEED = 30.0  # m/s
+MAX_ACCELERATION = 3.0  # m/s^2, of the ego
+MAX_BRAKING = 6.0  # m/s^2, of the ego
 TOP_SPEED = 40.0  # m/s, of the ego
 # s of the best driving that a crash takes back at most: a whole episode of the usual length.
 CRASH_SECONDS = 40.0
-CAR_LENGTH, TRUCK_LENGTH = 5.0, 12.0  # m
+CAR_LENGTH = 5.0  # m
+TRUCK_LENGTH = 12.0  # m
 DENSITY_SPREAD = (0.9, 1.1)  # Range of an episode's density, as fractions of the difficulty's
 DENSITY_BANDS = 20
 # m: part of a vehicle's slot of road at the start that is left beyond the longest vehicle.

@@ -34,15 +34,18 @@ from ..vehicle.collision import Sweep
 from . import car_following
 from .car_following import Driver
 
-LENGTH, WIDTH = 5.0, 2.0  # m: body of every car
-HALF = 0.5 * LENGTH  # m
+# m: body of every car.
+LENGTH = 5.0
+WIDTH = 2.0
+HALF_LENGTH = 0.5 * LENGTH  # m
 # m: distance of two lines below which bodies on them may touch; 0.7 m for corners in bends.
-TOUCH = WIDTH + 0.7
-MARGIN = 1.5  # s: between two cars in a zone
-STARTING = 5.0  # m/s: mean speed of a slower car that starts
-CRAWL = 1.0  # m/s: slower cars are expected to leave a zone at this speed
-FIRM = 4.0  # m/s^2: braking for which drivers are ready; a car that would need more does not stop
-BEFORE_BEND = 12.0  # m: way before a bend at which drivers begin to slow down
+TOUCH_DISTANCE = WIDTH + 0.7
+TIME_MARGIN = 1.5  # s: between two cars in a zone
+STARTING_SPEED = 5.0  # m/s: mean speed of a slower car that starts
+CRAWL_SPEED = 1.0  # m/s: slower cars are expected to leave a zone at this speed
+# m/s^2: braking for which drivers are ready; a car that would need more does not stop.
+FIRM_BRAKING = 4.0
+BEND_APPROACH = 12.0  # m: way before a bend at which drivers begin to slow down
 
 
 class Layout(NamedTuple):
@@ -129,7 +132,8 @@ def find_zones(
     for r, q in np.argwhere(pairs):
         along = ways[r][ways[r] < end[r, q] + step]
         touching = (
-            np.hypot(*(xy[r][: len(along), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
+            np.hypot(*(xy[r][: len(along), None, k] - xy[q][None, :, k] for k in (0, 1)))
+            < TOUCH_DISTANCE
         )
         if touching.any():
             along, along_crossing = along[touching.any(1)], ways[q][touching.any(0)]
@@ -153,7 +157,7 @@ def routes_of(cars: Cars, layout: Layout) -> CarRoutes:
 
 def is_committed(cars: Cars, line: Scalar) -> Scalar:
     """Mark cars that are behind their line or cannot stop before it with firm braking."""
-    return cars.speed * cars.speed * (0.5 / FIRM) > line - HALF - cars.s
+    return cars.speed * cars.speed * (0.5 / FIRM_BRAKING) > line - HALF_LENGTH - cars.s
 
 
 def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
@@ -168,14 +172,20 @@ def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
         jnp.asarray(layout.zones[..., k], dtype)[pair] for k in range(4)
     )
     s, its_s = cars.s[:, None], cars.s
-    quick, slow = jnp.maximum(cars.speed, STARTING), jnp.maximum(cars.speed, CRAWL)
-    first, last = (mine_from - HALF - s) / quick[:, None], (mine_to + HALF - s) / quick[:, None]
-    its_first, its_last = (its_from - HALF - its_s) / quick, (its_to + HALF - its_s) / slow
+    quick, slow = jnp.maximum(cars.speed, STARTING_SPEED), jnp.maximum(cars.speed, CRAWL_SPEED)
+    first, last = (
+        (mine_from - HALF_LENGTH - s) / quick[:, None],
+        (mine_to + HALF_LENGTH - s) / quick[:, None],
+    )
+    its_first, its_last = (
+        (its_from - HALF_LENGTH - its_s) / quick,
+        (its_to + HALF_LENGTH - its_s) / slow,
+    )
     meets = (
         (mine_from < jnp.inf)
         & (its_last > 0)
-        & (its_first < last + MARGIN)
-        & (its_last + MARGIN > first)
+        & (its_first < last + TIME_MARGIN)
+        & (its_last + TIME_MARGIN > first)
     )
     committed = is_committed(cars, car_routes.line)
     gives_way = jnp.asarray(layout.yields_to)[pair] | (
@@ -217,7 +227,7 @@ def look(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Ahead:
 def bend_speed(cars: Cars, car_routes: CarRoutes) -> Scalar:
     """Return the highest speed at everybody's place, m/s."""
     return jnp.where(
-        (cars.s > car_routes.line - BEFORE_BEND) & (cars.s < car_routes.out),
+        (cars.s > car_routes.line - BEND_APPROACH) & (cars.s < car_routes.out),
         car_routes.fastest,
         100,
     )
@@ -228,7 +238,7 @@ def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
     gap = cars.s[ahead.leader] + ahead.offset - cars.s - LENGTH
     crowded = jnp.maximum(
         car_following.gap_ratio(driver, cars.speed, gap, cars.speed[ahead.leader]),
-        car_following.gap_ratio(driver, cars.speed, ahead.stop - HALF - cars.s, 0),
+        car_following.gap_ratio(driver, cars.speed, ahead.stop - HALF_LENGTH - cars.s, 0),
     )
     slower = driver._replace(desired_speed=jnp.minimum(driver.desired_speed, fastest))
     return jnp.maximum(

@@ -40,7 +40,7 @@ LANE_WIDTH = 4.0  # m
 VEHICLES = 50  # Number of vehicles of the highway, with the ego
 SUBSTEP = 1 / 15  # s
 INDEX_BITS = 6  # Bits of a vehicle's index: there are at most 64 vehicles
-WORD = 32  # Bits of a word of a set
+WORD_BITS = 32  # Bits of a word of a set
 MAX_LANES = 8  # Lanes of the widest road
 
 
@@ -162,8 +162,8 @@ def order_of(x: Scalar) -> Order:
 
 def in_lanes(traffic: Traffic, order: Order) -> Occupied:
     """Return who counts in which lane."""
-    high = order.rank >= WORD
-    bit = jnp.uint32(1) << jnp.where(high, order.rank - WORD, order.rank).astype(jnp.uint32)
+    high = order.rank >= WORD_BITS
+    bit = jnp.uint32(1) << jnp.where(high, order.rank - WORD_BITS, order.rank).astype(jnp.uint32)
     lanes = jnp.arange(MAX_LANES, dtype=jnp.int32)[:, None]
     counts = (traffic.lane == lanes) | (traffic.target == lanes)
     # Every rank is there once, so that a sum of bits is their union.
@@ -190,9 +190,9 @@ def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> S
     low, high = jnp.where(nobody, all_low, low), jnp.where(nobody, all_high, high)
     if ahead:
         word = jnp.where(low != 0, low, high)
-        rank = last_bit(word & (~word + 1)) + jnp.where(low != 0, 0, WORD)
+        rank = last_bit(word & (~word + 1)) + jnp.where(low != 0, 0, WORD_BITS)
     else:
-        rank = last_bit(jnp.where(high != 0, high, low)) + jnp.where(high != 0, WORD, 0)
+        rank = last_bit(jnp.where(high != 0, high, low)) + jnp.where(high != 0, WORD_BITS, 0)
     index = jnp.arange(lane.shape[0], dtype=jnp.int32)
     return jnp.where((low | high) == 0, index, order.index[jnp.maximum(rank, 0)])
 
@@ -202,16 +202,16 @@ def bits_below(rank: Scalar) -> tuple[Scalar, Scalar]:
     full = jnp.uint32(0xFFFFFFFF)
 
     def first(count: Scalar) -> Scalar:
-        inside = (count >= 0) & (count < WORD)
+        inside = (count >= 0) & (count < WORD_BITS)
         bits = (jnp.uint32(1) << jnp.where(inside, count, 0).astype(jnp.uint32)) - 1
         return jnp.where(inside, bits, jnp.where(count < 0, 0, full))
 
-    return first(rank), first(rank - WORD)
+    return first(rank), first(rank - WORD_BITS)
 
 
 def last_bit(word: Scalar) -> Scalar:
     """Return the number of the highest bit of a word, -1 if none is set, int32."""
-    return WORD - 1 - jax.lax.clz(word).astype(jnp.int32)
+    return WORD_BITS - 1 - jax.lax.clz(word).astype(jnp.int32)
 
 
 def wrap_offset(
@@ -305,7 +305,7 @@ def change_lanes(
         & (new >= 0)
         & (new < rules.lanes)
         & rules.others_may(new)
-        & (traffic.pose.speed > bicycle.CRAWL)
+        & (traffic.pose.speed > bicycle.CRAWL_SPEED)
         & ~is_ego(order.rank.shape[0])
     )
     wants = lane_changing.wants_to_change(

@@ -34,9 +34,9 @@ HEADING_TIME = 0.2  # s: time constant of the heading loop
 # s: time constant of the lateral loop. It is more than four times the heading's, so that a lane
 # change never overshoots.
 LATERAL_TIME = 1.0
-LATERAL_SPEED = 2.0  # m/s: highest speed across a lane
+MAX_LATERAL_SPEED = 2.0  # m/s: highest speed across a lane
 MAX_HEADING = 0.4  # rad: largest heading that the lateral loop asks for
-CRAWL = 1.0  # m/s: slower vehicles are steered as if they drove at this speed
+CRAWL_SPEED = 1.0  # m/s: slower vehicles are steered as if they drove at this speed
 
 
 class Pose(NamedTuple):
@@ -107,7 +107,7 @@ def slip_bound(speed: Scalar, length: Scalar) -> Scalar:
 
     That acceleration is v^2 sin(beta) / l_r.
     """
-    gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL)
+    gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL_SPEED)
     return jnp.minimum(gentle, SLIP_LIMIT)
 
 
@@ -119,8 +119,8 @@ def steer_to(pose: Pose, y: Scalar, length: Scalar) -> Scalar:
     The cascade is that of Leurent 2018 (highway-env), with a bounded lateral speed. Without the
     bound a lane change would ask for more lateral acceleration than tyres have.
     """
-    speed = jnp.maximum(pose.speed, CRAWL)
-    lateral = jnp.clip((y - pose.y) / LATERAL_TIME, -LATERAL_SPEED, LATERAL_SPEED)
+    speed = jnp.maximum(pose.speed, CRAWL_SPEED)
+    lateral = jnp.clip((y - pose.y) / LATERAL_TIME, -MAX_LATERAL_SPEED, MAX_LATERAL_SPEED)
     heading = jnp.clip(lateral / speed, -MAX_HEADING, MAX_HEADING)
     slip = rear_axle(length) * (heading - pose.heading) / (HEADING_TIME * speed)
     bound = slip_bound(pose.speed, length)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from plain_signals import EXIT, HARD, Car, Lane, colour
+from plain_signals import EXIT, HARD_BRAKING, Car, Lane, colour
 
-SOLID, LANE_END, DETOUR = 30.0, 10.0, 300.0
+# m: the solid line before the stop line, the lane's end behind it, and a detour.
+SOLID = 30.0
+LANE_END = 10.0
+DETOUR = 300.0
 RADIUS = {0: 9.0, 2: 13.0}
 
 
@@ -98,7 +101,7 @@ class Road(Lane):
     def room(self, car: Car) -> float:
         """Return how far the car may go until it stands behind all others, m."""
         assert isinstance(car, LaneCar)
-        rooms = [o.x - o.length - car.x + o.v**2 / (2 * HARD) for o in self.all_ahead(car)]
+        rooms = [o.x - o.length - car.x + o.v**2 / (2 * HARD_BRAKING) for o in self.all_ahead(car)]
         return min([*rooms, self.line - car.x] if car.is_held else [*rooms, 1e6])
 
     def expects(self, car: LaneCar) -> int:
@@ -135,7 +138,7 @@ class Road(Lane):
                 gap = front.x - front.length - back.x
                 if (
                     gap <= 0
-                    or back.v**2 > front.v**2 + 2 * HARD * gap
+                    or back.v**2 > front.v**2 + 2 * HARD_BRAKING * gap
                     or self.accelerates(back, front) <= -4
                 ):
                     return False

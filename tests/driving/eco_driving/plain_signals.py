@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-DT, BODY, EXIT, HARD, GENTLE = 0.5, 5.0, 150.0, 9.0, 3.0
+DT = 0.5  # s
+BODY = 5.0  # m: length of a car
+EXIT = 150.0  # m from the stop line to the exit
+HARD_BRAKING = 9.0  # m/s^2
+GENTLE_BRAKING = 3.0  # m/s^2
 
 
 @dataclass
@@ -71,7 +75,7 @@ class Lane:
         for car in self.road:
             distance = self.line - car.x
             can_stop = distance > 0 and car.v**2 <= 2 * distance * (
-                GENTLE if light == "amber" else HARD
+                GENTLE_BRAKING if light == "amber" else HARD_BRAKING
             )
             car.is_held = light != "green" and (car.is_held or can_stop)
 
@@ -108,10 +112,11 @@ class Lane:
                 or colour(self.plan, self.phase, tick)[0] == "green"
             )
             a = max(
-                self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0), -HARD
+                self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0),
+                -HARD_BRAKING,
             )
             # The largest speed from which the car, after this step, can still stop within the room.
-            a2, a1, a0 = 1 / (2 * HARD), DT / 2, car.v * DT / 2 - room
+            a2, a1, a0 = 1 / (2 * HARD_BRAKING), DT / 2, car.v * DT / 2 - room
             max_v = (math.sqrt(max(a1**2 - 4 * a2 * a0, 0)) - a1) / (2 * a2)
             v = max(min(car.v + DT * a, max_v), 0.0)
             moves.append((car, car.x + min(DT * (car.v + v) / 2, room), v, inside))
@@ -142,7 +147,9 @@ class Lane:
     def room(self, car: Car) -> float:
         """Return how far the car may go until it stands, m."""
         leader = self.leader(car)
-        room = leader.x - leader.length - car.x + leader.v**2 / (2 * HARD) if leader else 1e6
+        room = (
+            leader.x - leader.length - car.x + leader.v**2 / (2 * HARD_BRAKING) if leader else 1e6
+        )
         return min(room, self.line - car.x) if car.is_held else room
 
     def detour(self, car: Car) -> float:

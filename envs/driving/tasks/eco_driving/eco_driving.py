@@ -79,9 +79,9 @@ from ....shared.alternating_bands import alternating_bands
 from ...arrays import Scalar
 from ...roads.signal_plan import TICK, Lights, Plan, lights
 from ...traffic.approach import (
-    EXIT,
+    EXIT_DISTANCE,
     LENGTH,
-    OUTSIDE,
+    OUTSIDE_PLACE,
     Ahead,
     Traffic,
     enter,
@@ -93,21 +93,26 @@ from ...traffic.approach import (
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import CAR, Engine, co2, fuel
 
-LANES, SLOTS = 4, 12
-TICKS = 2  # Ticks of a step
-EASE = 1.5  # m/s^2
-INFLOW = 100.0  # s: no car arrives later
+LANES = 4
+SLOTS = 12  # Cars of a lane at most
+TICKS_PER_STEP = 2  # Ticks of a step
+MAX_EASE = 1.5  # m/s^2 by which an agent accelerates less than its driver would
+INFLOW_SECONDS = 100.0  # s: no car arrives later
 MIN_HEADWAY = 2.0  # s
 NEVER = 1_000_000  # Tick of arrival of an empty slot
-# Least saving of a success, % of the emission of a car for each controlled car, and its largest
-# delay, s per car.  The share of controlled cars bounds what the fleet can save, so that a fixed
-# part of the whole would be a matter of luck where few cars are controlled.
-SAVED, DELAYED = 3.0, 1.0
-SPEED, DISTANCE, TIME, PEDAL = 15.0, 250.0, 90.0, 4.5  # m/s, m, s and m/s^2 that are shown as 1
+# % of the emission of a car for each controlled car: least saving of a success. The share of
+# controlled cars bounds what the fleet can save, so that a fixed part of the whole would be a
+# matter of luck where few cars are controlled.
+MIN_SAVING = 3.0
+MAX_DELAY = 1.0  # s per car: largest delay of a success
+SPEED_SCALE = 15.0  # m/s that are shown as 1
+DISTANCE_SCALE = 250.0  # m that are shown as 1
+TIME_SCALE = 90.0  # s that are shown as 1
+PEDAL_SCALE = 4.5  # m/s^2 that are shown as 1
 NAMES = ("north", "south", "east", "west")
 GRAM = 1e-3  # g in a mg
 MAX_REWARD = 60.0  # g per car: no step emits more, and none saves more
-FREE_GAP = 2 * DISTANCE  # m: gap to a follower that does not exist; shown as 1
+FREE_GAP = 2 * DISTANCE_SCALE  # m: gap to a follower that does not exist; shown as 1
 
 
 class Entry(IntEnum):
@@ -173,7 +178,7 @@ class Around(NamedTuple):
 class EcoDriving(Task[Params, State]):
     """The task of this file's docstring."""
 
-    period = TICKS * TICK
+    period = TICKS_PER_STEP * TICK
     lanes = LANES
     measures: ClassVar[dict[str, str]] = {
         "saving": "CO2 of the fleet less than that of its twin so far, %",
@@ -218,7 +223,7 @@ class EcoDriving(Task[Params, State]):
         """Start with empty roads."""
         shape = 2, self.lanes, SLOTS
         nobody = Traffic(
-            jnp.full(shape, OUTSIDE, self.dtype),
+            jnp.full(shape, OUTSIDE_PLACE, self.dtype),
             jnp.zeros(shape, self.dtype),
             jnp.zeros(shape, bool),
         )
@@ -227,8 +232,10 @@ class EcoDriving(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a second."""
-        off = EASE * jnp.maximum(self.per_car(action), 0) * params.controlled
-        state = jax.lax.fori_loop(0, TICKS, lambda _, state: self.drive(state, off, params), state)
+        off = MAX_EASE * jnp.maximum(self.per_car(action), 0) * params.controlled
+        state = jax.lax.fori_loop(
+            0, TICKS_PER_STEP, lambda _, state: self.drive(state, off, params), state
+        )
         num_left = has_left(state, params).sum(-1)
         return state._replace(
             delay=state.delay + jnp.maximum(num_left[0] - num_left[1], 0).sum().astype(jnp.int32)
@@ -268,7 +275,7 @@ class EcoDriving(Task[Params, State]):
         light = self.lights(params, state.tick)
         traffic = traffic._replace(stops_at_light=holds(traffic, light, line))
         ahead, intended = self.look_ahead(traffic, params)
-        inside = (traffic.x >= 0) & (traffic.x < line + EXIT)
+        inside = (traffic.x >= 0) & (traffic.x < line + EXIT_DISTANCE)
         # Who drives on at amber clears the line before red, agents too.
         bound = (traffic.x < line) & ~traffic.stops_at_light & ~light.green
         eased = jnp.where(inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
@@ -290,7 +297,7 @@ class EcoDriving(Task[Params, State]):
         self, state: State, traffic: Traffic, next_traffic: Traffic, params: Params
     ) -> State:
         """Return the state a tick later, with what this tick emits."""
-        out = params.approach + EXIT
+        out = params.approach + EXIT_DISTANCE
         inside = (traffic.x >= 0) & (traffic.x < out)
         speed = 0.5 * (traffic.v + next_traffic.v)
         acceleration = (next_traffic.v - traffic.v) * (1 / TICK)
@@ -331,19 +338,19 @@ class EcoDriving(Task[Params, State]):
         fleet = fleet._replace(stops_at_light=holds(fleet, light, line))
         around = self.around(fleet, params)
         cycle = params.plan.cycle
-        seconds = TICK / TIME
+        seconds = TICK / TIME_SCALE
         green = self.per_lane(jnp.stack([params.plan.first, params.plan.second]))
-        agent = (fleet.x >= 0) & (fleet.x < line + EXIT) & params.controlled
+        agent = (fleet.x >= 0) & (fleet.x < line + EXIT_DISTANCE) & params.controlled
         ego_columns = (
             jnp.ones_like(agent),
-            fleet.v * (1 / SPEED),
-            (line - fleet.x) * (1 / DISTANCE),
-            jnp.minimum(around.gap * (1 / DISTANCE), 1),
-            around.leader_speed * (1 / SPEED),
+            fleet.v * (1 / SPEED_SCALE),
+            (line - fleet.x) * (1 / DISTANCE_SCALE),
+            jnp.minimum(around.gap * (1 / DISTANCE_SCALE), 1),
+            around.leader_speed * (1 / SPEED_SCALE),
             around.led,
-            jnp.minimum(around.gap_behind * (1 / DISTANCE), 1),
-            around.follower_speed * (1 / SPEED),
-            around.intention * (1 / PEDAL),
+            jnp.minimum(around.gap_behind * (1 / DISTANCE_SCALE), 1),
+            around.follower_speed * (1 / SPEED_SCALE),
+            around.intention * (1 / PEDAL_SCALE),
             around.between * (1 / SLOTS),
         )
         road_columns = (
@@ -354,8 +361,8 @@ class EcoDriving(Task[Params, State]):
             light.to_amber * seconds,
             green * seconds,
             (cycle - green) * seconds,
-            line * (1 / DISTANCE),
-            params.limit * (1 / SPEED),
+            line * (1 / DISTANCE_SCALE),
+            params.limit * (1 / SPEED_SCALE),
             jnp.full_like(line, self.penetration),
         )
         columns = *(jnp.where(agent, column, 0) for column in ego_columns), *road_columns
@@ -387,7 +394,7 @@ class EcoDriving(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car; see the table."""
-        speed, distance, time = f"{SPEED:g} m/s", f"{DISTANCE:g} m", f"{TIME:g} s"
+        speed, distance, time = f"{SPEED_SCALE:g} m/s", f"{DISTANCE_SCALE:g} m", f"{TIME_SCALE:g} s"
         return (
             Component(
                 "agent",
@@ -400,7 +407,7 @@ class EcoDriving(Task[Params, State]):
             Component("leader_controlled", "1 if the leader is controlled"),
             Component("gap_behind", "to the follower, 1 if larger or none", distance),
             Component("follower_speed", "speed of the follower, 0 without one", speed),
-            Component("driver", "acceleration that the driver chooses", f"{PEDAL:g} m/s^2"),
+            Component("driver", "acceleration that the driver chooses", f"{PEDAL_SCALE:g} m/s^2"),
             Component("between", "cars between it and the line, moving or not", f"{SLOTS} cars"),
             Component("light", "1 for green, amber, red", "1", (3,)),
             Component("to_green", "until the next green begins, 0 at green", time),
@@ -418,7 +425,7 @@ class EcoDriving(Task[Params, State]):
             Component(
                 "ease",
                 "acceleration less than the driver chooses; below 0 counts as 0",
-                f"{EASE:g} m/s^2",
+                f"{MAX_EASE:g} m/s^2",
             ),
         )
 
@@ -446,9 +453,9 @@ class EcoDriving(Task[Params, State]):
         saving = percent_saved(state.co2, self.dtype)
         delay = state.delay.astype(self.dtype) / params.cars
         controlled = (params.controlled & (params.arrival < NEVER)).sum(dtype=jnp.int32)
-        saves = (controlled > 0) & (saving * params.cars >= SAVED * controlled)
+        saves = (controlled > 0) & (saving * params.cars >= MIN_SAVING * controlled)
         return {
-            "success": all_left(state, params) & saves & (delay <= DELAYED),
+            "success": all_left(state, params) & saves & (delay <= MAX_DELAY),
             "saving": saving,
             "fuel_saving": percent_saved(state.fuel, self.dtype),
             "co2_per_car": state.co2[1].astype(self.dtype) * GRAM / params.cars,
@@ -469,8 +476,8 @@ class EcoDriving(Task[Params, State]):
         """Tell a text player how to answer."""
         return (
             f"Answer with {LANES * SLOTS} numbers from 0 to 1, agent_0 first: how much less each "
-            f"accelerates than its driver would, 1 is {EASE:g} m/s^2. Numbers of cars that are not "
-            "listed do not matter."
+            f"accelerates than its driver would, 1 is {MAX_EASE:g} m/s^2. Numbers of cars that are "
+            "not listed do not matter."
         )
 
     def describe(self, state: State, params: Params) -> str:
@@ -492,7 +499,7 @@ class EcoDriving(Task[Params, State]):
                 f"in {TICK * int(light.to_amber[p]):g} s"
             )
             for slot in range(SLOTS):
-                if 0 <= x[lane, slot] < float(params.approach) + EXIT:
+                if 0 <= x[lane, slot] < float(params.approach) + EXIT_DISTANCE:
                     who = (
                         self.agent_in_words(lane, slot)
                         if params.controlled[lane, slot]
@@ -523,7 +530,7 @@ class EcoDriving(Task[Params, State]):
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
         line = float(params.approach)
-        scale = (width - 40) / (line + EXIT)
+        scale = (width - 40) / (line + EXIT_DISTANCE)
         light = lights(params.plan, state.tick)
         length = np.broadcast_to(np.asarray(self.lengths(params)), (self.lanes, SLOTS))
         for lane, name in enumerate(NAMES[: self.lanes]):
@@ -538,7 +545,7 @@ class EcoDriving(Task[Params, State]):
             for world, y, half in ((1, top + 12, 8), (0, top + 39, 4)):
                 for slot in range(SLOTS):
                     x = float(state.traffic.x[world, lane, slot])
-                    if 0 <= x < line + EXIT:
+                    if 0 <= x < line + EXIT_DISTANCE:
                         colour = "lime" if params.controlled[lane, slot] else "deepskyblue"
                         right = 20 + scale * x
                         box = (right - scale * float(length[lane, slot]), y - half, right, y + half)
@@ -568,7 +575,7 @@ def arrivals(demand: jax.Array, u: jax.Array) -> jax.Array:
         jnp.int32
     )
     arrival = jnp.cumsum(headways, -1)
-    return jnp.where(arrival <= int(INFLOW / TICK), arrival, NEVER)
+    return jnp.where(arrival <= int(INFLOW_SECONDS / TICK), arrival, NEVER)
 
 
 def drivers(limit: jax.Array, u: jax.Array) -> Driver:
@@ -584,7 +591,7 @@ def drivers(limit: jax.Array, u: jax.Array) -> Driver:
 
 def has_left(state: State, params: Params) -> jax.Array:
     """Return who has left, ``(2, lanes, slots)``."""
-    return state.traffic.x >= params.approach + EXIT
+    return state.traffic.x >= params.approach + EXIT_DISTANCE
 
 
 def all_left(state: State, params: Params) -> jax.Array:

@@ -76,7 +76,8 @@ CITIES = np.array(
         (260, 50, 60, 0.40, 260, 360, 0.15, 6),
     ]
 )
-GREENS, FIRST = 20, 6  # Ticks by which the sum of greens and the first green differ from the city's
+MAX_GREENS_SHIFT = 20  # Ticks by which the sum of greens differs from the city's
+MAX_FIRST_SHIFT = 6  # Ticks by which the first green differs from the city's share
 TRUCKS_BETWEEN = len(Entry) + 2  # Entry of the observation: trucks between a vehicle and the line
 TRUCK_LENGTH = 10.0  # m
 TEMPERATURE_SCALE = 40.0  # Degrees Celsius that are shown as 1
@@ -218,9 +219,19 @@ class EcoDrivingCity(EcoDriving):
 
 def sample_plan(row: jax.Array, u: jax.Array) -> Plan:
     """Return a signal plan of a city for three uniform numbers."""
-    step = jnp.minimum(jnp.floor((2 * GREENS + 1) * u[0]), 2 * GREENS).astype(jnp.int32) - GREENS
+    step = (
+        jnp.minimum(jnp.floor((2 * MAX_GREENS_SHIFT + 1) * u[0]), 2 * MAX_GREENS_SHIFT).astype(
+            jnp.int32
+        )
+        - MAX_GREENS_SHIFT
+    )
     greens = jnp.round(2 * row[2]).astype(jnp.int32) - 2 * (AMBER + CLEARANCE) + step
-    shift = jnp.minimum(jnp.floor((2 * FIRST + 1) * u[1]), 2 * FIRST).astype(jnp.int32) - FIRST
+    shift = (
+        jnp.minimum(jnp.floor((2 * MAX_FIRST_SHIFT + 1) * u[1]), 2 * MAX_FIRST_SHIFT).astype(
+            jnp.int32
+        )
+        - MAX_FIRST_SHIFT
+    )
     first = jnp.round(greens * row[3]).astype(jnp.int32) + shift
     return Plan(first, greens - first, jnp.int32(0)).starting_at(u[2])
 

@@ -8,9 +8,9 @@ green together. Drivers change lanes for their turns, and because the other lane
 twin, too.
 
 A driver who reaches the solid line in the wrong lane goes straight on, and is charged a detour of
-DETOUR m at its desired speed, in the twin, too. Otherwise, whoever keeps others from turning could
-save the CO2 of their turns. Behind the line, what is between the approaches is time alone: 2 s of
-all red, as in ``EcoDriving``.
+DETOUR_LENGTH m at its desired speed, in the twin, too. Otherwise, whoever keeps others from turning
+could save the CO2 of their turns. Behind the line, what is between the approaches is time alone: 2
+s of all red, as in ``EcoDriving``.
 
 The twin, the reward, the cost, success, the end and what agents may do are those of
 ``eco_driving.py``. So is the context, with lanes as they are numbered here, and with these
@@ -55,12 +55,12 @@ from ...arrays import Scalar
 from ...players.speed_advice import SpeedAdvice
 from ...roads.signal_plan import TICK, Plan, lights
 from ...traffic import approach_lanes
-from ...traffic.approach import EXIT, LENGTH, OUTSIDE, Ahead, holds
+from ...traffic.approach import EXIT_DISTANCE, LENGTH, OUTSIDE_PLACE, Ahead, holds
 from ...traffic.approach_lanes import (
     BENDS,
     LEFT,
     RIGHT,
-    SOLID,
+    SOLID_LINE_LENGTH,
     STRAIGHT,
     TURN_SPEEDS,
     LaneTraffic,
@@ -78,12 +78,12 @@ from ...traffic.approach_lanes import (
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import co2
 from .eco_driving import (
-    DISTANCE,
+    DISTANCE_SCALE,
     FREE_GAP,
     LANES,
     SLOTS,
-    SPEED,
-    TICKS,
+    SPEED_SCALE,
+    TICKS_PER_STEP,
     Around,
     EcoDriving,
     Entry,
@@ -94,8 +94,10 @@ from .eco_driving import (
 APPROACHES = 2
 NAMES = ("south", "west")
 WAYS = ("right", "straight on", "left")
-MIN_SHARE, MAX_SHARE = 0.05, 0.3  # Share of a turn
-DETOUR = 300.0  # m
+# Share of the cars that turn to one side.
+MIN_TURN_SHARE = 0.05
+MAX_TURN_SHARE = 0.3
+DETOUR_LENGTH = 300.0  # m that a car drives more if it cannot turn
 MAX_REWARD = 400.0  # g per car: no step emits more, and none saves more
 
 
@@ -144,7 +146,9 @@ class EcoDrivingLanes(EcoDriving):
         params: Params = super().sample_params(key, split)
         shape = APPROACHES, LANES * SLOTS // APPROACHES
         u = self.uniform(jax.random.fold_in(key, 1), 2 * APPROACHES + LANES * SLOTS)
-        shares = MIN_SHARE + (MAX_SHARE - MIN_SHARE) * u[: 2 * APPROACHES].reshape(2, APPROACHES, 1)
+        shares = MIN_TURN_SHARE + (MAX_TURN_SHARE - MIN_TURN_SHARE) * u[: 2 * APPROACHES].reshape(
+            2, APPROACHES, 1
+        )
         goes = u[2 * APPROACHES :].reshape(shape)
         return LanesParams(
             approach=params.approach,
@@ -165,14 +169,14 @@ class EcoDrivingLanes(EcoDriving):
         enters_left = np.broadcast_to(np.arange(shape[-1]) >= SLOTS, shape)
         still = jnp.zeros(shape, self.dtype)
         nobody = LaneTraffic(
-            still + OUTSIDE, still, jnp.zeros(shape, bool), jnp.asarray(enters_left)
+            still + OUTSIDE_PLACE, still, jnp.zeros(shape, bool), jnp.asarray(enters_left)
         )
         none = jnp.zeros(2, jnp.int32)
         return LanesState(nobody, jnp.int32(0), none, none, jnp.int32(0), none)
 
     def transition(self, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
         """Let drivers change lanes, and drive for a second."""
-        to_left = state.tick // TICKS % 2 == 0
+        to_left = state.tick // TICKS_PER_STEP % 2 == 0
         stops_at_light = holds(state.traffic, self.lights(params, state.tick), params.approach)
         traffic = state.traffic._replace(stops_at_light=stops_at_light)
         changes = approach_lanes.changes_lane(
@@ -208,7 +212,7 @@ class EcoDrivingLanes(EcoDriving):
     def later_co2(self, traffic: Any, params: Any) -> jax.Array:
         """Return the CO2 that each will emit for its journey behind the exit, mg."""
         desired = params.driver.desired_speed
-        detour = DETOUR * co2(desired, 0) / desired
+        detour = DETOUR_LENGTH * co2(desired, 0) / desired
         return super().later_co2(traffic, params) + jnp.where(
             misses(traffic, params.turn), detour, 0
         )
@@ -254,14 +258,14 @@ class EcoDrivingLanes(EcoDriving):
             turn == RIGHT,
             turn == STRAIGHT,
             turn == LEFT,
-            jnp.minimum(by_way(TURN_SPEEDS, turn), params.limit) * (1 / SPEED),
+            jnp.minimum(by_way(TURN_SPEEDS, turn), params.limit) * (1 / SPEED_SCALE),
             jnp.where(approaching, count_ahead(number[0], from_number[0], turning), 0)
             * (1 / SLOTS),
             misses(fleet, params.turn),
-            jnp.where(approaching, jnp.minimum(gap * (1 / DISTANCE), 1), 1),
-            jnp.where(approaching, speed, 0) * (1 / SPEED),
-            jnp.where(approaching, jnp.minimum(gap_behind * (1 / DISTANCE), 1), 1),
-            jnp.where(approaching & behind.exists, at(fleet.v, behind.slot), 0) * (1 / SPEED),
+            jnp.where(approaching, jnp.minimum(gap * (1 / DISTANCE_SCALE), 1), 1),
+            jnp.where(approaching, speed, 0) * (1 / SPEED_SCALE),
+            jnp.where(approaching, jnp.minimum(gap_behind * (1 / DISTANCE_SCALE), 1), 1),
+            jnp.where(approaching & behind.exists, at(fleet.v, behind.slot), 0) * (1 / SPEED_SCALE),
         )
         agent = shared_entries[:, Entry.AGENT, None] > 0
         lane_entries = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
@@ -272,7 +276,7 @@ class EcoDrivingLanes(EcoDriving):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car."""
-        speed, distance = f"{SPEED:g} m/s", f"{DISTANCE:g} m"
+        speed, distance = f"{SPEED_SCALE:g} m/s", f"{DISTANCE_SCALE:g} m"
         return (
             *super().observation_components(),
             Component(
@@ -321,7 +325,7 @@ class EcoDrivingLanes(EcoDriving):
         light = jax.tree.map(np.asarray, lights(params.plan, state.tick))
         lines = [
             f"Speed limit {float(params.limit):.1f} m/s; {line:.0f} m from entry to stop line, "
-            f"{SOLID:g} m of solid line before it. {self.agents_in_words(x, params)}"
+            f"{SOLID_LINE_LENGTH:g} m of solid line before it. {self.agents_in_words(x, params)}"
         ]
         for approach, name in enumerate(NAMES):
             colour = (
@@ -333,7 +337,7 @@ class EcoDrivingLanes(EcoDriving):
                 f"{TICK * int(light.to_amber[approach]):g} s"
             )
             for slot in np.argsort(-x[approach], kind="stable"):
-                if 0 <= x[approach, slot] < line + EXIT:
+                if 0 <= x[approach, slot] < line + EXIT_DISTANCE:
                     controlled = params.controlled[approach, slot]
                     who = (
                         self.agent_in_words(2 * approach + slot // SLOTS, slot % SLOTS)
@@ -358,7 +362,7 @@ class EcoDrivingLanes(EcoDriving):
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
         line = float(params.approach)
-        scale = (width - 40) / (line + EXIT)
+        scale = (width - 40) / (line + EXIT_DISTANCE)
         lane_width = 18
         light = lights(params.plan, state.tick)
         x, in_left = np.asarray(state.traffic.x), np.asarray(state.traffic.left)
@@ -372,11 +376,16 @@ class EcoDrivingLanes(EcoDriving):
                 road = "dimgray" if world else "gray"
                 canvas.rectangle((0, top + wide, at_line, top + 3 * wide), fill=road)
                 canvas.rectangle((at_line, top, width, top + 4 * wide), fill=road)
-                for begin in np.arange(0, line - SOLID, 10):
+                for begin in np.arange(0, line - SOLID_LINE_LENGTH, 10):
                     dash = 20 + scale * begin, 20 + scale * (begin + 4)
                     canvas.line((dash[0], top + 2 * wide, dash[1], top + 2 * wide), fill="white")
                 canvas.line(
-                    (20 + scale * (line - SOLID), top + 2 * wide, at_line, top + 2 * wide),
+                    (
+                        20 + scale * (line - SOLID_LINE_LENGTH),
+                        top + 2 * wide,
+                        at_line,
+                        top + 2 * wide,
+                    ),
                     fill="white",
                 )
                 green, amber = bool(light.green[approach]), bool(light.amber[approach])
@@ -384,7 +393,7 @@ class EcoDrivingLanes(EcoDriving):
                 canvas.rectangle((at_line, top + wide, at_line + 3, top + 3 * wide), fill=colour)
                 for slot in range(x.shape[-1]):
                     place = x[world, approach, slot]
-                    if not 0 <= place < line + EXIT:
+                    if not 0 <= place < line + EXIT_DISTANCE:
                         continue
                     lane = 1.5 if in_left[world, approach, slot] else 2.5
                     if place >= line:
