@@ -80,7 +80,7 @@ def check_seconds(junction: Any, record: Record) -> None:
         cars = old.cars
         driver = [value[e] for value in record.params.driver]
         state = cars.route.tolist(), cars.s.tolist(), cars.speed.tolist(), cars.present.tolist()
-        s, v, touched = plain_junction.second(junction, *state, driver, int(new.level))
+        s, v, touched = plain_junction.drive_second(junction, *state, driver, int(new.level))
         assert new.crashed or not touched
         # The margin of the test for collisions, and the way of two cars in a sub-step, are less
         # than 1.5 m.

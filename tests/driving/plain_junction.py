@@ -68,7 +68,7 @@ def look(junction: Any, route: Any, s: Any, v: Any, present: Any) -> list[tuple[
     return vehicles
 
 
-def second(
+def drive_second(
     junction: Any, route: Any, s: Any, v: Any, present: Any, driver: Any, level: int
 ) -> tuple[list[float], list[float], bool]:
     """Return places and speeds a second later, and whether the ego's body overlapped another one.

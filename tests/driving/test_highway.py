@@ -497,9 +497,10 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
     @jax.jit
     def find(road: Traffic, asked_lane: Any) -> Any:
         order = traffic.order_of(road.pose.x)
-        occupied = traffic.in_lanes(road, order)
+        occupied = traffic.lane_occupancy(road, order)
         return order.index, *(
-            traffic.nearest(occupied, order, asked_lane, ahead=ahead) for ahead in (True, False)
+            traffic.find_nearest(occupied, order, asked_lane, ahead=ahead)
+            for ahead in (True, False)
         )
 
     for lanes in (1, 2, 5, 8):

@@ -40,27 +40,29 @@ TASK = Busy(card("Intersection-v0"), difficulty=10.0, dtype="float64")
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Record:
+def hostile_record() -> Record:
     """Play episodes under random actions."""
     return junction_checks.play(TASK, episodes=40, steps=18, shares=(0.2, 0.3, 0.5))
 
 
-def test_every_second_is_that_of_a_plain_simulation(hostile: Record) -> None:
+def test_every_second_is_that_of_a_plain_simulation(hostile_record: Record) -> None:
     """Compare places and speeds to a nanometre; an overlap of bodies is a crash."""
-    junction_checks.check_seconds(plain_intersection, hostile)
+    junction_checks.check_seconds(plain_intersection, hostile_record)
 
 
-def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Record) -> None:
+def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile_record: Record) -> None:
     """Find the overlaps within 1.5 s of bodies that keep their speeds, and no others."""
-    junction_checks.check_near_misses(plain_intersection, hostile)
+    junction_checks.check_near_misses(plain_intersection, hostile_record)
 
 
-def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile: Record) -> None:
+def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(
+    hostile_record: Record,
+) -> None:
     """Cars of the main road come while the light is green.
 
     Each car that goes has left the junction by 30 m.
     """
-    junction_checks.check_others(plain_intersection, hostile, platoons=(1, 3))
+    junction_checks.check_others(plain_intersection, hostile_record, platoons=(1, 3))
 
 
 def test_routes_are_those_of_highway_env() -> None:
@@ -99,9 +101,9 @@ def test_zones_hold_every_touch_of_two_bodies() -> None:
         assert touched > 3
 
 
-def test_only_arrival_pays(hostile: Record) -> None:
+def test_only_arrival_pays(hostile_record: Record) -> None:
     """It pays less for each second; whoever crashes or waits earns nothing."""
-    junction_checks.check_rewards(TASK, hostile, plain_intersection.out(2) + 25)
+    junction_checks.check_rewards(TASK, hostile_record, plain_intersection.out(2) + 25)
 
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:

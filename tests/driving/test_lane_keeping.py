@@ -40,7 +40,7 @@ def task(dtype: str = "float32") -> Any:
     return card("LaneKeeping-v0").build(dtype=dtype)
 
 
-def driven(wheels: list[float], params: Params) -> list[Car]:
+def drive_car(wheels: list[float], params: Params) -> list[Car]:
     """Return the cars after each step, at float64, from 0.3 m to the left of the centre."""
     which = task("float64")
     with precision(which):
@@ -85,7 +85,7 @@ def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
     u, mass, friction, *_ = LANE
     stiff, inertia = STIFFNESS * friction, mass * INERTIA / MASS
     wheels = [0.03 * math.sin(0.4 * k) for k in range(30)]
-    cars = driven(wheels, LANE)
+    cars = drive_car(wheels, LANE)
     y = np.array([0.0, 0.3, 0.0, 0.0, 0.0])
     for k, wheel in enumerate(wheels):
 
@@ -114,7 +114,7 @@ def test_steady_cornering_is_that_of_the_understeer_gradient() -> None:
     u, mass, friction, *_ = LANE
     stiff, length = STIFFNESS * friction, FRONT + REAR
     gradient = mass * (REAR - FRONT) / (length * stiff)
-    rate = driven([0.01] * 40, LANE)[-1].r
+    rate = drive_car([0.01] * 40, LANE)[-1].r
     assert rate == pytest.approx(u * 0.01 / (length + gradient * u * u), rel=1e-6)
 
 

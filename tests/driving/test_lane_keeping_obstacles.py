@@ -68,11 +68,11 @@ def plane(car: Car) -> Plane:
     s = np.arange(-20.0, 340.0, 0.005)
     kappa = LANE.sharpness * np.sin(2 * math.pi * s / LANE.wavelength + LANE.phase)
 
-    def summed(value: np.ndarray) -> np.ndarray:
+    def integrate(value: np.ndarray) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(0.0025 * (value[1:] + value[:-1]))])
 
-    angle = summed(kappa)
-    x, y = summed(np.cos(angle)), summed(np.sin(angle))
+    angle = integrate(kappa)
+    x, y = integrate(np.cos(angle)), integrate(np.sin(angle))
 
     def place(at: Any, offset: Any) -> np.ndarray:
         psi = np.interp(at, s, angle)

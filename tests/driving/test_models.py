@@ -27,7 +27,7 @@ DURATION = 1 / 15
 
 
 @pytest.fixture(autouse=True)
-def double() -> Iterator[None]:
+def enable_float64() -> Iterator[None]:
     with jax.enable_x64(True):
         yield
 
@@ -278,7 +278,7 @@ def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None
         )
         for i in (0, 1)
     ]
-    reported = np.asarray(collision.collided(sweeps[0], sweeps[1], DURATION))
+    reported = np.asarray(collision.collide(sweeps[0], sweeps[1], DURATION))
     fine = [
         jax.tree.map(np.asarray, bicycle.move(start, acceleration, slip, length, DURATION * t).end)
         for t in np.linspace(0, 1, 17)
@@ -311,5 +311,5 @@ def test_passing_side_by_side_with_a_hand_between_is_no_collision() -> None:
         pose = Pose(0.0, y, 0.0, speed)
         return Sweep(pose, bicycle.move(pose, 0.0, 0.0, 5.0, DURATION), 5.0, 2.0)
 
-    assert not collision.collided(straight(2.0, 30.0), straight(4.05, 20.0), DURATION)
-    assert collision.collided(straight(2.0, 30.0), straight(3.95, 20.0), DURATION)
+    assert not collision.collide(straight(2.0, 30.0), straight(4.05, 20.0), DURATION)
+    assert collision.collide(straight(2.0, 30.0), straight(3.95, 20.0), DURATION)

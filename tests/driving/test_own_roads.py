@@ -215,7 +215,7 @@ def test_overlap_is_that_of_rectangles() -> None:
             ((np.abs(d @ [c, s]) <= body[3] / 2) & (np.abs(d @ [-s, c]) <= body[4] / 2)).any()
         )
 
-    def sampled(body: np.ndarray) -> np.ndarray:
+    def sample_points(body: np.ndarray) -> np.ndarray:
         c, s = math.cos(body[2]), math.sin(body[2])
         return body[:2] + (grid * body[3:]) @ np.array([[c, s], [-s, c]])
 
@@ -235,7 +235,7 @@ def test_overlap_is_that_of_rectangles() -> None:
             for d in (0.4, -0.4)
         )
     for k, body in enumerate(bodies):
-        brute = inside(sampled(ego), body) or inside(sampled(body), ego)
+        brute = inside(sample_points(ego), body) or inside(sample_points(body), ego)
         assert overlaps[k] >= brute
         # The grid misses corners that are closer than its step.
         assert overlaps[k] == brute or wider[k] != narrower[k]

@@ -67,7 +67,7 @@ def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> No
 
     Straight lines, single arcs and the turn on the spot (three arcs, pi in all) are optimal.
     """
-    plan = jax.jit(reeds_shepp.shortest)
+    plan = jax.jit(reeds_shepp.shortest_path)
     rng = np.random.default_rng(1)
     goals = [
         *rng.uniform((-6, -6, -3.1), (6, 6, 3.1), (60, 3)),

@@ -135,7 +135,7 @@ def hostile_episodes(count: int) -> Any:
         """Put the ego 9 m behind the first other car, in its lane."""
         s, side = params.first[0] - 9, params.across[0]
         s = jnp.where(s < 0, s + params.lap, s)
-        place = routes.beside(routes.place_at(params.track, s), side)
+        place = routes.place_beside(routes.place_at(params.track, s), side)
         return state._replace(pose=racetrack.Pose(*place[:3], params.speed), s=s, d=side)
 
     with precision(which):

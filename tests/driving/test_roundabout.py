@@ -44,32 +44,34 @@ TASK = Busy(card("Roundabout-v0"), difficulty=10.0, dtype="float64")
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Record:
+def hostile_record() -> Record:
     """Play episodes under random actions."""
     return junction_checks.play(TASK, episodes=24, steps=26, shares=(0.2, 0.3, 0.5))
 
 
-def test_every_second_is_that_of_a_plain_simulation(hostile: Record) -> None:
+def test_every_second_is_that_of_a_plain_simulation(hostile_record: Record) -> None:
     """Compare places and speeds to a nanometre; an overlap of bodies is a crash."""
-    junction_checks.check_seconds(plain_roundabout, hostile)
+    junction_checks.check_seconds(plain_roundabout, hostile_record)
 
 
-def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Record) -> None:
+def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile_record: Record) -> None:
     """Find the overlaps within 1.5 s of bodies that keep their speeds, and no others."""
-    junction_checks.check_near_misses(plain_roundabout, hostile)
+    junction_checks.check_near_misses(plain_roundabout, hostile_record)
 
 
-def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile: Record) -> None:
+def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(
+    hostile_record: Record,
+) -> None:
     """Cars of the west come while the light is green.
 
     Each car that goes has left the roundabout by 30 m.
     """
-    junction_checks.check_others(plain_roundabout, hostile, platoons=(3, 4))
+    junction_checks.check_others(plain_roundabout, hostile_record, platoons=(3, 4))
 
 
-def test_only_arrival_pays(hostile: Record) -> None:
+def test_only_arrival_pays(hostile_record: Record) -> None:
     """It pays less for each second; whoever crashes or waits earns nothing."""
-    junction_checks.check_rewards(TASK, hostile, plain_roundabout.out(1) + 25)
+    junction_checks.check_rewards(TASK, hostile_record, plain_roundabout.out(1) + 25)
 
 
 def test_routes_are_arcs_that_join_the_lanes() -> None:

@@ -26,7 +26,12 @@ from rlbench_suite.envs.driving.tasks.traffic_sim import AGENTS, CARS, GRIDS
 from rlbench_suite.envs.driving.traffic import ring_road
 from rlbench_suite.envs.driving.traffic.car_following import Driver
 from rlbench_suite.envs.driving.traffic.ring_road import BRAKING, TICK, Ring
-from rlbench_suite.envs.driving.traffic.sampled_distribution import Grid, below, distance, spread
+from rlbench_suite.envs.driving.traffic.sampled_distribution import (
+    Grid,
+    count_below,
+    distance,
+    spread,
+)
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
@@ -113,7 +118,7 @@ def test_humans_never_collide_behind_anybody() -> None:
 # -- distances -------------------------------------------------------------------------------------
 
 
-def binned(values: np.ndarray, grid: Grid) -> np.ndarray:
+def bin_values(values: np.ndarray, grid: Grid) -> np.ndarray:
     return grid.low + grid.width * np.clip(np.floor((values - grid.low) / grid.width), 0, 63)
 
 
@@ -126,9 +131,9 @@ def test_distances_are_those_of_scipy() -> None:
     for scale in (0.5, 2.0, 4.0):
         samples, other_samples = rng.normal(0, scale, 500), scale * rng.exponential(1, 500) - 2
         with jax.enable_x64(True):
-            counts = [np.asarray(below(values, grid)) for values in (samples, other_samples)]
+            counts = [np.asarray(count_below(values, grid)) for values in (samples, other_samples)]
         width = grid.width / 500
-        moved = binned(samples, grid), binned(other_samples, grid)
+        moved = bin_values(samples, grid), bin_values(other_samples, grid)
         measured = width * int(distance(*counts))
         assert measured == pytest.approx(wasserstein_distance(*moved), abs=1e-12)
         inside = [np.clip(values, -4, 4 - 1e-9) for values in (samples, other_samples)]
@@ -158,7 +163,7 @@ def pedal(gap: float, v: float, leader: float, driver: tuple[float, ...]) -> flo
     return min(max(min(free, bound(gap, v, leader)), -BRAKING), BRAKING)
 
 
-def travelled(cars: list[list[float]], a: list[float]) -> tuple[list[float], list[float]]:
+def drive_tick(cars: list[list[float]], a: list[float]) -> tuple[list[float], list[float]]:
     """Return the way of each car in a tick, and its speed after it."""
     stop = [-v / x if v + TICK * x < 0 else TICK for (_, v), x in zip(cars, a, strict=True)]
     distances = [v * t + x * t * t / 2 for (_, v), x, t in zip(cars, a, stop, strict=True)]
@@ -211,7 +216,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:  # noqa: PLR091
                     bounds = [bound(gap, v, cars[i - 1][1]) for i, (gap, v) in enumerate(cars)]
                     overruled += sum(a[i] > bounds[i] + 0.1 for i in range(1, CARS))
                     a[1:] = np.minimum(a[1:], bounds[1:])
-                distances, new = travelled(cars, a)
+                distances, new = drive_tick(cars, a)
                 for i in range(CARS):
                     gap = cars[i][0] + distances[i - 1] - distances[i]
                     if i:
@@ -241,7 +246,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:  # noqa: PLR091
     realism = []
     for name, twin_values, fleet_values in zip(GRIDS, *histories, strict=True):
         twin, fleet = (
-            binned(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values)
+            bin_values(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values)
         )
         distance = wasserstein_distance(twin, fleet)
         wide = wasserstein_distance(twin, [np.median(twin)])

@@ -64,7 +64,7 @@ class GapAcceptance(NamedTuple):
         late = jnp.where(reachable, stop_points, jnp.inf).min() > zone - self.spare
         level = jnp.where(late | self.is_free(state, paths[3]), 2, level)
         # Behind a car ahead it drives no faster than its gap and that car's speed allow.
-        level = jnp.minimum(level, self.behind(state))
+        level = jnp.minimum(level, self.level_behind(state))
         action = jnp.where(
             level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE)
         )
@@ -115,7 +115,7 @@ class GapAcceptance(NamedTuple):
         separated = (comes > leaves + self.time_before) | (goes + self.time_after < enters)
         return (~counts | separated).all()
 
-    def behind(self, state: State) -> Scalar:
+    def level_behind(self, state: State) -> Scalar:
         """Return the highest target speed behind the next car ahead, int32."""
         cars = state.cars
         shared = jnp.asarray(self.layout.shared, cars.s.dtype)[self.route, cars.route]

@@ -125,7 +125,7 @@ class Manner(NamedTuple):
             1, initial=FREE_LANE_SPEED
         )
 
-    def free(self, lanes: Lanes) -> Scalar:
+    def has_lasting_gap(self, lanes: Lanes) -> Scalar:
         """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""
         gain = lanes.gain
         lasts = lanes.gap[:, AHEAD] > self.ahead + self.until * jnp.maximum(0, -gain[:, AHEAD])
@@ -192,7 +192,7 @@ class GapTestingDriver(NamedTuple):
         ego = see_ego(view.observation, Highway.own_entries)
         lanes = see_lanes(view.observation, Highway.speed_scale)
         speeds = self.manner.speeds(lanes, ego.speed * self.top_speed)
-        free = self.manner.free(lanes)
+        free = self.manner.has_lasting_gap(lanes)
         lane = jnp.round(ego.target_lane * (self.lanes - 1))
         drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[EGO_LANE], self.slack)
         may = (ego.changing == 0) & (drive != SLOWER)
@@ -245,7 +245,7 @@ class GapTestingPedals(NamedTuple):
         y = ego.y * (LANES * LANE_WIDTH)
         heading = ego.heading * (math.pi / 2)
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.free(lanes)
+        free = self.manner.has_lasting_gap(lanes)
         lane = lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
         keeps_lane = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH

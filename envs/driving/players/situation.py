@@ -73,7 +73,7 @@ def situation_of(
     order = traffic.order_of(road.pose.x)
     acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, order))[0]
 
-    def towards(direction: int) -> Scalar:
+    def gain_towards(direction: int) -> Scalar:
         prospect = jax.tree.map(
             lambda value: value[0], traffic.prospect(road, fleet, order, jnp.int32(direction))
         )
@@ -82,7 +82,7 @@ def situation_of(
         allowed = allowed & rules.ego_may(target, target + direction)
         return jnp.where(lane_changing.is_safe(prospect) & allowed, gain, -jnp.inf)
 
-    return Situation(acceleration, towards(1), towards(-1))
+    return Situation(acceleration, gain_towards(1), gain_towards(-1))
 
 
 def mind_for(task: Road, shipped: Driver) -> Driver:

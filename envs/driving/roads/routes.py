@@ -69,7 +69,7 @@ def place_at(route: Route, s: Scalar) -> Place:
     )
 
 
-def beside(place: Place, d: Scalar) -> Place:
+def place_beside(place: Place, d: Scalar) -> Place:
     """Return the point at ``d`` m to the left of a point of the centre line."""
     return place._replace(
         x=place.x - d * jnp.sin(place.heading), y=place.y + d * jnp.cos(place.heading)

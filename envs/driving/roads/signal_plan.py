@@ -30,7 +30,7 @@ class Plan(NamedTuple):
         """Duration of a cycle, ticks."""
         return self.first + self.second + 2 * (AMBER + CLEARANCE)
 
-    def starting_at(self, fraction: Any) -> Plan:
+    def start_at(self, fraction: Any) -> Plan:
         """Return the plan of which ``fraction`` of a cycle is over when the episode starts.
 
         The fraction is in [0, 1).

@@ -26,7 +26,7 @@ from ..roads import routes
 from ..traffic import junction
 from ..traffic.car_following import Driver
 from ..traffic.junction import HALF_LENGTH, LENGTH, WIDTH, Cars, Layout
-from ..traffic.nearest import nearest_first
+from ..traffic.nearest import sort_nearest
 from ..traffic.traffic import SUBSTEP
 
 SLOWER, IDLE, FASTER = range(3)
@@ -300,7 +300,7 @@ class Crossing(NamedActions, Task[Params, State]):
 
     # -- what the ego sees -------------------------------------------------------------------------
 
-    def nearest(self, pose: junction.Pose, present: Scalar) -> Scalar:
+    def nearest_others(self, pose: junction.Pose, present: Scalar) -> Scalar:
         """Return the indices of the others by distance, ``(NUM_SEEN,)``; 0 means nobody.
 
         Only cars on the road count.
@@ -308,7 +308,7 @@ class Crossing(NamedActions, Task[Params, State]):
         dx, dy = pose.x - pose.x[0], pose.y - pose.y[0]
         index = np.arange(self.num_others + 1)
         distance = jnp.where(present & (index > 0), dx * dx + dy * dy, jnp.inf)
-        order = nearest_first(distance, NUM_SEEN)
+        order = sort_nearest(distance, NUM_SEEN)
         return jnp.where(distance[order] < jnp.inf, order, 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -316,7 +316,7 @@ class Crossing(NamedActions, Task[Params, State]):
         cars = state.cars
         middle = 0.5 * (self.turns - 1)
         pose = junction.poses(junction.routes_of(cars, self.layout), cars)
-        order = self.nearest(pose, cars.present)
+        order = self.nearest_others(pose, cars.present)
         c, s = jnp.cos(pose.heading), jnp.sin(pose.heading)
         turn = (cars.route % self.turns - middle) * np.asarray(1 / middle, self.dtype)
         places = pose.x * (1 / PLACE_SCALE), pose.y * (1 / PLACE_SCALE)

@@ -212,10 +212,10 @@ class LanguageDriving(Task[Fleet, State]):
                 jnp.where(wants_speed, speed_of_level(state.level) * (1 / TOP_SPEED), 0),
                 (PATIENCE - state.road.steps % PATIENCE) * (1 / PATIENCE),
             ),
-            self.road.observation(self._as_seen(state), key, params),
+            self.road.observation(self._with_return(state), key, params),
         ])  # fmt: skip
 
-    def _as_seen(self, state: State) -> highway.State:
+    def _with_return(self, state: State) -> highway.State:
         """Return the road with the return of this task in place of the road's own."""
         return state.road._replace(earned=state.obeyed.astype(self.dtype))
 
@@ -352,7 +352,7 @@ class ObedientDriver(NamedTuple):
         level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
         lane = ego.target_lane * (LANES - 1)
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.free(lanes)
+        free = self.manner.has_lasting_gap(lanes)
         keeps_lane = ego.changing == 0
         lanes_to_go = jnp.where(lane_wanted > 0, jnp.round(wanted_lane * (LANES - 1) - lane), 0)
         side = jnp.where(lanes_to_go > 0, LEFT, RIGHT)

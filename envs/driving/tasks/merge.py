@@ -203,7 +203,7 @@ class MergingDriver(NamedTuple):
         speed = ego.speed * self.road.top_speed
         lanes = see_lanes(view.observation, Merge.speed_scale)
         speeds = self.ramp.speeds(lanes, speed)
-        free = self.ramp.free(lanes)[LEFT]
+        free = self.ramp.has_lasting_gap(lanes)[LEFT]
         beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
         max_speed = jnp.where(
             way_to_merging < -self.aligned, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE]

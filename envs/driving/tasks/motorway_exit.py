@@ -211,7 +211,7 @@ class ExitingDriver(NamedTuple):
         lanes = see_lanes(view.observation, Exit.speed_scale)
         speed = ego.speed * self.top_speed
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.free(lanes)
+        free = self.manner.has_lasting_gap(lanes)
         lane = jnp.round(ego.target_lane * MAIN_LANES)
         keeps_lane = ego.changing == 0
         beside = jnp.where(

@@ -56,7 +56,7 @@ from ..arrays import Scalar
 from ..pictures import road_pictures
 from ..roads import routes, scenario
 from ..traffic import junction, replay
-from ..traffic.nearest import nearest_first
+from ..traffic.nearest import sort_nearest
 from ..traffic.replay import Vehicles
 from ..vehicle import collision
 from ..vehicle.bicycle import LATERAL_ACCELERATION, Pose
@@ -298,7 +298,7 @@ class OwnRoads(Task[Params, State]):
             1 - state.steps * (1 / HORIZON),
             *points,
         )
-        order, visible = nearest(ego, vehicles)
+        order, visible = find_nearest(ego, vehicles)
         pose = vehicles.pose
         turn = pose.heading - ego.heading
         speeds = pose.speed * jnp.cos(pose.heading), pose.speed * jnp.sin(pose.heading)
@@ -416,7 +416,7 @@ class OwnRoads(Task[Params, State]):
         x, y, heading = routes.points(self.route, s)[0].tolist()
         c, sine = math.cos(heading), math.sin(heading)
 
-        def in_words(px: float, py: float) -> str:
+        def say_place(px: float, py: float) -> str:
             ahead, left = c * (px - x) + sine * (py - y), c * (py - y) - sine * (px - x)
             return (
                 f"{abs(ahead):.1f} m {'ahead' if ahead >= 0 else 'behind'}, {abs(left):.1f} m "
@@ -424,7 +424,7 @@ class OwnRoads(Task[Params, State]):
             ) + ("left" if left >= 0 else "right")
 
         way_text = "; ".join(
-            f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}"
+            f"{a:g} m on: {say_place(*routes.points(self.route, s + a)[0, :2].tolist())}"
             for a in WAY_DISTANCES
         )
         limit = float(self.limiter(jnp.asarray(state.s)))
@@ -440,8 +440,8 @@ class OwnRoads(Task[Params, State]):
             if math.hypot(px - x, py - y) < SIGHT:
                 turn = math.degrees(math.remainder(direction - heading, 2 * math.pi))
                 lines.append(
-                    f"A vehicle of {length:.1f} m, {in_words(px, py)}, drives {speed:.1f} m/s in a "
-                    f"direction {turn:.0f} degrees to the left of yours."
+                    f"A vehicle of {length:.1f} m, {say_place(px, py)}, drives {speed:.1f} m/s in "
+                    f"a direction {turn:.0f} degrees to the left of yours."
                 )
         return "\n".join(lines)
 
@@ -477,12 +477,12 @@ class OwnRoads(Task[Params, State]):
         return np.asarray(image)
 
 
-def nearest(ego: Pose, vehicles: Vehicles) -> tuple[Scalar, Scalar]:
+def find_nearest(ego: Pose, vehicles: Vehicles) -> tuple[Scalar, Scalar]:
     """Return the slots of the nearest vehicles by distance, and whether each is in sight.
 
     Both have the shape ``(NUM_SEEN,)``.
     """
     dx, dy = vehicles.pose.x - ego.x, vehicles.pose.y - ego.y
     square = jnp.where(vehicles.present, dx * dx + dy * dy, jnp.inf)
-    order = nearest_first(square, NUM_SEEN)
+    order = sort_nearest(square, NUM_SEEN)
     return order, (np.arange(NUM_SEEN) < square.shape[0]) & (square[order] < SIGHT * SIGHT)

@@ -436,7 +436,7 @@ class ParkingDriver(NamedTuple):
         # The rear axle moves along its heading: it is the point that a path leads.
         x, y = ahead + rear - rear * jnp.cos(turn), left - rear * jnp.sin(turn)
         radius = 2 * rear / jnp.tan(self.wheel)
-        plan = reeds_shepp.shortest(x / radius, y / radius, turn)
+        plan = reeds_shepp.shortest_path(x / radius, y / radius, turn)
         length = plan.stretch * radius
         speed = plan.direction * jnp.minimum(self.speed, jnp.sqrt(2 * self.braking * length))
         stop = is_parked(pose._replace(speed=0.0), view.params, self.stop_share)

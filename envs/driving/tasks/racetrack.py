@@ -157,7 +157,7 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     return Route(*(jnp.stack(column) for column in zip(*rows, strict=True))), s
 
 
-def from_lane(d: Scalar) -> Scalar:
+def lane_distance(d: Scalar) -> Scalar:
     """Return the distance from the middle of the nearer lane, m, without sign."""
     return jnp.abs(jnp.abs(d) - 0.5 * LANE_WIDTH)
 
@@ -168,7 +168,7 @@ def motion_along(track: Route, s: Scalar, d: Scalar, distance: Scalar) -> tuple[
     The car is ``d`` m to the left of the centre.
     """
     start, middle, end = (
-        routes.beside(routes.place_at(track, s + fraction * distance), d)
+        routes.place_beside(routes.place_at(track, s + fraction * distance), d)
         for fraction in (0.0, 0.5, 1.0)
     )
     pose, last = (Pose(p.x, p.y, p.heading, jnp.zeros_like(s)) for p in (start, end))
@@ -244,7 +244,7 @@ class Racetrack(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the middle of a lane, in the direction of the track."""
         zero = jnp.zeros((), self.dtype)
-        place = routes.beside(routes.place_at(params.track, zero), params.side)
+        place = routes.place_beside(routes.place_at(params.track, zero), params.side)
         pose = Pose(place.x, place.y, place.heading, params.speed)
         false = jnp.bool_(False)
         return State(
@@ -261,7 +261,7 @@ class Racetrack(Task[Params, State]):
             motion = bicycle.move(state.pose, 0.0, slip, LENGTH, SUBSTEP)
             end = motion.end._replace(speed=params.speed)
             ego = Sweep(state.pose, motion._replace(end=end), LENGTH, WIDTH)
-            hit = collision.collided(
+            hit = collision.collide(
                 ego, Sweep(*drive(state.other_s, params.across), LENGTH, WIDTH), SUBSTEP
             ).any()
             s, d = routes.project(params.track, end.x, end.y, state.s)
@@ -279,7 +279,7 @@ class Racetrack(Task[Params, State]):
 
         next_state = jax.lax.fori_loop(0, SUBSTEPS, substep, state)
         return next_state._replace(
-            strayed=state.strayed + from_lane(next_state.d),
+            strayed=state.strayed + lane_distance(next_state.d),
             # The limit of time may be lifted.
             earned=jnp.minimum(state.earned + self.pay(state, next_state), self.card.horizon),
             steps=state.steps + 1,
@@ -305,7 +305,7 @@ class Racetrack(Task[Params, State]):
 
     def pay(self, state: State, next_state: State) -> Scalar:
         """Return the reward of a step."""
-        share = from_lane(next_state.d) * (1 / HALF_REWARD_DISTANCE)
+        share = lane_distance(next_state.d) * (1 / HALF_REWARD_DISTANCE)
         return jnp.where(next_state.crashed, -state.earned, 1 / (1 + share * share))
 
     def time_to_collision(self, state: State, params: Params) -> Scalar:

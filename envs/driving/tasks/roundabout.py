@@ -148,7 +148,7 @@ def roundabout() -> Layout:
         stretch = np.stack(np.broadcast_arrays(begin, end, more), -1)
         return np.where(where[..., None], stretch, nowhere)
 
-    def on_the_ring(laps: int) -> np.ndarray:
+    def ring_stretches(laps: int) -> np.ndarray:
         """Return the common parts of the ring if the second route is ``laps`` laps ahead."""
         more = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
         begin = np.maximum(entry, entry[:, None] - more)
@@ -174,7 +174,7 @@ def roundabout() -> Layout:
         fastest=junction.speed_in_bend(bend),
         yields_to=yields_to,
         looks_for=np.zeros((count, count), bool),
-        shared=np.stack([approach, *(on_the_ring(laps) for laps in (-1, 0, 1)), leaving], 2),
+        shared=np.stack([approach, *(ring_stretches(laps) for laps in (-1, 0, 1)), leaving], 2),
         zones=junction.find_zones(pieces, line, out, end, yields_to),
     )
 

@@ -92,7 +92,7 @@ from ..traffic.ring_road import (
     move,
     safe_acceleration,
 )
-from ..traffic.sampled_distribution import BINS, Grid, below, distance, spread
+from ..traffic.sampled_distribution import BINS, Grid, count_below, distance, spread
 
 CARS = 24
 AGENTS = CARS - 1
@@ -240,7 +240,12 @@ class TrafficSim(Task[Params, State]):
 
         def tick(number: Scalar, carry: tuple[Ring, Scalar, Record]) -> tuple[Ring, Scalar, Record]:
             ring, last, sums = carry
-            next_ring = move(ring, self.humans(ring, params.driver, random[number], number, params))
+            next_ring = move(
+                ring,
+                self.uncontrolled_accelerations(
+                    ring, params.driver, random[number], number, params
+                ),
+            )
             acceleration = (next_ring.v - ring.v) * (1 / TICK)
             change = acceleration - last
             record = Record(
@@ -261,14 +266,22 @@ class TrafficSim(Task[Params, State]):
             fastest=sums.fastest
         )
 
-        def twice(values: Scalar) -> Scalar:
+        def copy_for_both(values: Scalar) -> Scalar:
             return jnp.stack([values, values])
 
         counts = jnp.zeros((2, len(GRIDS), BINS - 1), jnp.int32)
         zero = jnp.int32(0)
-        return State(jax.tree.map(twice, ring), twice(acceleration), mean, counts, zero, zero, zero)
+        return State(
+            jax.tree.map(copy_for_both, ring),
+            copy_for_both(acceleration),
+            mean,
+            counts,
+            zero,
+            zero,
+            zero,
+        )
 
-    def humans(
+    def uncontrolled_accelerations(
         self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params
     ) -> Scalar:
         """Return the accelerations of humans and of the ego, m/s^2.
@@ -285,8 +298,12 @@ class TrafficSim(Task[Params, State]):
         twin, fleet = (Ring(state.ring.gap[i], state.ring.v[i]) for i in (0, 1))
         drivers = obedient_drivers(params)
         tick = WARM_UP_TICKS + state.steps
-        twin_pedal = self.humans(twin, drivers, self.normal(key, CARS), tick, params)
-        ego_pedal = self.humans(fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params)[:1]
+        twin_pedal = self.uncontrolled_accelerations(
+            twin, drivers, self.normal(key, CARS), tick, params
+        )
+        ego_pedal = self.uncontrolled_accelerations(
+            fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params
+        )[:1]
         requested = BRAKING * action[:, 0]
         safe_pedal = safe_acceleration(fleet.gap, fleet.v, leader_value(fleet.v))[1:]
         pedal = jnp.stack(
@@ -296,7 +313,10 @@ class TrafficSim(Task[Params, State]):
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
         values = ring.v, ring.gap, acceleration
         counts = jnp.stack(
-            [below(value[:, 1:], grid) for value, grid in zip(values, GRIDS.values(), strict=True)],
+            [
+                count_below(value[:, 1:], grid)
+                for value, grid in zip(values, GRIDS.values(), strict=True)
+            ],
             1,
         )
         goal = COMMANDED_JAM_GAP + ring.v[1] * params.command
@@ -334,7 +354,7 @@ class TrafficSim(Task[Params, State]):
         mean = state.error.astype(self.dtype) / (ERROR_UNITS * jnp.maximum(times, 1))
         return jnp.maximum(1 - OBEDIENCE_LOSS * mean, 0)
 
-    def earned(self, state: State, params: Params) -> jax.Array:
+    def return_so_far(self, state: State, params: Params) -> jax.Array:
         """Return the return so far."""
         speed, gap, acceleration = self.realism(state)
         mean = (speed + gap + acceleration + self.obedience(state, params)) * 0.25
@@ -348,7 +368,7 @@ class TrafficSim(Task[Params, State]):
     ) -> jax.Array:
         """Return what the step has earned, for every agent."""
         return jnp.broadcast_to(
-            self.earned(next_state, params) - self.earned(state, params), (AGENTS,)
+            self.return_so_far(next_state, params) - self.return_so_far(state, params), (AGENTS,)
         )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:

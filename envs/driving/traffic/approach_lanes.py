@@ -97,27 +97,29 @@ def expected_way(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> jax.Array:
     return jnp.where(traffic.x < line - SOLID_LINE_LENGTH, turn, allowed_way(traffic.left, turn))
 
 
-def misses(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
+def is_in_wrong_lane(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
     """Return whose lane does not lead where it wants to go."""
     return allowed_way(traffic.left, turn) != turn
 
 
-def by_way(values: np.ndarray, turn: Scalar) -> jax.Array:
+def way_value(values: np.ndarray, turn: Scalar) -> jax.Array:
     """Return the value of each one's way."""
     for_right, for_straight, for_left = values.tolist()
     return jnp.where(turn == RIGHT, for_right, jnp.where(turn == LEFT, for_left, for_straight))
 
 
-def before_bend(traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar) -> jax.Array:
+def bend_acceleration(
+    traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar
+) -> jax.Array:
     """Return the largest acceleration that the bend leaves to each driver, m/s^2."""
     turn = expected_way(traffic, turn, line)
-    turn_speed = by_way(TURN_SPEEDS, turn)
+    turn_speed = way_value(TURN_SPEEDS, turn)
     furthest = traffic.x + TICK * (traffic.v + TICK * driver.acceleration)
     fastest = jnp.sqrt(
         turn_speed * turn_speed + 2 * driver.deceleration * jnp.maximum(line - furthest, 0)
     )
     return jnp.where(
-        traffic.x < line + by_way(BENDS, turn), (fastest - traffic.v) * (1 / TICK), jnp.inf
+        traffic.x < line + way_value(BENDS, turn), (fastest - traffic.v) * (1 / TICK), jnp.inf
     )
 
 
@@ -141,7 +143,7 @@ def order_number(group: Scalar, x: Scalar) -> jax.Array:
     )
 
 
-def nearest(number: jax.Array, from_number: jax.Array, *, ahead: bool) -> Neighbour:
+def find_nearest(number: jax.Array, from_number: jax.Array, *, ahead: bool) -> Neighbour:
     """Find the nearest vehicle ahead or behind.
 
     Args:
@@ -169,7 +171,7 @@ def nearest(number: jax.Array, from_number: jax.Array, *, ahead: bool) -> Neighb
 def count_ahead(number: jax.Array, from_number: jax.Array, marks: jax.Array) -> jax.Array:
     """Count the marked vehicles ahead of each one in its group, int32.
 
-    The other arguments are those of :func:`nearest`.
+    The other arguments are those of :func:`find_nearest`.
     """
 
     def count(number: jax.Array, from_number: jax.Array, marks: jax.Array) -> jax.Array:
@@ -185,38 +187,38 @@ def count_ahead(number: jax.Array, from_number: jax.Array, marks: jax.Array) -> 
     return computed_once(count)(number, from_number, marks)
 
 
-def at(values: Scalar, slot: jax.Array) -> jax.Array:
+def neighbour_values(values: Scalar, slot: jax.Array) -> jax.Array:
     """Return the values of neighbours."""
     return jnp.take_along_axis(jnp.broadcast_to(values, slot.shape), slot, -1, mode="clip")
 
 
-def as_leader(traffic: LaneTraffic, leader: Neighbour, front: Scalar) -> Ahead:
+def see_leaders(traffic: LaneTraffic, leader: Neighbour, front: Scalar) -> Ahead:
     """Return the gaps to leaders of vehicles whose fronts are at ``front``, and their speeds."""
-    gap = at(traffic.x, leader.slot) - LENGTH - front
+    gap = neighbour_values(traffic.x, leader.slot) - LENGTH - front
     return Ahead(
         jnp.where(leader.exists, gap, NO_LEADER_GAP),
-        jnp.where(leader.exists, at(traffic.v, leader.slot), 0),
+        jnp.where(leader.exists, neighbour_values(traffic.v, leader.slot), 0),
     )
 
 
-def on_lanes(traffic: LaneTraffic, line: Scalar) -> jax.Array:
+def lane_groups(traffic: LaneTraffic, line: Scalar) -> jax.Array:
     """Return the lane of each vehicle as its group, until it parts from the lane."""
     on = (traffic.x >= 0) & (traffic.x - LENGTH < line + LANE_END_DISTANCE)
     return jnp.where(on, traffic.left.astype(jnp.int32), ABSENT_GROUP)
 
 
-def on_ways(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
+def movement_groups(traffic: LaneTraffic, turn: Scalar) -> jax.Array:
     """Return the movement of each vehicle as its group."""
     movement = allowed_way(traffic.left, turn) + jnp.where(traffic.left, 3, 0)
     return jnp.where(traffic.x >= 0, movement, ABSENT_GROUP)
 
 
-def relations(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> tuple[jax.Array, jax.Array]:
+def order_numbers(traffic: LaneTraffic, turn: Scalar, line: Scalar) -> tuple[jax.Array, jax.Array]:
     """Return everyone's order numbers, and those with which everyone looks ahead, ``(2, ...)``.
 
     The first row is that of lanes, the second that of movements.
     """
-    lane, movement = on_lanes(traffic, line), on_ways(traffic, turn)
+    lane, movement = lane_groups(traffic, line), movement_groups(traffic, turn)
     ahead_group = jnp.stack([traffic.left.astype(jnp.int32), movement])
     return order_number(jnp.stack([lane, movement]), traffic.x), order_number(
         ahead_group, traffic.x
@@ -227,7 +229,9 @@ def look_ahead(
     traffic: LaneTraffic, turn: Scalar, driver: Driver, line: Scalar
 ) -> tuple[Ahead, jax.Array]:
     """Return the room before each as a standing leader, and the chosen acceleration, m/s^2."""
-    ahead = as_leader(traffic, nearest(*relations(traffic, turn, line), ahead=True), traffic.x)
+    ahead = see_leaders(
+        traffic, find_nearest(*order_numbers(traffic, turn, line), ahead=True), traffic.x
+    )
     room = (ahead.gap + ahead.v * ahead.v * (0.5 / TYRE_BRAKING)).min(0)
     return Ahead(room, jnp.zeros_like(room)), intended_acceleration(
         traffic, ahead, turn, driver, line
@@ -242,7 +246,7 @@ def intended_acceleration(
     There are leaders in the lane and in the movement, so that ``ahead`` has the shape ``(2, ...)``.
     """
     behind = intention(traffic, ahead, driver, line).min(0)  # type: ignore[arg-type]
-    return jnp.minimum(behind, before_bend(traffic, turn, driver, line))
+    return jnp.minimum(behind, bend_acceleration(traffic, turn, driver, line))
 
 
 def enter(traffic: LaneTraffic, driver: Driver, arriving: Scalar) -> LaneTraffic:
@@ -252,8 +256,8 @@ def enter(traffic: LaneTraffic, driver: Driver, arriving: Scalar) -> LaneTraffic
     """
     lane = jnp.where(traffic.x >= 0, traffic.left.astype(jnp.int32), ABSENT_GROUP)
     entry = order_number(traffic.left.astype(jnp.int32), jnp.full_like(traffic.x, OUTSIDE_PLACE))
-    last = nearest(order_number(lane, traffic.x), entry, ahead=True)
-    return admit(traffic, as_leader(traffic, last, 0), driver, arriving)  # type: ignore[arg-type,return-value]
+    last = find_nearest(order_number(lane, traffic.x), entry, ahead=True)
+    return admit(traffic, see_leaders(traffic, last, 0), driver, arriving)  # type: ignore[arg-type,return-value]
 
 
 # -- lane changes ----------------------------------------------------------------------------------
@@ -264,7 +268,7 @@ def changes_lane(
 ) -> jax.Array:
     """Return who changes, to the left or else to the right lane."""
     x, v = traffic.x, traffic.v
-    lane = on_lanes(traffic, line)
+    lane = lane_groups(traffic, line)
     number = order_number(lane, x)
     current = traffic.left.astype(jnp.int32)
     in_lane, in_other_lane = order_number(current, x), order_number(1 - current, x)
@@ -275,23 +279,27 @@ def changes_lane(
             driver, v, jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall)
         )
 
-    old, new = (nearest(number, numbers, ahead=True) for numbers in (in_lane, in_other_lane))
+    old, new = (find_nearest(number, numbers, ahead=True) for numbers in (in_lane, in_other_lane))
 
     def follower(numbers: jax.Array, leader: Neighbour) -> tuple[jax.Array, jax.Array]:
         """Return the accelerations of a follower behind this vehicle and without it."""
-        is_found, slot = nearest(number, numbers, ahead=False)
-        follower_driver = Driver(*(at(values, slot) for values in driver))
-        fx, fv, wall_ratio = at(x, slot), at(v, slot), at(wall, slot)
+        is_found, slot = find_nearest(number, numbers, ahead=False)
+        follower_driver = Driver(*(neighbour_values(values, slot) for values in driver))
+        fx, fv, wall_ratio = (
+            neighbour_values(x, slot),
+            neighbour_values(v, slot),
+            neighbour_values(wall, slot),
+        )
         behind = Ahead(x - LENGTH - fx, v)
         with_me = drives(follower_driver, fv, wall_ratio, behind)
-        without = drives(follower_driver, fv, wall_ratio, as_leader(traffic, leader, fx))
+        without = drives(follower_driver, fv, wall_ratio, see_leaders(traffic, leader, fx))
         return jnp.where(is_found, with_me, 0), jnp.where(is_found, without, 0)
 
     new_with, new_without = follower(in_other_lane, new)
     old_with, old_without = follower(in_lane, old)
     prospect = Prospect(
-        drives(driver, v, wall, as_leader(traffic, old, x)),
-        drives(driver, v, wall, as_leader(traffic, new, x)),
+        drives(driver, v, wall, see_leaders(traffic, old, x)),
+        drives(driver, v, wall, see_leaders(traffic, new, x)),
         new_without,
         new_with,
         old_with,

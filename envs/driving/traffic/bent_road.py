@@ -76,10 +76,10 @@ def speed_before(distance: Scalar, bend_speed: Scalar) -> Scalar:
     return jnp.sqrt(bend_speed * bend_speed + 2 * BEND_BRAKING * distance)
 
 
-def in_plane(route: Route, s: Scalar, pose: Pose) -> Pose:
+def to_plane(route: Route, s: Scalar, pose: Pose) -> Pose:
     """Return poses in the plane of vehicles at s along the road, ``(vehicles,)``."""
     place = jax.vmap(routes.place_at, (None, 0))(route, s)
-    beside = routes.beside(place, pose.y - EDGE_DISTANCE)
+    beside = routes.place_beside(place, pose.y - EDGE_DISTANCE)
     return Pose(beside.x, beside.y, place.heading + pose.heading, pose.speed)
 
 
@@ -129,16 +129,16 @@ def substep(
     )
     bound = bicycle.slip_bound(pose.speed, fleet.length)
     slip = jnp.clip(slip + bend_slip, -bound, bound)
-    start = in_plane(route, s, pose)
+    start = to_plane(route, s, pose)
     motion = bicycle.move(start, acceleration, slip, fleet.length, SUBSTEP)
-    end, progress = on_road(route, s, motion.end)
+    end, progress = to_road(route, s, motion.end)
     hit = ego_crashes(route, s[0], start, motion, fleet, end.heading[0])
     next_pose = Pose(pose.x + progress, *end[1:])
     next_pose = jax.tree.map(lambda new, old: jnp.where(crashed, old, new), next_pose, pose)
     return road._replace(pose=next_pose), crashed | hit
 
 
-def on_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
+def to_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
     """Return poses relative to the road (x is s along it), and the way along it since ``s``, m."""
     next_s, d = jax.vmap(routes.project, (None, 0, 0, 0))(route, pose.x, pose.y, s)
     heading = pose.heading - jax.vmap(routes.place_at, (None, 0))(route, next_s).heading
@@ -151,7 +151,7 @@ def ego_crashes(
     """Say whether the ego touched a vehicle or an edge during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
-    hit = (collision.collided(ego, everyone, SUBSTEP) & ~traffic.is_ego(start.x.shape[0])).any()
+    hit = (collision.collide(ego, everyone, SUBSTEP) & ~traffic.is_ego(start.x.shape[0])).any()
     d = jnp.abs(corners_beside(route, s, ego))
     return hit | (d > EDGE_DISTANCE).any() | (jnp.abs(heading) > 0.5 * jnp.pi)
 

@@ -274,7 +274,7 @@ def ego_touches(start: Pose, end: Pose, present: Scalar, duration: float) -> Sca
         everyone._replace(length=start.x * 0 + LENGTH, width=start.x * 0 + WIDTH),
     )
     is_other = present & (jnp.arange(present.shape[0]) != 0)
-    return (collision.collided(ego, everyone, duration) & is_other).any()
+    return (collision.collide(ego, everyone, duration) & is_other).any()
 
 
 def would_touch(car_routes: CarRoutes, cars: Cars, horizon: float, step: float) -> Scalar:

@@ -8,7 +8,7 @@ import numpy as np
 from ..arrays import Scalar
 
 
-def nearest_first(distance: Scalar, count: int) -> Scalar:
+def sort_nearest(distance: Scalar, count: int) -> Scalar:
     """Return the indices of the ``count`` smallest distances, int32 ``(count,)``.
 
     Of equal distances the first one comes first.

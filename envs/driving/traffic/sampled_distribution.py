@@ -31,7 +31,7 @@ class Grid(NamedTuple):
         return self.low + self.width * np.arange(1, BINS)
 
 
-def below(values: jax.Array, grid: Grid) -> jax.Array:
+def count_below(values: jax.Array, grid: Grid) -> jax.Array:
     """Count the values below the end of each bin but the last, int32 ``(..., BINS - 1)``.
 
     ``values`` has the shape ``(..., samples)``.

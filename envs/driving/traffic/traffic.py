@@ -160,7 +160,7 @@ def order_of(x: Scalar) -> Order:
     return Order(rank, jnp.zeros_like(index).at[rank].set(index, unique_indices=True))
 
 
-def in_lanes(traffic: Traffic, order: Order) -> Occupied:
+def lane_occupancy(traffic: Traffic, order: Order) -> Occupied:
     """Return who counts in which lane."""
     high = order.rank >= WORD_BITS
     bit = jnp.uint32(1) << jnp.where(high, order.rank - WORD_BITS, order.rank).astype(jnp.uint32)
@@ -171,7 +171,7 @@ def in_lanes(traffic: Traffic, order: Order) -> Occupied:
     return Occupied(*(word.sum(1, dtype=jnp.uint32) for word in words))
 
 
-def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
+def find_nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
     """Find the nearest vehicle ahead of each one, or behind it, around the circumference.
 
     ``lane`` gives the lane to look in for each one.
@@ -229,10 +229,10 @@ def find_leaders(traffic: Traffic, fleet: Fleet, order: Order) -> Leaders:
     """Find everyone's leaders."""
     index = jnp.arange(order.rank.shape[0], dtype=jnp.int32)
     x = traffic.pose.x
-    occupied = in_lanes(traffic, order)
+    occupied = lane_occupancy(traffic, order)
 
     def ahead(lane: Scalar) -> tuple[Scalar, Scalar]:
-        leader = nearest(occupied, order, lane, ahead=True)
+        leader = find_nearest(occupied, order, lane, ahead=True)
         bodies = 0.5 * (fleet.length + fleet.length[leader])
         return leader, wrap_offset(x, x[leader], index, leader, fleet) - bodies
 
@@ -248,11 +248,11 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
     x, speed = traffic.pose.x, traffic.pose.speed
     forward = forward_speed(traffic.pose)
     new = traffic.target + direction
-    occupied = in_lanes(traffic, order)
-    old_leader = nearest(occupied, order, traffic.target, ahead=True)
-    old_follower = nearest(occupied, order, traffic.target, ahead=False)
-    new_leader = nearest(occupied, order, new, ahead=True)
-    new_follower = nearest(occupied, order, new, ahead=False)
+    occupied = lane_occupancy(traffic, order)
+    old_leader = find_nearest(occupied, order, traffic.target, ahead=True)
+    old_follower = find_nearest(occupied, order, traffic.target, ahead=False)
+    new_leader = find_nearest(occupied, order, new, ahead=True)
+    new_follower = find_nearest(occupied, order, new, ahead=False)
 
     def ahead(leader: Scalar) -> Scalar:
         return x[leader] - x + wrap_offset(x, x[leader], index, leader, fleet)
@@ -377,7 +377,7 @@ def ego_crashes(start: Pose, motion: Motion, fleet: Fleet, rules: Rules = HIGHWA
     """Say whether the ego touched a vehicle or an edge during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
-    hit = (collision.collided(ego, everyone, SUBSTEP) & ~is_ego(start.x.shape[0])).any()
+    hit = (collision.collide(ego, everyone, SUBSTEP) & ~is_ego(start.x.shape[0])).any()
     half = 0.5 * (ego.length * jnp.abs(ego.motion.sine) + ego.width * jnp.abs(ego.motion.cosine))
     half = half + collision.turn_margin(ego) + collision.chord_margin(SUBSTEP)
     low = jnp.minimum(ego.start.y, ego.motion.end.y)

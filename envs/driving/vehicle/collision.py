@@ -49,7 +49,7 @@ def chord_margin(duration: float) -> float:
     return (TYRE_BRAKING + LATERAL_ACCELERATION) * duration * duration / 8
 
 
-def collided(first: Sweep, second: Sweep, duration: float) -> Scalar:
+def collide(first: Sweep, second: Sweep, duration: float) -> Scalar:
     """Say whether ``first`` and ``second`` touched within the step of ``duration`` s.
 
     Broadcasts.

@@ -76,7 +76,7 @@ def left_right_left(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scalar,
     return first, middle, wrap(turn - first + middle), distance <= 4
 
 
-def shortest(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
+def shortest_path(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
     """Return the shortest of the words to a place and heading, in radii and radians."""
     words = (
         (left_straight_left, (LEFT_TURN, STRAIGHT, LEFT_TURN), False),

@@ -51,7 +51,7 @@ class Road(Lane):
     waiting: list[LaneCar]  # type: ignore[assignment]
     changes = 0
 
-    def in_lane(self, in_left: bool) -> list[LaneCar]:
+    def cars_in_lane(self, in_left: bool) -> list[LaneCar]:
         """List the cars in a lane, without those that have parted."""
         return [
             car
@@ -62,13 +62,17 @@ class Road(Lane):
     def ahead(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car ahead in a lane."""
         return min(
-            (o for o in self.in_lane(in_left) if place(o) > place(car)), key=place, default=None
+            (o for o in self.cars_in_lane(in_left) if place(o) > place(car)),
+            key=place,
+            default=None,
         )
 
     def behind(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car behind in a lane."""
         return max(
-            (o for o in self.in_lane(in_left) if place(o) < place(car)), key=place, default=None
+            (o for o in self.cars_in_lane(in_left) if place(o) < place(car)),
+            key=place,
+            default=None,
         )
 
     def leads(self, ahead: LaneCar, car: LaneCar) -> bool:
@@ -252,7 +256,7 @@ class Roads:
                 )
                 before_line = car.x < road.line
                 queue = (
-                    [o for o in road.in_lane(car.left) if car.x < o.x < road.line]
+                    [o for o in road.cars_in_lane(car.left) if car.x < o.x < road.line]
                     if before_line
                     else []
                 )

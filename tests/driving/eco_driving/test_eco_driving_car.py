@@ -30,7 +30,7 @@ def task(dtype: str = "float32") -> Any:
 
 
 @cache
-def many() -> Any:
+def first_states() -> Any:
     """Return the first states of 512 episodes, and their contexts."""
 
     def first(key: jax.Array) -> Any:
@@ -92,7 +92,7 @@ def test_the_driven_car_would_reach_a_red_light() -> None:
 
     Every place in the lane is driven in some episode.
     """
-    _, params = many()
+    _, params = first_states()
     driven = params.controlled[:, 0].argmax(-1)
     assert (params.controlled.sum((1, 2)) == 1).all()
     assert set(range(8)) <= set(driven.tolist())
@@ -141,7 +141,7 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
 
 
 def test_words_and_picture() -> None:
-    state, params = jax.tree.map(lambda values: values[0], many())
+    state, params = jax.tree.map(lambda values: values[0], first_states())
     text = task().describe(state, params)
     assert "you: " in text
     assert "south" not in text

@@ -207,7 +207,7 @@ class EcoDriving(Task[Params, State]):
         cars = u[5 + lanes :].reshape(7, lanes, SLOTS)
         limit = 11 + 6 * u[1]
         greens = 30 + jnp.floor(41 * u[2:4]).astype(jnp.int32)
-        plan = Plan(greens[0], greens[1], jnp.int32(0)).starting_at(u[4])
+        plan = Plan(greens[0], greens[1], jnp.int32(0)).start_at(u[4])
         arrival = arrivals(150 + 250 * u[5 : 5 + lanes, None], cars[0])
         return Params(
             approach=alternating_bands(u[0], split, 150.0, 350.0, bands=20),
@@ -261,7 +261,7 @@ class EcoDriving(Task[Params, State]):
         """Return the engine of every vehicle."""
         return CAR
 
-    def petrol(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
+    def petrol_consumption(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
         """Return the consumption of petrol, L/s."""
         return fuel(speed, acceleration)
 
@@ -309,7 +309,7 @@ class EcoDriving(Task[Params, State]):
         )
         emission = emission + jnp.where(leaves, self.later_co2(next_traffic, params), 0)
         consumption = jnp.where(
-            inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0
+            inside | waits, TICK * 1e6 * self.petrol_consumption(speed, acceleration, params), 0
         )
         return state._replace(
             traffic=next_traffic,
@@ -336,7 +336,7 @@ class EcoDriving(Task[Params, State]):
         light = self.lights(params, state.tick)
         line = params.approach
         fleet = fleet._replace(stops_at_light=holds(fleet, light, line))
-        around = self.around(fleet, params)
+        around = self.surroundings(fleet, params)
         cycle = params.plan.cycle
         seconds = TICK / TIME_SCALE
         green = self.per_lane(jnp.stack([params.plan.first, params.plan.second]))
@@ -372,7 +372,7 @@ class EcoDriving(Task[Params, State]):
         low, high = (bound.astype(self.dtype) for bound in bounds())
         return jnp.clip(observation.reshape(self.lanes * SLOTS, len(columns)), low, high)
 
-    def around(self, fleet: Traffic, params: Params) -> Around:
+    def surroundings(self, fleet: Traffic, params: Params) -> Around:
         """Return what is around every car."""
         ahead, intention = self.look_ahead(fleet, params)
         on = fleet.x >= 0
@@ -446,7 +446,7 @@ class EcoDriving(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether all cars have left."""
-        return all_left(state, params)
+        return have_all_left(state, params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -455,7 +455,7 @@ class EcoDriving(Task[Params, State]):
         controlled = (params.controlled & (params.arrival < NEVER)).sum(dtype=jnp.int32)
         saves = (controlled > 0) & (saving * params.cars >= MIN_SAVING * controlled)
         return {
-            "success": all_left(state, params) & saves & (delay <= MAX_DELAY),
+            "success": have_all_left(state, params) & saves & (delay <= MAX_DELAY),
             "saving": saving,
             "fuel_saving": percent_saved(state.fuel, self.dtype),
             "co2_per_car": state.co2[1].astype(self.dtype) * GRAM / params.cars,
@@ -489,7 +489,7 @@ class EcoDriving(Task[Params, State]):
                 f"Speed limit {float(params.limit):.1f} m/s; {float(params.approach):.0f} m from "
                 "entry to stop line. "
             )
-            + self.agents_in_words(x, params)
+            + self.describe_agents(x, params)
         ]
         for lane, name in enumerate(NAMES[: self.lanes]):
             p = lane // 2
@@ -501,9 +501,7 @@ class EcoDriving(Task[Params, State]):
             for slot in range(SLOTS):
                 if 0 <= x[lane, slot] < float(params.approach) + EXIT_DISTANCE:
                     who = (
-                        self.agent_in_words(lane, slot)
-                        if params.controlled[lane, slot]
-                        else "a human"
+                        self.name_agent(lane, slot) if params.controlled[lane, slot] else "a human"
                     )
                     to_line = float(params.approach) - x[lane, slot]
                     lines.append(
@@ -511,13 +509,13 @@ class EcoDriving(Task[Params, State]):
                     )
         return "\n".join(lines)
 
-    def agents_in_words(self, x: np.ndarray, params: Params) -> str:
+    def describe_agents(self, x: np.ndarray, params: Params) -> str:
         """Say how many agents have entered."""
         return (
             f"{int((np.asarray(params.controlled) & (x >= 0)).sum())} agents have entered so far."
         )
 
-    def agent_in_words(self, lane: int, slot: int) -> str:
+    def name_agent(self, lane: int, slot: int) -> str:
         """Name an agent."""
         return f"agent_{SLOTS * lane + slot}"
 
@@ -594,7 +592,7 @@ def has_left(state: State, params: Params) -> jax.Array:
     return state.traffic.x >= params.approach + EXIT_DISTANCE
 
 
-def all_left(state: State, params: Params) -> jax.Array:
+def have_all_left(state: State, params: Params) -> jax.Array:
     """Return whether all cars have left."""
     return (has_left(state, params) | (params.arrival == NEVER)).all()
 

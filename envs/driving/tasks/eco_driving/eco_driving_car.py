@@ -52,8 +52,8 @@ from .eco_driving import (
     Entry,
     Params,
     State,
-    all_left,
     bounds,
+    have_all_left,
 )
 
 MIN_SAVING = 10.0  # % of the emission of a car: least saving of a success
@@ -106,12 +106,14 @@ class EcoDrivingCar(EcoDriving):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Let humans drive until the driven car has entered."""
 
-        def outside(state: State) -> jax.Array:
+        def is_outside(state: State) -> jax.Array:
             return (params.controlled & (state.traffic.x[1] < 0)).any()
 
         nobody = jnp.zeros((1, SLOTS), self.dtype)
         empty = super().initial(key, params)
-        state = jax.lax.while_loop(outside, lambda state: self.drive(state, nobody, params), empty)
+        state = jax.lax.while_loop(
+            is_outside, lambda state: self.drive(state, nobody, params), empty
+        )
         return state._replace(co2=jnp.zeros_like(state.co2), fuel=jnp.zeros_like(state.fuel))
 
     def per_car(self, action: jax.Array) -> jax.Array:
@@ -140,7 +142,7 @@ class EcoDrivingCar(EcoDriving):
         """Return ``success`` and the measures."""
         info = super().info(state, params)
         saves = (info["saving"] * params.cars >= MIN_SAVING) & (info["delay"] <= MAX_DELAY)
-        return {**info, "success": all_left(state, params) & saves}
+        return {**info, "success": have_all_left(state, params) & saves}
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -151,13 +153,13 @@ class EcoDrivingCar(EcoDriving):
             f"1 is {MAX_EASE:g} m/s^2."
         )
 
-    def agents_in_words(self, x: np.ndarray, params: Params) -> str:
+    def describe_agents(self, x: np.ndarray, params: Params) -> str:
         """Say how many cars are to come."""
         return (
             f"{int(((np.asarray(params.arrival) < NEVER) & (x < 0)).sum())} cars are still to come."
         )
 
-    def agent_in_words(self, lane: int, slot: int) -> str:
+    def name_agent(self, lane: int, slot: int) -> str:
         """Name the driven car."""
         return "you"
 

@@ -161,7 +161,7 @@ class EcoDrivingCity(EcoDriving):
             )
         )
 
-    def petrol(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
+    def petrol_consumption(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
         """Return the consumption of petrol, L/s; trucks burn none."""
         used = fuel(speed, acceleration) * jnp.where(params.cold, cold_ratio(params.temperature), 1)
         return jnp.where(params.truck, 0, used)
@@ -199,7 +199,7 @@ class EcoDrivingCity(EcoDriving):
             Component("trucks", "share of trucks"),
         )
 
-    def agents_in_words(self, x: np.ndarray, params: Any) -> str:
+    def describe_agents(self, x: np.ndarray, params: Any) -> str:
         """Tell temperature and trucks, and how many agents have entered."""
         trucks = [
             f"{SLOTS * lane + slot}"
@@ -210,7 +210,7 @@ class EcoDrivingCity(EcoDriving):
             for lane, slot in np.argwhere(np.asarray(params.cold) & (x >= 0))
         ]
         return (
-            f"{super().agents_in_words(x, params)} {float(params.temperature):.0f} degrees "
+            f"{super().describe_agents(x, params)} {float(params.temperature):.0f} degrees "
             f"Celsius, {100 * float(params.trucks):.0f} % of the vehicles are trucks. Numbers of "
             f"those that have entered: {', '.join(trucks) or 'none'}. Numbers of cars with cold "
             f"engines, which emit more: {', '.join(cold) or 'none'}."
@@ -233,7 +233,7 @@ def sample_plan(row: jax.Array, u: jax.Array) -> Plan:
         - MAX_FIRST_SHIFT
     )
     first = jnp.round(greens * row[3]).astype(jnp.int32) + shift
-    return Plan(first, greens - first, jnp.int32(0)).starting_at(u[2])
+    return Plan(first, greens - first, jnp.int32(0)).start_at(u[2])
 
 
 class CityAdvice(NamedTuple):

@@ -64,16 +64,16 @@ from ...traffic.approach_lanes import (
     STRAIGHT,
     TURN_SPEEDS,
     LaneTraffic,
-    as_leader,
-    at,
-    by_way,
     count_ahead,
     expected_way,
+    find_nearest,
     intended_acceleration,
-    misses,
-    nearest,
+    is_in_wrong_lane,
+    neighbour_values,
     order_number,
-    relations,
+    order_numbers,
+    see_leaders,
+    way_value,
 )
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import co2
@@ -137,7 +137,7 @@ class EcoDrivingLanes(EcoDriving):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        low, high = np.concatenate([bounds(), bounds_of_lane_entries()], 1)
+        low, high = np.concatenate([bounds(), lane_bounds()], 1)
         self.observation_space = self.box(low, high, (LANES * SLOTS, len(low)))
         self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
@@ -214,21 +214,23 @@ class EcoDrivingLanes(EcoDriving):
         desired = params.driver.desired_speed
         detour = DETOUR_LENGTH * co2(desired, 0) / desired
         return super().later_co2(traffic, params) + jnp.where(
-            misses(traffic, params.turn), detour, 0
+            is_in_wrong_lane(traffic, params.turn), detour, 0
         )
 
-    def around(self, fleet: Any, params: Any) -> Around:
+    def surroundings(self, fleet: Any, params: Any) -> Around:
         """Return what is around every car on its way."""
         turn, line = params.turn, params.approach
-        number, from_number = relations(fleet, turn, line)
-        ahead = nearest(number, from_number, ahead=True)
-        behind = nearest(number, number, ahead=False)
-        leaders = as_leader(fleet, ahead, fleet.x)
+        number, from_number = order_numbers(fleet, turn, line)
+        ahead = find_nearest(number, from_number, ahead=True)
+        behind = find_nearest(number, number, ahead=False)
+        leaders = see_leaders(fleet, ahead, fleet.x)
         gap, speed = leaders
-        gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
+        gap_behind = jnp.where(
+            behind.exists, fleet.x - LENGTH - neighbour_values(fleet.x, behind.slot), FREE_GAP
+        )
         first, last = gap[0] <= gap[1], gap_behind[0] <= gap_behind[1]
-        led = at(params.controlled, ahead.slot) & ahead.exists
-        follower_speed = jnp.where(behind.exists, at(fleet.v, behind.slot), 0)
+        led = neighbour_values(params.controlled, ahead.slot) & ahead.exists
+        follower_speed = jnp.where(behind.exists, neighbour_values(fleet.v, behind.slot), 0)
         approaching = (fleet.x >= 0) & (fleet.x < line)
         return Around(
             gap=gap.min(0),
@@ -246,30 +248,33 @@ class EcoDrivingLanes(EcoDriving):
         fleet = jax.tree.map(lambda value: value[1], state.traffic)
         line = params.approach
         approaching = (fleet.x >= 0) & (fleet.x < line)
-        number, from_number = relations(fleet, params.turn, line)
+        number, from_number = order_numbers(fleet, params.turn, line)
         turn = expected_way(fleet, params.turn, line)
         turning = approaching & (turn != STRAIGHT)
         beside = order_number(1 - fleet.left.astype(jnp.int32), fleet.x)
-        ahead, behind = (nearest(number[0], beside, ahead=on) for on in (True, False))
-        gap, speed = as_leader(fleet, ahead, fleet.x)
-        gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
+        ahead, behind = (find_nearest(number[0], beside, ahead=on) for on in (True, False))
+        gap, speed = see_leaders(fleet, ahead, fleet.x)
+        gap_behind = jnp.where(
+            behind.exists, fleet.x - LENGTH - neighbour_values(fleet.x, behind.slot), FREE_GAP
+        )
         columns = (
             fleet.left,
             turn == RIGHT,
             turn == STRAIGHT,
             turn == LEFT,
-            jnp.minimum(by_way(TURN_SPEEDS, turn), params.limit) * (1 / SPEED_SCALE),
+            jnp.minimum(way_value(TURN_SPEEDS, turn), params.limit) * (1 / SPEED_SCALE),
             jnp.where(approaching, count_ahead(number[0], from_number[0], turning), 0)
             * (1 / SLOTS),
-            misses(fleet, params.turn),
+            is_in_wrong_lane(fleet, params.turn),
             jnp.where(approaching, jnp.minimum(gap * (1 / DISTANCE_SCALE), 1), 1),
             jnp.where(approaching, speed, 0) * (1 / SPEED_SCALE),
             jnp.where(approaching, jnp.minimum(gap_behind * (1 / DISTANCE_SCALE), 1), 1),
-            jnp.where(approaching & behind.exists, at(fleet.v, behind.slot), 0) * (1 / SPEED_SCALE),
+            jnp.where(approaching & behind.exists, neighbour_values(fleet.v, behind.slot), 0)
+            * (1 / SPEED_SCALE),
         )
         agent = shared_entries[:, Entry.AGENT, None] > 0
         lane_entries = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
-        low, high = (bound.astype(self.dtype) for bound in bounds_of_lane_entries())
+        low, high = (bound.astype(self.dtype) for bound in lane_bounds())
         return jnp.concatenate(
             [shared_entries, jnp.where(agent, jnp.clip(lane_entries, low, high), 0)], -1
         )
@@ -308,7 +313,7 @@ class EcoDrivingLanes(EcoDriving):
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         passed = state.traffic.x[1] >= params.approach
-        missed = (passed & misses(state.traffic, params.turn)[1]).sum(dtype=jnp.int32)
+        missed = (passed & is_in_wrong_lane(state.traffic, params.turn)[1]).sum(dtype=jnp.int32)
         return {
             **super().info(state, params),
             "changes": state.changes[1].astype(self.dtype) / params.cars,
@@ -325,7 +330,7 @@ class EcoDrivingLanes(EcoDriving):
         light = jax.tree.map(np.asarray, lights(params.plan, state.tick))
         lines = [
             f"Speed limit {float(params.limit):.1f} m/s; {line:.0f} m from entry to stop line, "
-            f"{SOLID_LINE_LENGTH:g} m of solid line before it. {self.agents_in_words(x, params)}"
+            f"{SOLID_LINE_LENGTH:g} m of solid line before it. {self.describe_agents(x, params)}"
         ]
         for approach, name in enumerate(NAMES):
             colour = (
@@ -340,7 +345,7 @@ class EcoDrivingLanes(EcoDriving):
                 if 0 <= x[approach, slot] < line + EXIT_DISTANCE:
                     controlled = params.controlled[approach, slot]
                     who = (
-                        self.agent_in_words(2 * approach + slot // SLOTS, slot % SLOTS)
+                        self.name_agent(2 * approach + slot // SLOTS, slot % SLOTS)
                         if controlled
                         else "a human"
                     )
@@ -416,7 +421,7 @@ class EcoDrivingLanes(EcoDriving):
         return np.asarray(image)
 
 
-def bounds_of_lane_entries() -> tuple[np.ndarray, np.ndarray]:
+def lane_bounds() -> tuple[np.ndarray, np.ndarray]:
     """Return the lower and upper limits of what ``EcoDriving`` does not show, ``(11,)`` each."""
     low = np.array([0, 0, 0, 0, 0, 0, 0, -0.03, 0, -0.03, 0])
     return low, np.array([1, 1, 1, 1, 1.2, 1, 1, 1, 1.2, 1, 1.2])
