@@ -15,7 +15,14 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE
+from rlbench_suite.envs.driving.tasks.highway import (
+    ACTIONS,
+    FASTER,
+    IDLE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    SLOWER,
+)
 from rlbench_suite.envs.driving.tasks.language_driving import NONE, NUM_WORDINGS, PATIENCE, sentence
 
 pytestmark = pytest.mark.of_variants
@@ -100,10 +107,11 @@ def wild_moves(
     target, level = round(3 * view["target_lane"].item()), round(4 * view["speed_to_keep"].item())
     aside = np.sign(wanted_lane - target) if wanted_lane != NONE else 0
     faster = np.sign(round((wanted_speed - 10) / 5) - level) if wanted_speed != NONE else 0
-    moves = [
-        *([0] if aside > 0 else [2] if aside < 0 else []),
-        *([3] if faster > 0 else [4] if faster < 0 else []),
-    ]
+    moves = []
+    if aside != 0:
+        moves.append(LANE_LEFT if aside > 0 else LANE_RIGHT)
+    if faster != 0:
+        moves.append(FASTER if faster > 0 else SLOWER)
     return int(rng.choice(moves)) if moves else IDLE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from PIL import ImageDraw
@@ -11,6 +12,13 @@ from PIL import ImageDraw
 from ..roads.routes import Route, points
 
 Pixel = Callable[[float, float], tuple[float, float]]
+
+
+def vehicle_colour(vehicle: int, crashed: Any) -> str:
+    """Return the colour of a vehicle, of which number 0 is the ego."""
+    if vehicle > 0:
+        return "cornflowerblue"
+    return "red" if bool(crashed) else "lime"
 
 
 def draw_band(

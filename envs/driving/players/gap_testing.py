@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
+from ..tasks import seen_neighbours
 from ..tasks.highway import (
     FASTER,
     IDLE,
@@ -34,11 +35,12 @@ from ..tasks.highway import (
     lane_of,
 )
 from ..tasks.highway_continuous import HighwayContinuous
+from ..tasks.seen_neighbours import Neighbour
 from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_BRAKING, MAX_TARGET_SPEED, TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, LANES, lane_centre
 
 RIGHT, EGO_LANE, LEFT = range(3)
-AHEAD, BEHIND = 0, 2
+AHEAD, SECOND_AHEAD, BEHIND = range(3)
 FREE_LANE_SPEED = MAX_TARGET_SPEED + 1  # m/s: speed of an empty lane. Faster lanes are not better.
 
 
@@ -62,9 +64,9 @@ class Lanes(NamedTuple):
     second ahead and nearest behind.
     """
 
-    occupied: jax.Array  # bool ``(3, 3)``
-    gap: jax.Array  # ``(3, 3)``, m; ``SIGHT`` for nobody
-    gain: jax.Array  # ``(3, 3)``, m/s: speed relative to the ego; 0 for nobody
+    occupied: jax.Array  # bool ``(lanes, places)``
+    gap: jax.Array  # m; ``SIGHT`` for nobody
+    gain: jax.Array  # m/s: speed relative to the ego; 0 for nobody
 
 
 def see_ego(observation: jax.Array, count: int) -> Ego:
@@ -80,12 +82,12 @@ def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) 
 
     ``speed_scale`` is the scale of relative speeds (m/s), ``sight`` that of gaps (m).
     """
-    entries = observation[-45:].reshape(3, 3, 5)
-    occupied = entries[:, :, 0] > 0
+    entries = observation[-math.prod(seen_neighbours.SHAPE) :].reshape(seen_neighbours.SHAPE)
+    occupied = entries[:, :, Neighbour.THERE] > 0
     return Lanes(
         occupied,
-        jnp.where(occupied, entries[:, :, 1] * sight, sight),
-        entries[:, :, 2] * speed_scale,
+        jnp.where(occupied, entries[:, :, Neighbour.GAP] * sight, sight),
+        entries[:, :, Neighbour.SPEED] * speed_scale,
     )
 
 
@@ -96,10 +98,12 @@ class Manner(NamedTuple):
     jam_gap: Scalar = 1.75  # m, to it if it stands
     closing: Scalar = 2.76  # s in which it closes up
     closing_second: Scalar = 3.77  # s in which it closes up to the second vehicle ahead
-    ahead: Scalar = 3.16  # m: gap in another lane that remains after ``until``
-    until: Scalar = 1.53  # s
-    behind: Scalar = 0.78  # m: gap in another lane that remains after ``warned``
-    warned: Scalar = 1.32  # s
+    # m: gap ahead in another lane that remains after ``lookahead_ahead``
+    remaining_gap_ahead: Scalar = 3.16
+    lookahead_ahead: Scalar = 1.53  # s
+    # m: gap behind in another lane that remains after ``lookahead_behind``
+    remaining_gap_behind: Scalar = 0.78
+    lookahead_behind: Scalar = 1.32  # s
 
     def for_task(self, task: Road) -> Manner:
         """Return the manner of an ego with the limits of a task.
@@ -113,30 +117,41 @@ class Manner(NamedTuple):
 
     def speeds(self, lanes: Lanes, speed: Scalar) -> Scalar:
         """Return the speed that can be driven in each of the three lanes, m/s."""
-        leader = speed + lanes.gain[:, :2]
+        leader = speed + lanes.gain[:, :BEHIND]
         vehicles = jnp.arange(1, 3)
         room = (
-            lanes.gap[:, :2]
+            lanes.gap[:, :BEHIND]
             - vehicles * (self.jam_gap + self.time_gap * leader)
             - CAR_LENGTH * (vehicles - 1)
         )
         reached = leader + room / jnp.stack([self.closing, self.closing_second])
-        return jnp.where(lanes.occupied[:, :2], reached, FREE_LANE_SPEED).min(
+        return jnp.where(lanes.occupied[:, :BEHIND], reached, FREE_LANE_SPEED).min(
             1, initial=FREE_LANE_SPEED
         )
 
     def has_lasting_gap(self, lanes: Lanes) -> Scalar:
         """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""
-        gain = lanes.gain
-        lasts = lanes.gap[:, AHEAD] > self.ahead + self.until * jnp.maximum(0, -gain[:, AHEAD])
+        approach_ahead = jnp.maximum(0, -lanes.gain[:, AHEAD])
+        lasts = lanes.gap[:, AHEAD] > (
+            self.remaining_gap_ahead + self.lookahead_ahead * approach_ahead
+        )
+        approach_behind = jnp.maximum(0, lanes.gain[:, BEHIND])
         return lasts & (
-            lanes.gap[:, BEHIND] > self.behind + self.warned * jnp.maximum(0, gain[:, BEHIND])
+            lanes.gap[:, BEHIND]
+            > self.remaining_gap_behind + self.lookahead_behind * approach_behind
         )
 
 
 ONCE_A_SECOND = Manner()
 WITH_PEDALS = Manner(
-    0.1, 3.0, closing=2.4, closing_second=5.0, ahead=3.0, until=1.5, behind=2.0, warned=1.4
+    0.1,
+    3.0,
+    closing=2.4,
+    closing_second=5.0,
+    remaining_gap_ahead=3.0,
+    lookahead_ahead=1.5,
+    remaining_gap_behind=2.0,
+    lookahead_behind=1.4,
 )
 
 

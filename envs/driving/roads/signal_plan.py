@@ -48,6 +48,13 @@ class Lights(NamedTuple):
     to_amber: Scalar  # Ticks until this green ends, or else the next one, int32
 
 
+def light_name(lights: Lights, phase: int) -> str:
+    """Return what a phase shows: ``green``, ``amber`` or ``red``."""
+    if lights.green[phase]:
+        return "green"
+    return "amber" if lights.amber[phase] else "red"
+
+
 def lights(plan: Plan, tick: Any) -> Lights:
     """Return the lights at a tick of the episode."""
     length = jnp.stack([plan.first, plan.second])

@@ -464,6 +464,6 @@ class Crossing(NamedActions, Task[Params, State]):
         pose = self.host_poses(state)
         for i in reversed(range(len(pose))):
             if state.cars.present[i]:
-                colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
+                colour = road_pictures.vehicle_colour(i, state.crashed)
                 road_pictures.draw_car(canvas, pixel, tuple(pose[i]), (LENGTH, WIDTH), colour)
         return np.asarray(image)

@@ -56,6 +56,7 @@ Helbing 2010, doi:10.1098/rsta.2010.0084, table 1.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -73,6 +74,7 @@ from rlbench_suite.core.task_card import TaskCard
 from ...shared.named_actions import NamedActions
 from ...shared.own_constants import OwnConstants
 from ..arrays import Scalar
+from ..pictures import road_pictures
 from ..traffic import traffic
 from ..traffic.fleet import (
     CRASH_SECONDS,
@@ -97,6 +99,9 @@ from ..traffic.traffic import (
 )
 from ..vehicle import bicycle
 from ..vehicle.bicycle import Pose
+from . import seen_neighbours
+from .observation_bounds import lower_bounds
+from .seen_neighbours import SIDEWAYS_SCALE, Y_SCALE, neighbour_components
 
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
@@ -112,6 +117,9 @@ SECOND = round(1 / SUBSTEP)  # Sub-steps in a second
 # Sub-steps between the look to the left and that to the right; one less from there to the next
 # second.
 FIRST_HALF = 8
+
+# Components of the ego that are never negative.
+NONNEGATIVE = {"speed", "y", "earned", "speed_to_keep", "target_lane", "changing"}
 
 
 class State(NamedTuple):
@@ -190,14 +198,10 @@ class Road(Task[Fleet, State]):
         self.start_gap = start_gap(card, self.sheet, *self.flowing)
         self.first_level = int((first_speed(self.sheet) - self.slowest) // self.level_step)
         self.first_speed = self.slowest + self.level_step * self.first_level
-        ego_low = [
-            [0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries],
-            [-1] * len(self.road_components()),
-        ]
-        low = np.concatenate([*ego_low, np.tile([0, -1, -1, -1, -1], 9)])
-        self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
         self.road_width = LANE_WIDTH * self.lanes
+        low = lower_bounds(self.observation_components(), NONNEGATIVE | seen_neighbours.THERE_NAMES)
+        self.observation_space = self.box(low, np.ones(len(low)))
         self.max_crash_loss = self.sheet.weight("crash") / self.period
         speed = self.sheet.weight("speed")
         worst = (
@@ -348,7 +352,10 @@ class Road(Task[Fleet, State]):
         return neighbours
 
     def see(self, state: State, params: Fleet, lane: Scalar) -> list[Scalar]:
-        """Return the 45 entries about the others around a lane that counts as the ego's own."""
+        """Return the entries about the others around a lane that counts as the ego's own.
+
+        They have the order of :data:`.seen_neighbours.SHAPE`.
+        """
         pose = state.traffic.pose
         ego = ego_pose(state)
         forward = traffic.forward_speed(pose)
@@ -362,8 +369,8 @@ class Road(Task[Fleet, State]):
                 entries.append(jnp.where(visible, jnp.clip(gap * (1 / self.sight), -1, 1), 1))
                 for value, scale in (
                     (forward[vehicle] - forward[0], self.speed_scale),
-                    (pose.y[vehicle] - ego.y, 8.0),
-                    (sideways[vehicle], 4.0),
+                    (pose.y[vehicle] - ego.y, Y_SCALE),
+                    (sideways[vehicle], SIDEWAYS_SCALE),
                 ):
                     entries.append(jnp.where(visible, jnp.clip(value * (1 / scale), -1, 1), 0))
         return entries
@@ -407,38 +414,11 @@ class Road(Task[Fleet, State]):
 
     def others_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see`."""
+        places = itertools.product(seen_neighbours.LANES, seen_neighbours.PLACES)
         return tuple(
             component
-            for lane, where in (
-                ("right", "in the lane to the right"),
-                ("own", "in its own lane"),
-                ("left", "in the lane to the left"),
-            )
-            for place, which in (
-                ("ahead", "nearest ahead"),
-                ("second", "second ahead"),
-                ("behind", "nearest behind"),
-            )
-            for component in (
-                Component(
-                    f"{lane}_{place}_there",
-                    f"whether a vehicle is within {self.sight:g} m: {which} {where}",
-                ),
-                Component(
-                    f"{lane}_{place}_gap",
-                    f"gap to it, bumper to bumper; 1 for none: {which} {where}",
-                    f"{self.sight:g} m",
-                ),
-                Component(
-                    f"{lane}_{place}_speed",
-                    f"its speed along the road minus the ego's: {which} {where}",
-                    f"{self.speed_scale:g} m/s",
-                ),
-                Component(f"{lane}_{place}_y", f"its y minus the ego's: {which} {where}", "8 m"),
-                Component(
-                    f"{lane}_{place}_sideways", f"its speed to the left: {which} {where}", "4 m/s"
-                ),
-            )
+            for lane, place in places
+            for component in neighbour_components(lane, place, self.sight, self.speed_scale)
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
@@ -612,7 +592,7 @@ class Road(Task[Fleet, State]):
                 )
                 for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
             ]
-            colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
+            colour = road_pictures.vehicle_colour(i, state.crashed)
             canvas.polygon(corners, fill=colour, outline="black")
         return np.asarray(image)
 

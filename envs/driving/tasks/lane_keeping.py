@@ -61,6 +61,7 @@ from ...shared.alternating_bands import alternating_bands
 from ...shared.runge_kutta import rk4
 from ..arrays import Scalar
 from ..vehicle.dynamic_bicycle import FRONT, MASS, REAR, STIFFNESS, Car, Params, curvature, slopes
+from .observation_bounds import lower_bounds
 
 STEP = 0.1  # s
 SUBSTEPS = 4  # Runge-Kutta steps of a step
@@ -99,8 +100,7 @@ class LaneKeeping(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1], [1])
-        low = -np.ones(6 + len(CURVATURE_DISTANCES))
-        low[[4, -1]] = 0
+        low = lower_bounds(self.observation_components(), {"u", "earned"})
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(-card.horizon, 1)
 

@@ -76,6 +76,7 @@ from .lane_keeping import (
     STEP,
     SUBSTEPS,
 )
+from .observation_bounds import lower_bounds
 
 EDGE = 4.0  # m from the lane's centre to an edge of the road
 MAX_OFFSET = 3.0  # m from the lane's centre to the car's centre
@@ -96,6 +97,9 @@ NUM_SHOWN = 2  # Obstacles that ``"state"`` shows
 # Obstacles further along the lane are taken to be there.
 CONTACT_DISTANCE = 12.0  # m: too far to touch
 SIGHT_DISTANCE = 60.0  # m: too far to see
+
+# Components that are never negative. ``way_1`` is negative while the car passes the obstacle.
+NONNEGATIVE = {"u", "earned", "beams", "radius_1", "way_2", "radius_2"}
 
 
 class Params(NamedTuple):
@@ -157,15 +161,9 @@ class LaneKeepingObstacles(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1], [1])
         self.view = card.settings["observation"]
-        more = {"lidar": BEAMS, "state": 1 + len(CURVATURE_DISTANCES) + 3 * NUM_SHOWN, "camera": 0}[
-            self.view
-        ]
-        low = -np.ones(8 + more)
-        low[[5, 7]] = 0
-        if self.view == "lidar":
-            low[8:] = 0
-        if self.view == "state":
-            low[[-4, -3, -1]] = 0
+        components: Any = self.observation_components()
+        shown_components = components["felt"] if self.view == "camera" else components
+        low = lower_bounds(shown_components, NONNEGATIVE)
         self.shown_space = self.box(low, np.ones(len(low)))
         self.observation_space = self.shown_space
         if self.view == "camera":

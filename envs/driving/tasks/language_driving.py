@@ -66,6 +66,7 @@ LANE_WORDS = (
     lambda lane: f"take the {_ORDINALS[LANES - 1 - lane]} lane from the left",
 )
 NONE = -1
+NUM_WISH_COMPONENTS = 5  # Components of the observation before those of the road
 RELATIVE_SPEED_SCALE = Highway.speed_scale  # m/s, by which the observation divides relative speeds
 
 
@@ -141,7 +142,8 @@ class LanguageDriving(Task[Fleet, State]):
         self.action_space = self.road.action_space
         road_space: Any = self.road.observation_space
         self.observation_space = self.box(
-            np.r_[np.zeros(5), road_space.low], np.r_[np.ones(5), road_space.high]
+            np.r_[np.zeros(NUM_WISH_COMPONENTS), road_space.low],
+            np.r_[np.ones(NUM_WISH_COMPONENTS), road_space.high],
         )
         self.reward_space = self.box(-card.horizon, 1)
 
@@ -345,9 +347,11 @@ class ObedientDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = view.observation[:5]
-        ego = see_ego(view.observation[5:], Highway.own_entries)
-        lanes = see_lanes(view.observation[5:], RELATIVE_SPEED_SCALE)
+        wish = view.observation[:NUM_WISH_COMPONENTS]
+        road = view.observation[NUM_WISH_COMPONENTS:]
+        lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = wish
+        ego = see_ego(road, Highway.own_entries)
+        lanes = see_lanes(road, RELATIVE_SPEED_SCALE)
         speed = ego.speed * self.top_speed
         level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
         lane = ego.target_lane * (LANES - 1)

@@ -54,7 +54,14 @@ MAIN_LANES = 2  # Lanes of the highway
 VEHICLES = NUM_FLOWING + 2  # With the ego, number 0, and the barrier, number 1
 # Gaps that the reference takes on the ramp
 RAMP_MANNER = Manner(
-    0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9
+    0.238,
+    1.0,
+    closing=7.0,
+    closing_second=4.4,
+    remaining_gap_ahead=2.14,
+    lookahead_ahead=2.84,
+    remaining_gap_behind=1.57,
+    lookahead_behind=0.9,
 )
 
 

@@ -63,7 +63,14 @@ NUM_FLOWING = 49  # Vehicles on the highway, with the ego
 MAIN_LANES = 3  # Lanes of the highway
 # Gaps that the reference takes
 EXIT_MANNER = Manner(
-    0.28, 1.6, closing=2.8, closing_second=3.8, ahead=3.0, until=2.2, behind=0.8, warned=1.3
+    0.28,
+    1.6,
+    closing=2.8,
+    closing_second=3.8,
+    remaining_gap_ahead=3.0,
+    lookahead_ahead=2.2,
+    remaining_gap_behind=0.8,
+    lookahead_behind=1.3,
 )
 
 

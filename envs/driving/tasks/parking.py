@@ -43,6 +43,7 @@ Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayE
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -60,6 +61,7 @@ from ...shared.alternating_bands import alternating_bands
 from ..arrays import Scalar
 from ..vehicle import bicycle, reeds_shepp
 from ..vehicle.bicycle import Pose
+from .observation_bounds import lower_bounds
 
 STEP = 0.2  # s
 MAX_ACCELERATION = 3.0  # m/s^2
@@ -89,6 +91,16 @@ class Params(NamedTuple):
     y: Scalar
     heading: Scalar  # rad, of the goal
     start: Scalar  # rad, heading at the start
+
+
+class PoseEntry(IntEnum):
+    """Entries of a pose as goals and observations show it, in order."""
+
+    X = 0
+    Y = 1
+    COSINE = 2
+    SINE = 3
+    SPEED = 4
 
 
 class State(NamedTuple):
@@ -141,13 +153,14 @@ def is_parked(pose: Pose, params: Params, share: float = 1.0) -> Scalar:
 
 def pose_components(whose: str) -> tuple[Component, ...]:
     """Describe a pose and its speed, ``(5,)``, of the car or the goal."""
-    return (
-        Component("x", f"place of the {whose} along the rows", f"{HALF_X:g} m"),
-        Component("y", f"place of the {whose} across the rows", f"{HALF_Y:g} m"),
-        Component("cosine", f"of the {whose}'s heading"),
-        Component("sine", f"of the {whose}'s heading"),
-        Component("speed", f"of the {whose}, negative backwards", f"{MAX_SPEED:g} m/s"),
-    )
+    meanings = {
+        PoseEntry.X: (f"place of the {whose} along the rows", f"{HALF_X:g} m"),
+        PoseEntry.Y: (f"place of the {whose} across the rows", f"{HALF_Y:g} m"),
+        PoseEntry.COSINE: (f"of the {whose}'s heading", "1"),
+        PoseEntry.SINE: (f"of the {whose}'s heading", "1"),
+        PoseEntry.SPEED: (f"of the {whose}, negative backwards", f"{MAX_SPEED:g} m/s"),
+    }
+    return tuple(Component(entry.name.lower(), *meanings[entry]) for entry in PoseEntry)
 
 
 class Parking(Task[Params, State]):
@@ -166,13 +179,14 @@ class Parking(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1, -1], [1, 1])
         self.has_goals = card.settings["goal"] == "True"
-        low = -np.ones(14)
-        low[5] = 0
         if self.has_goals:
             names = ("observation", "achieved_goal", "desired_goal")
-            self.observation_space = spaces.Dict({name: self.box(-1, 1, (5,)) for name in names})
+            self.observation_space = spaces.Dict(
+                {name: self.box(-1, 1, (len(PoseEntry),)) for name in names}
+            )
         else:
-            self.observation_space = self.box(low, np.ones(14))
+            low = lower_bounds(self.observation_components(), {"earned"})  # type: ignore[arg-type]
+            self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -240,10 +254,14 @@ class Parking(Task[Params, State]):
 
         Both have the shape ``(5,)``; see the table.
         """
-        dx, dy = HALF_X * (achieved[0] - desired[0]), HALF_Y * (achieved[1] - desired[1])
-        c, s = desired[2], desired[3]
+        dx = HALF_X * (achieved[PoseEntry.X] - desired[PoseEntry.X])
+        dy = HALF_Y * (achieved[PoseEntry.Y] - desired[PoseEntry.Y])
+        c, s = desired[PoseEntry.COSINE], desired[PoseEntry.SINE]
         turn = jnp.abs(
-            jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3])
+            jnp.arctan2(
+                c * achieved[PoseEntry.SINE] - s * achieved[PoseEntry.COSINE],
+                c * achieved[PoseEntry.COSINE] + s * achieved[PoseEntry.SINE],
+            )
         )
         nearness = MAX_NEARNESS_REWARD * jnp.exp(
             (jnp.hypot(dx, dy) + RADIAN_DISTANCE * turn) * (-1 / NEARNESS_DISTANCE)
@@ -254,16 +272,19 @@ class Parking(Task[Params, State]):
         parked = (
             in_place
             & (turn <= MAX_TURN)
-            & (MAX_SPEED * jnp.abs(achieved[4] - desired[4]) <= MAX_PARKED_SPEED)
+            & (
+                MAX_SPEED * jnp.abs(achieved[PoseEntry.SPEED] - desired[PoseEntry.SPEED])
+                <= MAX_PARKED_SPEED
+            )
         )
         return jnp.where(parked, 1, nearness).astype(self.dtype)
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
         """Say whether a car at the achieved pose touches a wall; the goal has no influence."""
-        c, s = jnp.abs(achieved[2]), jnp.abs(achieved[3])
+        c, s = jnp.abs(achieved[PoseEntry.COSINE]), jnp.abs(achieved[PoseEntry.SINE])
         x, y = 0.5 * (LENGTH * c + WIDTH * s), 0.5 * (LENGTH * s + WIDTH * c)
-        return (HALF_X * jnp.abs(achieved[0]) + x > HALF_X) | (
-            HALF_Y * jnp.abs(achieved[1]) + y > HALF_Y
+        return (HALF_X * jnp.abs(achieved[PoseEntry.X]) + x > HALF_X) | (
+            HALF_Y * jnp.abs(achieved[PoseEntry.Y]) + y > HALF_Y
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:

@@ -59,6 +59,7 @@ from ..traffic.traffic import SUBSTEP
 from ..vehicle import bicycle, collision, reeds_shepp
 from ..vehicle.bicycle import Motion, Pose
 from ..vehicle.collision import Sweep
+from .observation_bounds import lower_bounds
 
 SUBSTEPS = 3  # Sub-steps of a step of 0.2 s
 # m: body of every car.
@@ -172,7 +173,7 @@ def motion_along(track: Route, s: Scalar, d: Scalar, distance: Scalar) -> tuple[
         for fraction in (0.0, 0.5, 1.0)
     )
     pose, last = (Pose(p.x, p.y, p.heading, jnp.zeros_like(s)) for p in (start, end))
-    return pose, Motion(last, middle.heading, jnp.cos(middle.heading), jnp.sin(middle.heading))
+    return pose, Motion(last, jnp.cos(middle.heading), jnp.sin(middle.heading))
 
 
 def next_car(state: State, params: Params) -> tuple[Scalar, Scalar]:
@@ -211,8 +212,7 @@ class Racetrack(Task[Params, State]):
             )
         self.cars = int(difficulty)
         self.action_space = self.box([-1], [1])
-        low = -np.ones(7 + len(CURVATURE_DISTANCES))
-        low[[2, 8, 11]] = 0
+        low = lower_bounds(self.observation_components(), {"speed", "earned", "other_speed"})
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(-card.horizon, 1)
 

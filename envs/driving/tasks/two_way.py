@@ -44,6 +44,7 @@ from ..players.gap_testing import (
     EGO_LANE,
     LEFT,
     RIGHT,
+    SECOND_AHEAD,
     Lanes,
     Manner,
     pace,
@@ -124,7 +125,9 @@ class OvertakingDriver(NamedTuple):
     trials.
     """
 
-    manner: Manner = Manner(0.27, 1.46, closing=3.89, closing_second=4.85, ahead=6.0, until=2.2)
+    manner: Manner = Manner(
+        0.27, 1.46, closing=3.89, closing_second=4.85, remaining_gap_ahead=6.0, lookahead_ahead=2.2
+    )
     # m/s above the possible speed from which it takes the next lower target speed
     slack: Scalar = 2.39
     margin: Scalar = 1.5  # s: time to spare with the oncoming vehicle
@@ -167,8 +170,8 @@ class OvertakingDriver(NamedTuple):
         level = ego.speed_to_keep * (LEVELS - 1)
         on_right = ego.target_lane == 0
         keeps_lane = ego.changing == 0
+        # Lane of the vehicles that it overtakes.
         vehicle = jnp.where(on_right, EGO_LANE, RIGHT)
-        """Lane of the vehicles that it overtakes"""
         gap = lanes.gap[vehicle, AHEAD]
         closing = jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
         meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, EGO_LANE))
@@ -178,7 +181,9 @@ class OvertakingDriver(NamedTuple):
         left_behind = (
             lanes.gap[RIGHT, BEHIND] - self.back * lanes.gain[RIGHT, BEHIND] > self.clearance
         )
-        free = left_behind & (gap > self.manner.ahead + self.manner.until * closing)
+        free = left_behind & (
+            gap > self.manner.remaining_gap_ahead + self.manner.lookahead_ahead * closing
+        )
         turn_back = keeps_lane & ~on_right & free & ~passes
         # Behind a vehicle that it cannot pass yet
         wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(
@@ -209,10 +214,14 @@ class OvertakingDriver(NamedTuple):
 
         If there is no room behind that one, the second vehicle is passed too.
         """
-        gap, gain = lanes.gap[lane, :2], lanes.gain[lane, :2]
-        passes_both = lanes.occupied[lane, 1] & (gap[1] - gap[0] - CAR_LENGTH < self.room)
-        distance = jnp.where(passes_both, gap[1], gap[0]) + 2 * CAR_LENGTH + self.clearance
-        faster = -jnp.where(passes_both, gain[1], gain[0])
+        gap, gain = lanes.gap[lane, :BEHIND], lanes.gain[lane, :BEHIND]
+        passes_both = lanes.occupied[lane, SECOND_AHEAD] & (
+            gap[SECOND_AHEAD] - gap[AHEAD] - CAR_LENGTH < self.room
+        )
+        distance = (
+            jnp.where(passes_both, gap[SECOND_AHEAD], gap[AHEAD]) + 2 * CAR_LENGTH + self.clearance
+        )
+        faster = -jnp.where(passes_both, gain[SECOND_AHEAD], gain[AHEAD])
         # It accelerates to its fastest, and then keeps that.
         time = jnp.maximum(self.fastest - speed, 0) / self.acceleration
         ahead = (faster + 0.5 * self.acceleration * time) * time

@@ -215,7 +215,7 @@ class UTurn(Highway):
             x, y, along = routes.points(
                 route, (float(state.travelled) + pose.x[i]) % ring, pose.y[i] - EDGE_DISTANCE
             )[0]
-            colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
+            colour = road_pictures.vehicle_colour(i, state.crashed)
             size = float(params.length[i]), float(params.width[i])
             road_pictures.draw_car(canvas, pixel, (x, y, along + pose.heading[i]), size, colour)
         return np.asarray(image)

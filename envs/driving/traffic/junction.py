@@ -268,7 +268,7 @@ def poses(car_routes: CarRoutes, cars: Cars) -> Pose:
 def ego_touches(start: Pose, end: Pose, present: Scalar, duration: float) -> Scalar:
     """Say whether the ego touched another car on the way from one pose to the next one."""
     middle = 0.5 * (start.heading + end.heading)
-    everyone = Sweep(start, Motion(end, middle, jnp.cos(middle), jnp.sin(middle)), LENGTH, WIDTH)
+    everyone = Sweep(start, Motion(end, jnp.cos(middle), jnp.sin(middle)), LENGTH, WIDTH)
     ego = jax.tree.map(
         lambda value: value[0],
         everyone._replace(length=start.x * 0 + LENGTH, width=start.x * 0 + WIDTH),

@@ -52,8 +52,7 @@ class Motion(NamedTuple):
     """Effect of a step on a vehicle."""
 
     end: Pose
-    middle_heading: Scalar  # rad, half way along the arc
-    cosine: Scalar  # Cosine of the middle heading
+    cosine: Scalar  # Cosine of the heading half way along the arc
     sine: Scalar
 
 
@@ -89,7 +88,7 @@ def move(
         middle + half_turn,
         jnp.maximum(pose.speed + gained, 0),
     )
-    return Motion(end, middle, cosine, sine)
+    return Motion(end, cosine, sine)
 
 
 def rear_axle(length: Scalar) -> Scalar:

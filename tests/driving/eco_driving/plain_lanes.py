@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from plain_signals import EXIT, HARD_BRAKING, Car, Lane, colour
+from plain_signals import EXIT, HARD_BRAKING, Car, Lane, colour, idm
 
 # m: the solid line before the stop line, the lane's end behind it, and a detour.
 SOLID = 30.0
@@ -90,17 +90,10 @@ class Road(Lane):
 
     def accelerates(self, car: LaneCar, *leaders: LaneCar | None) -> float:
         """Return the acceleration by the published equation behind leaders and a held line."""
-        v0, headway, s0, a, b = car.driver
         obstacles = [(1e6, 0.0), *((o.x - o.length - car.x, o.v) for o in leaders if o)]
         if car.is_held:
             obstacles.append((self.line - car.x, 0.0))
-        worst = 0.0
-        for gap, leader_v in obstacles:
-            desired_gap = s0 + max(
-                0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b))
-            )
-            worst = max(worst, desired_gap / max(gap, 0.1))
-        return a * (1 - (car.v / v0) ** 4 - worst**2)
+        return idm(car.driver, car.v, obstacles)
 
     def room(self, car: Car) -> float:
         """Return how far the car may go until it stands behind all others, m."""

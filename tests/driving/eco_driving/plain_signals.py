@@ -51,6 +51,22 @@ def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int,
     return ahead[0], start, next(i for i in range(start, len(ahead)) if ahead[i] != "green")
 
 
+def idm(driver: tuple[float, ...], v: float, obstacles: Sequence[tuple[float, float]]) -> float:
+    """Return the acceleration by the published equation, m/s^2.
+
+    Args:
+        driver: v0, T, s0, a and b.
+        v: m/s.
+        obstacles: gap (m) and speed (m/s) of each; the one that makes it brake hardest counts.
+    """
+    v0, headway, s0, a, b = driver
+    worst = 0.0
+    for gap, leader_v in obstacles:
+        desired_gap = s0 + max(0.0, v * headway + v * (v - leader_v) / (2 * math.sqrt(a * b)))
+        worst = max(worst, desired_gap / max(gap, 0.1))
+    return a * (1 - (v / v0) ** 4 - worst**2)
+
+
 class Lane:
     """One lane, with cars to come, cars that wait at the entry, and cars on the road.
 
@@ -84,18 +100,11 @@ class Lane:
 
         Of the leader and a held line, the one that brakes harder counts.
         """
-        v0, headway, s0, a, b = car.driver
         leader = self.leader(car)
         obstacles = [(leader.x - leader.length - car.x, leader.v)] if leader else [(1e6, 0.0)]
         if car.is_held:
             obstacles.append((self.line - car.x, 0.0))
-        worst = 0.0
-        for gap, leader_v in obstacles:
-            desired_gap = s0 + max(
-                0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b))
-            )
-            worst = max(worst, desired_gap / max(gap, 0.1))
-        return a * (1 - (car.v / v0) ** 4 - worst**2)
+        return idm(car.driver, car.v, obstacles)
 
     def tick(self, tick: int, eases: dict[int, float]) -> None:
         """Let half a second pass."""

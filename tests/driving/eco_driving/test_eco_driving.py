@@ -12,13 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from episode_checks import check_emissions, check_end, delay_of_second, episode_programs
 from plain_signals import Junction, check_places, colour
 from scipy.integrate import quad
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import signal_plan
@@ -215,10 +216,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
     rng = np.random.default_rng(0)
     waited = 0
     with precision(which):
-        first = jax.jit(
-            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
-        )
-        go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
+        first, go_on = episode_programs(which)
         for seed in (0, 1):
             episode, step = first(seed_key(seed), np.int32(seed))
             if seed == 1:  # a car every 2 s on each lane, so that cars wait at the entry
@@ -234,29 +232,15 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(
-                    max(b.num_left - a.num_left, 0)
-                    for a, b in zip(fleet.lanes, twin.lanes, strict=True)
-                )
+                delay += delay_of_second(fleet, twin)
                 check_places(episode.state.traffic, (twin, fleet))
-                for world, plain in enumerate((twin, fleet)):
-                    mg, ul = (
-                        sum(getattr(lane, quantity) for lane in plain.lanes)
-                        for quantity in ("mg", "ul")
-                    )
-                    assert abs(int(episode.state.co2[world]) - mg) <= 1
-                    assert abs(int(episode.state.fuel[world]) - ul) <= 1
+                check_emissions(episode.state, (twin, fleet), within=1)
                 waited += sum(len(lane.waiting) for lane in fleet.lanes)
                 np.testing.assert_allclose(step.observation, fleet.observations(0.5), atol=1e-9)
                 saved += float(step.reward[0])
                 assert int(episode.state.delay) == delay
-            assert not any(lane.ran_red for lane in (*fleet.lanes, *twin.lanes))
-            total = [sum(lane.mg for lane in plain.lanes) for plain in (twin, fleet)]
-            assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
+            check_end(step, saved, fleet, twin)
             assert float(step.info["delay"]) == pytest.approx(delay / len(fleet.cars))
-            assert bool(step.terminated) == (
-                sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars)
-            )
     assert waited > 0
 
 

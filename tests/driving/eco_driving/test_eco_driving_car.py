@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from episode_checks import episode_programs
 from plain_signals import Junction, check_places, colour
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
+from rlbench_suite.core.episode import seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
@@ -50,10 +51,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
     which = task("float64")
     rng = np.random.default_rng(0)
     with precision(which):
-        first = jax.jit(
-            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
-        )
-        go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
+        first, go_on = episode_programs(which)
         for seed in range(4):
             episode, step = first(seed_key(seed), np.int32(seed % 2))
             params = jax.tree.map(np.asarray, episode.params)

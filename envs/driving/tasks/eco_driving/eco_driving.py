@@ -77,7 +77,7 @@ from rlbench_suite.numerics.bit_exact import computed_once
 
 from ....shared.alternating_bands import alternating_bands
 from ...arrays import Scalar
-from ...roads.signal_plan import TICK, Lights, Plan, lights
+from ...roads.signal_plan import TICK, Lights, Plan, light_name, lights
 from ...traffic.approach import (
     EXIT_DISTANCE,
     LENGTH,
@@ -110,6 +110,7 @@ DISTANCE_SCALE = 250.0  # m that are shown as 1
 TIME_SCALE = 90.0  # s that are shown as 1
 PEDAL_SCALE = 4.5  # m/s^2 that are shown as 1
 NAMES = ("north", "south", "east", "west")
+LIGHT_COLOURS = {"green": "lime", "amber": "orange", "red": "red"}  # of pictures
 GRAM = 1e-3  # g in a mg
 MAX_REWARD = 60.0  # g per car: no step emits more, and none saves more
 FREE_GAP = 2 * DISTANCE_SCALE  # m: gap to a follower that does not exist; shown as 1
@@ -493,7 +494,7 @@ class EcoDriving(Task[Params, State]):
         ]
         for lane, name in enumerate(NAMES[: self.lanes]):
             p = lane // 2
-            colour = "green" if light.green[p] else "amber" if light.amber[p] else "red"
+            colour = light_name(light, p)
             lines.append(
                 f"{name}: {colour}, green begins in {TICK * int(light.to_green[p]):g} s and ends "
                 f"in {TICK * int(light.to_amber[p]):g} s"
@@ -536,8 +537,7 @@ class EcoDriving(Task[Params, State]):
             canvas.text((6, top - 16), name, fill="black")
             canvas.rectangle((0, top, width, top + 24), fill="dimgray")
             canvas.rectangle((0, top + 32, width, top + 46), fill="gray")
-            green, amber = bool(light.green[lane // 2]), bool(light.amber[lane // 2])
-            light_colour = "lime" if green else "orange" if amber else "red"
+            light_colour = LIGHT_COLOURS[light_name(light, lane // 2)]
             line_x = 20 + scale * line
             canvas.rectangle((line_x, top, line_x + 3, top + 46), fill=light_colour)
             for world, y, half in ((1, top + 12, 8), (0, top + 39, 4)):

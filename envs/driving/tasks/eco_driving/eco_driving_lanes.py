@@ -53,7 +53,7 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ...arrays import Scalar
 from ...players.speed_advice import SpeedAdvice
-from ...roads.signal_plan import TICK, Plan, lights
+from ...roads.signal_plan import TICK, Plan, light_name, lights
 from ...traffic import approach_lanes
 from ...traffic.approach import EXIT_DISTANCE, LENGTH, OUTSIDE_PLACE, Ahead, holds
 from ...traffic.approach_lanes import (
@@ -81,6 +81,7 @@ from .eco_driving import (
     DISTANCE_SCALE,
     FREE_GAP,
     LANES,
+    LIGHT_COLOURS,
     SLOTS,
     SPEED_SCALE,
     TICKS_PER_STEP,
@@ -333,9 +334,7 @@ class EcoDrivingLanes(EcoDriving):
             f"{SOLID_LINE_LENGTH:g} m of solid line before it. {self.describe_agents(x, params)}"
         ]
         for approach, name in enumerate(NAMES):
-            colour = (
-                "green" if light.green[approach] else "amber" if light.amber[approach] else "red"
-            )
+            colour = light_name(light, approach)
             lines.append(
                 f"from the {name}: {colour}, green begins in "
                 f"{TICK * int(light.to_green[approach]):g} s and ends in "
@@ -393,8 +392,7 @@ class EcoDrivingLanes(EcoDriving):
                     ),
                     fill="white",
                 )
-                green, amber = bool(light.green[approach]), bool(light.amber[approach])
-                colour = "lime" if green else "orange" if amber else "red"
+                colour = LIGHT_COLOURS[light_name(light, approach)]
                 canvas.rectangle((at_line, top + wide, at_line + 3, top + 3 * wide), fill=colour)
                 for slot in range(x.shape[-1]):
                     place = x[world, approach, slot]
