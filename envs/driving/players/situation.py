@@ -17,9 +17,7 @@ from ..arrays import Scalar
 from ..tasks.highway import (
     FASTER,
     IDLE,
-    LEVEL_STEP,
     LEVELS,
-    MIN_TARGET_SPEED,
     SLOWER,
     Road,
     State,
@@ -103,8 +101,8 @@ def pace_towards(
     state: State,
     gained: Scalar,
     haste: Scalar,
-    slowest: float = MIN_TARGET_SPEED,
-    step: float = LEVEL_STEP,
+    slowest: float,
+    step: float,
 ) -> Scalar:
     """Return the action that moves the target speed by ``gained`` m/s and ``haste`` levels.
 
