@@ -53,20 +53,22 @@ class Foresight(eqx.Module):
             )
 
         pedals = jnp.asarray(PEDALS, self.task.dtype)
-        allowed = jax.vmap(free)(pedals)
-        return jnp.stack([jnp.where(allowed.any(), pedals[allowed.argmax()], -1)]).astype(
-            self.task.dtype
-        ), memory
+        is_pedal_free = jax.vmap(free)(pedals)
+        return jnp.stack(
+            [jnp.where(is_pedal_free.any(), pedals[is_pedal_free.argmax()], -1)]
+        ).astype(self.task.dtype), memory
 
-    def is_free(self, state: State, vehicles: Vehicles, pedal: Scalar, then: Scalar) -> Scalar:
-        """Say whether nobody is in the way if the ego plays ``pedal`` and then ``then``.
+    def is_free(
+        self, state: State, vehicles: Vehicles, pedal: Scalar, next_pedal: Scalar
+    ) -> Scalar:
+        """Say whether nobody is in the way if the ego plays ``pedal`` and then ``next_pedal``.
 
         It plays ``pedal`` for a step.
         """
 
         def step(carry: tuple[Scalar, Scalar], k: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
             s, speed = carry
-            pull = self.task.control(s, speed, jnp.where(k == 0, pedal, then))
+            pull = self.task.control(s, speed, jnp.where(k == 0, pedal, next_pedal))
             s, speed = junction.roll(s, speed, pull, STEP)
             time = (k + 1).astype(s.dtype) * STEP
             ego = self.task.pose(s, speed)
@@ -82,7 +84,7 @@ def drift(vehicles: Vehicles, time: Scalar) -> Vehicles:
     """Return the vehicles after a time (s) at their present velocities."""
     pose = vehicles.pose
     distance = pose.speed * time
-    moved = pose._replace(
+    drifted_pose = pose._replace(
         x=pose.x + distance * jnp.cos(pose.heading), y=pose.y + distance * jnp.sin(pose.heading)
     )
-    return vehicles._replace(pose=moved)
+    return vehicles._replace(pose=drifted_pose)

@@ -61,8 +61,8 @@ class GapAcceptance(NamedTuple):
         # The highest speed from which it can stop before the line; if none can be, before the
         # zones; else it drives on.
         level = jnp.where(reachable & (stop_points < line + self.latest_stop), levels, 0).max()
-        late = jnp.where(reachable, stop_points, jnp.inf).min() > zone - self.spare
-        level = jnp.where(late | self.is_free(state, paths[3]), 2, level)
+        cannot_stop = jnp.where(reachable, stop_points, jnp.inf).min() > zone - self.spare
+        level = jnp.where(cannot_stop | self.is_free(state, paths[3]), 2, level)
         # Behind a car ahead it drives no faster than its gap and that car's speed allow.
         level = jnp.minimum(level, self.level_behind(state))
         action = jnp.where(

@@ -207,19 +207,19 @@ class GapTestingDriver(NamedTuple):
         ego = see_ego(view.observation, Highway.own_entries)
         lanes = see_lanes(view.observation, Highway.speed_scale)
         speeds = self.manner.speeds(lanes, ego.speed * self.top_speed)
-        free = self.manner.has_lasting_gap(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         lane = jnp.round(ego.target_lane * (self.lanes - 1))
         drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[EGO_LANE], self.slack)
         may = (ego.changing == 0) & (drive != SLOWER)
         right = (
             may
-            & free[RIGHT]
+            & has_gap[RIGHT]
             & (lane > self.right_lane)
             & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
         )
         left = (
             may
-            & free[LEFT]
+            & has_gap[LEFT]
             & (lane < self.lanes - 1)
             & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
         )
@@ -260,19 +260,19 @@ class GapTestingPedals(NamedTuple):
         y = ego.y * (LANES * LANE_WIDTH)
         heading = ego.heading * (math.pi / 2)
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.has_lasting_gap(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         lane = lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
         keeps_lane = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
         left = (
             keeps_lane
-            & free[LEFT]
+            & has_gap[LEFT]
             & (lane < LANES - 1)
             & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
         )
         right = (
             keeps_lane
-            & free[RIGHT]
+            & has_gap[RIGHT]
             & (lane > 0)
             & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
             & ~left

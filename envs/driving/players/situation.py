@@ -76,9 +76,9 @@ def situation_of(
             lambda value: value[0], traffic.prospect(road, fleet, order, jnp.int32(direction))
         )
         gain = lane_changing.incentive(prospect, politeness) - keep_right * direction
-        allowed = (target + direction >= 0) & (target + direction < rules.lanes)
-        allowed = allowed & rules.ego_may(target, target + direction)
-        return jnp.where(lane_changing.is_safe(prospect) & allowed, gain, -jnp.inf)
+        may_change = (target + direction >= 0) & (target + direction < rules.lanes)
+        may_change = may_change & rules.ego_may(target, target + direction)
+        return jnp.where(lane_changing.is_safe(prospect) & may_change, gain, -jnp.inf)
 
     return Situation(acceleration, gain_towards(1), gain_towards(-1))
 

@@ -76,14 +76,16 @@ class SpeedAdvice(NamedTuple):
         not_green = TIME_SCALE * observation[:, Entry.NOT_GREEN]
         limit = SPEED_SCALE * observation[:, Entry.LIMIT]
 
-        short = limit - speed
-        fastest = (to_line + self.pickup * short * short) / jnp.maximum(limit, 1)
+        missing_speed = limit - speed
+        fastest = (to_line + self.pickup * missing_speed * missing_speed) / jnp.maximum(limit, 1)
         queue = to_green + jnp.where(to_green > 0, self.start, 0) + self.headway * between
         crossing = jnp.maximum(fastest, queue)
         # Cars before it that this green serves do not wait for the next one.
         served = jnp.minimum(green, to_amber) / self.headway
-        later = to_amber + not_green + self.start + self.headway * jnp.maximum(between - served, 0)
-        crossing = jnp.where(crossing > to_amber + self.grace, later, crossing)
+        next_crossing = (
+            to_amber + not_green + self.start + self.headway * jnp.maximum(between - served, 0)
+        )
+        crossing = jnp.where(crossing > to_amber + self.grace, next_crossing, crossing)
 
         glide = jnp.maximum(to_line / (crossing + self.reserve), self.slowest)
         acceleration = jnp.maximum(self.gain * (glide - speed), -self.braking)

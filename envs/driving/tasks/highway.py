@@ -288,12 +288,12 @@ class Road(Task[Fleet, State]):
         """
         rules = self.road_rules(state)
         decided, leaders = traffic.look(state.traffic, params, direction, rules)
-        driven, crashed = traffic.drive(
+        driven_traffic, crashed = traffic.drive(
             decided, params, leaders, state.crashed, control, substeps, rules
         )
-        driven, distance = traffic.recentre(driven, params)
+        driven_traffic, distance = traffic.recentre(driven_traffic, params)
         return state._replace(
-            traffic=traffic.finish_changes(driven, params),
+            traffic=traffic.finish_changes(driven_traffic, params),
             travelled=state.travelled + distance,
             crashed=crashed,
         )

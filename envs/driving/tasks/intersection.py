@@ -74,9 +74,9 @@ def intersection() -> Layout:
     count = 4 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
     kappa = np.array([-1 / RIGHT_RADIUS, 0, 1 / LEFT_RADIUS])[turn]
-    inside = np.array([RIGHT_RADIUS * math.pi / 2, 2 * ARM_DISTANCE, LEFT_RADIUS * math.pi / 2])[
-        turn
-    ]
+    inside_length = np.array(
+        [RIGHT_RADIUS * math.pi / 2, 2 * ARM_DISTANCE, LEFT_RADIUS * math.pi / 2]
+    )[turn]
     c, s = np.array([1, 0, -1, 0])[arm], np.array([0, 1, 0, -1])[arm]
 
     def rotate(x: Any, y: Any) -> tuple[Any, Any]:
@@ -90,7 +90,7 @@ def intersection() -> Layout:
     )
     heading = (math.pi / 2) * (arm + 1)
     last_heading = heading + (math.pi / 2) * (turn - 1)
-    out = ARM_LENGTH + inside
+    out = ARM_LENGTH + inside_length
     pieces = Route(
         start=np.stack([0 * out, 0 * out + ARM_LENGTH, out], 1),
         x=np.stack([first[0], second[0], last[0]], 1),

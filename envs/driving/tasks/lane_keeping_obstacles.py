@@ -506,10 +506,12 @@ class StanleyAround(NamedTuple):
         height = 1 - share**3 * (10 - 15 * share + 6 * share**2)
         slope = -30 * share**2 * unshifted**2 * jnp.sign(distance) / ramp
         bend = -60 * share * unshifted * (1 - 2 * share) / ramp**2
-        shifted = [shift * values for values in (height, slope, bend)]
-        total = [values[0] for values in shifted]
+        shifted_terms = [shift * values for values in (height, slope, bend)]
+        total = [values[0] for values in shifted_terms]
         for i in range(1, OBSTACLES):
-            total = [so_far + values[i] for so_far, values in zip(total, shifted, strict=True)]
+            total = [
+                so_far + values[i] for so_far, values in zip(total, shifted_terms, strict=True)
+            ]
         return total[0], total[1], total[2]
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
@@ -518,8 +520,8 @@ class StanleyAround(NamedTuple):
         car: Car = view.state.car
         u = params.lane.speed
         wheelbase = FRONT + REAR
-        soon = car.s + self.preview * u
-        kappa = curvature(soon, params.lane) + self.path(soon, params)[2]
+        preview_s = car.s + self.preview * u
+        kappa = curvature(preview_s, params.lane) + self.path(preview_s, params)[2]
         forward = kappa * (wheelbase + MASS * (REAR - FRONT) / (STIFFNESS * wheelbase) * u * u)
         aside, slope, _ = self.path(car.s + FRONT, params)
         angle = car.e - jnp.arctan(slope)

@@ -192,9 +192,9 @@ class LanguageDriving(Task[Fleet, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
         """Drive for a second; then the passenger may say something new."""
-        driven = state._replace(road=self.road.transition(state.road, action, key, params))
-        obeyed = is_obeyed(driven) & ~driven.road.crashed
-        next_state = driven._replace(
+        driven_state = state._replace(road=self.road.transition(state.road, action, key, params))
+        obeyed = is_obeyed(driven_state) & ~driven_state.road.crashed
+        next_state = driven_state._replace(
             fulfilled=state.fulfilled | obeyed,
             wishes=state.wishes + (obeyed & ~state.fulfilled),
             obeyed=state.obeyed + obeyed,
@@ -356,7 +356,7 @@ class ObedientDriver(NamedTuple):
         level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
         lane = ego.target_lane * (LANES - 1)
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.has_lasting_gap(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         keeps_lane = ego.changing == 0
         lanes_to_go = jnp.where(lane_wanted > 0, jnp.round(wanted_lane * (LANES - 1) - lane), 0)
         side = jnp.where(lanes_to_go > 0, LEFT, RIGHT)
@@ -370,8 +370,8 @@ class ObedientDriver(NamedTuple):
             wanted_speed * TOP_SPEED,
             jnp.where(lanes_to_go != 0, self.cruise, MIN_TARGET_SPEED + LEVEL_STEP * level),
         )
-        blocked = (lanes_to_go != 0) & keeps_lane & ~free[side]
-        target_speed = jnp.where(blocked, passing_speed, cruise_speed)
+        is_blocked = (lanes_to_go != 0) & keeps_lane & ~has_gap[side]
+        target_speed = jnp.where(is_blocked, passing_speed, cruise_speed)
         level_wanted = jnp.round((target_speed - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         max_level = jnp.floor((speeds[EGO_LANE] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         faster = jnp.minimum(level_wanted, max_level) - level
@@ -379,16 +379,16 @@ class ObedientDriver(NamedTuple):
             faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE)
         )
         # A lane in which the wanted speed can be driven, if any lane will do
-        gain = jnp.where(free, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(
+        gain = jnp.where(has_gap, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(
             speeds[EGO_LANE], cruise_speed
         )
         useful = gain > self.faster
         useful = useful & (lane_wanted == 0) & (speed_wanted > 0)
         goes_left = jnp.where(
-            lanes_to_go != 0, (lanes_to_go > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5)
+            lanes_to_go != 0, (lanes_to_go > 0) & has_gap[LEFT], useful[LEFT] & (lane < LANES - 1.5)
         )
         goes_right = jnp.where(
-            lanes_to_go != 0, (lanes_to_go < 0) & free[RIGHT], useful[RIGHT] & (lane > 0.5)
+            lanes_to_go != 0, (lanes_to_go < 0) & has_gap[RIGHT], useful[RIGHT] & (lane > 0.5)
         )
         change = jnp.where(goes_left, LANE_LEFT, LANE_RIGHT)
         return jnp.where(keeps_lane & (goes_left | goes_right), change, pace), memory

@@ -210,12 +210,12 @@ class MergingDriver(NamedTuple):
         speed = ego.speed * self.road.top_speed
         lanes = see_lanes(view.observation, Merge.speed_scale)
         speeds = self.ramp.speeds(lanes, speed)
-        free = self.ramp.has_lasting_gap(lanes)[LEFT]
-        beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
+        has_gap = self.ramp.has_lasting_gap(lanes)[LEFT]
+        beside = jnp.where(has_gap, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
         max_speed = jnp.where(
             way_to_merging < -self.aligned, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE]
         )
-        merge = free & (way_to_merging <= 0) & (ego.changing == 0)
+        merge = has_gap & (way_to_merging <= 0) & (ego.changing == 0)
         ramp = jnp.where(
             merge, LANE_LEFT, pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)
         )

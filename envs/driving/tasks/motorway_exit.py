@@ -218,28 +218,28 @@ class ExitingDriver(NamedTuple):
         lanes = see_lanes(view.observation, Exit.speed_scale)
         speed = ego.speed * self.top_speed
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.has_lasting_gap(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         lane = jnp.round(ego.target_lane * MAIN_LANES)
         keeps_lane = ego.changing == 0
         beside = jnp.where(
-            free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding)
+            has_gap[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding)
         )
         hurried = (place > self.aligned) & (lane > 1) & keeps_lane
         max_speed = jnp.minimum(speeds[EGO_LANE], jnp.maximum(beside, MIN_TARGET_SPEED))
         max_speed = jnp.where(hurried, max_speed, speeds[EGO_LANE])
-        late = jnp.maximum(place - self.relaxed, 0)
-        lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * late)
+        relaxed_way = jnp.maximum(place - self.relaxed, 0)
+        lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * relaxed_way)
         goes_right = (
             jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT_BEGIN))
             & keeps_lane
-            & free[RIGHT]
+            & has_gap[RIGHT]
         )
         goes_left = (
             keeps_lane
-            & free[LEFT]
+            & has_gap[LEFT]
             & (lane > 0)
             & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
-            & (late == 0)
+            & (relaxed_way == 0)
         )
         goes_left = goes_left & (lane < MAIN_LANES)
         drive = pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)

@@ -366,8 +366,8 @@ class OwnRoads(Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return 100 at the goal, less 0.5 for each second."""
-        late = jnp.maximum(100 - SECOND_COST * STEP * next_state.steps, 0)
-        return jnp.where(next_state.arrived, late, 0).astype(self.dtype)
+        arrival_points = jnp.maximum(100 - SECOND_COST * STEP * next_state.steps, 0)
+        return jnp.where(next_state.arrived, arrival_points, 0).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the ego has crashed or reached its goal."""

@@ -144,17 +144,17 @@ def roundabout() -> Layout:
     target = (arm + 1 + turn) % 4
     nowhere = np.array([np.inf, -np.inf, 0.0])
 
-    def shared_stretches(where: np.ndarray, begin: Any, end: Any, more: Any) -> np.ndarray:
-        stretch = np.stack(np.broadcast_arrays(begin, end, more), -1)
+    def shared_stretches(where: np.ndarray, begin: Any, end: Any, offset: Any) -> np.ndarray:
+        stretch = np.stack(np.broadcast_arrays(begin, end, offset), -1)
         return np.where(where[..., None], stretch, nowhere)
 
     def ring_stretches(laps: int) -> np.ndarray:
         """Return the common parts of the ring if the second route is ``laps`` laps ahead."""
-        more = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
-        begin = np.maximum(entry, entry[:, None] - more)
-        end = np.minimum(leave, leave[:, None] - more)
+        offset = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
+        begin = np.maximum(entry, entry[:, None] - offset)
+        end = np.minimum(leave, leave[:, None] - offset)
         return shared_stretches(
-            same_lane & (begin < end), begin - ENTERING_LENGTH, end + LEAVING_LENGTH, more
+            same_lane & (begin < end), begin - ENTERING_LENGTH, end + LEAVING_LENGTH, offset
         )
 
     approach = shared_stretches(
@@ -163,8 +163,8 @@ def roundabout() -> Layout:
     leaving = shared_stretches(
         target[:, None] == target, out - JOINING_LENGTH, np.inf, out[:, None] - out
     )
-    passed = (arm[:, None] - arm) % 4
-    yields_to = (passed > 0) & (passed <= turn)
+    arms_passed = (arm[:, None] - arm) % 4
+    yields_to = (arms_passed > 0) & (arms_passed <= turn)
     # In the inner lane cars follow each other from the node on.
     end = np.broadcast_to(np.where(outer, out, entry)[:, None], (count, count))
     return Layout(

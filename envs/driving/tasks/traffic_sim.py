@@ -321,14 +321,14 @@ class TrafficSim(Task[Params, State]):
         )
         goal = COMMANDED_JAM_GAP + ring.v[1] * params.command
         error = ERROR_UNITS * jnp.minimum(jnp.abs(ring.gap[1] - goal) / goal, 1)
-        counted = (params.command > 0) & (state.steps >= GRACE_TICKS)
+        is_counted = (params.command > 0) & (state.steps >= GRACE_TICKS)
         return State(
             ring,
             acceleration,
             state.record,
             state.below + counts,
             state.error
-            + jnp.where(counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
+            + jnp.where(is_counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
             state.overruled + (requested > safe_pedal + MIN_OVERRULED_EXCESS).sum(dtype=jnp.int32),
             state.steps + 1,
         )

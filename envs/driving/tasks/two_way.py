@@ -88,9 +88,9 @@ class TwoWay(Highway):
         # The oncoming ones share one speed, so that none runs into another.
         share = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         oncoming = MIN_ONCOMING_SPEED + (MAX_ONCOMING_SPEED - MIN_ONCOMING_SPEED) * share
-        fast = fleet.driver.desired_speed
-        speed = jnp.where(comes_towards(), oncoming, DESIRED_SPEED_FRACTION * fast)
-        desired = jnp.where(traffic.is_ego(self.vehicles), fast, speed)
+        highway_speed = fleet.driver.desired_speed
+        speed = jnp.where(comes_towards(), oncoming, DESIRED_SPEED_FRACTION * highway_speed)
+        desired = jnp.where(traffic.is_ego(self.vehicles), highway_speed, speed)
         return fleet._replace(driver=fleet.driver._replace(desired_speed=desired))
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
@@ -181,10 +181,10 @@ class OvertakingDriver(NamedTuple):
         left_behind = (
             lanes.gap[RIGHT, BEHIND] - self.back * lanes.gain[RIGHT, BEHIND] > self.clearance
         )
-        free = left_behind & (
+        can_return = left_behind & (
             gap > self.manner.remaining_gap_ahead + self.manner.lookahead_ahead * closing
         )
-        turn_back = keeps_lane & ~on_right & free & ~passes
+        turn_back = keeps_lane & ~on_right & can_return & ~passes
         # Behind a vehicle that it cannot pass yet
         wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(
             -lanes.gain[LEFT, AHEAD], MIN_ONCOMING_SPEED
@@ -228,5 +228,7 @@ class OvertakingDriver(NamedTuple):
         accelerating = (
             jnp.sqrt(faster * faster + 2 * self.acceleration * jnp.maximum(distance, 0)) - faster
         )
-        later = time + (distance - ahead) / jnp.maximum(faster + self.acceleration * time, 1)
-        return jnp.where(distance < ahead, accelerating / self.acceleration, later)
+        cruising_time = time + (distance - ahead) / jnp.maximum(
+            faster + self.acceleration * time, 1
+        )
+        return jnp.where(distance < ahead, accelerating / self.acceleration, cruising_time)

@@ -107,8 +107,10 @@ class UTurn(Highway):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Sample drivers, vehicles and density."""
         fleet = super().sample_params(key, split)
-        fast = fleet.driver.desired_speed
-        desired = jnp.where(traffic.is_ego(VEHICLES), fast, DESIRED_SPEED_FRACTION * fast)
+        highway_speed = fleet.driver.desired_speed
+        desired = jnp.where(
+            traffic.is_ego(VEHICLES), highway_speed, DESIRED_SPEED_FRACTION * highway_speed
+        )
         return fleet._replace(driver=fleet.driver._replace(desired_speed=desired))
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
@@ -135,7 +137,7 @@ class UTurn(Highway):
         Positions of the result are relative to the ego again.
         """
         decided, leaders = traffic.look(state.traffic, params, direction, self.road_rules(state))
-        slow = bend_speeds(params)
+        bend_limits = bend_speeds(params)
 
         def bounded(pose: Pose, limit: Scalar) -> tuple[Scalar, Scalar]:
             acceleration, slip = control(pose)
@@ -145,13 +147,13 @@ class UTurn(Highway):
 
         def step(_: Any, carry: tuple[traffic.Traffic, Scalar]) -> tuple[traffic.Traffic, Scalar]:
             return bent_road.substep(
-                carry[0], params, leaders, carry[1], state.travelled, slow, bounded
+                carry[0], params, leaders, carry[1], state.travelled, bend_limits, bounded
             )
 
-        driven, crashed = jax.lax.fori_loop(0, substeps, step, (decided, state.crashed))
-        driven, distance = traffic.recentre(driven, params)
+        driven_traffic, crashed = jax.lax.fori_loop(0, substeps, step, (decided, state.crashed))
+        driven_traffic, distance = traffic.recentre(driven_traffic, params)
         return state._replace(
-            traffic=traffic.finish_changes(driven, params),
+            traffic=traffic.finish_changes(driven_traffic, params),
             travelled=state.travelled + distance,
             crashed=crashed,
         )

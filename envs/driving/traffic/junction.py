@@ -172,15 +172,12 @@ def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
         jnp.asarray(layout.zones[..., k], dtype)[pair] for k in range(4)
     )
     s, its_s = cars.s[:, None], cars.s
-    quick, slow = jnp.maximum(cars.speed, STARTING_SPEED), jnp.maximum(cars.speed, CRAWL_SPEED)
-    first, last = (
-        (mine_from - HALF_LENGTH - s) / quick[:, None],
-        (mine_to + HALF_LENGTH - s) / quick[:, None],
-    )
-    its_first, its_last = (
-        (its_from - HALF_LENGTH - its_s) / quick,
-        (its_to + HALF_LENGTH - its_s) / slow,
-    )
+    quick_speed = jnp.maximum(cars.speed, STARTING_SPEED)
+    slow_speed = jnp.maximum(cars.speed, CRAWL_SPEED)
+    first = (mine_from - HALF_LENGTH - s) / quick_speed[:, None]
+    last = (mine_to + HALF_LENGTH - s) / quick_speed[:, None]
+    its_first = (its_from - HALF_LENGTH - its_s) / quick_speed
+    its_last = (its_to + HALF_LENGTH - its_s) / slow_speed
     meets = (
         (mine_from < jnp.inf)
         & (its_last > 0)
@@ -284,8 +281,8 @@ def would_touch(car_routes: CarRoutes, cars: Cars, horizon: float, step: float) 
     """
 
     def move(k: Scalar, carry: tuple[Pose, Scalar]) -> tuple[Pose, Scalar]:
-        then = poses(car_routes, cars._replace(s=cars.s + cars.speed * ((k + 1) * step)))
-        return then, carry[1] | ego_touches(carry[0], then, cars.present, step)
+        next_pose = poses(car_routes, cars._replace(s=cars.s + cars.speed * ((k + 1) * step)))
+        return next_pose, carry[1] | ego_touches(carry[0], next_pose, cars.present, step)
 
     return jax.lax.fori_loop(
         0, round(horizon / step), move, (poses(car_routes, cars), jnp.bool_(False))

@@ -139,8 +139,8 @@ def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
 def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
     """Let vehicles whose bodies are within their target lanes leave their old lanes."""
     room = 0.5 * (LANE_WIDTH - fleet.width)
-    inside = jnp.abs(traffic.pose.y - lane_centre(traffic.target)) < room
-    return traffic._replace(lane=jnp.where(inside, traffic.target, traffic.lane))
+    is_inside = jnp.abs(traffic.pose.y - lane_centre(traffic.target)) < room
+    return traffic._replace(lane=jnp.where(is_inside, traffic.target, traffic.lane))
 
 
 def ranks(x: Scalar) -> Scalar:
@@ -202,9 +202,9 @@ def bits_below(rank: Scalar) -> tuple[Scalar, Scalar]:
     full = jnp.uint32(0xFFFFFFFF)
 
     def first(count: Scalar) -> Scalar:
-        inside = (count >= 0) & (count < WORD_BITS)
-        bits = (jnp.uint32(1) << jnp.where(inside, count, 0).astype(jnp.uint32)) - 1
-        return jnp.where(inside, bits, jnp.where(count < 0, 0, full))
+        is_inside = (count >= 0) & (count < WORD_BITS)
+        bits = (jnp.uint32(1) << jnp.where(is_inside, count, 0).astype(jnp.uint32)) - 1
+        return jnp.where(is_inside, bits, jnp.where(count < 0, 0, full))
 
     return first(rank), first(rank - WORD_BITS)
 

@@ -276,10 +276,10 @@ class EcoDriving(Task[Params, State]):
         light = self.lights(params, state.tick)
         traffic = traffic._replace(stops_at_light=holds(traffic, light, line))
         ahead, intended = self.look_ahead(traffic, params)
-        inside = (traffic.x >= 0) & (traffic.x < line + EXIT_DISTANCE)
+        is_inside = (traffic.x >= 0) & (traffic.x < line + EXIT_DISTANCE)
         # Who drives on at amber clears the line before red, agents too.
         bound = (traffic.x < line) & ~traffic.stops_at_light & ~light.green
-        eased = jnp.where(inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
+        eased = jnp.where(is_inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
         next_traffic = computed_once(move)(traffic, ahead, intended - eased, line)
         return self.count_emissions(state, traffic, next_traffic, params)._replace(
             traffic=self.admit_arrivals(state, next_traffic, params)
@@ -299,18 +299,20 @@ class EcoDriving(Task[Params, State]):
     ) -> State:
         """Return the state a tick later, with what this tick emits."""
         out = params.approach + EXIT_DISTANCE
-        inside = (traffic.x >= 0) & (traffic.x < out)
+        is_inside = (traffic.x >= 0) & (traffic.x < out)
         speed = 0.5 * (traffic.v + next_traffic.v)
         acceleration = (next_traffic.v - traffic.v) * (1 / TICK)
         waits = (traffic.x < 0) & (params.arrival <= state.tick)
-        leaves = inside & (next_traffic.x >= out)
+        leaves = is_inside & (next_traffic.x >= out)
         engine = self.engines(params)
         emission = jnp.where(
-            inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0)
+            is_inside,
+            TICK * co2(speed, acceleration, engine),
+            jnp.where(waits, TICK * engine.idle, 0),
         )
         emission = emission + jnp.where(leaves, self.later_co2(next_traffic, params), 0)
         consumption = jnp.where(
-            inside | waits, TICK * 1e6 * self.petrol_consumption(speed, acceleration, params), 0
+            is_inside | waits, TICK * 1e6 * self.petrol_consumption(speed, acceleration, params), 0
         )
         return state._replace(
             traffic=next_traffic,
@@ -324,8 +326,8 @@ class EcoDriving(Task[Params, State]):
         # A change of speed emits the same at any acceleration, so this is what regaining the
         # desired speed will emit.
         desired = params.driver.desired_speed
-        short = jnp.maximum(desired * desired - traffic.v * traffic.v, 0)
-        return 0.5 * self.engines(params).kinetic * short
+        missing_square = jnp.maximum(desired * desired - traffic.v * traffic.v, 0)
+        return 0.5 * self.engines(params).kinetic * missing_square
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each car, ``(48, 20)``; see the table."""

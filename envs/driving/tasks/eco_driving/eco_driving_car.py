@@ -88,18 +88,18 @@ class EcoDrivingCar(EcoDriving):
         arrival = params.arrival.at[0, 0].min(int(INFLOW_SECONDS / TICK))  # at least one car comes
         cars = (arrival < NEVER).sum()
         u_car, u_wait = self.uniform(jax.random.fold_in(key, 1), 2)
-        driven = jnp.minimum(jnp.floor(u_car * cars).astype(jnp.int32), cars - 1)
+        driven_slot = jnp.minimum(jnp.floor(u_car * cars).astype(jnp.int32), cars - 1)
         plan = params.plan
         max_wait = plan.cycle - plan.first - AMBER - MIN_RED_LEFT
         to_green = MIN_RED_LEFT + jnp.minimum(
             jnp.floor(u_wait * (max_wait + 1)).astype(jnp.int32), max_wait
         )
-        ticks_to_line = params.approach / (params.driver.desired_speed[0, driven] * TICK)
-        reaches = arrival[0, driven] + jnp.ceil(ticks_to_line).astype(jnp.int32)
+        ticks_to_line = params.approach / (params.driver.desired_speed[0, driven_slot] * TICK)
+        reaches = arrival[0, driven_slot] + jnp.ceil(ticks_to_line).astype(jnp.int32)
         return params._replace(
             plan=plan._replace(offset=-(reaches + to_green) % plan.cycle),
             arrival=arrival,
-            controlled=jnp.arange(SLOTS)[None] == driven,
+            controlled=jnp.arange(SLOTS)[None] == driven_slot,
             cars=cars.astype(self.dtype),
         )
 

@@ -183,11 +183,11 @@ class EcoDrivingLanes(EcoDriving):
         changes = approach_lanes.changes_lane(
             traffic, params.turn, params.driver, params.approach, to_left
         )
-        changed = state._replace(
+        changed_state = state._replace(
             traffic=state.traffic._replace(left=state.traffic.left ^ changes),
             changes=state.changes + changes.sum((-2, -1), dtype=jnp.int32),
         )
-        return super().transition(changed, action, key, params)
+        return super().transition(changed_state, action, key, params)
 
     def per_car(self, action: jax.Array) -> jax.Array:
         """Return the action for each car, ``(approaches, slots)``."""
@@ -313,8 +313,8 @@ class EcoDrivingLanes(EcoDriving):
 
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        passed = state.traffic.x[1] >= params.approach
-        missed = (passed & is_in_wrong_lane(state.traffic, params.turn)[1]).sum(dtype=jnp.int32)
+        has_passed = state.traffic.x[1] >= params.approach
+        missed = (has_passed & is_in_wrong_lane(state.traffic, params.turn)[1]).sum(dtype=jnp.int32)
         return {
             **super().info(state, params),
             "changes": state.changes[1].astype(self.dtype) / params.cars,
