@@ -31,7 +31,7 @@ from rlbench_suite.cli.task_commands import speed
 from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Task
-from rlbench_suite.envs.driving.traffic.approach import EXIT
+from rlbench_suite.envs.driving.traffic.approach import EXIT_DISTANCE
 
 ROUNDS = 3
 SECONDS = 3.0
@@ -96,7 +96,7 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
             return traffic.pose.x.shape[-1]
         if hasattr(traffic, "stops_at_light"):
             # Vehicles wait before the entry with a negative x, and drive on behind the exit.
-            on = (traffic.x[1] >= 0) & (traffic.x[1] < params.approach + EXIT)
+            on = (traffic.x[1] >= 0) & (traffic.x[1] < params.approach + EXIT_DISTANCE)
             return on.sum()
         return 0
 

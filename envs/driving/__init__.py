@@ -1,3 +1,1 @@
-"""Driving: traffic of human-like drivers on a road,
-car following and lane changing from the literature.
-"""
+"""Driving among human-like drivers, with car following and lane changing from the literature."""

@@ -1,5 +1,6 @@
-"""Checks of tasks at junctions: every second
-of many hostile episodes against plain Python at float64.
+"""Checks of tasks at junctions against plain Python at float64.
+
+They look at every second of many hostile episodes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from rlbench_suite.numerics.process import precision
 
 
 class Record(NamedTuple):
-    """Episodes under random actions at float64;
-    leaves begin with episode (params) or step and episode.
+    """Episodes under random actions at float64.
+
+    The first axis of params is the episode. The first axes of states are step and episode.
     """
 
     params: Any
@@ -28,11 +30,11 @@ class Record(NamedTuple):
     next_states: Any
 
     def step(self, t: int, e: int) -> tuple[Any, Any]:
-        """States before and after a step."""
+        """Return the states before and after a step."""
         return jax.tree.map(lambda leaf: leaf[t, e], (self.states, self.next_states))
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        """Step and episode of each step."""
+        """Return step and episode of each step."""
         return iter(np.ndindex(*self.states.steps.shape))
 
 
@@ -66,8 +68,9 @@ def play(
 
 
 def check_seconds(junction: Any, record: Record) -> None:
-    """Places and speeds to a nanometre; an overlap of bodies is a crash,
-    and a crash leaves no room for a body.
+    """Compare places and speeds to a nanometre.
+
+    An overlap of bodies is a crash, and a crash leaves no room for a body.
     """
     compared = crashes = 0
     for t, e in record.steps():
@@ -77,7 +80,7 @@ def check_seconds(junction: Any, record: Record) -> None:
         cars = old.cars
         driver = [value[e] for value in record.params.driver]
         state = cars.route.tolist(), cars.s.tolist(), cars.speed.tolist(), cars.present.tolist()
-        s, v, touched = plain_junction.second(junction, *state, driver, int(new.level))
+        s, v, touched = plain_junction.drive_second(junction, *state, driver, int(new.level))
         assert new.crashed or not touched
         # The margin of the test for collisions, and the way of two cars in a sub-step, are less
         # than 1.5 m.
@@ -94,8 +97,9 @@ def check_seconds(junction: Any, record: Record) -> None:
 
 
 def check_near_misses(junction: Any, record: Record) -> None:
-    """Overlaps within 1.5 s, every 0.05 s, are all found;
-    those found come within 1.3 m (turns in 0.25 s).
+    """Check that overlaps within 1.5 s, tested every 0.05 s, are all near misses.
+
+    Bodies of a near miss come within 1.3 m, because they may turn in 0.25 s.
     """
     num_near_misses = 0
     for t, e in record.steps():
@@ -112,8 +116,9 @@ def check_near_misses(junction: Any, record: Record) -> None:
 
 
 def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> None:
-    """Others never touch; those of arms with traffic lights come
-    while they are green; who goes has left by 30 m.
+    """Check that others never touch, and that they come and go where they should.
+
+    Those of arms with traffic lights come while these are green. Who goes has left by 30 m.
     """
     params, came = record.params, 0
     for t, e in record.steps():
@@ -134,8 +139,9 @@ def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> No
 
 
 def check_rewards(task: Any, record: Record, end: float) -> None:
-    """Arrival ``end`` m along the route after t s pays 100 - t / 4
-    and ends the episode; a crash ends it unpaid.
+    """Check that arrival after t s pays 100 - t / 4 and ends the episode.
+
+    The ego has arrived ``end`` m along the route. A crash ends the episode unpaid.
     """
     params, states, next_states = record
     running = ~(states.crashed | states.arrived)

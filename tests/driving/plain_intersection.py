@@ -7,7 +7,9 @@ import math
 from rlbench_suite.envs.driving.tasks.intersection import Intersection
 
 ZONES = Intersection.layout.zones
-LINE, INSIDE = 100.0, (9 * math.pi / 2, 22.0, 13 * math.pi / 2)
+LINE = 100.0  # m along every route
+# m inside the junction, and m of the bend's radius, of each turn.
+INSIDE = 9 * math.pi / 2, 22.0, 13 * math.pi / 2
 RADIUS = 9.0, math.inf, 13.0
 PRIORITY = [1, 1, 0, 3, 3, 2, 1, 1, 0, 3, 3, 2]
 
@@ -17,8 +19,9 @@ def out(route: int) -> float:
 
 
 def pose(route: int, s: float) -> tuple[float, float, float]:
-    """Place and heading, by the circle's centre;
-    arms are the southern one turned by 90 degrees each.
+    """Return place and heading, computed by the circle's centre.
+
+    The arms are the southern one turned by 90 degrees each.
     """
     arm, turn = divmod(route, 3)
     if s <= LINE or turn == 1:

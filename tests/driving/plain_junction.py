@@ -1,5 +1,6 @@
-"""Traffic at a junction once more, car by car in plain Python at float64,
-from the docstrings of ``junction.py``.
+"""Traffic at a junction once more, car by car in plain Python at float64.
+
+It follows the docstrings of ``junction.py``.
 
 A junction is a module (:mod:`plain_intersection`, :mod:`plain_roundabout`) with
 
@@ -23,12 +24,12 @@ from plain_traffic import corners, overlap
 
 
 def body(place: tuple[float, float, float], wider: float = 0.0) -> np.ndarray:
-    """Corners of a car, ``(1, 4, 2)``."""
+    """Return the corners of a car, ``(1, 4, 2)``."""
     return corners(np.array([[*place, 5 + 2 * wider, 2 + 2 * wider]]))
 
 
 def ego_overlaps(junction: Any, route: Any, s: Any, present: Any, wider: float = 0.0) -> bool:
-    """Whether a body overlaps the ego's, which is wider on all sides by so many m."""
+    """Say whether a body overlaps the ego's, which is ``wider`` on all sides by so many m."""
     ego = junction.pose(route[0], s[0])
     for i in range(1, len(s)):
         if present[i]:
@@ -40,7 +41,7 @@ def ego_overlaps(junction: Any, route: Any, s: Any, present: Any, wider: float =
 
 
 def look(junction: Any, route: Any, s: Any, v: Any, present: Any) -> list[tuple[int, float, bool]]:
-    """Leader (-1 for none), way to it, and whether to stop at the line, of each car."""
+    """Return each car's leader (-1 for none), the way to it, and whether to stop at the line."""
     vehicles = []
     committed = [v[i] ** 2 / 8 > junction.LINE - 2.5 - s[i] for i in range(len(s))]
     for i in range(len(s)):
@@ -67,11 +68,12 @@ def look(junction: Any, route: Any, s: Any, v: Any, present: Any) -> list[tuple[
     return vehicles
 
 
-def second(
+def drive_second(
     junction: Any, route: Any, s: Any, v: Any, present: Any, driver: Any, level: int
 ) -> tuple[list[float], list[float], bool]:
-    """Places and speeds a second later,
-    and whether the ego's body overlapped another one after any sub-step.
+    """Return places and speeds a second later, and whether the ego's body overlapped another one.
+
+    Bodies are tested after each sub-step.
     """
     s, v, touched = list(s), list(v), False
     for k in range(15):

@@ -7,22 +7,24 @@ import math
 from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 
 ZONES = Roundabout.layout.zones
-LINE, FROM_CENTRE, LEAVES = 60.0, 31.0, math.radians(24)
+LINE = 60.0  # m along every route
+LINE_DISTANCE = 31.0  # m from the centre
+NODE_ANGLE = math.radians(24)
 
 
 def lane(route: int) -> tuple[float, float, float]:
-    """Radius on the ring, radius of the bends, and distance of the arm's lane from its axis."""
+    """Return the radii on the ring and of the bends, and how far the lane is from its axis."""
     source, turn = divmod(route, 3)
     radius = 24.0 if turn == 0 or source == 4 else 20.0
     # The bend touches a line 2 m beside the axis, and the ring 24 degrees from it.
     return (
         radius,
-        (radius * math.sin(LEAVES) - 2) / (1 - math.sin(LEAVES)),
+        (radius * math.sin(NODE_ANGLE) - 2) / (1 - math.sin(NODE_ANGLE)),
         6.0 if source == 4 else 2.0,
     )
 
 
-def begins(route: int, beside: float) -> float:
+def bend_begin(route: int, beside: float) -> float:
     """Return the distance from the centre at which a bend begins."""
     radius, r, _ = lane(route)
     return math.sqrt((radius + r) ** 2 - (beside + r) ** 2)
@@ -30,51 +32,53 @@ def begins(route: int, beside: float) -> float:
 
 def node(route: int) -> float:
     _, r, beside = lane(route)
-    return math.atan2(beside + r, begins(route, beside))
+    return math.atan2(beside + r, bend_begin(route, beside))
 
 
-def ends(route: int) -> tuple[float, float, float, float]:
-    """Ways along the route to the ends of the straight,
-    the bend, the ring, and the bend out of it.
+def piece_ends(route: int) -> tuple[float, float, float, float]:
+    """Return the ways along the route to the ends of its four pieces.
+
+    The pieces are the straight, the bend, the ring, and the bend out of it.
     """
     radius, r, beside = lane(route)
-    straight = LINE + FROM_CENTRE - begins(route, beside)
+    straight = LINE + LINE_DISTANCE - bend_begin(route, beside)
     entry = straight + r * (math.pi / 2 - node(route))
-    leave = entry + radius * (math.pi / 2 * (route % 3 + 1) - LEAVES - node(route))
-    return straight, entry, leave, leave + r * (math.pi / 2 - LEAVES)
+    leave = entry + radius * (math.pi / 2 * (route % 3 + 1) - NODE_ANGLE - node(route))
+    return straight, entry, leave, leave + r * (math.pi / 2 - NODE_ANGLE)
 
 
 def out(route: int) -> float:
     outer = 0  # its bends are wider, so that they end farther from the centre
-    return ends(route)[3] + begins(outer, 2.0) - begins(route, 2.0)
+    return piece_ends(route)[3] + bend_begin(outer, 2.0) - bend_begin(route, 2.0)
 
 
 def bend(route: int) -> float:
     return math.sqrt(0.5 * 9.81 * lane(route)[1])
 
 
-def on_bend(route: int, beside: float, d: float) -> tuple[float, float, float]:
-    """Place and heading on the way into the ring from the south,
-    d m behind the beginning of the bend.
+def pose_on_bend(route: int, beside: float, d: float) -> tuple[float, float, float]:
+    """Return place and heading on the way into the ring from the south.
+
+    The place is ``d`` m behind the beginning of the bend.
     """
-    r, y = lane(route)[1], -begins(route, beside)
+    r, y = lane(route)[1], -bend_begin(route, beside)
     if d < 0:
         return beside, y + d, math.pi / 2
     return beside + r - r * math.cos(d / r), y + r * math.sin(d / r), math.pi / 2 - d / r
 
 
 def pose(route: int, s: float) -> tuple[float, float, float]:
-    """Place and heading, by the circles' centres."""
+    """Return place and heading, computed by the circles' centres."""
     radius, _, beside = lane(route)
-    straight, entry, leave, end = ends(route)
+    straight, entry, leave, end = piece_ends(route)
     arm, turn = min(route // 3, 3), route % 3
     if s < entry:
-        x, y, heading = on_bend(route, beside, s - straight)
+        x, y, heading = pose_on_bend(route, beside, s - straight)
     elif s < leave:
         angle = node(route) - math.pi / 2 + (s - entry) / radius
         x, y, heading = radius * math.cos(angle), radius * math.sin(angle), angle + math.pi / 2
     else:  # the way out is the mirror image of the way in
-        x, y, heading = on_bend(route, 2.0, end - s)
+        x, y, heading = pose_on_bend(route, 2.0, end - s)
         x, heading, arm = -x, -heading, arm + turn + 1
     for _ in range(arm):
         x, y = -y, x
@@ -88,7 +92,10 @@ def distance_to(route: int, s: float, other_route: int, other_s: float) -> float
         return other_s - s
     if lane(route)[0] == lane(other_route)[0]:
         radius = lane(route)[0]
-        (_, entry, leave, _), (_, its_entry, its_leave, _) = ends(route), ends(other_route)
+        (_, entry, leave, _), (_, its_entry, its_leave, _) = (
+            piece_ends(route),
+            piece_ends(other_route),
+        )
         for laps in (-1, 0, 1):
             angle = (
                 math.pi / 2 * (min(its_source, 3) - min(source, 3))

@@ -1,5 +1,4 @@
-"""The traffic once more, in plain NumPy at float64:
-everything by brute force, for comparison with the task.
+"""The traffic once more, by brute force in plain NumPy at float64.
 
 Arrays are ``(episodes, vehicles)``. Leaders are found by distance around the road, arcs are
 integrated by quadrature, and bodies are tested for overlap at eight times a sub-step by projecting
@@ -13,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-LANES, WIDTH, SUBSTEP, SAMPLES = 4, 4.0, 1 / 15, 8
+LANES = 4
+WIDTH = 4.0  # m, of a lane
+SUBSTEP = 1 / 15  # s
+SAMPLES = 8  # Moments of a sub-step at which bodies are tested
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
@@ -61,8 +63,9 @@ class PlainTraffic:
         return a * (1 - (speed / v0) ** 4 - (desired_gap / np.maximum(gap, 0.1)) ** 2)
 
     def neighbour(self, lane: np.ndarray, *, ahead: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Index of and distance (m, centre to centre) to the nearest around the ring;
-        oneself, once around, if none.
+        """Return the nearest vehicle around the ring, and the distance (m) between both centres.
+
+        A vehicle that finds nobody finds itself, once around.
         """
         count = self.x.shape[1]
         between = self.x[:, None, :] - self.x[:, :, None]
@@ -79,8 +82,9 @@ class PlainTraffic:
         return distance - (first + second) / 2
 
     def weigh_lanes(self, direction: np.ndarray) -> None:
-        """MOBIL (Kesting, Treiber & Helbing 2007) to the left (1),
-        the right (-1), or not at all (0).
+        """Decide lane changes by MOBIL (Kesting, Treiber & Helbing 2007).
+
+        ``direction`` is 1 for the left lane, -1 for the right one, and 0 for none.
         """
         length, driver = self.fleet.length, tuple(self.fleet.driver)
         forward = self.speed * np.cos(self.heading)
@@ -134,8 +138,9 @@ class PlainTraffic:
         self.target = np.where(may & wants, aside, self.target)
 
     def choose_leaders(self) -> None:
-        """Whom everyone follows until the next look,
-        and how far ahead of it (m) that is on unrolled positions.
+        """Find whom everyone follows until the next look.
+
+        Keep also how far ahead of it (m) that one is on unrolled positions.
         """
         self.leaders = []
         for lane in (self.lane, self.target):
@@ -145,8 +150,9 @@ class PlainTraffic:
     # -- moving ------------------------------------------------------------------------------------
 
     def substep(self, ego: Any) -> None:
-        """``ego(x, y, heading, speed)`` gives acceleration
-        and sine of the slip angle of vehicle 0.
+        """Move everyone by a sub-step.
+
+        ``ego(x, y, heading, speed)`` gives acceleration and sine of the slip angle of vehicle 0.
         """
         length, width = self.fleet.length, self.fleet.width
         forward = self.speed * np.cos(self.heading)
@@ -216,7 +222,7 @@ class PlainTraffic:
         return touched
 
     def settle(self) -> None:
-        """Positions relative to the ego; finished lane changes."""
+        """Make positions relative to the ego, and finish lane changes."""
         self.travelled = self.travelled + self.x[:, 0]
         self.x = np.mod(self.x - self.x[:, :1] + self.ring / 2, self.ring) - self.ring / 2
         inside = np.abs(self.y - WIDTH * (self.target + 0.5)) < (WIDTH - self.fleet.width) / 2
@@ -224,7 +230,10 @@ class PlainTraffic:
 
 
 def steer(y: Any, heading: Any, speed: Any, target_y: Any, length: Any) -> np.ndarray:
-    """Sine of the slip angle: lateral loop (1 s, 2 m/s, 0.4 rad) around a heading loop (0.2 s)."""
+    """Return the sine of the slip angle by a lateral loop around a heading loop.
+
+    The lateral loop has 1 s, 2 m/s and 0.4 rad, and the heading loop 0.2 s.
+    """
     v = np.maximum(speed, 1)
     aim = np.clip(np.clip(target_y - y, -2, 2) / v, -0.4, 0.4)
     bound = slip_bound(speed, length)
@@ -232,14 +241,14 @@ def steer(y: Any, heading: Any, speed: Any, target_y: Any, length: Any) -> np.nd
 
 
 def slip_bound(speed: Any, length: Any) -> np.ndarray:
-    """Half of gravity sideways, 45 degrees at the wheels."""
+    """Bound the sine of the slip angle by half of gravity sideways and 45 degrees at the wheels."""
     return np.minimum(
         0.3 * length * 4.905 / np.maximum(speed**2, 1), np.sin(np.arctan(np.tan(np.pi / 4) / 2))
     )
 
 
 def corners(bodies: np.ndarray) -> np.ndarray:
-    """``(..., 4, 2)`` from ``(..., 5)``: x, y, heading, length, width."""
+    """Return corners ``(..., 4, 2)`` of bodies ``(..., 5)``: x, y, heading, length, width."""
     x, y, heading, length, width = np.moveaxis(bodies, -1, 0)[..., None]
     a, b = length / 2 * np.array([1, 1, -1, -1]), width / 2 * np.array([1, -1, -1, 1])
     c, s = np.cos(heading), np.sin(heading)
@@ -247,7 +256,7 @@ def corners(bodies: np.ndarray) -> np.ndarray:
 
 
 def overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Whether rectangles ``(n, 4, 2)`` overlap: no edge's normal separates their corners."""
+    """Say whether rectangles ``(n, 4, 2)`` overlap: no edge's normal separates their corners."""
     meets = np.ones(len(first), bool)
     for body in (first, second):
         for k in (0, 1):

@@ -1,5 +1,6 @@
-"""The highway tasks: whole episodes against a plain simulation,
-no crash missed, rewards, contexts, players.
+"""The highway tasks, with whole episodes against a plain simulation.
+
+No crash is missed. Rewards, contexts and players are tested too.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def first_episodes(which: Any, count: int) -> Any:
 
 @cache
 def recorder(which: Any, steps: int) -> Any:
-    """Episodes under hostile actions: states before each step, actions, states after."""
+    """Return a program that plays hostile actions and records what happened.
+
+    It gives the states before each step, the actions, and the states after it.
+    """
     limit = np.int32(which.card.horizon)
 
     def choose(episode: Any, key: Any) -> Any:
@@ -99,7 +103,7 @@ def hostile_episodes(
 
 
 def plain_step(name: str, params: Fleet, state: State, action: np.ndarray) -> PlainTraffic:
-    """One step of the task's docstring in plain NumPy, from the task's state before it."""
+    """Make one step of the task's docstring in plain NumPy, from the task's state before it."""
     pose, lane, target = state.traffic.pose, state.traffic.lane.copy(), state.traffic.target.copy()
     road = PlainTraffic(params, *pose, lane, target, state.travelled)
     if name == DISCRETE:
@@ -147,8 +151,9 @@ def at(tree: Any, index: Any) -> Any:
 def test_every_step_is_that_of_a_plain_simulation(
     name: str, difficulty: str, count: int, steps: int
 ) -> None:
-    """Positions to a nanometre, decisions exactly,
-    crashes never missed: brute force in NumPy at float64.
+    """Compare positions to a nanometre and decisions exactly with brute force in NumPy at float64.
+
+    No crash is missed.
     """
     params, states, actions, next_states = hostile_episodes(name, difficulty, count, steps)
     compared = changes = 0
@@ -237,8 +242,9 @@ def test_reference_clearly_beats_idle_and_random(reference_runs: Any) -> None:
 
 
 def test_traffic_left_alone_flows_without_touching(reference_runs: Any) -> None:
-    """Forty seconds of the densest traffic around a careful ego:
-    nobody touches anybody, and it flows.
+    """Drive carefully for forty seconds in the densest traffic.
+
+    Nobody touches anybody, and the traffic flows.
     """
     which = task(DISCRETE, "hard", "float64")
     player = reference_player(which)
@@ -282,7 +288,7 @@ class Slow(NamedTuple):
 
 
 def empty_road(name: str, **ego: float) -> tuple[Fleet, State]:
-    """The ego and, far away, everyone else."""
+    """Return a road with the ego and, far away, everyone else."""
     start = first_episodes(task(name), 1)
     params, state = at(start.params, 0), at(start.state, 0)
     pose = {
@@ -344,8 +350,9 @@ def test_a_crash_takes_back_what_was_earned_and_driving_on_earns_nothing() -> No
 
 
 def test_success_needs_speed() -> None:
-    """Counts of overtaking by hand: two cars passed,
-    one that passes; and SLOWER for ever is no success.
+    """Count overtaking by hand: the ego passes two cars, and one passes it.
+
+    SLOWER for ever is no success.
     """
     which = task(DISCRETE)
     params, state = empty_road(DISCRETE)
@@ -368,7 +375,10 @@ def test_success_needs_speed() -> None:
 
 
 def test_cost_is_a_crash_or_a_near_miss() -> None:
-    """A car 20 m ahead of bumper to bumper, closing at 10 m/s: 2 s; at 15 m/s: 1.33 s."""
+    """Compute by hand 2 s for a car 20 m ahead that closes at 10 m/s, and 1.33 s at 15 m/s.
+
+    The 20 m are from bumper to bumper.
+    """
     which = task(DISCRETE)
     params, state = empty_road(DISCRETE, y=6.0, speed=30.0)
     pose = Pose(*(value.copy() for value in state.traffic.pose))
@@ -405,8 +415,9 @@ def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
 
 
 def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_back() -> None:
-    """No action stops the world: each of those
-    at a limit makes the step that IDLE makes, and time goes on.
+    """Check that each action at a limit makes the step that IDLE makes.
+
+    No action stops the world: time goes on.
     """
     env = gymnasium.make("rlsuite/Highway-v0").unwrapped
     env.reset(seed=0)
@@ -486,9 +497,10 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
     @jax.jit
     def find(road: Traffic, asked_lane: Any) -> Any:
         order = traffic.order_of(road.pose.x)
-        occupied = traffic.in_lanes(road, order)
+        occupied = traffic.lane_occupancy(road, order)
         return order.index, *(
-            traffic.nearest(occupied, order, asked_lane, ahead=ahead) for ahead in (True, False)
+            traffic.find_nearest(occupied, order, asked_lane, ahead=ahead)
+            for ahead in (True, False)
         )
 
     for lanes in (1, 2, 5, 8):
@@ -509,7 +521,7 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
 
 
 def test_observation_shows_the_nearest_in_three_lanes() -> None:
-    """Against a search by hand; the gap is from bumper to bumper."""
+    """Compare with a search by hand; the gap is from bumper to bumper."""
     which = task(DISCRETE)
     start = first_episodes(which, 40)
     for k in range(40):

@@ -1,5 +1,6 @@
-"""The intersection: whole seconds against plain Python,
-geometry, traffic lights and rewards in closed form.
+"""The intersection, with whole seconds against plain Python.
+
+Geometry, traffic lights and rewards are compared with closed forms.
 """
 
 from __future__ import annotations
@@ -39,31 +40,35 @@ TASK = Busy(card("Intersection-v0"), difficulty=10.0, dtype="float64")
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Record:
-    """Episodes under random actions."""
+def hostile_record() -> Record:
+    """Play episodes under random actions."""
     return junction_checks.play(TASK, episodes=40, steps=18, shares=(0.2, 0.3, 0.5))
 
 
-def test_every_second_is_that_of_a_plain_simulation(hostile: Record) -> None:
-    """Places and speeds to a nanometre; an overlap of bodies is a crash."""
-    junction_checks.check_seconds(plain_intersection, hostile)
+def test_every_second_is_that_of_a_plain_simulation(hostile_record: Record) -> None:
+    """Compare places and speeds to a nanometre; an overlap of bodies is a crash."""
+    junction_checks.check_seconds(plain_intersection, hostile_record)
 
 
-def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Record) -> None:
-    """Overlaps within 1.5 s of bodies that keep their speeds, and no others."""
-    junction_checks.check_near_misses(plain_intersection, hostile)
+def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile_record: Record) -> None:
+    """Find the overlaps within 1.5 s of bodies that keep their speeds, and no others."""
+    junction_checks.check_near_misses(plain_intersection, hostile_record)
 
 
-def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile: Record) -> None:
-    """Cars of the main road come while the light is green;
-    each that goes has left the junction by 30 m.
+def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(
+    hostile_record: Record,
+) -> None:
+    """Cars of the main road come while the light is green.
+
+    Each car that goes has left the junction by 30 m.
     """
-    junction_checks.check_others(plain_intersection, hostile, platoons=(1, 3))
+    junction_checks.check_others(plain_intersection, hostile_record, platoons=(1, 3))
 
 
 def test_routes_are_those_of_highway_env() -> None:
-    """Arms of 100 m end 11 m from the centre,
-    bends have radii of 9 and 13 m (highway-env 1.12.1).
+    """Arms of 100 m end 11 m from the centre, and bends have radii of 9 and 13 m.
+
+    The numbers are those of highway-env 1.12.1.
     """
     for route in range(12):
         for s in (0.0, 50.0, 99.9, 103.0, 112.0, 119.0, 140.0):
@@ -96,14 +101,15 @@ def test_zones_hold_every_touch_of_two_bodies() -> None:
         assert touched > 3
 
 
-def test_only_arrival_pays(hostile: Record) -> None:
+def test_only_arrival_pays(hostile_record: Record) -> None:
     """It pays less for each second; whoever crashes or waits earns nothing."""
-    junction_checks.check_rewards(TASK, hostile, plain_intersection.out(2) + 25)
+    junction_checks.check_rewards(TASK, hostile_record, plain_intersection.out(2) + 25)
 
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
-    """The measured scores: the reference arrives
-    and keeps the cost's limit, blind players do not.
+    """Read the measured scores: the reference arrives and keeps the cost's limit.
+
+    Blind players do not.
     """
     folder = Path(str(sys.modules[Intersection.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())

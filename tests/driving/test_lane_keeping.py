@@ -1,5 +1,6 @@
-"""Lane keeping: the car in the plane by an integrator of high order,
-cornering in closed form, no cheap reward.
+"""Lane keeping against an integrator of high order, closed forms and cheap players.
+
+The integrator moves the car in the plane. Cornering has a closed form.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def task(dtype: str = "float32") -> Any:
     return card("LaneKeeping-v0").build(dtype=dtype)
 
 
-def driven(wheels: list[float], params: Params) -> list[Car]:
+def drive_car(wheels: list[float], params: Params) -> list[Car]:
     """Return the cars after each step, at float64, from 0.3 m to the left of the centre."""
     which = task("float64")
     with precision(which):
@@ -77,13 +78,14 @@ def centre(s: float) -> list[float]:
 
 
 def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
-    """Integrate x, y and heading of the car in the plane;
+    """Integrate x, y and heading of the car in the plane.
+
     s, d and e of the task give the same place.
     """
     u, mass, friction, *_ = LANE
     stiff, inertia = STIFFNESS * friction, mass * INERTIA / MASS
     wheels = [0.03 * math.sin(0.4 * k) for k in range(30)]
-    cars = driven(wheels, LANE)
+    cars = drive_car(wheels, LANE)
     y = np.array([0.0, 0.3, 0.0, 0.0, 0.0])
     for k, wheel in enumerate(wheels):
 
@@ -108,17 +110,18 @@ def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
 
 
 def test_steady_cornering_is_that_of_the_understeer_gradient() -> None:
-    """r = u delta / (L + K u^2), K = m (b C_r - a C_f) / (L C_f C_r)."""
+    """Compare r = u delta / (L + K u^2) with K = m (b C_r - a C_f) / (L C_f C_r)."""
     u, mass, friction, *_ = LANE
     stiff, length = STIFFNESS * friction, FRONT + REAR
     gradient = mass * (REAR - FRONT) / (length * stiff)
-    rate = driven([0.01] * 40, LANE)[-1].r
+    rate = drive_car([0.01] * 40, LANE)[-1].r
     assert rate == pytest.approx(u * 0.01 / (length + gradient * u * u), rel=1e-6)
 
 
 def test_the_reference_keeps_the_lane_and_no_held_wheel_does() -> None:
-    """Stanley stays within centimetres with mass and friction unknown;
-    held wheels leave the lane and earn nothing.
+    """Check that Stanley stays within centimetres with mass and friction unknown.
+
+    Held wheels leave the lane and earn nothing.
     """
     best = play(task(), reference_player(task()), range(200), split="test")
     assert best.info["success"].all()

@@ -1,5 +1,6 @@
-"""Lane keeping with obstacles: lidar,
-picture and touching against geometry in the plane, and no cheap reward.
+"""Lane keeping with obstacles against geometry in the plane, and against cheap players.
+
+The geometry is that of the lidar, the picture and touching.
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ def plane(car: Car) -> Plane:
     s = np.arange(-20.0, 340.0, 0.005)
     kappa = LANE.sharpness * np.sin(2 * math.pi * s / LANE.wavelength + LANE.phase)
 
-    def summed(value: np.ndarray) -> np.ndarray:
+    def integrate(value: np.ndarray) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(0.0025 * (value[1:] + value[:-1]))])
 
-    angle = summed(kappa)
-    x, y = summed(np.cos(angle)), summed(np.sin(angle))
+    angle = integrate(kappa)
+    x, y = integrate(np.cos(angle)), integrate(np.sin(angle))
 
     def place(at: Any, offset: Any) -> np.ndarray:
         psi = np.interp(at, s, angle)
@@ -93,8 +94,9 @@ def plane(car: Car) -> Plane:
 
 
 def test_beams_end_at_the_first_edge_or_obstacle() -> None:
-    """An edge (polylines of 2 m miss it by 2 cm)
-    or an obstacle is where a beam ends; nothing is before.
+    """Check that a beam ends at an edge or an obstacle, with nothing before it.
+
+    Polylines of 2 m miss an edge by 2 cm.
     """
     measured = jax.jit(lambda car: task().beams(car, PARAMS))
     edges = obstacles = 0
@@ -126,9 +128,9 @@ def test_pixels_show_ground_road_and_obstacles() -> None:
         places = np.stack([43.5 - rows, 11.5 - columns], 1)
         beside, inside = road.beside(places), road.inside(places)
         colours = {
-            winding_lane.GROUND: (beside > EDGE + 0.6) & (inside < -0.6),
-            winding_lane.ROAD: (beside < EDGE - 0.6) & (inside < -0.6),
-            winding_lane.OBSTACLE: inside > 0.5,
+            winding_lane.GROUND_COLOUR: (beside > EDGE + 0.6) & (inside < -0.6),
+            winding_lane.ROAD_COLOUR: (beside < EDGE - 0.6) & (inside < -0.6),
+            winding_lane.OBSTACLE_COLOUR: inside > 0.5,
         }
         counts += [where.sum() for where in colours.values()]
         for colour, where in colours.items():

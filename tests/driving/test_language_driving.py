@@ -1,6 +1,4 @@
-"""Wishes of a passenger: their words read back,
-their odds counted, and rewards recomputed from poses.
-"""
+"""Wishes of a passenger, with words read back, odds counted, and rewards recomputed from poses."""
 
 from __future__ import annotations
 
@@ -17,16 +15,24 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE
-from rlbench_suite.envs.driving.tasks.language_driving import NONE, PATIENCE, WORDINGS, sentence
+from rlbench_suite.envs.driving.tasks.highway import (
+    ACTIONS,
+    FASTER,
+    IDLE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    SLOWER,
+)
+from rlbench_suite.envs.driving.tasks.language_driving import NONE, NUM_WORDINGS, PATIENCE, sentence
 
 pytestmark = pytest.mark.of_variants
 MILE = 1609.344
 
 
 def read(words: str) -> tuple[int, float]:
-    """Read a sentence as a passenger means it:
-    the lane counted from the right, the speed in m/s; -1 for none.
+    """Read a sentence as a passenger means it.
+
+    Returns the lane counted from the right, and the speed in m/s; -1 for none.
     """
     lane, speed = NONE, float(NONE)
     if match := re.search(r"lane (\d)", words):
@@ -39,7 +45,7 @@ def read(words: str) -> tuple[int, float]:
     return lane, speed
 
 
-@pytest.mark.parametrize("wording", range(WORDINGS))
+@pytest.mark.parametrize("wording", range(NUM_WORDINGS))
 def test_words_say_what_is_wanted(wording: int):
     for lane in range(NONE, 4):
         for level in range(NONE, 4):
@@ -101,16 +107,18 @@ def wild_moves(
     target, level = round(3 * view["target_lane"].item()), round(4 * view["speed_to_keep"].item())
     aside = np.sign(wanted_lane - target) if wanted_lane != NONE else 0
     faster = np.sign(round((wanted_speed - 10) / 5) - level) if wanted_speed != NONE else 0
-    moves = [
-        *([0] if aside > 0 else [2] if aside < 0 else []),
-        *([3] if faster > 0 else [4] if faster < 0 else []),
-    ]
+    moves = []
+    if aside != 0:
+        moves.append(LANE_LEFT if aside > 0 else LANE_RIGHT)
+    if faster != 0:
+        moves.append(FASTER if faster > 0 else SLOWER)
     return int(rng.choice(moves)) if moves else IDLE
 
 
 def test_rewards_and_success_are_those_of_poses_and_words():
-    """Play the reference, one that obeys for 30 s, and a wild player;
-    judge each second from pose and words alone.
+    """Play the reference, one that obeys for 30 s, and a wild player.
+
+    Each second is judged from pose and words alone.
     """
     env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test")
     text_env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test", view="text")

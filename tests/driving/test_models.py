@@ -1,5 +1,6 @@
-"""The models of driving against their published equations,
-at float64: IDM, MOBIL, kinematic bicycle, collisions.
+"""The models of driving against their published equations, at float64.
+
+The models are IDM, MOBIL, the kinematic bicycle and collisions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DURATION = 1 / 15
 
 
 @pytest.fixture(autouse=True)
-def double() -> Iterator[None]:
+def enable_float64() -> Iterator[None]:
     with jax.enable_x64(True):
         yield
 
@@ -45,7 +46,10 @@ def drivers(rng: np.random.Generator, count: int) -> Driver:
 
 
 def test_idm_is_the_published_equation() -> None:
-    """Treiber, Hennecke & Helbing 2000, eqs. 2 and 3 with s1 = 0, delta = 4, where s* >= s0."""
+    """Compare with Treiber, Hennecke & Helbing 2000, eqs. 2 and 3, where s* >= s0.
+
+    Their s1 is 0, and their delta is 4.
+    """
     rng = np.random.default_rng(0)
     who = drivers(rng, 20_000)
     v = rng.uniform(0, 40, 20_000)
@@ -66,8 +70,9 @@ def test_idm_is_the_published_equation() -> None:
 
 
 def test_idm_by_hand() -> None:
-    """v = 20, leader 15, gap 30: s* = 2 + 30 + 20 * 5 / (2 sqrt(2.8)) = 61.88;
-    a = 1.4 (1 - .1296 - 2.0627^2).
+    """Compute one acceleration by hand, for v = 20, a leader at 15 and a gap of 30.
+
+    s* = 2 + 30 + 20 * 5 / (2 sqrt(2.8)) = 61.88, and a = 1.4 (1 - .1296 - 2.0627^2).
     """
     assert float(car_following.acceleration(CAR, 20.0, 30.0, 15.0)) == pytest.approx(
         -4.7380, abs=1e-4
@@ -78,7 +83,10 @@ def test_idm_by_hand() -> None:
 
 @pytest.mark.parametrize("v", [5.0, 15.0, 25.0, 32.0])
 def test_idm_equilibrium(v: float) -> None:
-    """No acceleration at s_e = (s0 + v T) / sqrt(1 - (v / v0)^4) (Treiber et al. 2000, eq. 4)."""
+    """Find no acceleration at s_e = (s0 + v T) / sqrt(1 - (v / v0)^4).
+
+    See Treiber et al. 2000, eq. 4.
+    """
     gap = (2 + 1.5 * v) / math.sqrt(1 - (v / CAR.desired_speed) ** 4)
     root = brentq(
         lambda s: float(car_following.acceleration(CAR, v, s, v)), 2.0, 1000.0, xtol=1e-12
@@ -87,8 +95,9 @@ def test_idm_equilibrium(v: float) -> None:
 
 
 def test_idm_stops_behind_a_wall_without_touching_it() -> None:
-    """From 30 m/s the gap ends at s0,
-    and braking stays near b (Treiber et al. 2000, section II).
+    """Brake from 30 m/s until the gap ends at s0, with braking that stays near b.
+
+    See Treiber et al. 2000, section II.
     """
     x, v, hardest = 0.0, 30.0, 0.0
     for _ in range(15 * 120):
@@ -105,7 +114,7 @@ def test_idm_stops_behind_a_wall_without_touching_it() -> None:
 
 
 def test_mobil_is_the_published_criterion() -> None:
-    """Kesting, Treiber & Helbing 2007, eqs. 2 and 3, in plain Python."""
+    """Compare with Kesting, Treiber & Helbing 2007, eqs. 2 and 3, in plain Python."""
     rng = np.random.default_rng(1)
     decisions = []
     for _ in range(3_000):
@@ -128,7 +137,10 @@ def test_mobil_is_the_published_criterion() -> None:
 def rates(
     _: float, z: np.ndarray, acceleration: float, steering: float, length: float
 ) -> list[float]:
-    """Polack et al. 2017, eqs. 1 to 5, axles at equal distances from the centre."""
+    """Return the rates of Polack et al. 2017, eqs. 1 to 5.
+
+    The axles are at equal distances from the centre.
+    """
     _, _, heading, v = z
     rear = 0.3 * length
     beta = math.atan(rear / (rear + rear) * math.tan(steering))
@@ -180,8 +192,9 @@ def test_braking_to_a_stop_within_a_step_stays_there() -> None:
 @pytest.mark.parametrize("length", [5.0, 12.0])
 @pytest.mark.parametrize("speed", [8.0, 15.0, 25.0, 35.0])
 def test_lane_change_takes_seconds_and_never_overshoots(speed: float, length: float) -> None:
-    """Lateral acceleration within half the grip;
-    4 m in 2.5 to 5 s (Toledo & Zohar 2007: mean 4.6 s).
+    """Keep lateral acceleration within half the grip, and change by 4 m in 2.5 to 5 s.
+
+    Toledo & Zohar 2007 found a mean of 4.6 s.
     """
     pose, done = Pose(0.0, 2.0, 0.0, speed), None
     for i in range(15 * 10):
@@ -206,8 +219,9 @@ def corners(x: float, y: float, heading: float, length: float, width: float) -> 
 
 
 def polygon_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Distance of two convex quadrilaterals, 0 if they meet:
-    corners to edges, and corners inside.
+    """Return the distance of two convex quadrilaterals, 0 if they meet.
+
+    It compares corners with edges, and looks for corners inside.
     """
 
     def to_edges(points: np.ndarray, polygon: np.ndarray) -> float:
@@ -239,8 +253,9 @@ def polygon_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None:
-    """Random steps of two vehicles, positions finely sampled:
-    a touch is always reported, a report is a near touch.
+    """Sample the positions of two vehicles finely during random steps.
+
+    A touch is always reported, and what is reported is nearly a touch.
     """
     rng = np.random.default_rng(3)
     count = 4_000
@@ -263,7 +278,7 @@ def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None
         )
         for i in (0, 1)
     ]
-    reported = np.asarray(collision.collided(sweeps[0], sweeps[1], DURATION))
+    reported = np.asarray(collision.collide(sweeps[0], sweeps[1], DURATION))
     fine = [
         jax.tree.map(np.asarray, bicycle.move(start, acceleration, slip, length, DURATION * t).end)
         for t in np.linspace(0, 1, 17)
@@ -296,5 +311,5 @@ def test_passing_side_by_side_with_a_hand_between_is_no_collision() -> None:
         pose = Pose(0.0, y, 0.0, speed)
         return Sweep(pose, bicycle.move(pose, 0.0, 0.0, 5.0, DURATION), 5.0, 2.0)
 
-    assert not collision.collided(straight(2.0, 30.0), straight(4.05, 20.0), DURATION)
-    assert collision.collided(straight(2.0, 30.0), straight(3.95, 20.0), DURATION)
+    assert not collision.collide(straight(2.0, 30.0), straight(4.05, 20.0), DURATION)
+    assert collision.collide(straight(2.0, 30.0), straight(3.95, 20.0), DURATION)

@@ -1,5 +1,7 @@
-"""Scenarios: lanes in closed form, replay through recorded points,
-overlaps by brute force, clear refusals.
+"""Scenarios against closed forms, recorded points and brute force, and their refusals.
+
+Lanes have closed forms, replay passes through recorded points, overlaps are found by brute force,
+and refusals are clear.
 """
 
 from __future__ import annotations
@@ -101,7 +103,10 @@ def own_task() -> Any:
 
 
 def test_ways_are_straights_and_arcs_around_their_centres() -> None:
-    """The way of BEND by hand: arcs around (50, 20) and (90, 20), then a straight at y = 40."""
+    """Compute the way of BEND by hand.
+
+    It has arcs around (50, 20) and (90, 20), then a straight at y = 40.
+    """
     route, limits, start, goal = scenario.route_of(scenario.read(BEND))
     quarter = 10 * math.pi
     assert (start, goal) == (5.0, 50 + quarter + 80)
@@ -119,8 +124,9 @@ def test_ways_are_straights_and_arcs_around_their_centres() -> None:
 
 
 def test_the_limiter_brakes_in_time() -> None:
-    """Speed is at most the limit, that of bends (65 % of 4.905 m/s^2 on 20 m),
-    and falls by 2 m/s^2 before them.
+    """Check that speed is at most the limit and that of bends, before which it falls by 2 m/s^2.
+
+    The speed in a bend needs 65 % of 4.905 m/s^2 on 20 m.
     """
     task = own_task()
     bend = math.sqrt(0.65 * 0.5 * 9.81 * 20)
@@ -140,8 +146,9 @@ def test_the_limiter_brakes_in_time() -> None:
 
 
 def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None:
-    """Recorded points to 1e-9, SciPy's cubic Hermite splines between them;
-    before and after them a vehicle is away.
+    """Compare recorded points to 1e-9, and SciPy's cubic Hermite splines between them.
+
+    Before and after them a vehicle is away.
     """
     trajectories = scenario.read(BEND).trajectories
     recording = replay.recording_of(trajectories)
@@ -175,7 +182,7 @@ def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None
 
 def test_every_recorded_vehicle_of_the_shipped_scenario_is_replayed() -> None:
     """Count as many vehicles as trajectories last at random times, with their own points."""
-    trajectories = scenario.shipped().trajectories
+    trajectories = scenario.load_shipped().trajectories
     recording = replay.recording_of(trajectories)
     with jax.enable_x64(True):
         at = jax.jit(lambda time: replay.vehicles_at(recording, time))
@@ -193,8 +200,9 @@ def test_every_recorded_vehicle_of_the_shipped_scenario_is_replayed() -> None:
 
 
 def test_overlap_is_that_of_rectangles() -> None:
-    """Points of a fine grid of one body inside the other,
-    and sides that cross: brute force at random poses.
+    """Look by brute force, at random poses, for points of one body inside the other.
+
+    The points are those of a fine grid. Sides that cross are found too.
     """
     rng = np.random.default_rng(3)
     grid = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 41)] * 2), -1).reshape(-1, 2)
@@ -207,7 +215,7 @@ def test_overlap_is_that_of_rectangles() -> None:
             ((np.abs(d @ [c, s]) <= body[3] / 2) & (np.abs(d @ [-s, c]) <= body[4] / 2)).any()
         )
 
-    def sampled(body: np.ndarray) -> np.ndarray:
+    def sample_points(body: np.ndarray) -> np.ndarray:
         c, s = math.cos(body[2]), math.sin(body[2])
         return body[:2] + (grid * body[3:]) @ np.array([[c, s], [-s, c]])
 
@@ -227,7 +235,7 @@ def test_overlap_is_that_of_rectangles() -> None:
             for d in (0.4, -0.4)
         )
     for k, body in enumerate(bodies):
-        brute = inside(sampled(ego), body) or inside(sampled(body), ego)
+        brute = inside(sample_points(ego), body) or inside(sample_points(body), ego)
         assert overlaps[k] >= brute
         # The grid misses corners that are closer than its step.
         assert overlaps[k] == brute or wider[k] != narrower[k]
@@ -236,8 +244,9 @@ def test_overlap_is_that_of_rectangles() -> None:
 
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
-    """Places and speeds by closed form,
-    crashes and near misses by rectangles on the recorded curves, random pedals.
+    """Compare places and speeds with closed forms under random pedals.
+
+    Crashes and near misses are compared with rectangles on the recorded curves.
     """
     task = card("OwnRoads-v0").build(dtype="float64")
     route, limits, _, goal = scenario.route_of(task.scenario)
@@ -405,8 +414,9 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, messag
 
 
 def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_path: Path) -> None:
-    """The hash is that of what the file says, whatever its layout;
-    the cache brings it back by its label.
+    """Check that the hash is that of what the file says, whatever its layout.
+
+    The cache brings the scenario back by its label.
     """
     (tmp_path / "town.json").write_text(json.dumps(BEND, indent=3, sort_keys=True))
     (tmp_path / "mine.yaml").write_text("scenario: town.json\n")
@@ -448,8 +458,9 @@ def test_the_page_shows_a_scenario_and_names_every_field() -> None:
 
 
 def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
-    """Blind driving meets the recorded traffic;
-    the reference arrives and keeps the cost's limit.
+    """Check that blind driving meets the recorded traffic.
+
+    The reference arrives and keeps the cost's limit.
     """
     task, own_card = card("OwnRoads-v0").build(), card("OwnRoads-v0")
     best = play(task, reference_player(task), range(40), split="test")

@@ -1,5 +1,6 @@
-"""Parking: the arc against an integrator,
-plans against their own integration and known lengths, rewards by hand.
+"""Parking, with the arc against an integrator and rewards by hand.
+
+Plans are compared with their own integration and with known lengths.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def task() -> Any:
 
 
 def test_a_step_is_that_of_the_bicycle_forwards_and_backwards() -> None:
-    """Equations of the kinematic bicycle (Polack et al. 2017) by an integrator of high order."""
+    """Integrate the kinematic bicycle (Polack et al. 2017) by a method of high order."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         heading, speed, push = rng.uniform(-3, 3), rng.uniform(-5, 5), rng.uniform(-3, 3)
@@ -62,10 +63,11 @@ def test_a_step_is_that_of_the_bicycle_forwards_and_backwards() -> None:
 
 
 def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> None:
-    """Integrate each plan; straight lines,
-    single arcs and the turn on the spot (three arcs, pi in all) are optimal.
+    """Integrate each plan, and compare those of which the shortest length is known.
+
+    Straight lines, single arcs and the turn on the spot (three arcs, pi in all) are optimal.
     """
-    plan = jax.jit(reeds_shepp.shortest)
+    plan = jax.jit(reeds_shepp.shortest_path)
     rng = np.random.default_rng(1)
     goals = [
         *rng.uniform((-6, -6, -3.1), (6, 6, 3.1), (60, 3)),
@@ -88,10 +90,10 @@ def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> No
             math.hypot(x - goal[0], y - goal[1]),
             abs(math.remainder(heading - goal[2], 2 * math.pi)),
         )
-        assert max(missed) < 3 * reeds_shepp.SHORT
+        assert max(missed) < 3 * reeds_shepp.MIN_PIECE
         assert (
             sum(abs(float(v)) for v in path.lengths)
-            >= math.hypot(goal[0], goal[1]) - 3 * reeds_shepp.SHORT
+            >= math.hypot(goal[0], goal[1]) - 3 * reeds_shepp.MIN_PIECE
         )
     for goal, length in (
         (goals[-3], 5),
@@ -134,8 +136,9 @@ def test_reward_by_hand(
 
 
 def test_the_reference_parks_always_and_nothing_cheap_pays() -> None:
-    """Standing, circling in both directions and racing against the wall earn
-    at most a twentieth of the reference.
+    """Compare standing, circling and racing with the reference.
+
+    Each of them, and circling in both directions, earns at most a twentieth of it.
     """
     best = play(task(), reference_player(task()), range(200), split="test")
     assert best.info["success"].mean() > 0.99

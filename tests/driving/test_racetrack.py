@@ -1,5 +1,6 @@
-"""Routes in closed form, closed tracks, and the racetrack:
-whole steps in plain NumPy, no cheap reward.
+"""Routes in closed form, closed tracks, and the racetrack.
+
+Whole steps are compared with plain NumPy, and no cheap player earns a reward.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ def centre(
 
 
 def test_places_are_those_that_the_curvature_integrates_to_and_points_project_onto_them() -> None:
-    """SciPy's integral of the heading; a point's s and d
-    by minimising its distance from that line.
+    """Integrate the heading with SciPy, and minimise the distance of a point from that line.
+
+    The minimum gives the point's s and d.
     """
     start = 3.0, -2.0, 2.5
     starts = np.cumsum([0.0, *(length for length, _ in PIECES[:-1])])
@@ -86,8 +88,10 @@ def test_places_are_those_that_the_curvature_integrates_to_and_points_project_on
 
 
 def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
-    """The end is the beginning, after a whole turn; joints are where curvature integrates to; the
-    inner lane bends with at least 15 m, so that v^2 / r stays below 4.9 m/s^2.
+    """Check that a track ends where it begins, after a whole turn.
+
+    Joints are where curvature integrates to. The inner lane bends with at least 15 m, so that v^2 /
+    r stays below 4.9 m/s^2.
     """
     which = task("float64")
     senses = set()
@@ -110,13 +114,13 @@ def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
         for k in (3, 8):
             place = centre(pieces, begin_at, track.start[k])
             np.testing.assert_allclose(place, [track.x[k], track.y[k], track.heading[k]], atol=1e-6)
-        assert np.abs(track.curvature).max() < 1 / (15 + racetrack.LANE / 2)
+        assert np.abs(track.curvature).max() < 1 / (15 + racetrack.LANE_WIDTH / 2)
     assert senses == {True, False}
     assert racetrack.MAX_SPEED**2 / 15 < 4.9
 
 
 def hostile_episodes(count: int) -> Any:
-    """Params, states before, actions and states after, under steering that wanders."""
+    """Return params, states before, actions and states after, under steering that wanders."""
     which = task("float64")
 
     def step(carry: Any, key: Any) -> Any:
@@ -131,7 +135,7 @@ def hostile_episodes(count: int) -> Any:
         """Put the ego 9 m behind the first other car, in its lane."""
         s, side = params.first[0] - 9, params.across[0]
         s = jnp.where(s < 0, s + params.lap, s)
-        place = routes.beside(routes.place_at(params.track, s), side)
+        place = routes.place_beside(routes.place_at(params.track, s), side)
         return state._replace(pose=racetrack.Pose(*place[:3], params.speed), s=s, d=side)
 
     with precision(which):
@@ -146,13 +150,14 @@ def hostile_episodes(count: int) -> Any:
 
 
 def body(x: float, y: float, heading: float) -> np.ndarray:
-    """Corners of a car, ``(1, 4, 2)``."""
+    """Return the corners of a car, ``(1, 4, 2)``."""
     return corners(np.array([[x, y, heading, 5, 2]]))
 
 
 def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted() -> None:
-    """The bicycle integrated by SciPy, the others where uniform motion takes them,
-    bodies tested at each sub-step.
+    """Integrate the bicycle with SciPy, and move the others uniformly.
+
+    Bodies are tested at each sub-step.
     """
     count = 24
     params, states, actions, next_states = hostile_episodes(count)
@@ -204,8 +209,9 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
 
 
 def test_the_reference_laps_and_no_held_wheel_does() -> None:
-    """It passes slower cars and stays near the middle of lanes;
-    held wheels leave the track and earn nothing.
+    """Check that the reference passes slower cars and stays near the middle of lanes.
+
+    Held wheels leave the track and earn nothing.
     """
     best = play(task(), reference_player(task()), range(100), split="test")
     assert best.info["success"].all()
@@ -217,8 +223,9 @@ def test_the_reference_laps_and_no_held_wheel_does() -> None:
 
 
 def test_one_that_never_passes_meets_the_next_car() -> None:
-    """The reference without a look ahead keeps its lane,
-    runs into a car of its lane and earns nothing then.
+    """Play the reference without a look ahead, which keeps its lane.
+
+    It runs into a car of its lane and earns nothing then.
     """
     blind = reference_player(task())._replace(notice=-100.0)
     record = play(task(), blind, range(100), split="test")

@@ -1,5 +1,6 @@
-"""Merge, exit and country road: whole steps against plain NumPy,
-ends in closed form, no cheap way to a reward.
+"""Merge, exit and country road, with whole steps against plain NumPy.
+
+Ends have closed forms, and there is no cheap way to a reward.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def task(name: str, dtype: str = "float32") -> Any:
 
 
 def hostile_episodes(which: Any, count: int, steps: int) -> Any:
-    """Params, states before, actions and states after of episodes under random actions."""
+    """Return params, states before, actions and states after of episodes under random actions."""
 
     def step(episode: Any, key: Any) -> Any:
         actions = jax.random.randint(key, (count,), 0, len(ACTIONS))
@@ -59,7 +60,7 @@ def hostile_episodes(which: Any, count: int, steps: int) -> Any:
 
 
 def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainTraffic:
-    """One step of the task's docstring in plain NumPy."""
+    """Make one step of the task's docstring in plain NumPy."""
     lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
     lanes, lowest, steady = {"Merge-v0": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[
         name
@@ -100,8 +101,9 @@ def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainT
 
 @pytest.mark.parametrize("name", ["Merge-v0", "TwoWay-v0"])
 def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
-    """Positions to a nanometre, lanes exactly,
-    crashes never missed: brute force in NumPy at float64.
+    """Compare positions to a nanometre and lanes exactly with brute force in NumPy at float64.
+
+    No crash is missed.
     """
     steps = 14
     params, states, actions, next_states = hostile_episodes(task(name, "float64"), 24, steps)
@@ -125,8 +127,9 @@ def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
 
 
 def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -> None:
-    """At 20 m/s the front of the ego reaches 400 m after 19.9 s;
-    lane changes before 150 m do nothing.
+    """Drive at 20 m/s, so that the front of the ego reaches 400 m after 19.9 s.
+
+    Lane changes before 150 m do nothing.
     """
     record = play(task("Merge-v0"), Constant(jnp.int32(IDLE)), range(20), split="test")
     assert (record.length == 20).all()
@@ -135,7 +138,7 @@ def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -
     env.reset(seed=0)
     for _ in range(7):
         env.step(LANE_LEFT)
-    assert env.episode.state.travelled < merge.MERGING
+    assert env.episode.state.travelled < merge.MERGING_BEGIN
     assert env.episode.state.traffic.pose.y[0] == 2
     while not env.step(IDLE)[2]:
         assert (env.episode.state.traffic.target[2:] > 0).all()
@@ -181,8 +184,9 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
 
 
 def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lane() -> None:
-    """Each of the five is where a uniform motion takes it,
-    and the ego passes none of them in the count.
+    """Check that each of the five is where a uniform motion takes it.
+
+    The ego passes none of them in the count.
     """
     env = gymnasium.make("rlsuite/TwoWay-v0").unwrapped
     env.reset(seed=2)
@@ -221,8 +225,9 @@ def test_more_time_than_the_horizon_keeps_the_spaces(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROADS)
 def test_no_constant_action_pays(name: str) -> None:
-    """Waiting, cutting in, racing and braking earn next
-    to nothing against the reference; no success either.
+    """Compare waiting, cutting in, racing and braking with the reference.
+
+    They earn next to nothing, and never succeed.
     """
     best = card(name).scores()["reference"].mean
     for action in range(len(ACTIONS)):

@@ -44,36 +44,40 @@ TASK = Busy(card("Roundabout-v0"), difficulty=10.0, dtype="float64")
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Record:
-    """Episodes under random actions."""
+def hostile_record() -> Record:
+    """Play episodes under random actions."""
     return junction_checks.play(TASK, episodes=24, steps=26, shares=(0.2, 0.3, 0.5))
 
 
-def test_every_second_is_that_of_a_plain_simulation(hostile: Record) -> None:
-    """Places and speeds to a nanometre; an overlap of bodies is a crash."""
-    junction_checks.check_seconds(plain_roundabout, hostile)
+def test_every_second_is_that_of_a_plain_simulation(hostile_record: Record) -> None:
+    """Compare places and speeds to a nanometre; an overlap of bodies is a crash."""
+    junction_checks.check_seconds(plain_roundabout, hostile_record)
 
 
-def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Record) -> None:
-    """Overlaps within 1.5 s of bodies that keep their speeds, and no others."""
-    junction_checks.check_near_misses(plain_roundabout, hostile)
+def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile_record: Record) -> None:
+    """Find the overlaps within 1.5 s of bodies that keep their speeds, and no others."""
+    junction_checks.check_near_misses(plain_roundabout, hostile_record)
 
 
-def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile: Record) -> None:
-    """Cars of the west come while the light is green;
-    each that goes has left the roundabout by 30 m.
+def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(
+    hostile_record: Record,
+) -> None:
+    """Cars of the west come while the light is green.
+
+    Each car that goes has left the roundabout by 30 m.
     """
-    junction_checks.check_others(plain_roundabout, hostile, platoons=(3, 4))
+    junction_checks.check_others(plain_roundabout, hostile_record, platoons=(3, 4))
 
 
-def test_only_arrival_pays(hostile: Record) -> None:
+def test_only_arrival_pays(hostile_record: Record) -> None:
     """It pays less for each second; whoever crashes or waits earns nothing."""
-    junction_checks.check_rewards(TASK, hostile, plain_roundabout.out(1) + 25)
+    junction_checks.check_rewards(TASK, hostile_record, plain_roundabout.out(1) + 25)
 
 
 def test_routes_are_arcs_that_join_the_lanes() -> None:
-    """They go around the circles' centres without a kink;
-    radii of 20 and 24 m, nodes at 24 degrees (highway-env).
+    """Routes go around the circles' centres without a kink.
+
+    Radii are 20 and 24 m, and nodes lie at 24 degrees, as in highway-env.
     """
     for route in range(15):
         s = np.arange(0, LAYOUT.out[route] + 30, 1.7)
@@ -90,8 +94,9 @@ def test_routes_are_arcs_that_join_the_lanes() -> None:
 
 
 def test_bodies_touch_only_where_one_yields_or_follows() -> None:
-    """Rectangles on two routes touch only where both are in their zones,
-    or one knows the other in its lane.
+    """Move rectangles along two routes, and look where they touch.
+
+    They touch only where both are in their zones, or one knows the other in its lane.
     """
     zones = follows = 0
     for route, other_route in product(USED, USED):
@@ -127,8 +132,9 @@ def test_bodies_touch_only_where_one_yields_or_follows() -> None:
 
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
-    """The measured scores: the reference arrives
-    and keeps the cost's limit, blind players do not.
+    """Read the measured scores: the reference arrives and keeps the cost's limit.
+
+    Blind players do not.
     """
     folder = Path(str(sys.modules[Roundabout.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())

@@ -1,5 +1,6 @@
-"""TrafficSim against closed forms, SciPy's distances,
-a plain simulation, and players who look real in one way only.
+"""TrafficSim against closed forms, SciPy's distances and a plain simulation.
+
+Players that look real in one way only are tested too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from rlbench_suite.envs.driving.tasks.traffic_sim import AGENTS, CARS, GRIDS
 from rlbench_suite.envs.driving.traffic import ring_road
 from rlbench_suite.envs.driving.traffic.car_following import Driver
 from rlbench_suite.envs.driving.traffic.ring_road import BRAKING, TICK, Ring
-from rlbench_suite.envs.driving.traffic.sampled_distribution import Grid, below, distance, spread
+from rlbench_suite.envs.driving.traffic.sampled_distribution import (
+    Grid,
+    count_below,
+    distance,
+    spread,
+)
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
@@ -40,8 +46,9 @@ def task(heterogeneity: float = 0.4, dtype: str = "float32") -> Any:
 
 
 def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
-    """s = (s0 + v T) / sqrt(1 - (v / v0)^4) for each driver at one speed,
-    and the ring keeps its length.
+    """Compare s = (s0 + v T) / sqrt(1 - (v / v0)^4) for each driver at one speed.
+
+    The ring keeps its length.
     """
     rng = np.random.default_rng(0)
     low, high = np.array([[20, 0.9, 1.5, 1.0, 1.2], [30, 2, 3, 1.6, 2]])
@@ -59,8 +66,9 @@ def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
 
 
 def gaps_within(ring: Ring, pedal: Any, moments: int) -> Any:
-    """Return the gaps at moments of a tick, ``(moments, ...)``,
-    of cars that stay where they stop.
+    """Return the gaps at moments of a tick, ``(moments, ...)``.
+
+    Cars stay where they stop.
     """
     time = jnp.linspace(0, TICK, moments).reshape(-1, *[1] * pedal.ndim)
     stop = jnp.where(pedal < 0, jnp.minimum(time, ring.v / jnp.maximum(-pedal, 1e-12)), time)
@@ -69,8 +77,9 @@ def gaps_within(ring: Ring, pedal: Any, moments: int) -> Any:
 
 
 def test_a_tick_is_that_of_held_accelerations() -> None:
-    """Compare gaps and speeds with positions in closed form,
-    of cars of which many stop on the way.
+    """Compare gaps and speeds with positions in closed form.
+
+    Many of the cars stop on the way.
     """
     rng = np.random.default_rng(1)
     count = 4000
@@ -85,8 +94,9 @@ def test_a_tick_is_that_of_held_accelerations() -> None:
 
 
 def test_humans_never_collide_behind_anybody() -> None:
-    """Disturb drivers by 2 m/s^2 who want no gap and 50 m/s,
-    behind a car that accelerates at random.
+    """Disturb drivers, who want no gap and 50 m/s, by 2 m/s^2.
+
+    They follow a car that accelerates at random.
     """
     rng = np.random.default_rng(2)
     driver = Driver(*(jnp.full(8, value) for value in (50.0, 0.0, 0.01, 4.0, 50.0)))
@@ -108,21 +118,22 @@ def test_humans_never_collide_behind_anybody() -> None:
 # -- distances -------------------------------------------------------------------------------------
 
 
-def binned(values: np.ndarray, grid: Grid) -> np.ndarray:
+def bin_values(values: np.ndarray, grid: Grid) -> np.ndarray:
     return grid.low + grid.width * np.clip(np.floor((values - grid.low) / grid.width), 0, 63)
 
 
 def test_distances_are_those_of_scipy() -> None:
-    """Compare values moved to the beginnings of their bins exactly,
-    and the values themselves to the width of a bin.
+    """Compare values moved to the beginnings of their bins exactly.
+
+    Compare the values themselves to the width of a bin.
     """
     rng, grid = np.random.default_rng(3), Grid(-4.0, 0.125)
     for scale in (0.5, 2.0, 4.0):
         samples, other_samples = rng.normal(0, scale, 500), scale * rng.exponential(1, 500) - 2
         with jax.enable_x64(True):
-            counts = [np.asarray(below(values, grid)) for values in (samples, other_samples)]
+            counts = [np.asarray(count_below(values, grid)) for values in (samples, other_samples)]
         width = grid.width / 500
-        moved = binned(samples, grid), binned(other_samples, grid)
+        moved = bin_values(samples, grid), bin_values(other_samples, grid)
         measured = width * int(distance(*counts))
         assert measured == pytest.approx(wasserstein_distance(*moved), abs=1e-12)
         inside = [np.clip(values, -4, 4 - 1e-9) for values in (samples, other_samples)]
@@ -152,7 +163,7 @@ def pedal(gap: float, v: float, leader: float, driver: tuple[float, ...]) -> flo
     return min(max(min(free, bound(gap, v, leader)), -BRAKING), BRAKING)
 
 
-def travelled(cars: list[list[float]], a: list[float]) -> tuple[list[float], list[float]]:
+def drive_tick(cars: list[list[float]], a: list[float]) -> tuple[list[float], list[float]]:
     """Return the way of each car in a tick, and its speed after it."""
     stop = [-v / x if v + TICK * x < 0 else TICK for (_, v), x in zip(cars, a, strict=True)]
     distances = [v * t + x * t * t / 2 for (_, v), x, t in zip(cars, a, stop, strict=True)]
@@ -160,8 +171,9 @@ def travelled(cars: list[list[float]], a: list[float]) -> tuple[list[float], lis
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:  # noqa: PLR0915
-    """Cars to 1e-9, observations, realism by SciPy's distances,
-    obedience and return; humans without randomness.
+    """Compare cars to 1e-9, observations, realism by SciPy's distances, obedience and return.
+
+    Humans drive without randomness.
     """
     which = task(0.6, "float64")
     rng = np.random.default_rng(0)
@@ -204,7 +216,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:  # noqa: PLR091
                     bounds = [bound(gap, v, cars[i - 1][1]) for i, (gap, v) in enumerate(cars)]
                     overruled += sum(a[i] > bounds[i] + 0.1 for i in range(1, CARS))
                     a[1:] = np.minimum(a[1:], bounds[1:])
-                distances, new = travelled(cars, a)
+                distances, new = drive_tick(cars, a)
                 for i in range(CARS):
                     gap = cars[i][0] + distances[i - 1] - distances[i]
                     if i:
@@ -234,7 +246,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:  # noqa: PLR091
     realism = []
     for name, twin_values, fleet_values in zip(GRIDS, *histories, strict=True):
         twin, fleet = (
-            binned(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values)
+            bin_values(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values)
         )
         distance = wasserstein_distance(twin, fleet)
         wide = wasserstein_distance(twin, [np.median(twin)])
@@ -288,7 +300,7 @@ class Impostor(eqx.Module):
 
 
 def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
-    """Returns of 64 test episodes.
+    """Compare the returns of 64 test episodes.
 
     The first line is the noise floor: the population under other random numbers.
     """
@@ -321,8 +333,9 @@ def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
 
 
 def test_nobody_collides_whatever_agents_ask_for() -> None:
-    """Full throttle, hardest braking, both in turns and at random,
-    by cars of their own; gaps at every step.
+    """Ask for full throttle, hardest braking, both in turns, and random accelerations.
+
+    Each car keeps to one of these. Gaps are compared at every step.
     """
     which = task(0.4, "float64")
     rng = np.random.default_rng(5)

@@ -1,5 +1,6 @@
-"""The U-turn: whole steps in the plane in plain NumPy,
-the ring by hand, and no cheap way to a reward.
+"""The U-turn, with whole steps in the plane against plain NumPy, and the ring by hand.
+
+There is no cheap way to a reward.
 """
 
 from __future__ import annotations
@@ -36,18 +37,22 @@ from rlbench_suite.envs.driving.traffic import bent_road
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
-R, BEND = 22.0, 22 * math.pi
-STEPS, EPISODES = 20, 16
+R = 22.0  # m, of the line between both lanes
+BEND = 22 * math.pi  # m
+STEPS = 20
+EPISODES = 16
 
 
 class PlainRing(PlainTraffic):
-    """The ring by hand: straights at y = -22 and y = 22 in the plane,
-    half circles around their ends.
+    """The ring by hand.
+
+    Its straights are at y = -22 and y = 22 in the plane, with half circles around their ends.
     """
 
     def place(self, s: np.ndarray, d: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Point of the plane, and direction of the road,
-        at s along the middle line and d to the left of it.
+        """Return a point of the plane, and the direction of the road there.
+
+        The point is at ``s`` along the middle line and ``d`` to the left of it.
         """
         half = self.ring / 4 - BEND / 2
         lap = np.mod(s, self.ring)
@@ -59,7 +64,10 @@ class PlainRing(PlainTraffic):
         return np.where(second, -x, x), np.where(second, -y, y), turn + np.where(second, math.pi, 0)
 
     def find(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Place along the middle line, and distance to the left of it, of points of the plane."""
+        """Return the place along the middle line, and the distance to the left of it, of points.
+
+        The points are given in the plane.
+        """
         half = self.ring / 4 - BEND / 2
         angle = np.arctan2(y, np.abs(x) - half)
         bend = np.abs(x) > half
@@ -71,8 +79,10 @@ class PlainRing(PlainTraffic):
         return s, R - np.where(bend, np.hypot(np.abs(x) - half, y), np.abs(y))
 
     def substep(self, ego: Any) -> None:  # noqa: PLR0915
-        """``ego(course, limit)`` gives acceleration,
-        and sine of the slip angle without that of the bend.
+        """Move everyone by a sub-step.
+
+        ``ego(course, limit)`` gives acceleration, and sine of the slip angle without that of the
+        bend.
         """
         length, width = self.fleet.length, self.fleet.width
         half = self.ring / 4 - BEND / 2
@@ -134,8 +144,9 @@ class PlainRing(PlainTraffic):
 
 @cache
 def hostile_episodes() -> Any:
-    """Params, states before, actions and states after
-    of episodes under random actions, at float64.
+    """Return params, states before, actions and states after of episodes under random actions.
+
+    They are computed at float64.
     """
     which = card("UTurn-v0").build(dtype="float64")
 
@@ -161,7 +172,7 @@ def hostile_episodes() -> Any:
 
 
 def plain_step(params: Any, state: Any, action: np.ndarray) -> PlainRing:
-    """One step of the task's docstring in plain NumPy."""
+    """Make one step of the task's docstring in plain NumPy."""
     lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
     road = PlainRing(params, *state.traffic.pose, lane, target, state.travelled, lanes=2)
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
@@ -187,8 +198,9 @@ def plain_step(params: Any, state: Any, action: np.ndarray) -> PlainRing:
 
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
-    """Positions to a nanometre, lanes exactly, crashes never missed:
-    bicycles in the plane, by quadrature.
+    """Compare positions to a nanometre and lanes exactly with bicycles in the plane.
+
+    These are integrated by quadrature. No crash is missed.
     """
     params, states, next_states, actions = hostile_episodes()
     at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
@@ -216,8 +228,9 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
 
 
 def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
-    """Points beside the middle line are those by hand;
-    both lanes' lengths differ by 2 pi 4 m in a whole turn.
+    """Compare points beside the middle line with those by hand.
+
+    Both lanes' lengths differ by 2 pi 4 m in a whole turn.
     """
     ring = 619.0
     plain = PlainRing.__new__(PlainRing)
@@ -239,8 +252,9 @@ def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
 
 
 def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
-    """Random play and IDLE at every difficulty, every constant action;
-    the reference keeps the cost's limit.
+    """Compare random play and IDLE at every difficulty, and every constant action.
+
+    The reference keeps the cost's limit.
     """
     folder = Path(str(sys.modules[UTurn.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v0"]
@@ -258,8 +272,9 @@ def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
 
 
 def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
-    """No speed pays in a bend,
-    so that to hurry through it gains only a place behind slow vehicles.
+    """Check that whoever hurries through a bend earns less, because no speed pays there.
+
+    It gains only a place behind slow vehicles.
     """
     task: Any = card("UTurn-v0").build()
     hurried = UTurnDriver.for_task(task)._replace(hang_back_from=0.0)
@@ -268,8 +283,10 @@ def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
 
 
 def test_success_is_a_return_that_hardly_any_follower_earns() -> None:
-    """Six points without a crash behind the bend: the reference nearly always, random play and
-    constants rarely, and a driver who follows and overtakes nobody in about half of the episodes.
+    """Success takes six points without a crash behind the bend.
+
+    The reference nearly always earns them, random play and constants rarely, and a driver who
+    follows and overtakes nobody in about half of the episodes.
     """
     for tier in ("medium", "hard"):
         task: Any = card("UTurn-v0").build(difficulty=tier)

@@ -97,7 +97,7 @@ def test_speeds_and_arrival_of_the_intersection() -> None:
     assert tuple(config["action"]["target_speeds"]) == crossing_task.LEVELS
     assert (
         inspect.signature(IntersectionEnv.has_arrived).parameters["exit_distance"].default
-        == crossing_task.ARRIVING
+        == crossing_task.ARRIVAL_DISTANCE
     )
 
 
@@ -167,7 +167,7 @@ def test_lanes_of_the_u_turn(lane: int) -> None:
     on a ring with straights of 256 m.
     """
     net = network(UTurnEnv)
-    ring = 4 * 128 + 2 * bent_road.BEND
+    ring = 4 * 128 + 2 * bent_road.BEND_LENGTH
     with precision(card("UTurn-v0").build(dtype="float64")):
         route = Route(*(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring))))
     begin, d = 0.0, 2 - 4.0 * lane
@@ -185,7 +185,7 @@ def test_lanes_of_the_u_turn(lane: int) -> None:
         assert_same(routes.points(route, along, d) + shift, peer_points)
         assert peer_lane.width_at(0) == traffic.LANE_WIDTH
         begin = along[-1]
-    assert begin == pytest.approx(256 + bent_road.BEND, abs=TOLERANCE)
+    assert begin == pytest.approx(256 + bent_road.BEND_LENGTH, abs=TOLERANCE)
 
 
 def test_named_differences_of_the_u_turn() -> None:

@@ -15,8 +15,9 @@ def draw_ring(
     shares: np.ndarray,
     names: tuple[str, ...],
 ) -> None:
-    """Draw the agents' road (outer ring), the twin (inner ring),
-    and distribution functions of both.
+    """Draw both roads and their distribution functions.
+
+    The agents' road is the outer ring, the twin the inner one.
 
     Args:
         image: twice as wide as high; drawn upon.
@@ -44,15 +45,7 @@ def draw_ring(
                 centre + a * half * ahead + b * 0.6 * half * out
                 for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
             ]
-            colour = (
-                "red"
-                if not car
-                else "orange"
-                if commanded[car]
-                else "lime"
-                if world
-                else "lightgray"
-            )
+            colour = car_colour(is_ego=car == 0, commanded=commanded[car], of_twin=world == 0)
             canvas.polygon([tuple(corner) for corner in corners], fill=colour, outline="black")
     top = 24.0
     high = (size - 24.0) / len(names)
@@ -70,3 +63,12 @@ def draw_ring(
                 for k, share in enumerate(shares[world, i])
             ]
             canvas.line(line, fill=colour, width=3)
+
+
+def car_colour(*, is_ego: bool, commanded: bool, of_twin: bool) -> str:
+    """Return the colour of a car."""
+    if is_ego:
+        return "red"
+    if commanded:
+        return "orange"
+    return "lightgray" if of_twin else "lime"

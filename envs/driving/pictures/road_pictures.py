@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from PIL import ImageDraw
@@ -13,6 +14,13 @@ from ..roads.routes import Route, points
 Pixel = Callable[[float, float], tuple[float, float]]
 
 
+def vehicle_colour(vehicle: int, crashed: Any) -> str:
+    """Return the colour of a vehicle, of which number 0 is the ego."""
+    if vehicle > 0:
+        return "cornflowerblue"
+    return "red" if bool(crashed) else "lime"
+
+
 def draw_band(
     canvas: ImageDraw.ImageDraw,
     pixel: Pixel,
@@ -20,8 +28,9 @@ def draw_band(
     ends: tuple[float, float],
     sides: tuple[float, float],
 ) -> None:
-    """Draw the asphalt between two distances to the left
-    of a centre line (the first is the smaller one).
+    """Draw the asphalt beside a centre line.
+
+    ``sides`` are its right and its left edge, in m to the left of the line.
     """
     s = np.arange(ends[0], ends[1] + 1.0, 1.0)
     right_edge, left_edge = (points(route, s, d)[:, :2] for d in sides)

@@ -1,5 +1,6 @@
-"""Reference player of ``TrafficSim``:
-the Intelligent Driver Model with parameters estimated from what was watched.
+"""Reference player of ``TrafficSim``, which drives as the humans did while they were watched.
+
+It is the Intelligent Driver Model with parameters that are estimated from what was watched.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
-from ..tasks.traffic_sim import CHANCE, COMMAND, GAP, RANDOM, SPEED, Entry, TrafficSim
+from ..tasks.traffic_sim import (
+    CHANCE_SCALE,
+    COMMAND_SCALE,
+    GAP_SCALE,
+    RANDOM_SCALE,
+    SPEED_SCALE,
+    Entry,
+    TrafficSim,
+)
 from ..traffic.car_following import Driver, acceleration
 from ..traffic.ring_road import BRAKING, safe_acceleration
 
@@ -62,15 +71,15 @@ class EstimatedDrivers(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the acceleration of each car, ``(23, 1)``."""
         observation = view.observation
-        v = SPEED * observation[:, Entry.SPEED]
-        gap = GAP * observation[:, Entry.GAP]
-        leader = SPEED * observation[:, Entry.LEADER_SPEED]
+        v = SPEED_SCALE * observation[:, Entry.SPEED]
+        gap = GAP_SCALE * observation[:, Entry.GAP]
+        leader = SPEED_SCALE * observation[:, Entry.LEADER_SPEED]
         commanded = observation[:, Entry.COMMANDED] > 0
-        command = COMMAND * observation[:, Entry.COMMAND]
-        mean_v = SPEED * observation[:, Entry.WATCHED_SPEED]
-        mean_gap = GAP * observation[:, Entry.WATCHED_GAP]
-        random = RANDOM * observation[:, Entry.WATCHED_RANDOM]
-        limit = SPEED * observation[:, Entry.LIMIT]
+        command = COMMAND_SCALE * observation[:, Entry.COMMAND]
+        mean_v = SPEED_SCALE * observation[:, Entry.WATCHED_SPEED]
+        mean_gap = GAP_SCALE * observation[:, Entry.WATCHED_GAP]
+        random = RANDOM_SCALE * observation[:, Entry.WATCHED_RANDOM]
+        limit = SPEED_SCALE * observation[:, Entry.LIMIT]
 
         desired = jnp.maximum(self.desired_speed * limit, mean_v + self.faster)
         share = mean_v / desired
@@ -96,7 +105,7 @@ class EstimatedDrivers(NamedTuple):
         )
         pedal = (
             acceleration(driver, v, gap, leader)
-            + self.random * random * CHANCE * observation[:, Entry.CHANCE]
+            + self.random * random * CHANCE_SCALE * observation[:, Entry.CHANCE]
         )
         pedal = jnp.where(commanded, acceleration(obedient, v, gap, leader), pedal)
         pedal = jnp.minimum(pedal, safe_acceleration(gap, v, leader))

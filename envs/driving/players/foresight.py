@@ -1,5 +1,6 @@
-"""Reference player of ``OwnRoads``: it goes on only if it can cross,
-or can still stop, before anybody is there.
+"""Reference player of ``OwnRoads``, which goes on only if it foresees that the way is free.
+
+The way is free if the ego can cross, or can still stop, before anybody is there.
 
 It knows where vehicles are, not what they did next: it expects them to keep their velocities. For
 each pedal it foresees two ways: after one step it accelerates all the way, or it brakes to a stop.
@@ -21,7 +22,7 @@ from ..traffic import junction
 from ..traffic.replay import Vehicles
 
 PEDALS = (1.0, 0.5, 0.0, -0.25, -0.5, -1.0)
-FORESEEN = 60  # Steps of foresight at most
+MAX_FORESIGHT_STEPS = 60  # Steps of foresight at most
 
 
 @privileged_player
@@ -52,19 +53,22 @@ class Foresight(eqx.Module):
             )
 
         pedals = jnp.asarray(PEDALS, self.task.dtype)
-        allowed = jax.vmap(free)(pedals)
-        return jnp.stack([jnp.where(allowed.any(), pedals[allowed.argmax()], -1)]).astype(
-            self.task.dtype
-        ), memory
+        is_pedal_free = jax.vmap(free)(pedals)
+        return jnp.stack(
+            [jnp.where(is_pedal_free.any(), pedals[is_pedal_free.argmax()], -1)]
+        ).astype(self.task.dtype), memory
 
-    def is_free(self, state: State, vehicles: Vehicles, pedal: Scalar, then: Scalar) -> Scalar:
-        """Say whether nobody is in the way,
-        if the ego keeps a pedal for a step and then another one.
+    def is_free(
+        self, state: State, vehicles: Vehicles, pedal: Scalar, next_pedal: Scalar
+    ) -> Scalar:
+        """Say whether nobody is in the way if the ego plays ``pedal`` and then ``next_pedal``.
+
+        It plays ``pedal`` for a step.
         """
 
         def step(carry: tuple[Scalar, Scalar], k: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
             s, speed = carry
-            pull = self.task.control(s, speed, jnp.where(k == 0, pedal, then))
+            pull = self.task.control(s, speed, jnp.where(k == 0, pedal, next_pedal))
             s, speed = junction.roll(s, speed, pull, STEP)
             time = (k + 1).astype(s.dtype) * STEP
             ego = self.task.pose(s, speed)
@@ -72,7 +76,7 @@ class Foresight(eqx.Module):
             hit = self.task.touches(ego, drift(vehicles, time), wider)
             return (s, speed), hit & (time <= self.horizon) & (s < self.task.goal)
 
-        steps = np.arange(FORESEEN)
+        steps = np.arange(MAX_FORESIGHT_STEPS)
         return ~jax.lax.scan(step, (state.s, state.speed), steps)[1].any()
 
 
@@ -80,7 +84,7 @@ def drift(vehicles: Vehicles, time: Scalar) -> Vehicles:
     """Return the vehicles after a time (s) at their present velocities."""
     pose = vehicles.pose
     distance = pose.speed * time
-    moved = pose._replace(
+    drifted_pose = pose._replace(
         x=pose.x + distance * jnp.cos(pose.heading), y=pose.y + distance * jnp.sin(pose.heading)
     )
-    return vehicles._replace(pose=moved)
+    return vehicles._replace(pose=drifted_pose)

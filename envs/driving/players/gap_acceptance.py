@@ -1,5 +1,4 @@
-"""Reference player of tasks at junctions:
-it stops before the line until the gaps in all streams are enough.
+"""Reference player of tasks at junctions, which waits at the line for gaps in all streams.
 
 It simulates its own way, and expects the others to keep their speeds. It knows where they are
 going, as their turn signals say, but neither the traffic lights up the road nor who comes next.
@@ -19,9 +18,10 @@ from ..arrays import Scalar
 from ..tasks import crossing_task
 from ..tasks.crossing_task import FASTER, IDLE, LEVELS, SLOWER, Crossing, State
 from ..traffic import junction
-from ..traffic.junction import HALF, Layout
+from ..traffic.junction import HALF_LENGTH, Layout
 
-STEP, COUNT = 0.2, 50  # s, number: steps in which the player foresees its own way
+FORESIGHT_STEP = 0.2  # s: step in which the player foresees its own way
+FORESIGHT_STEPS = 50
 JAM_GAP = 2.0  # m, to a car ahead that stands
 
 
@@ -55,37 +55,38 @@ class GapAcceptance(NamedTuple):
         )
         levels = np.arange(3)
         reachable = jnp.abs(state.level - levels) <= 1
-        stop_points = paths[:3, -1] + HALF
+        stop_points = paths[:3, -1] + HALF_LENGTH
         line = jnp.asarray(self.layout.line, paths.dtype)[self.route]
         zone = jnp.asarray(self.layout.zones, paths.dtype)[self.route, :, 0].min()
         # The highest speed from which it can stop before the line; if none can be, before the
         # zones; else it drives on.
         level = jnp.where(reachable & (stop_points < line + self.latest_stop), levels, 0).max()
-        late = jnp.where(reachable, stop_points, jnp.inf).min() > zone - self.spare
-        level = jnp.where(late | self.is_free(state, paths[3]), 2, level)
+        cannot_stop = jnp.where(reachable, stop_points, jnp.inf).min() > zone - self.spare
+        level = jnp.where(cannot_stop | self.is_free(state, paths[3]), 2, level)
         # Behind a car ahead it drives no faster than its gap and that car's speed allow.
-        level = jnp.minimum(level, self.behind(state))
+        level = jnp.minimum(level, self.level_behind(state))
         action = jnp.where(
             level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE)
         )
         return action.astype(jnp.int32), memory
 
     def drive_ahead(self, state: State, level: Scalar, change: Scalar) -> Scalar:
-        """Return the ego's places (m along its route) every 0.2 s for 10 s, if it goes on from a
-        target speed and changes it by ``change`` each second.
+        """Return the ego's places along its route every 0.2 s for 10 s, ``(50,)`` m, if it goes on.
+
+        It starts at the target speed ``level`` and changes it by ``change`` levels each second.
         """
         ego = jax.tree.map(lambda value: value[:1], state.cars)
         car_routes = junction.routes_of(ego, self.layout)
 
         def step(carry: junction.Cars, k: Scalar) -> tuple[junction.Cars, Scalar]:
-            target = jnp.clip(level + change * (k // round(1 / STEP)), 0, len(LEVELS) - 1)
+            target = jnp.clip(level + change * (k // round(1 / FORESIGHT_STEP)), 0, len(LEVELS) - 1)
             pull = crossing_task.ego_control(
                 carry.speed, target, junction.bend_speed(carry, car_routes)
             )
-            s, speed = junction.roll(carry.s, carry.speed, pull, STEP)
+            s, speed = junction.roll(carry.s, carry.speed, pull, FORESIGHT_STEP)
             return carry._replace(s=s, speed=speed), s[0]
 
-        return jax.lax.scan(step, ego, np.arange(COUNT))[1]
+        return jax.lax.scan(step, ego, np.arange(FORESIGHT_STEPS))[1]
 
     def is_free(self, state: State, path: Scalar) -> Scalar:
         """Say whether the ego can cross at once on this path."""
@@ -93,10 +94,14 @@ class GapAcceptance(NamedTuple):
         car_routes = junction.routes_of(cars, self.layout)
         zone = jnp.asarray(self.layout.zones, cars.s.dtype)[self.route, cars.route]
         ego_zone, car_zone = zone[:, :2], zone[:, 2:]
-        enters = STEP * (path[:, None] < ego_zone[:, 0] - HALF).sum(0)
-        leaves = STEP * (path[:, None] < ego_zone[:, 1] + HALF).sum(0)
-        comes = (car_zone[:, 0] - HALF - cars.s) / jnp.maximum(cars.speed, junction.STARTING)
-        goes = (car_zone[:, 1] + HALF - cars.s) / jnp.maximum(cars.speed, junction.CRAWL)
+        enters = FORESIGHT_STEP * (path[:, None] < ego_zone[:, 0] - HALF_LENGTH).sum(0)
+        leaves = FORESIGHT_STEP * (path[:, None] < ego_zone[:, 1] + HALF_LENGTH).sum(0)
+        comes = (car_zone[:, 0] - HALF_LENGTH - cars.s) / jnp.maximum(
+            cars.speed, junction.STARTING_SPEED
+        )
+        goes = (car_zone[:, 1] + HALF_LENGTH - cars.s) / jnp.maximum(
+            cars.speed, junction.CRAWL_SPEED
+        )
         committed = junction.is_committed(cars, car_routes.line)
         # Who looks for cars in the junction waits for an ego that is behind its line.
         waits = jnp.asarray(self.layout.looks_for)[cars.route, self.route]
@@ -110,13 +115,13 @@ class GapAcceptance(NamedTuple):
         separated = (comes > leaves + self.time_before) | (goes + self.time_after < enters)
         return (~counts | separated).all()
 
-    def behind(self, state: State) -> Scalar:
+    def level_behind(self, state: State) -> Scalar:
         """Return the highest target speed behind the next car ahead, int32."""
         cars = state.cars
         shared = jnp.asarray(self.layout.shared, cars.s.dtype)[self.route, cars.route]
         distance = cars.s + junction.offset_to(cars, shared) - cars.s[0]
         distance = jnp.where(cars.present & (distance > 0), distance, jnp.inf)
-        gap = distance.min() - 2 * HALF - JAM_GAP
+        gap = distance.min() - 2 * HALF_LENGTH - JAM_GAP
         speed = jnp.maximum(
             cars.speed[distance.argmin()] + (gap - self.headway * cars.speed[0]) * 0.5, 0
         )

@@ -1,5 +1,6 @@
-"""Drivers that test gaps: each lane has a speed that can be driven in it,
-and a gap that lasts or does not.
+"""Drivers that test gaps.
+
+For such a driver each lane has a speed that can be driven in it, and a gap that lasts or does not.
 
 They read the observation only: gaps and speeds of the nearest vehicles in three lanes. They are the
 reference players of the highway, by target speeds and by pedals, and of ``merge.py``. Numbers were
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
+from ..tasks import seen_neighbours
 from ..tasks.highway import (
     FASTER,
     IDLE,
@@ -33,12 +35,13 @@ from ..tasks.highway import (
     lane_of,
 )
 from ..tasks.highway_continuous import HighwayContinuous
+from ..tasks.seen_neighbours import Neighbour
 from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_BRAKING, MAX_TARGET_SPEED, TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, LANES, lane_centre
 
 RIGHT, EGO_LANE, LEFT = range(3)
-AHEAD, BEHIND = 0, 2
-FREE = MAX_TARGET_SPEED + 1  # m/s: speed of an empty lane. Faster lanes are not better.
+AHEAD, SECOND_AHEAD, BEHIND = range(3)
+FREE_LANE_SPEED = MAX_TARGET_SPEED + 1  # m/s: speed of an empty lane. Faster lanes are not better.
 
 
 class Ego(NamedTuple):
@@ -55,32 +58,36 @@ class Ego(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Neighbours as the observation shows them: lanes to the right,
-    own, left, by nearest and second ahead, behind.
+    """Neighbours as the observation shows them, by lane and place.
+
+    Lanes are the one to the right, the ego's own and the one to the left. Places are nearest ahead,
+    second ahead and nearest behind.
     """
 
-    occupied: jax.Array  # bool ``(3, 3)``
-    gap: jax.Array  # ``(3, 3)``, m; ``SIGHT`` for nobody
-    gain: jax.Array  # ``(3, 3)``, m/s: speed relative to the ego; 0 for nobody
+    occupied: jax.Array  # bool ``(lanes, places)``
+    gap: jax.Array  # m; ``SIGHT`` for nobody
+    gain: jax.Array  # m/s: speed relative to the ego; 0 for nobody
 
 
 def see_ego(observation: jax.Array, count: int) -> Ego:
-    """Read the first ``count`` entries of an observation:
-    8 of ``Highway``, 5 of ``HighwayContinuous``.
+    """Read the ego from the first ``count`` components of an observation.
+
+    ``Highway`` has 8 of them, ``HighwayContinuous`` 5.
     """
     return Ego(*(observation[i] for i in range(count)))
 
 
 def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) -> Lanes:
-    """Read the last 45 entries of an observation; ``speed_scale``:
-    of relative speeds, m/s; ``sight``: of gaps, m.
+    """Read the neighbours from the last components of an observation.
+
+    ``speed_scale`` is the scale of relative speeds (m/s), ``sight`` that of gaps (m).
     """
-    entries = observation[-45:].reshape(3, 3, 5)
-    occupied = entries[:, :, 0] > 0
+    entries = observation[-math.prod(seen_neighbours.SHAPE) :].reshape(seen_neighbours.SHAPE)
+    occupied = entries[:, :, Neighbour.THERE] > 0
     return Lanes(
         occupied,
-        jnp.where(occupied, entries[:, :, 1] * sight, sight),
-        entries[:, :, 2] * speed_scale,
+        jnp.where(occupied, entries[:, :, Neighbour.GAP] * sight, sight),
+        entries[:, :, Neighbour.SPEED] * speed_scale,
     )
 
 
@@ -91,14 +98,17 @@ class Manner(NamedTuple):
     jam_gap: Scalar = 1.75  # m, to it if it stands
     closing: Scalar = 2.76  # s in which it closes up
     closing_second: Scalar = 3.77  # s in which it closes up to the second vehicle ahead
-    ahead: Scalar = 3.16  # m: gap in another lane that remains after ``until``
-    until: Scalar = 1.53  # s
-    behind: Scalar = 0.78  # m: gap in another lane that remains after ``warned``
-    warned: Scalar = 1.32  # s
+    # m: gap ahead in another lane that remains after ``lookahead_ahead``
+    remaining_gap_ahead: Scalar = 3.16
+    lookahead_ahead: Scalar = 1.53  # s
+    # m: gap behind in another lane that remains after ``lookahead_behind``
+    remaining_gap_behind: Scalar = 0.78
+    lookahead_behind: Scalar = 1.32  # s
 
     def for_task(self, task: Road) -> Manner:
-        """Return the manner of an ego with the limits of a task:
-        with weaker brakes it closes up more slowly.
+        """Return the manner of an ego with the limits of a task.
+
+        With weaker brakes it closes up more slowly.
         """
         slower = max(1.0, MAX_BRAKING / task.braking)
         return self._replace(
@@ -107,34 +117,48 @@ class Manner(NamedTuple):
 
     def speeds(self, lanes: Lanes, speed: Scalar) -> Scalar:
         """Return the speed that can be driven in each of the three lanes, m/s."""
-        leader = speed + lanes.gain[:, :2]
+        leader = speed + lanes.gain[:, :BEHIND]
         vehicles = jnp.arange(1, 3)
         room = (
-            lanes.gap[:, :2]
+            lanes.gap[:, :BEHIND]
             - vehicles * (self.jam_gap + self.time_gap * leader)
             - CAR_LENGTH * (vehicles - 1)
         )
         reached = leader + room / jnp.stack([self.closing, self.closing_second])
-        return jnp.where(lanes.occupied[:, :2], reached, FREE).min(1, initial=FREE)
+        return jnp.where(lanes.occupied[:, :BEHIND], reached, FREE_LANE_SPEED).min(
+            1, initial=FREE_LANE_SPEED
+        )
 
-    def free(self, lanes: Lanes) -> Scalar:
+    def has_lasting_gap(self, lanes: Lanes) -> Scalar:
         """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""
-        gain = lanes.gain
-        lasts = lanes.gap[:, AHEAD] > self.ahead + self.until * jnp.maximum(0, -gain[:, AHEAD])
+        approach_ahead = jnp.maximum(0, -lanes.gain[:, AHEAD])
+        lasts = lanes.gap[:, AHEAD] > (
+            self.remaining_gap_ahead + self.lookahead_ahead * approach_ahead
+        )
+        approach_behind = jnp.maximum(0, lanes.gain[:, BEHIND])
         return lasts & (
-            lanes.gap[:, BEHIND] > self.behind + self.warned * jnp.maximum(0, gain[:, BEHIND])
+            lanes.gap[:, BEHIND]
+            > self.remaining_gap_behind + self.lookahead_behind * approach_behind
         )
 
 
 ONCE_A_SECOND = Manner()
 WITH_PEDALS = Manner(
-    0.1, 3.0, closing=2.4, closing_second=5.0, ahead=3.0, until=1.5, behind=2.0, warned=1.4
+    0.1,
+    3.0,
+    closing=2.4,
+    closing_second=5.0,
+    remaining_gap_ahead=3.0,
+    lookahead_ahead=1.5,
+    remaining_gap_behind=2.0,
+    lookahead_behind=1.4,
 )
 
 
 def pace(level: Scalar, max_speed: Scalar, slack: Scalar) -> Scalar:
-    """Return the action that moves a target speed up to ``max_speed`` m/s,
-    and down if it is ``slack`` above that.
+    """Return the action that moves a target speed up to ``max_speed`` m/s.
+
+    It moves the target speed down if that is more than ``slack`` above ``max_speed``.
     """
     target = MIN_TARGET_SPEED + LEVEL_STEP * level
     return jnp.where(
@@ -145,8 +169,9 @@ def pace(level: Scalar, max_speed: Scalar, slack: Scalar) -> Scalar:
 
 
 class GapTestingDriver(NamedTuple):
-    """Player of ``Highway``: it takes free gaps in faster lanes,
-    and returns to the right where that is no slower.
+    """Player of ``Highway``, which takes free gaps in faster lanes.
+
+    It returns to the right where that is no slower.
     """
 
     manner: Manner = ONCE_A_SECOND
@@ -182,19 +207,19 @@ class GapTestingDriver(NamedTuple):
         ego = see_ego(view.observation, Highway.own_entries)
         lanes = see_lanes(view.observation, Highway.speed_scale)
         speeds = self.manner.speeds(lanes, ego.speed * self.top_speed)
-        free = self.manner.free(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         lane = jnp.round(ego.target_lane * (self.lanes - 1))
         drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[EGO_LANE], self.slack)
         may = (ego.changing == 0) & (drive != SLOWER)
         right = (
             may
-            & free[RIGHT]
+            & has_gap[RIGHT]
             & (lane > self.right_lane)
             & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
         )
         left = (
             may
-            & free[LEFT]
+            & has_gap[LEFT]
             & (lane < self.lanes - 1)
             & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
         )
@@ -202,9 +227,7 @@ class GapTestingDriver(NamedTuple):
 
 
 class GapTestingPedals(NamedTuple):
-    """Player of ``HighwayContinuous``: it remembers its target lane,
-    and steers towards that lane's centre.
-    """
+    """Player of ``HighwayContinuous``, which remembers its target lane and steers to its centre."""
 
     manner: Manner = WITH_PEDALS
     faster: Scalar = 0.5  # m/s by which a lane to the left must be faster
@@ -237,19 +260,19 @@ class GapTestingPedals(NamedTuple):
         y = ego.y * (LANES * LANE_WIDTH)
         heading = ego.heading * (math.pi / 2)
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.free(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         lane = lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
         keeps_lane = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
         left = (
             keeps_lane
-            & free[LEFT]
+            & has_gap[LEFT]
             & (lane < LANES - 1)
             & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
         )
         right = (
             keeps_lane
-            & free[RIGHT]
+            & has_gap[RIGHT]
             & (lane > 0)
             & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
             & ~left

@@ -17,9 +17,7 @@ from ..arrays import Scalar
 from ..tasks.highway import (
     FASTER,
     IDLE,
-    LEVEL_STEP,
     LEVELS,
-    MIN_TARGET_SPEED,
     SLOWER,
     Road,
     State,
@@ -32,10 +30,12 @@ from ..traffic.traffic import Fleet, Rules
 
 # Driver of the target speeds. Those end at 30 m/s; a desired speed far beyond that keeps the ego
 # eager until then.
-HURRIED = Driver(
+HURRIED_DRIVER = Driver(
     desired_speed=80.0, time_gap=0.475, jam_gap=1.3, acceleration=3.0, deceleration=4.0
 )
-USUAL = Driver(desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
+USUAL_DRIVER = Driver(
+    desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0
+)
 
 
 class Situation(NamedTuple):
@@ -55,14 +55,15 @@ def situation_of(
     keep_right: Scalar,
     rules: Rules,
 ) -> Situation:
-    """Return the ego's situation, on its way to or in the lane ``target``,
-    for a driver of these parameters.
+    """Return the situation of an ego that drives like ``mind``.
+
+    It is in the lane ``target``, or on its way there.
     """
     ego = traffic.is_ego(params.length.shape[0])
     guess = Driver(
         *(
             jnp.where(ego, a, b).astype(params.length.dtype)
-            for a, b in zip(mind, USUAL, strict=True)
+            for a, b in zip(mind, USUAL_DRIVER, strict=True)
         )
     )
     fleet = params._replace(driver=guess)
@@ -70,21 +71,22 @@ def situation_of(
     order = traffic.order_of(road.pose.x)
     acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, order))[0]
 
-    def towards(direction: int) -> Scalar:
+    def gain_towards(direction: int) -> Scalar:
         prospect = jax.tree.map(
             lambda value: value[0], traffic.prospect(road, fleet, order, jnp.int32(direction))
         )
         gain = lane_changing.incentive(prospect, politeness) - keep_right * direction
-        allowed = (target + direction >= 0) & (target + direction < rules.lanes)
-        allowed = allowed & rules.ego_may(target, target + direction)
-        return jnp.where(lane_changing.is_safe(prospect) & allowed, gain, -jnp.inf)
+        may_change = (target + direction >= 0) & (target + direction < rules.lanes)
+        may_change = may_change & rules.ego_may(target, target + direction)
+        return jnp.where(lane_changing.is_safe(prospect) & may_change, gain, -jnp.inf)
 
-    return Situation(acceleration, towards(1), towards(-1))
+    return Situation(acceleration, gain_towards(1), gain_towards(-1))
 
 
 def mind_for(task: Road, shipped: Driver) -> Driver:
-    """Return the driver of an ego with the limits of a task;
-    it brakes with two thirds of what it can.
+    """Return the driver of an ego with the limits of a task.
+
+    It brakes with at most two thirds of what the ego can.
     """
     if not {"acceleration", "braking", "top_speed"} & task.sheet.changed.keys():
         return shipped
@@ -99,11 +101,10 @@ def pace_towards(
     state: State,
     gained: Scalar,
     haste: Scalar,
-    slowest: float = MIN_TARGET_SPEED,
-    step: float = LEVEL_STEP,
+    slowest: float,
+    step: float,
 ) -> Scalar:
-    """Return the action that moves the target speed towards a gain
-    of speed (m/s); ``haste`` levels are added.
+    """Return the action that moves the target speed by ``gained`` m/s and ``haste`` levels.
 
     Target speeds begin at ``slowest`` and are a ``step`` apart, m/s.
     """

@@ -1,5 +1,6 @@
-"""Reference player of ``EcoDriving``:
-green-light optimal speed advice (GLOSA) that counts the queue.
+"""Reference player of ``EcoDriving``: green-light optimal speed advice that counts the queue.
+
+The advice is known as GLOSA.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from rlbench_suite.core.policy import View
 
 from ..arrays import Scalar
 from ..tasks.eco_driving.eco_driving import (
-    DISTANCE,
-    EASE,
-    PEDAL,
+    DISTANCE_SCALE,
+    MAX_EASE,
+    PEDAL_SCALE,
     SLOTS,
-    SPEED,
-    TIME,
+    SPEED_SCALE,
+    TIME_SCALE,
     EcoDriving,
     Entry,
 )
@@ -65,26 +66,28 @@ class SpeedAdvice(NamedTuple):
 
     def ease(self, observation: jax.Array) -> jax.Array:
         """Return how much each car eases off that observes a row of ``observation``."""
-        speed = SPEED * observation[:, Entry.SPEED]
-        to_line = DISTANCE * observation[:, Entry.TO_LINE]
-        driver = PEDAL * observation[:, Entry.DRIVER]
+        speed = SPEED_SCALE * observation[:, Entry.SPEED]
+        to_line = DISTANCE_SCALE * observation[:, Entry.TO_LINE]
+        driver = PEDAL_SCALE * observation[:, Entry.DRIVER]
         between = SLOTS * observation[:, Entry.BETWEEN]
-        to_green = TIME * observation[:, Entry.TO_GREEN]
-        to_amber = TIME * observation[:, Entry.TO_AMBER]
-        green = TIME * observation[:, Entry.GREEN]
-        not_green = TIME * observation[:, Entry.NOT_GREEN]
-        limit = SPEED * observation[:, Entry.LIMIT]
+        to_green = TIME_SCALE * observation[:, Entry.TO_GREEN]
+        to_amber = TIME_SCALE * observation[:, Entry.TO_AMBER]
+        green = TIME_SCALE * observation[:, Entry.GREEN]
+        not_green = TIME_SCALE * observation[:, Entry.NOT_GREEN]
+        limit = SPEED_SCALE * observation[:, Entry.LIMIT]
 
-        short = limit - speed
-        fastest = (to_line + self.pickup * short * short) / jnp.maximum(limit, 1)
+        missing_speed = limit - speed
+        fastest = (to_line + self.pickup * missing_speed * missing_speed) / jnp.maximum(limit, 1)
         queue = to_green + jnp.where(to_green > 0, self.start, 0) + self.headway * between
         crossing = jnp.maximum(fastest, queue)
         # Cars before it that this green serves do not wait for the next one.
         served = jnp.minimum(green, to_amber) / self.headway
-        later = to_amber + not_green + self.start + self.headway * jnp.maximum(between - served, 0)
-        crossing = jnp.where(crossing > to_amber + self.grace, later, crossing)
+        next_crossing = (
+            to_amber + not_green + self.start + self.headway * jnp.maximum(between - served, 0)
+        )
+        crossing = jnp.where(crossing > to_amber + self.grace, next_crossing, crossing)
 
         glide = jnp.maximum(to_line / (crossing + self.reserve), self.slowest)
         acceleration = jnp.maximum(self.gain * (glide - speed), -self.braking)
         waits = (to_line > 0) & (crossing > fastest + self.patience)
-        return jnp.where(waits, jnp.clip((driver - acceleration) / EASE, 0, 1), 0)
+        return jnp.where(waits, jnp.clip((driver - acceleration) / MAX_EASE, 0, 1), 0)

@@ -1,5 +1,4 @@
-"""Centre lines of roads: straights and circular arcs
-that join without a kink, given by the way along them.
+"""Centre lines of roads, made of straights and circular arcs that join without a kink.
 
 A point of the road is (s, d): the way along the centre line, and the distance from it to the left.
 A piece begins at (x, y) with a heading and keeps one curvature kappa (to the left, 0 of a
@@ -44,8 +43,9 @@ class Place(NamedTuple):
 
 
 def piece_at(route: Route, s: Scalar) -> Route:
-    """Return the piece at a place; the first also before the route's beginning,
-    the last also behind its end.
+    """Return the piece at a place.
+
+    The first piece also counts before the route's beginning, and the last one behind its end.
     """
     index = (s >= route.start[1:]).sum(dtype=jnp.int32)
     return Route(*(jnp.asarray(value, s.dtype)[index] for value in route))
@@ -69,7 +69,7 @@ def place_at(route: Route, s: Scalar) -> Place:
     )
 
 
-def beside(place: Place, d: Scalar) -> Place:
+def place_beside(place: Place, d: Scalar) -> Place:
     """Return the point at ``d`` m to the left of a point of the centre line."""
     return place._replace(
         x=place.x - d * jnp.sin(place.heading), y=place.y + d * jnp.cos(place.heading)
@@ -90,16 +90,18 @@ def _onto(piece: Route, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def project(route: Route, x: Scalar, y: Scalar, guess: Scalar) -> tuple[Scalar, Scalar]:
-    """Return (s, d) of a point, given a place ``guess`` it
-    on the same piece or a neighbouring one.
+    """Return (s, d) of a point, m.
+
+    The place ``guess`` must lie on the point's piece or on one next to it.
     """
     s, _ = _onto(piece_at(route, guess), x, y)
     return _onto(piece_at(route, s), x, y)
 
 
 def points(route: Route, s: Any, d: float = 0.0) -> np.ndarray:
-    """Return x, y and heading of points ``d`` m to the left
-    of the centre line, ``(n, 3)``; plain NumPy.
+    """Return x, y and heading of points beside the centre line, ``(n, 3)``; plain NumPy.
+
+    The points are ``d`` m to the left of it.
     """
     s = np.atleast_1d(np.asarray(s, np.float64))
     index = np.clip(np.searchsorted(route.start, s, "right") - 1, 0, len(route.start) - 1)

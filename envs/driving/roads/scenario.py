@@ -22,23 +22,27 @@ from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
 
 from .routes import Route, points
 
-# Lanes, pieces of a lane, trajectories, and points of all of them.
-MAX_LANES, MAX_PIECES, MAX_VEHICLES, MAX_POINTS = 500, 200, 2000, 200_000
-MAX_COORDINATE, MAX_SPEED = 1e5, 100.0  # m, m/s
+MAX_LANES = 500
+MAX_PIECES = 200  # of a lane
+MAX_VEHICLES = 2000  # trajectories
+MAX_POINTS = 200_000  # of all trajectories
+MAX_COORDINATE = 1e5  # m
+MAX_SPEED = 100.0  # m/s
 # Largest difference between the speed of a trajectory and that of its places, as a part of the
 # former and 2 m/s
-MISMATCH = 0.5
-# m, rad: largest distance and angle between the end of a lane and the beginning of the next one.
-JOINT, TURN = 0.1, 0.05
-SHIPPED = Path(__file__).parent / "scenarios" / "intersection.json"
+MAX_SPEED_MISMATCH = 0.5
+# Between the end of a lane and the beginning of the next one.
+MAX_JOINT_GAP = 0.1  # m
+MAX_JOINT_ANGLE = 0.05  # rad
+SHIPPED_PATH = Path(__file__).parent / "scenarios" / "intersection.json"
 
 Coordinate = Annotated[float, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE, allow_inf_nan=False)]
 Angle = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
 Speed = Annotated[float, Field(ge=0, le=MAX_SPEED, allow_inf_nan=False)]
 Time = Annotated[float, Field(ge=0, le=MAX_COORDINATE, allow_inf_nan=False)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-Long = Annotated[float, Field(ge=0.5, le=30, allow_inf_nan=False)]
-Wide = Annotated[float, Field(ge=0.3, le=4, allow_inf_nan=False)]
+VehicleLength = Annotated[float, Field(ge=0.5, le=30, allow_inf_nan=False)]
+VehicleWidth = Annotated[float, Field(ge=0.3, le=4, allow_inf_nan=False)]
 
 
 class StrictModel(BaseModel):
@@ -86,8 +90,8 @@ class Ego(StrictModel):
 
     start: OnLane
     goal: OnLane
-    length: Long = 5.0
-    width: Wide = 2.0
+    length: VehicleLength = 5.0
+    width: VehicleWidth = 2.0
 
 
 class Trajectory(StrictModel):
@@ -98,8 +102,8 @@ class Trajectory(StrictModel):
     y: list[Coordinate]
     heading: list[Angle]
     speed: list[Speed]
-    length: Long = 5.0
-    width: Wide = 2.0
+    length: VehicleLength = 5.0
+    width: VehicleWidth = 2.0
 
 
 class Scenario(StrictModel):
@@ -201,11 +205,11 @@ def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:
         begin = lane_of(scenario, name).start
         distance = math.hypot(begin.x - end[0], begin.y - end[1])
         turn = abs(math.remainder(begin.heading - end[2], 2 * math.pi))
-        if distance > JOINT or turn > TURN:
+        if distance > MAX_JOINT_GAP or turn > MAX_JOINT_ANGLE:
             raise ValueError(
                 f"lanes.{lane.name}.next: it ends at ({end[0]:.2f}, {end[1]:.2f}) in direction "
                 f"{end[2]:.3f}, and {name!r} begins {distance:.2f} m and {turn:.3f} rad from "
-                f"there; at most {JOINT} m and {TURN} rad"
+                f"there; at most {MAX_JOINT_GAP} m and {MAX_JOINT_ANGLE} rad"
             )
 
 
@@ -230,7 +234,7 @@ def _refuse_bad_trajectory(trajectory: Trajectory, where: str) -> None:
             f"after point {k}"
         )
     stated_speeds = 0.5 * (np.array(trajectory.speed[1:]) + np.array(trajectory.speed[:-1]))
-    differs = np.abs(moved_speeds - stated_speeds) > MISMATCH * (2 + stated_speeds)
+    differs = np.abs(moved_speeds - stated_speeds) > MAX_SPEED_MISMATCH * (2 + stated_speeds)
     if differs.any():
         k = int(np.argmax(differs))
         raise ValueError(
@@ -249,9 +253,9 @@ def _refuse_bad_trajectory(trajectory: Trajectory, where: str) -> None:
 
 
 @cache
-def shipped() -> Scenario:
+def load_shipped() -> Scenario:
     """Return the scenario that the package ships."""
-    return Scenario.model_validate_json(SHIPPED.read_bytes())
+    return Scenario.model_validate_json(SHIPPED_PATH.read_bytes())
 
 
 # -- lanes -----------------------------------------------------------------------------------------
@@ -304,8 +308,10 @@ def way_of(scenario: Scenario) -> list[str]:
 
 
 def route_of(scenario: Scenario) -> tuple[Route, np.ndarray, float, float]:
-    """Return the way of the ego: its centre line, the speed limit of each piece (m/s), and the
-    ego's start and goal along it, m; plain NumPy.
+    """Return the route of the ego; plain NumPy.
+
+    It consists of the centre line, the speed limit of each piece (m/s), and the ego's start and
+    goal along the line (m).
     """
     rows = []
     limits = []

@@ -1,5 +1,6 @@
-"""Fixed-time traffic lights of a junction with two phases,
-in whole ticks, so that all times are exact.
+"""Fixed-time traffic lights of a junction with two phases.
+
+Times are whole ticks, so that they are exact.
 
 phase 0 green | amber | all red | phase 1 green | amber | all red | phase 0 green ...
 """
@@ -13,7 +14,8 @@ import jax.numpy as jnp
 from ..arrays import Scalar
 
 TICK = 0.5  # s
-AMBER, CLEARANCE = 6, 4  # Ticks: 3 s, and 2 s of all red
+AMBER = 6  # Ticks: 3 s
+CLEARANCE = 4  # Ticks: 2 s of all red
 
 
 class Plan(NamedTuple):
@@ -28,9 +30,10 @@ class Plan(NamedTuple):
         """Duration of a cycle, ticks."""
         return self.first + self.second + 2 * (AMBER + CLEARANCE)
 
-    def starting_at(self, fraction: Any) -> Plan:
-        """Return the plan that is this part of a cycle,
-        in [0, 1), under way at the start of the episode.
+    def start_at(self, fraction: Any) -> Plan:
+        """Return the plan of which ``fraction`` of a cycle is over when the episode starts.
+
+        The fraction is in [0, 1).
         """
         ticks = jnp.floor(self.cycle * fraction).astype(jnp.int32)
         return self._replace(offset=jnp.minimum(ticks, self.cycle - 1))
@@ -43,6 +46,13 @@ class Lights(NamedTuple):
     amber: Scalar  # bool
     to_green: Scalar  # Ticks until the next green begins, 0 at green, int32
     to_amber: Scalar  # Ticks until this green ends, or else the next one, int32
+
+
+def light_name(lights: Lights, phase: int) -> str:
+    """Return what a phase shows: ``green``, ``amber`` or ``red``."""
+    if lights.green[phase]:
+        return "green"
+    return "amber" if lights.amber[phase] else "red"
 
 
 def lights(plan: Plan, tick: Any) -> Lights:

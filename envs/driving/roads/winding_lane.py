@@ -23,17 +23,23 @@ from ..arrays import Scalar
 from ..vehicle.dynamic_bicycle import Car, Params
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
-# m along the lane from the car: beginning, end and pieces of polylines.
-BEHIND, FARTHEST, PIECE = -10.0, 54.0, 2.0
-WAYS = np.arange(BEHIND, FARTHEST + PIECE, PIECE)
-COARSER = 2  # Factor by which pieces are longer in the picture
-# Number of the lidar's beams, from 90 degrees to the right to 90 degrees to the left, and their
-# range (m).
-BEAMS, RANGE = 32, 50.0
+# m along the lane from the car: beginning and end of polylines.
+MIN_WAY = -10.0
+MAX_WAY = 54.0
+PIECE_LENGTH = 2.0  # m, of polylines
+WAYS = np.arange(MIN_WAY, MAX_WAY + PIECE_LENGTH, PIECE_LENGTH)
+PICTURE_PIECE_FACTOR = 2  # Factor by which pieces are longer in the picture
+BEAMS = 32  # Number of the lidar's beams, from 90 degrees to the right to 90 degrees to the left
+RANGE = 50.0  # m: range of the beams
 ANGLES = np.linspace(-0.5 * math.pi, 0.5 * math.pi, BEAMS)
-ROWS, COLUMNS, BACK = 48, 24, 4.0  # Pixels of the picture, 1 m each; m behind the car that it shows
+# Pixels of the picture, 1 m each.
+ROWS = 48
+COLUMNS = 24
+VIEW_BEHIND = 4.0  # m behind the car that the picture shows
 # Red, green and blue in [0, 1].
-GROUND, ROAD, OBSTACLE = (0.35, 0.55, 0.3), (0.45, 0.45, 0.45), (0.9, 0.1, 0.1)
+GROUND_COLOUR = (0.35, 0.55, 0.3)
+ROAD_COLOUR = (0.45, 0.45, 0.45)
+OBSTACLE_COLOUR = (0.9, 0.1, 0.1)
 
 
 class Discs(NamedTuple):
@@ -45,9 +51,11 @@ class Discs(NamedTuple):
 
 
 def place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
-    """Return x and y, in the car's frame, of places ``distance`` (m) along the lane from the car
-    and ``offset`` (m) of its centre. They are stored, or each beam and each pixel would compute all
-    of them again.
+    """Return x and y, in the car's frame, of places beside the lane.
+
+    The places lie ``distance`` m along the lane from the car and ``offset`` m to the left of the
+    lane's centre. They are stored, because else each beam and each pixel would compute all of them
+    again.
     """
     return computed_once(_place)(car, lane, distance, offset)
 
@@ -72,8 +80,7 @@ def _place(car: Car, lane: Params, distance: Scalar, offset: Scalar) -> tuple[Sc
 
 
 def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
-    """Return the distance along each beam to an obstacle
-    or an edge of the road, at most RANGE, ``(32,)`` m.
+    """Return the distance along each beam to an obstacle or an edge, ``(32,)`` m, at most RANGE.
 
     Args:
         car: the car.
@@ -101,21 +108,22 @@ def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
 
 
 def picture(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
-    """Return the road from above, uint8 ``(48, 24, 3)``:
-    the car looks up, 4 m from the lower edge; see :func:`lidar`.
+    """Return the road from above, uint8 ``(48, 24, 3)``; see :func:`lidar` for the arguments.
+
+    The car looks up and is 4 m from the lower edge.
 
     The edge of a thing is shaded by the part of the pixel that it covers.
     """
     dtype = car.s.dtype
-    ahead = jnp.asarray(ROWS - BACK - 0.5 - np.arange(ROWS), dtype)[:, None]
+    ahead = jnp.asarray(ROWS - VIEW_BEHIND - 0.5 - np.arange(ROWS), dtype)[:, None]
     aside = jnp.asarray(0.5 * COLUMNS - 0.5 - np.arange(COLUMNS), dtype)
-    ways = WAYS[::COARSER]
+    ways = WAYS[::PICTURE_PIECE_FACTOR]
     x, y = place(car, lane, jnp.asarray(ways, dtype), 0.0)
-    nearest = jnp.full((ROWS, COLUMNS), FARTHEST**2, dtype)
+    nearest = jnp.full((ROWS, COLUMNS), MAX_WAY**2, dtype)
     for i in range(len(ways) - 1):
         ex, ey = x[i + 1] - x[i], y[i + 1] - y[i]
         px, py = ahead - x[i], aside - y[i]
-        share = jnp.clip((px * ex + py * ey) / (COARSER * PIECE) ** 2, 0, 1)
+        share = jnp.clip((px * ex + py * ey) / (PICTURE_PIECE_FACTOR * PIECE_LENGTH) ** 2, 0, 1)
         dx, dy = px - share * ex, py - share * ey
         nearest = jnp.minimum(nearest, dx * dx + dy * dy)
     road = jnp.clip(edge + 0.5 - jnp.sqrt(nearest), 0, 1)
@@ -130,5 +138,8 @@ def picture(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
         under = ground + (road_ - ground) * road
         return under + (obstacle - under) * cover
 
-    channels = [channel(*colours) for colours in zip(GROUND, ROAD, OBSTACLE, strict=True)]
+    channels = [
+        channel(*colours)
+        for colours in zip(GROUND_COLOUR, ROAD_COLOUR, OBSTACLE_COLOUR, strict=True)
+    ]
     return jnp.floor(255 * jnp.stack(channels, -1) + 0.5).astype(jnp.uint8)

@@ -1,5 +1,6 @@
-"""Base class of tasks at junctions:
-an ego on a given route among cars that enter, yield and leave.
+"""Base class of tasks at junctions.
+
+The ego drives along a given route among cars that enter, yield and leave.
 """
 
 from __future__ import annotations
@@ -24,29 +25,33 @@ from ..pictures import road_pictures
 from ..roads import routes
 from ..traffic import junction
 from ..traffic.car_following import Driver
-from ..traffic.junction import HALF, LENGTH, WIDTH, Cars, Layout
-from ..traffic.nearest import nearest_first
+from ..traffic.junction import HALF_LENGTH, LENGTH, WIDTH, Cars, Layout
+from ..traffic.nearest import sort_nearest
 from ..traffic.traffic import SUBSTEP
 
 SLOWER, IDLE, FASTER = range(3)
 ACTIONS = ("SLOWER", "IDLE", "FASTER")
 LEVELS = (0.0, 4.5, 9.0)  # m/s: target speeds
 SPEED_TIME = 0.6  # s: time constant of the ego's speed control, highway-env's
-ACCELERATION, BRAKING = 3.0, 6.0  # m/s^2: limits of the ego
+MAX_ACCELERATION = 3.0  # m/s^2, of the ego
+MAX_BRAKING = 6.0  # m/s^2, of the ego
 SECOND = round(1 / SUBSTEP)  # Sub-steps in a step of 1 s
 FIRST_HALF = 8  # Sub-steps between two looks; one less from there to the next second
-# m behind the junction: where the others leave, and where the ego has arrived.
-LEAVING, ARRIVING = 30.0, 25.0
-ROOM = 15.0  # m: free road that a car needs to enter
-USUAL = 8.0  # m/s: the others' mean desired speed, at which they enter
-CELL = 17.0  # m: road of a car at the start
-LATE = 0.25  # Points that a second costs on arrival, of 100
+LEAVING_DISTANCE = 30.0  # m behind the junction: where the others leave
+ARRIVAL_DISTANCE = 25.0  # m behind the junction: where the ego has arrived
+ENTRY_ROOM = 15.0  # m: free road that a car needs to enter
+MEAN_DESIRED_SPEED = 8.0  # m/s: the others' mean desired speed, at which they enter
+CELL_LENGTH = 17.0  # m: road of a car at the start
+SECOND_COST = 0.25  # Points that a second costs on arrival, of 100
 NUM_SEEN = 10  # Other cars in the observation
-SIGHT, SPEED = 100.0, 10.0  # m, m/s: scales of the observation
-# s: cycle of the traffic lights up the road, and the longest time for which they are red.
-MIN_CYCLE, MAX_CYCLE, MAX_GAP = 45.0, 55.0, 30.0
-# s: a shorter time is a near miss; interval at which bodies are tested for it.
-TIME_TO_COLLISION, SAMPLE = 1.5, 0.25
+PLACE_SCALE = 100.0  # m that are shown as 1
+SPEED_SCALE = 10.0  # m/s that are shown as 1
+# s: cycle of the traffic lights up the road.
+MIN_CYCLE = 45.0
+MAX_CYCLE = 55.0
+MAX_RED_TIME = 30.0  # s, of these lights in a cycle
+TIME_TO_COLLISION = 1.5  # s: a shorter time is a near miss
+SAMPLE_INTERVAL = 0.25  # s: interval at which bodies are tested for a near miss
 
 
 class Demand(NamedTuple):
@@ -83,7 +88,7 @@ class State(NamedTuple):
 def ego_control(speed: Scalar, level: Scalar, fastest: Scalar) -> Scalar:
     """Return the ego's acceleration towards its target speed, m/s^2."""
     speed_error = jnp.minimum(level * LEVELS[1], fastest) - speed
-    return jnp.clip(speed_error * (1 / SPEED_TIME), -BRAKING, ACCELERATION)
+    return jnp.clip(speed_error * (1 / SPEED_TIME), -MAX_BRAKING, MAX_ACCELERATION)
 
 
 class Crossing(NamedActions, Task[Params, State]):
@@ -123,10 +128,10 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if difficulty is None or not 0 <= difficulty <= MAX_GAP:
+        if difficulty is None or not 0 <= difficulty <= MAX_RED_TIME:
             raise ValueError(
                 f"The difficulty of {card.id} is the time without new cars in each cycle of the "
-                f"traffic lights, in [0, {MAX_GAP:g}] s, got {difficulty!r}."
+                f"traffic lights, in [0, {MAX_RED_TIME:g}] s, got {difficulty!r}."
             )
         self.gap = float(difficulty)
         self.arm = np.repeat(
@@ -140,7 +145,7 @@ class Crossing(NamedActions, Task[Params, State]):
         self.reward_space = self.box(0, 100)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw drivers and traffic lights."""
+        """Sample drivers and traffic lights."""
         count = self.num_others + 1
         u = split_units(self.uniform(key, 3 * count + 3), split)
         speed, gap, eager = (u[k * count : (k + 1) * count] for k in range(3))
@@ -149,7 +154,7 @@ class Crossing(NamedActions, Task[Params, State]):
             return jnp.where(self.is_ego, usual, sampled).astype(self.dtype)
 
         driver = Driver(
-            desired_speed=for_ego(USUAL, USUAL - 0.5 + speed),
+            desired_speed=for_ego(MEAN_DESIRED_SPEED, MEAN_DESIRED_SPEED - 0.5 + speed),
             time_gap=for_ego(1.5, self.time_gap[0] + (self.time_gap[1] - self.time_gap[0]) * gap),
             jam_gap=jnp.full(count, 2.0, self.dtype),
             acceleration=for_ego(2.0, 1.5 + eager),
@@ -167,11 +172,14 @@ class Crossing(NamedActions, Task[Params, State]):
         number = np.arange(count) - np.searchsorted(self.arm, self.arm)
         # Bodies keep 7 m from each other: a cell is that much longer than the range of places in
         # it.
-        s = CELL * number + (CELL - LENGTH - 7) * place
+        s = CELL_LENGTH * number + (CELL_LENGTH - LENGTH - 7) * place
         share = np.array(
-            [1 - (1 - arm.entering) ** (CELL / USUAL) for arm in self.demand], self.dtype
+            [1 - (1 - arm.entering) ** (CELL_LENGTH / MEAN_DESIRED_SPEED) for arm in self.demand],
+            self.dtype,
         )
-        entered = self.may_enter(params.phase - s * (1 / USUAL), params)[self.arm, np.arange(count)]
+        entered = self.may_enter(params.phase - s * (1 / MEAN_DESIRED_SPEED), params)[
+            self.arm, np.arange(count)
+        ]
         ego = (
             float(self.layout.line[self.ego_route])
             - self.first[1]
@@ -186,7 +194,11 @@ class Crossing(NamedActions, Task[Params, State]):
         cars = Cars(
             join(self.ego_route, self.turns * self.arm + self.draw_turn(turn, self.arm), jnp.int32),
             join(ego, s, self.dtype),
-            join(LEVELS[2], jnp.minimum(params.driver.desired_speed[1:], USUAL), self.dtype),
+            join(
+                LEVELS[2],
+                jnp.minimum(params.driver.desired_speed[1:], MEAN_DESIRED_SPEED),
+                self.dtype,
+            ),
             join(True, (occupancy < share[self.arm]) & entered, jnp.bool_),
         )
         zero, false = jnp.int32(0), jnp.bool_(False)
@@ -198,9 +210,9 @@ class Crossing(NamedActions, Task[Params, State]):
         level = jnp.clip(state.level + turn, 0, len(LEVELS) - 1)
         car_routes = junction.routes_of(state.cars, self.layout)
         cars, crashed, arrived = self.drive(state, car_routes, level, params)
-        near_miss = junction.would_touch(car_routes, cars, TIME_TO_COLLISION, SAMPLE)
+        near_miss = junction.would_touch(car_routes, cars, TIME_TO_COLLISION, SAMPLE_INTERVAL)
         cars = cars._replace(
-            present=cars.present & ((cars.s <= car_routes.out + LEAVING) | self.is_ego)
+            present=cars.present & ((cars.s <= car_routes.out + LEAVING_DISTANCE) | self.is_ego)
         )
         time = params.phase + state.steps.astype(self.dtype)
         cars = self.enter(cars, self.uniform(key, 2 * len(self.demand)), time, params)
@@ -211,10 +223,11 @@ class Crossing(NamedActions, Task[Params, State]):
     def drive(
         self, state: State, car_routes: junction.CarRoutes, level: Scalar, params: Params
     ) -> tuple[Cars, Scalar, Scalar]:
-        """Return the cars a second later,
-        and whether the ego has crashed or arrived; then time stands still.
+        """Return the cars a second later, and whether the ego has crashed or arrived.
+
+        After a crash or an arrival time stands still.
         """
-        end = float(self.layout.out[self.ego_route]) + ARRIVING
+        end = float(self.layout.out[self.ego_route]) + ARRIVAL_DISTANCE
 
         def half(second: Scalar, carry: Any) -> Any:
             ahead = junction.look(carry[0], car_routes, self.layout)
@@ -263,13 +276,14 @@ class Crossing(NamedActions, Task[Params, State]):
         return (u[:, None] >= shares[:, :-1]).sum(1, dtype=jnp.int32)
 
     def enter(self, cars: Cars, u: Scalar, time: Scalar, params: Params) -> Cars:
-        """Let cars come at the beginnings of the arms
-        that are free there, if one of theirs is away.
+        """Let cars come on the arms.
+
+        A car comes only if the beginning of its arm is free and one of the arm's cars is away.
         """
         arms = np.arange(len(self.demand), dtype=np.int32)
         from_arm = self.arm == arms[:, None]
         away = from_arm & ~cars.present[1:]
-        blocked = (from_arm & cars.present[1:] & (cars.s[1:] < ROOM)).any(1)
+        blocked = (from_arm & cars.present[1:] & (cars.s[1:] < ENTRY_ROOM)).any(1)
         share = np.array([arm.entering for arm in self.demand], self.dtype)
         comes = (u[: len(arms)] < share) & ~blocked & self.may_enter(time, params)
         first = away & (jnp.cumsum(away, 1) == 1)
@@ -279,21 +293,22 @@ class Crossing(NamedActions, Task[Params, State]):
         came = Cars(
             route,
             jnp.zeros((), self.dtype),
-            jnp.minimum(params.driver.desired_speed, USUAL),
+            jnp.minimum(params.driver.desired_speed, MEAN_DESIRED_SPEED),
             jnp.bool_(True),
         )
         return Cars(*(jnp.where(who, new, old) for new, old in zip(came, cars, strict=True)))
 
     # -- what the ego sees -------------------------------------------------------------------------
 
-    def nearest(self, pose: junction.Pose, present: Scalar) -> Scalar:
-        """Return the indices of the others on the road by distance,
-        ``(NUM_SEEN,)``; 0 for nobody.
+    def nearest_others(self, pose: junction.Pose, present: Scalar) -> Scalar:
+        """Return the indices of the others by distance, ``(NUM_SEEN,)``; 0 means nobody.
+
+        Only cars on the road count.
         """
         dx, dy = pose.x - pose.x[0], pose.y - pose.y[0]
         index = np.arange(self.num_others + 1)
         distance = jnp.where(present & (index > 0), dx * dx + dy * dy, jnp.inf)
-        order = nearest_first(distance, NUM_SEEN)
+        order = sort_nearest(distance, NUM_SEEN)
         return jnp.where(distance[order] < jnp.inf, order, 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -301,16 +316,16 @@ class Crossing(NamedActions, Task[Params, State]):
         cars = state.cars
         middle = 0.5 * (self.turns - 1)
         pose = junction.poses(junction.routes_of(cars, self.layout), cars)
-        order = self.nearest(pose, cars.present)
+        order = self.nearest_others(pose, cars.present)
         c, s = jnp.cos(pose.heading), jnp.sin(pose.heading)
         turn = (cars.route % self.turns - middle) * np.asarray(1 / middle, self.dtype)
-        places = pose.x * (1 / SIGHT), pose.y * (1 / SIGHT)
-        speeds = cars.speed * c * (1 / SPEED), cars.speed * s * (1 / SPEED)
+        places = pose.x * (1 / PLACE_SCALE), pose.y * (1 / PLACE_SCALE)
+        speeds = cars.speed * c * (1 / SPEED_SCALE), cars.speed * s * (1 / SPEED_SCALE)
         rows = jnp.stack([jnp.ones_like(c), *places, *speeds, c, s, turn], 1)[order]
         other_entries = jnp.where((order > 0)[:, None], rows, 0).reshape(-1)
         ego_entries = self.stack(
-            (float(self.layout.line[self.ego_route]) - HALF - cars.s[0]) * (1 / SIGHT),
-            cars.speed[0] * (1 / SPEED),
+            (float(self.layout.line[self.ego_route]) - HALF_LENGTH - cars.s[0]) * (1 / PLACE_SCALE),
+            cars.speed[0] * (1 / SPEED_SCALE),
             state.level * (1 / (len(LEVELS) - 1)),
             1 - state.steps * (1 / self.card.horizon),
         )
@@ -363,7 +378,9 @@ class Crossing(NamedActions, Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return 100 on arrival, less 0.25 for each second."""
-        return jnp.where(next_state.arrived, 100 - LATE * next_state.steps, 0).astype(self.dtype)
+        return jnp.where(next_state.arrived, 100 - SECOND_COST * next_state.steps, 0).astype(
+            self.dtype
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the ego has crashed or arrived."""
@@ -401,7 +418,7 @@ class Crossing(NamedActions, Task[Params, State]):
         """Describe the ego and the cars that the observation shows, with units."""
         pose = self.host_poses(state)
         cars = state.cars
-        to_line = float(self.layout.line[self.ego_route]) - HALF - float(cars.s[0])
+        to_line = float(self.layout.line[self.ego_route]) - HALF_LENGTH - float(cars.s[0])
         where = (
             f"{to_line:.1f} m before the line of the junction"
             if to_line > 0
@@ -438,15 +455,15 @@ class Crossing(NamedActions, Task[Params, State]):
 
         for r, out in enumerate(self.layout.out.tolist()):
             road_pictures.draw_band(
-                canvas, pixel, self.layout.route(r), (0.0, out + 2 * LEAVING), (-2.0, 2.0)
+                canvas, pixel, self.layout.route(r), (0.0, out + 2 * LEAVING_DISTANCE), (-2.0, 2.0)
             )
-        ends = 0.0, float(self.layout.out[self.ego_route]) + ARRIVING
+        ends = 0.0, float(self.layout.out[self.ego_route]) + ARRIVAL_DISTANCE
         road_pictures.draw_line(
             canvas, pixel, self.layout.route(self.ego_route), ends, 0.0, dashed=True
         )
         pose = self.host_poses(state)
         for i in reversed(range(len(pose))):
             if state.cars.present[i]:
-                colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
+                colour = road_pictures.vehicle_colour(i, state.crashed)
                 road_pictures.draw_car(canvas, pixel, tuple(pose[i]), (LENGTH, WIDTH), colour)
         return np.asarray(image)

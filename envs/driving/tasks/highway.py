@@ -56,6 +56,7 @@ Helbing 2010, doi:10.1098/rsta.2010.0084, table 1.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -73,6 +74,7 @@ from rlbench_suite.core.task_card import TaskCard
 from ...shared.named_actions import NamedActions
 from ...shared.own_constants import OwnConstants
 from ..arrays import Scalar
+from ..pictures import road_pictures
 from ..traffic import traffic
 from ..traffic.fleet import (
     CRASH_SECONDS,
@@ -97,14 +99,17 @@ from ..traffic.traffic import (
 )
 from ..vehicle import bicycle
 from ..vehicle.bicycle import Pose
+from . import seen_neighbours
+from .observation_bounds import lower_bounds
+from .seen_neighbours import SIDEWAYS_SCALE, Y_SCALE, neighbour_components
 
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
 LEVELS = 5  # Number of target speeds
 LEVEL_STEP = (MAX_TARGET_SPEED - MIN_TARGET_SPEED) / (LEVELS - 1)
 SPEED_TIME = 0.6  # s: time constant of the ego's speed control, highway-env's
-# Speed of the others at the start: at most this fraction of the desired one, and m/s.
-START_SPEED_FRACTION, MAX_START_SPEED = 0.95, 25.0
+START_SPEED_FRACTION = 0.95  # Others start at no more than this fraction of their desired speeds
+MAX_START_SPEED = 25.0  # m/s, of the others
 SIGHT = 150.0  # m, ahead and behind
 TIME_TO_COLLISION = 1.5  # s: a shorter time to collision is a near miss
 MAX_TTC = 100.0  # s: time to collision (TTC) if none is ahead
@@ -112,6 +117,9 @@ SECOND = round(1 / SUBSTEP)  # Sub-steps in a second
 # Sub-steps between the look to the left and that to the right; one less from there to the next
 # second.
 FIRST_HALF = 8
+
+# Components of the ego that are never negative.
+NONNEGATIVE = {"speed", "y", "earned", "speed_to_keep", "target_lane", "changing"}
 
 
 class State(NamedTuple):
@@ -190,14 +198,10 @@ class Road(Task[Fleet, State]):
         self.start_gap = start_gap(card, self.sheet, *self.flowing)
         self.first_level = int((first_speed(self.sheet) - self.slowest) // self.level_step)
         self.first_speed = self.slowest + self.level_step * self.first_level
-        ego_low = [
-            [0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries],
-            [-1] * len(self.road_components()),
-        ]
-        low = np.concatenate([*ego_low, np.tile([0, -1, -1, -1, -1], 9)])
-        self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
         self.road_width = LANE_WIDTH * self.lanes
+        low = lower_bounds(self.observation_components(), NONNEGATIVE | seen_neighbours.THERE_NAMES)
+        self.observation_space = self.box(low, np.ones(len(low)))
         self.max_crash_loss = self.sheet.weight("crash") / self.period
         speed = self.sheet.weight("speed")
         worst = (
@@ -208,21 +212,20 @@ class Road(Task[Fleet, State]):
         self.reward_space = self.box(-worst, speed)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return density, drivers, vehicles, limits of the ego,
-        and the weights of the reward's terms.
-        """
+        """Return the traffic's density, the drivers, the ego's limits and the reward's weights."""
         return road_constants(self.density)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density."""
+        """Sample drivers, vehicles and density."""
         u = self.uniform(key, 5 * self.vehicles + 3)
         return sample_fleet(
             self.sheet, self.density, u, split, self.vehicles, self.flowing[0] / self.flowing[1]
         )
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start every vehicle in the middle of a lane,
-        in slots of equal length, at a speed that suits the gaps.
+        """Start every vehicle in the middle of a lane, at a speed that suits the gaps.
+
+        Vehicles stand in slots of equal length.
         """
         lanes = self.lanes
         u = self.uniform(key, self.vehicles + lanes + 1)
@@ -279,17 +282,18 @@ class Road(Task[Fleet, State]):
         direction: Scalar,
         substeps: Scalar,
     ) -> State:
-        """Let everyone look around, then drive for some sub-steps;
-        positions are relative to the ego again.
+        """Let everyone look around, then drive for some sub-steps.
+
+        Positions of the result are relative to the ego again.
         """
         rules = self.road_rules(state)
         decided, leaders = traffic.look(state.traffic, params, direction, rules)
-        driven, crashed = traffic.drive(
+        driven_traffic, crashed = traffic.drive(
             decided, params, leaders, state.crashed, control, substeps, rules
         )
-        driven, distance = traffic.recentre(driven, params)
+        driven_traffic, distance = traffic.recentre(driven_traffic, params)
         return state._replace(
-            traffic=traffic.finish_changes(driven, params),
+            traffic=traffic.finish_changes(driven_traffic, params),
             travelled=state.travelled + distance,
             crashed=crashed,
         )
@@ -320,8 +324,9 @@ class Road(Task[Fleet, State]):
     def neighbours(
         self, state: State, params: Fleet, place: Scalar, lane: Scalar
     ) -> list[tuple[Scalar, Scalar]]:
-        """Find the nearest ahead, second ahead and nearest behind in a lane:
-        an index (the ego's if nobody) and a gap, m, each.
+        """Find the nearest ahead, the second ahead and the nearest behind in a lane.
+
+        Each is an index (the ego's if there is nobody) and a gap, m.
         """
         x = state.traffic.pose.x
         index = jnp.arange(self.vehicles, dtype=jnp.int32)
@@ -347,7 +352,10 @@ class Road(Task[Fleet, State]):
         return neighbours
 
     def see(self, state: State, params: Fleet, lane: Scalar) -> list[Scalar]:
-        """Return the 45 entries about the others around a lane that counts as the ego's own."""
+        """Return the entries about the others around a lane that counts as the ego's own.
+
+        They have the order of :data:`.seen_neighbours.SHAPE`.
+        """
         pose = state.traffic.pose
         ego = ego_pose(state)
         forward = traffic.forward_speed(pose)
@@ -361,8 +369,8 @@ class Road(Task[Fleet, State]):
                 entries.append(jnp.where(visible, jnp.clip(gap * (1 / self.sight), -1, 1), 1))
                 for value, scale in (
                     (forward[vehicle] - forward[0], self.speed_scale),
-                    (pose.y[vehicle] - ego.y, 8.0),
-                    (sideways[vehicle], 4.0),
+                    (pose.y[vehicle] - ego.y, Y_SCALE),
+                    (sideways[vehicle], SIDEWAYS_SCALE),
                 ):
                     entries.append(jnp.where(visible, jnp.clip(value * (1 / scale), -1, 1), 0))
         return entries
@@ -406,43 +414,17 @@ class Road(Task[Fleet, State]):
 
     def others_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see`."""
+        places = itertools.product(seen_neighbours.LANES, seen_neighbours.PLACES)
         return tuple(
             component
-            for lane, where in (
-                ("right", "in the lane to the right"),
-                ("own", "in its own lane"),
-                ("left", "in the lane to the left"),
-            )
-            for place, which in (
-                ("ahead", "nearest ahead"),
-                ("second", "second ahead"),
-                ("behind", "nearest behind"),
-            )
-            for component in (
-                Component(
-                    f"{lane}_{place}_there",
-                    f"whether a vehicle is within {self.sight:g} m: {which} {where}",
-                ),
-                Component(
-                    f"{lane}_{place}_gap",
-                    f"gap to it, bumper to bumper; 1 for none: {which} {where}",
-                    f"{self.sight:g} m",
-                ),
-                Component(
-                    f"{lane}_{place}_speed",
-                    f"its speed along the road minus the ego's: {which} {where}",
-                    f"{self.speed_scale:g} m/s",
-                ),
-                Component(f"{lane}_{place}_y", f"its y minus the ego's: {which} {where}", "8 m"),
-                Component(
-                    f"{lane}_{place}_sideways", f"its speed to the left: {which} {where}", "4 m/s"
-                ),
-            )
+            for lane, place in places
+            for component in neighbour_components(lane, place, self.sight, self.speed_scale)
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicle ahead in its lanes,
-        at present speeds; MAX_TTC at most.
+        """Return the time (s) to a collision with the vehicle ahead in the ego's lanes.
+
+        It holds at present speeds and is MAX_TTC at most.
         """
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)
@@ -458,8 +440,9 @@ class Road(Task[Fleet, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet
     ) -> jax.Array:
-        """Return the mean speed over the step, reduced in lanes to the left;
-        after a crash what it takes back.
+        """Return the mean speed over the step, reduced in lanes to the left.
+
+        A crash gives what it takes back instead.
         """
         return self.pay(state, next_state, params)
 
@@ -561,14 +544,16 @@ class Road(Task[Fleet, State]):
         return "truck" if params.length[vehicle] > self.car_length else "car"
 
     def grass(self, state: State) -> list[tuple[float, float, float, float]]:
-        """List where lanes are missing: from and to x,
-        relative to the ego, and from and to y, m.
+        """List the rectangles without a lane, each from and to x and from and to y, m.
+
+        x is relative to the ego.
         """
         return []
 
     def draw(self, state: State, params: Fleet) -> np.ndarray:
-        """Draw the road from above, driving to the right:
-        the others blue, the ego green, red after a crash.
+        """Draw the road from above; traffic drives to the right.
+
+        The others are blue. The ego is green, and red after a crash.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
@@ -607,7 +592,7 @@ class Road(Task[Fleet, State]):
                 )
                 for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
             ]
-            colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
+            colour = road_pictures.vehicle_colour(i, state.crashed)
             canvas.polygon(corners, fill=colour, outline="black")
         return np.asarray(image)
 

@@ -31,7 +31,7 @@ class HighwayContinuous(Road):
 
         Drivers weigh the left lane at a second's first look, the right one at its third.
         """
-        counted = self.count_in_its_lane(state, params)
+        counted_state = self.count_in_its_lane(state, params)
         push = jnp.where(action[0] > 0, self.acceleration, self.braking) * action[0]
         phase = state.steps % 5
         direction = (phase == 0).astype(jnp.int32) - (phase == 2).astype(jnp.int32)
@@ -43,12 +43,13 @@ class HighwayContinuous(Road):
             )
 
         return self.close_step(
-            state, self.drive(counted, params, control, direction, self.substeps), params
+            state, self.drive(counted_state, params, control, direction, self.substeps), params
         )
 
     def count_in_its_lane(self, state: State, params: Fleet) -> State:
-        """Return traffic in which the ego counts in every lane
-        that its body reaches into, up to two.
+        """Return traffic in which the ego counts in every lane that its body reaches into.
+
+        There are two such lanes at most.
         """
         ego = ego_pose(state)
         half = 0.5 * (

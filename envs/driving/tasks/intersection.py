@@ -57,44 +57,52 @@ from ..traffic import junction
 from ..traffic.junction import Layout
 from .crossing_task import Crossing, Demand
 
-ACCESS, BOX = 100.0, 11.0  # m: length of an arm, and from the centre to its end
-RIGHT_RADIUS, LEFT_RADIUS = 9.0, 13.0  # m, of the bends
+ARM_LENGTH = 100.0  # m
+ARM_DISTANCE = 11.0  # m from the centre to the end of an arm
+RIGHT_RADIUS = 9.0  # m, of the bend to the right
+LEFT_RADIUS = 13.0  # m, of the bend to the left
 TURNS = 3  # Routes of an arm: right, straight, left
 # m behind the line in which cars of one arm that turn differently still follow each other.
-DIVERGING = 8.0
+DIVERGING_LENGTH = 8.0
 
 
 def intersection() -> Layout:
-    """Return the layout: route ``3 arm + turn``; arms are south,
-    east, north, west, turns right, straight, left.
+    """Return the layout, whose route ``3 arm + turn`` begins on an arm and takes a turn.
+
+    The arms are south, east, north and west; the turns are right, straight and left.
     """
     count = 4 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
     kappa = np.array([-1 / RIGHT_RADIUS, 0, 1 / LEFT_RADIUS])[turn]
-    inside = np.array([RIGHT_RADIUS * math.pi / 2, 2 * BOX, LEFT_RADIUS * math.pi / 2])[turn]
+    inside_length = np.array(
+        [RIGHT_RADIUS * math.pi / 2, 2 * ARM_DISTANCE, LEFT_RADIUS * math.pi / 2]
+    )[turn]
     c, s = np.array([1, 0, -1, 0])[arm], np.array([0, 1, 0, -1])[arm]
 
     def rotate(x: Any, y: Any) -> tuple[Any, Any]:
         return c * x - s * y, s * x + c * y
 
-    first = rotate(2.0, -ACCESS - BOX)
-    second = rotate(2.0, -BOX)
-    last = rotate(np.array([BOX, 2.0, -BOX])[turn], np.array([-2.0, BOX, 2.0])[turn])
+    first = rotate(2.0, -ARM_LENGTH - ARM_DISTANCE)
+    second = rotate(2.0, -ARM_DISTANCE)
+    last = rotate(
+        np.array([ARM_DISTANCE, 2.0, -ARM_DISTANCE])[turn],
+        np.array([-2.0, ARM_DISTANCE, 2.0])[turn],
+    )
     heading = (math.pi / 2) * (arm + 1)
     last_heading = heading + (math.pi / 2) * (turn - 1)
-    out = ACCESS + inside
+    out = ARM_LENGTH + inside_length
     pieces = Route(
-        start=np.stack([0 * out, 0 * out + ACCESS, out], 1),
+        start=np.stack([0 * out, 0 * out + ARM_LENGTH, out], 1),
         x=np.stack([first[0], second[0], last[0]], 1),
         y=np.stack([first[1], second[1], last[1]], 1),
         heading=np.stack([heading, heading, last_heading], 1),
         curvature=np.stack([0 * out, kappa, 0 * out], 1),
     )
-    line = np.full(count, ACCESS)
+    line = np.full(count, ARM_LENGTH)
     target = (arm + 1 + turn) % 4
     same_arm, same_target = arm[:, None] == arm, target[:, None] == target
     nowhere = np.array([np.inf, -np.inf, 0.0])
-    parted = np.where(np.eye(count), np.inf, ACCESS + DIVERGING)
+    parted = np.where(np.eye(count), np.inf, ARM_LENGTH + DIVERGING_LENGTH)
     approach = np.stack(np.broadcast_arrays(-np.inf, parted, 0.0), -1)
     approach = np.where(same_arm[..., None], approach, nowhere)
     leaving = np.stack(np.broadcast_arrays(out[None, :], np.inf, out[:, None] - out[None, :]), -1)

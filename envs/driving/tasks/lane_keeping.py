@@ -61,13 +61,17 @@ from ...shared.alternating_bands import alternating_bands
 from ...shared.runge_kutta import rk4
 from ..arrays import Scalar
 from ..vehicle.dynamic_bicycle import FRONT, MASS, REAR, STIFFNESS, Car, Params, curvature, slopes
+from .observation_bounds import lower_bounds
 
-STEP, SUBSTEPS = 0.1, 4  # s; Runge-Kutta steps in it
+STEP = 0.1  # s
+SUBSTEPS = 4  # Runge-Kutta steps of a step
 MAX_STEERING = 0.35  # rad
-LANE, LINE = 2.0, 1.0  # m from the centre: where the episode ends, and where a wheel is on the line
-CLOSE = 0.5  # m: distance at which a step pays half
-AHEAD = (0.0, 5.0, 10.0, 20.0, 40.0)  # m: places where the curvature is seen
-MAX_CURVATURE, SPEED_SCALE = 0.03, 25.0  # 1/m, m/s: scales
+HALF_LANE = 2.0  # m from the centre to the place where the episode ends
+LINE_DISTANCE = 1.0  # m from the centre to the place where a wheel is on the line
+HALF_REWARD_DISTANCE = 0.5  # m: distance at which a step pays half
+CURVATURE_DISTANCES = (0.0, 5.0, 10.0, 20.0, 40.0)  # m: places where the curvature is seen
+CURVATURE_SCALE = 0.03  # 1/m that are shown as 1
+SPEED_SCALE = 25.0  # m/s that are shown as 1
 
 
 class State(NamedTuple):
@@ -96,13 +100,12 @@ class LaneKeeping(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1], [1])
-        low = -np.ones(6 + len(AHEAD))
-        low[[4, -1]] = 0
+        low = lower_bounds(self.observation_components(), {"u", "earned"})
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw speed, car and curves."""
+        """Sample speed, car and curves."""
         u = self.uniform(key, 6)
         return Params(
             speed=12 + 6 * u[0],
@@ -133,15 +136,24 @@ class LaneKeeping(Task[Params, State]):
 
     def pay(self, state: State, car: Car) -> Scalar:
         """Return the reward of a step that ends with the car there."""
-        share = car.d * (1 / CLOSE)
-        return jnp.where(jnp.abs(car.d) > LANE, -state.earned, 1 / (1 + share * share))
+        share = car.d * (1 / HALF_REWARD_DISTANCE)
+        return jnp.where(jnp.abs(car.d) > HALF_LANE, -state.earned, 1 / (1 + share * share))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(11,)``; see the table."""
         car = state.car
         entries = (
-            *(car.d * (1 / LANE), car.e * 2, car.v * 0.5, car.r, params.speed * (1 / SPEED_SCALE)),
-            *(curvature(car.s + distance, params) * (1 / MAX_CURVATURE) for distance in AHEAD),
+            *(
+                car.d * (1 / HALF_LANE),
+                car.e * 2,
+                car.v * 0.5,
+                car.r,
+                params.speed * (1 / SPEED_SCALE),
+            ),
+            *(
+                curvature(car.s + distance, params) * (1 / CURVATURE_SCALE)
+                for distance in CURVATURE_DISTANCES
+            ),
             state.earned * (1 / self.card.horizon),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
@@ -150,7 +162,9 @@ class LaneKeeping(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         return (
-            Component("d", "place across the lane, from its centre to the left", f"{LANE:g} m"),
+            Component(
+                "d", "place across the lane, from its centre to the left", f"{HALF_LANE:g} m"
+            ),
             Component("e", "angle to the lane, to the left", "0.5 rad"),
             Component("v", "speed across the car, to the left", "2 m/s"),
             Component("r", "yaw rate, to the left", "rad/s"),
@@ -161,7 +175,7 @@ class LaneKeeping(Task[Params, State]):
                     f"of the lane {distance:g} m ahead, to the left",
                     "0.03 / m",
                 )
-                for distance in AHEAD
+                for distance in CURVATURE_DISTANCES
             ),
             Component(
                 "earned", "return so far, which leaving the lane takes back", f"{self.card.horizon}"
@@ -182,18 +196,18 @@ class LaneKeeping(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the car left the lane."""
-        return jnp.abs(state.car.d) > LANE
+        return jnp.abs(state.car.d) > HALF_LANE
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a wheel on the line."""
-        return (jnp.abs(next_state.car.d) > LINE).astype(self.dtype)
+        return (jnp.abs(next_state.car.d) > LINE_DISTANCE).astype(self.dtype)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         mean = state.strayed / jnp.maximum(state.steps, 1)
-        out = jnp.abs(state.car.d) > LANE
+        out = jnp.abs(state.car.d) > HALF_LANE
         return {
-            "success": ~out & (mean <= CLOSE) & (state.steps >= self.card.horizon),
+            "success": ~out & (mean <= HALF_REWARD_DISTANCE) & (state.steps >= self.card.horizon),
             "left_lane": out,
             "mean_distance": mean,
             "lateral_acceleration": params.speed * state.car.r,
@@ -206,7 +220,9 @@ class LaneKeeping(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the car and the lane ahead, with units."""
         car = Car(*(float(value) for value in state.car))
-        ahead = ", ".join(f"{float(curvature(car.s + distance, params)):.4f}" for distance in AHEAD)
+        ahead = ", ".join(
+            f"{float(curvature(car.s + distance, params)):.4f}" for distance in CURVATURE_DISTANCES
+        )
         side = "left" if car.d >= 0 else "right"
         return (
             f"You drive {float(params.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the "
@@ -249,11 +265,11 @@ class LaneKeeping(Task[Params, State]):
             ]
             canvas.line(points, fill=colour, width=thick)
 
-        line(0.0, "dimgray", int(2 * LANE * scale))
-        for side in (-LANE, LANE):
+        line(0.0, "dimgray", int(2 * HALF_LANE * scale))
+        for side in (-HALF_LANE, HALF_LANE):
             line(side, "white", 1)
         left, top = width / 2 - scale, height - 60 - 2 * scale
-        out = abs(car.d) > LANE
+        out = abs(car.d) > HALF_LANE
         canvas.rectangle(
             (left, top, left + 2 * scale, top + 5 * scale),
             fill="red" if out else "lime",

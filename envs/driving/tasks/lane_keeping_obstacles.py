@@ -1,5 +1,6 @@
-"""Keep a car on a winding road at constant speed
-and steer around obstacles that stand in the way, by a lidar.
+"""Keep a car on a winding road and steer around obstacles, by a lidar.
+
+The car drives at a constant speed, and the obstacles stand in the way.
 
 Car, lane and reward are those of ``LaneKeeping-v0`` (``lane_keeping.py``), on a road of 8 m. Six
 round obstacles stand on it, each to the left or to the right, so near the middle that a car that
@@ -66,21 +67,39 @@ from ..roads import winding_lane
 from ..roads.winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
 from ..vehicle import dynamic_bicycle
 from ..vehicle.dynamic_bicycle import FRONT, MASS, REAR, STIFFNESS, Car, curvature, slopes
-from .lane_keeping import AHEAD, CLOSE, MAX_CURVATURE, MAX_STEERING, SPEED_SCALE, STEP, SUBSTEPS
+from .lane_keeping import (
+    CURVATURE_DISTANCES,
+    CURVATURE_SCALE,
+    HALF_REWARD_DISTANCE,
+    MAX_STEERING,
+    SPEED_SCALE,
+    STEP,
+    SUBSTEPS,
+)
+from .observation_bounds import lower_bounds
 
-# m from the lane's centre: edges of the road, and the farthest place of the car's centre.
-EDGE, MAX_OFFSET = 4.0, 3.0
+EDGE = 4.0  # m from the lane's centre to an edge of the road
+MAX_OFFSET = 3.0  # m from the lane's centre to the car's centre
 # m from the centre of gravity to the ends and sides of the car.
-NOSE, TAIL, HALF_WIDTH = 2.0, 2.5, 1.0
-# Number of obstacles; m from one to the next, and to and fro.
-OBSTACLES, SPACING, JITTER = 6, 45.0, 5.0
-MIN_RADIUS, MAX_RADIUS = 0.8, 1.3  # m: radii
-# m by which an inner edge lies beyond the lane's centre or short of it, at most.
-BEYOND, SHORT = 0.3, 0.6
-NEAR_MISS = 0.3  # m
+NOSE = 2.0
+TAIL = 2.5
+HALF_WIDTH = 1.0
+OBSTACLES = 6
+SPACING = 45.0  # m from one obstacle to the next
+JITTER = 5.0  # m by which an obstacle is moved along the lane, to and fro
+# m, of obstacles.
+MIN_RADIUS = 0.8
+MAX_RADIUS = 1.3
+MAX_INNER_EDGE_BEYOND = 0.3  # m by which an obstacle's inner edge lies beyond the lane's centre
+MAX_INNER_EDGE_SHORT = 0.6  # m by which an obstacle's inner edge lies short of the lane's centre
+NEAR_MISS_DISTANCE = 0.3  # m
 NUM_SHOWN = 2  # Obstacles that ``"state"`` shows
-# m along the lane beyond which obstacles are taken to be there: too far to touch, too far to see.
-TOUCHING_WAY, SEEN_WAY = 12.0, 60.0
+# Obstacles further along the lane are taken to be there.
+CONTACT_DISTANCE = 12.0  # m: too far to touch
+SIGHT_DISTANCE = 60.0  # m: too far to see
+
+# Components that are never negative. ``way_1`` is negative while the car passes the obstacle.
+NONNEGATIVE = {"u", "earned", "beams", "radius_1", "way_2", "radius_2"}
 
 
 class Params(NamedTuple):
@@ -106,18 +125,20 @@ class State(NamedTuple):
 
 
 def discs(car: Car, params: Params, farthest: float) -> Discs:
-    """Return the obstacles as the car sees them;
-    those further along the lane than ``farthest`` (m) are taken to be there.
+    """Return the obstacles as the car sees them.
+
+    Those further along the lane than ``farthest`` (m) are taken to be there.
     """
-    distance = jnp.clip(params.s - car.s, -TOUCHING_WAY, farthest)
+    distance = jnp.clip(params.s - car.s, -CONTACT_DISTANCE, farthest)
     return Discs(*winding_lane.place(car, params.lane, distance, params.d), params.radius)
 
 
 def clearance(car: Car, params: Params) -> Scalar:
-    """Return the distance from the car's rectangle to the nearest obstacle,
-    negative where they touch (m).
+    """Return the distance (m) from the car's rectangle to the nearest obstacle.
+
+    It is negative where they touch.
     """
-    x, y, radius = discs(car, params, TOUCHING_WAY)
+    x, y, radius = discs(car, params, CONTACT_DISTANCE)
     along = jnp.maximum(jnp.maximum(x - NOSE, -TAIL - x), 0.0)
     across = jnp.maximum(jnp.abs(y) - HALF_WIDTH, 0.0)
     return (jnp.sqrt(along * along + across * across) - radius).min()
@@ -140,13 +161,9 @@ class LaneKeepingObstacles(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1], [1])
         self.view = card.settings["observation"]
-        more = {"lidar": BEAMS, "state": 1 + len(AHEAD) + 3 * NUM_SHOWN, "camera": 0}[self.view]
-        low = -np.ones(8 + more)
-        low[[5, 7]] = 0
-        if self.view == "lidar":
-            low[8:] = 0
-        if self.view == "state":
-            low[[-4, -3, -1]] = 0
+        components: Any = self.observation_components()
+        shown_components = components["felt"] if self.view == "camera" else components
+        low = lower_bounds(shown_components, NONNEGATIVE)
         self.shown_space = self.box(low, np.ones(len(low)))
         self.observation_space = self.shown_space
         if self.view == "camera":
@@ -155,7 +172,7 @@ class LaneKeepingObstacles(Task[Params, State]):
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw speed, car, curves and obstacles."""
+        """Sample speed, car, curves and obstacles."""
         u = self.uniform(key, 6 + 4 * OBSTACLES)
         lane = dynamic_bicycle.Params(
             speed=10 + 4 * u[0],
@@ -168,7 +185,9 @@ class LaneKeepingObstacles(Task[Params, State]):
         along, side, size, depth = u[6:].reshape(4, OBSTACLES)
         s = SPACING * (1 + jnp.arange(OBSTACLES, dtype=self.dtype)) + JITTER * (2 * along - 1)
         radius = MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * size
-        d = jnp.where(side < 0.5, -1, 1) * (radius - BEYOND + (BEYOND + SHORT) * depth)
+        d = jnp.where(side < 0.5, -1, 1) * (
+            radius - MAX_INNER_EDGE_BEYOND + (MAX_INNER_EDGE_BEYOND + MAX_INNER_EDGE_SHORT) * depth
+        )
         return Params(lane, s, d, radius)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -222,7 +241,8 @@ class LaneKeepingObstacles(Task[Params, State]):
     def true_state(self, car: Car, params: Params) -> tuple[Scalar, ...]:
         """Return what ``"state"`` shows beside the feedback."""
         bends = (
-            curvature(car.s + distance, params.lane) * (1 / MAX_CURVATURE) for distance in AHEAD
+            curvature(car.s + distance, params.lane) * (1 / CURVATURE_SCALE)
+            for distance in CURVATURE_DISTANCES
         )
         behind = (params.s < car.s - TAIL - MAX_RADIUS).sum(dtype=jnp.int32)
         ahead: list[Scalar] = []
@@ -236,11 +256,11 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def beams(self, car: Car, params: Params) -> jax.Array:
         """Return the distances that the lidar measures, ``(32,)`` m."""
-        return winding_lane.lidar(car, params.lane, EDGE, discs(car, params, SEEN_WAY))
+        return winding_lane.lidar(car, params.lane, EDGE, discs(car, params, SIGHT_DISTANCE))
 
     def photograph(self, car: Car, params: Params) -> jax.Array:
         """Return the picture, uint8 ``(48, 24, 3)``."""
-        return winding_lane.picture(car, params.lane, EDGE, discs(car, params, SEEN_WAY))
+        return winding_lane.picture(car, params.lane, EDGE, discs(car, params, SIGHT_DISTANCE))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Any:
         """Return what the setting says; see the table."""
@@ -300,7 +320,7 @@ class LaneKeepingObstacles(Task[Params, State]):
                     f"of the lane {distance:g} m ahead, to the left",
                     "0.03 / m",
                 )
-                for distance in AHEAD
+                for distance in CURVATURE_DISTANCES
             ),
             *(
                 component
@@ -343,7 +363,7 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a near miss, and for a crash the steps of a second."""
-        near_miss = (next_state.gap < NEAR_MISS).astype(self.dtype)
+        near_miss = (next_state.gap < NEAR_MISS_DISTANCE).astype(self.dtype)
         return jnp.where(
             has_failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near_miss
         )
@@ -390,7 +410,8 @@ class LaneKeepingObstacles(Task[Params, State]):
             rows = "\n".join("".join(row) for row in letters)
             return f"{text} From above, 1 m a letter (O obstacle, # road, . ground):\n{rows}"
         ahead = ", ".join(
-            f"{float(curvature(car.s + distance, params.lane)):.4f}" for distance in AHEAD
+            f"{float(curvature(car.s + distance, params.lane)):.4f}"
+            for distance in CURVATURE_DISTANCES
         )
         next_ones = [
             (
@@ -419,7 +440,7 @@ class LaneKeepingObstacles(Task[Params, State]):
         image = Image.fromarray(np.asarray(_compiled_photograph(self, state.car, params)))
         pixels = np.array(image.resize((width, height), Image.Resampling.BILINEAR))
         scale = height / ROWS
-        bottom = height - winding_lane.BACK * scale
+        bottom = height - winding_lane.VIEW_BEHIND * scale
         middle = 0.5 * width
         rows = slice(round(bottom - NOSE * scale), round(bottom + TAIL * scale))
         crashed = bool(has_failed(state.car, state.gap))
@@ -440,14 +461,15 @@ def has_failed(car: Car, gap: Scalar) -> Scalar:
 
 def pay(state: State, car: Car, gap: Scalar) -> Scalar:
     """Return the reward of a step that ends with the car there."""
-    share = car.d * (1 / CLOSE)
+    share = car.d * (1 / HALF_REWARD_DISTANCE)
     return jnp.where(has_failed(car, gap), -state.earned, 1 / (1 + share * share))
 
 
 @privileged_player
 class StanleyAround(NamedTuple):
-    """Player of ``LaneKeepingObstacles``:
-    Stanley's law along a path around the obstacles, curves fed forward.
+    """Player of ``LaneKeepingObstacles``: Stanley's law along a path around the obstacles.
+
+    Curves are fed forward.
 
     The path leaves the lane's centre before an obstacle that is in the way, passes it beside it and
     comes back, by the polynomial of fifth order whose slope and curvature are zero at both ends.
@@ -470,8 +492,9 @@ class StanleyAround(NamedTuple):
         return ()
 
     def path(self, s: Scalar, params: Params) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the path's distance from the lane's centre (m, to the left),
-        its slope and its second derivative.
+        """Return the path's place, slope and second derivative.
+
+        The place is in m to the left of the lane's centre.
         """
         side = jnp.sign(params.d)
         inner = jnp.abs(params.d) - params.radius
@@ -483,10 +506,12 @@ class StanleyAround(NamedTuple):
         height = 1 - share**3 * (10 - 15 * share + 6 * share**2)
         slope = -30 * share**2 * unshifted**2 * jnp.sign(distance) / ramp
         bend = -60 * share * unshifted * (1 - 2 * share) / ramp**2
-        shifted = [shift * values for values in (height, slope, bend)]
-        total = [values[0] for values in shifted]
+        shifted_terms = [shift * values for values in (height, slope, bend)]
+        total = [values[0] for values in shifted_terms]
         for i in range(1, OBSTACLES):
-            total = [so_far + values[i] for so_far, values in zip(total, shifted, strict=True)]
+            total = [
+                so_far + values[i] for so_far, values in zip(total, shifted_terms, strict=True)
+            ]
         return total[0], total[1], total[2]
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
@@ -495,8 +520,8 @@ class StanleyAround(NamedTuple):
         car: Car = view.state.car
         u = params.lane.speed
         wheelbase = FRONT + REAR
-        soon = car.s + self.preview * u
-        kappa = curvature(soon, params.lane) + self.path(soon, params)[2]
+        preview_s = car.s + self.preview * u
+        kappa = curvature(preview_s, params.lane) + self.path(preview_s, params)[2]
         forward = kappa * (wheelbase + MASS * (REAR - FRONT) / (STIFFNESS * wheelbase) * u * u)
         aside, slope, _ = self.path(car.s + FRONT, params)
         angle = car.e - jnp.arctan(slope)

@@ -53,10 +53,11 @@ from . import highway
 from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, MIN_TARGET_SPEED, Highway, ego_pose
 
 PATIENCE = 15  # Steps from one wish to the next
-SPEED_TOLERANCE = 2.0  # m/s: largest difference from the wanted speed
-SPEEDS = 4  # Number of speeds that are wanted: the slowest of the target speeds
-LANE_ONLY, SPEED_ONLY = 0.4, 0.3  # Probabilities of wishes for a lane alone and for a speed alone
-WORDINGS = 9
+MAX_SPEED_ERROR = 2.0  # m/s: largest difference from the wanted speed
+NUM_SPEEDS = 4  # Number of speeds that are wanted: the slowest of the target speeds
+LANE_ONLY_PROBABILITY = 0.4  # of a wish for a lane alone
+SPEED_ONLY_PROBABILITY = 0.3  # of a wish for a speed alone
+NUM_WORDINGS = 9
 _ORDINALS = ("first", "second", "third", "fourth")
 _UNITS = (("m/s", 1.0), ("km/h", 3.6), ("mph", 3600 / 1609.344))
 LANE_WORDS = (
@@ -65,7 +66,8 @@ LANE_WORDS = (
     lambda lane: f"take the {_ORDINALS[LANES - 1 - lane]} lane from the left",
 )
 NONE = -1
-RELATIVE = Highway.speed_scale  # m/s, by which the observation divides relative speeds
+NUM_WISH_COMPONENTS = 5  # Components of the observation before those of the road
+RELATIVE_SPEED_SCALE = Highway.speed_scale  # m/s, by which the observation divides relative speeds
 
 
 class State(NamedTuple):
@@ -90,7 +92,7 @@ def is_obeyed(state: State) -> Scalar:
     road = state.road.traffic
     in_lane = (state.lane == NONE) | ((road.lane[0] == state.lane) & (road.target[0] == state.lane))
     speed_error = jnp.abs(ego_pose(state.road).speed - speed_of_level(state.level))
-    return in_lane & ((state.level == NONE) | (speed_error <= SPEED_TOLERANCE))
+    return in_lane & ((state.level == NONE) | (speed_error <= MAX_SPEED_ERROR))
 
 
 def sentence(lane: int, level: int, wording: int) -> str:
@@ -140,13 +142,15 @@ class LanguageDriving(Task[Fleet, State]):
         self.action_space = self.road.action_space
         road_space: Any = self.road.observation_space
         self.observation_space = self.box(
-            np.r_[np.zeros(5), road_space.low], np.r_[np.ones(5), road_space.high]
+            np.r_[np.zeros(NUM_WISH_COMPONENTS), road_space.low],
+            np.r_[np.ones(NUM_WISH_COMPONENTS), road_space.high],
         )
         self.reward_space = self.box(-card.horizon, 1)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of the road without the weights
-        of its reward, which does not count here.
+        """Return the constants of the road without the weights of its reward.
+
+        That reward does not count here.
         """
         return tuple(
             constant
@@ -155,7 +159,7 @@ class LanguageDriving(Task[Fleet, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density."""
+        """Sample drivers, vehicles and density."""
         return self.road.sample_params(key, split)
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
@@ -166,28 +170,31 @@ class LanguageDriving(Task[Fleet, State]):
         return self._wish(State(road, zero, zero, zero, jnp.bool_(False), zero, zero), u)
 
     def _wish(self, state: State, u: jax.Array) -> State:
-        """Return the state with a new wish,
-        for nothing that the ego keeps, from four uniform numbers.
+        """Return the state with a new wish, given four uniform numbers.
+
+        The wish is never for the lane or the speed that the ego keeps.
         """
         target = state.road.traffic.target[0]
         level = state.road.level
         other_lane = (target + 1 + jnp.floor(u[1] * (LANES - 1)).astype(jnp.int32)) % LANES
-        other_speeds = jnp.where(level < SPEEDS, SPEEDS - 1, SPEEDS)
+        other_speeds = jnp.where(level < NUM_SPEEDS, NUM_SPEEDS - 1, NUM_SPEEDS)
         speed = jnp.floor(u[2] * other_speeds).astype(jnp.int32)
         speed = speed + (speed >= level)
-        speed_only = (u[0] >= LANE_ONLY) & (u[0] < LANE_ONLY + SPEED_ONLY)
+        speed_only = (u[0] >= LANE_ONLY_PROBABILITY) & (
+            u[0] < LANE_ONLY_PROBABILITY + SPEED_ONLY_PROBABILITY
+        )
         return state._replace(
             lane=jnp.where(speed_only, NONE, other_lane),
-            level=jnp.where(u[0] < LANE_ONLY, NONE, speed),
-            wording=jnp.floor(u[3] * WORDINGS).astype(jnp.int32),
+            level=jnp.where(u[0] < LANE_ONLY_PROBABILITY, NONE, speed),
+            wording=jnp.floor(u[3] * NUM_WORDINGS).astype(jnp.int32),
             fulfilled=jnp.bool_(False),
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
         """Drive for a second; then the passenger may say something new."""
-        driven = state._replace(road=self.road.transition(state.road, action, key, params))
-        obeyed = is_obeyed(driven) & ~driven.road.crashed
-        next_state = driven._replace(
+        driven_state = state._replace(road=self.road.transition(state.road, action, key, params))
+        obeyed = is_obeyed(driven_state) & ~driven_state.road.crashed
+        next_state = driven_state._replace(
             fulfilled=state.fulfilled | obeyed,
             wishes=state.wishes + (obeyed & ~state.fulfilled),
             obeyed=state.obeyed + obeyed,
@@ -207,10 +214,10 @@ class LanguageDriving(Task[Fleet, State]):
                 jnp.where(wants_speed, speed_of_level(state.level) * (1 / TOP_SPEED), 0),
                 (PATIENCE - state.road.steps % PATIENCE) * (1 / PATIENCE),
             ),
-            self.road.observation(self._as_seen(state), key, params),
+            self.road.observation(self._with_return(state), key, params),
         ])  # fmt: skip
 
-    def _as_seen(self, state: State) -> highway.State:
+    def _with_return(self, state: State) -> highway.State:
         """Return the road with the return of this task in place of the road's own."""
         return state.road._replace(earned=state.obeyed.astype(self.dtype))
 
@@ -238,8 +245,9 @@ class LanguageDriving(Task[Fleet, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet
     ) -> jax.Array:
-        """Return 1 for a second at whose end the wish is fulfilled;
-        after a crash what it takes back.
+        """Return 1 for a second at whose end the wish is fulfilled.
+
+        A crash gives what it takes back instead.
         """
         obeyed = (next_state.obeyed - state.obeyed).astype(self.dtype)
         loss = jnp.minimum(state.obeyed, self.card.horizon).astype(self.dtype)
@@ -282,7 +290,7 @@ class LanguageDriving(Task[Fleet, State]):
             "s. Each second at "
             "whose end all that was said holds earns 1 point: you are in the lane and change to no "
             "other, and your "
-            f"speed is within {SPEED_TOLERANCE:g} m/s. A crash costs all points. You can keep "
+            f"speed is within {MAX_SPEED_ERROR:g} m/s. A crash costs all points. You can keep "
             f"{', '.join(f'{speed_of_level(level):.0f}' for level in range(LEVELS))} m/s. A change "
             "of lanes takes 3 s."
         )
@@ -309,8 +317,9 @@ class LanguageDriving(Task[Fleet, State]):
 
 
 class ObedientDriver(NamedTuple):
-    """Player of ``LanguageDriving``: takes the next gap
-    on the way to the wanted lane, and keeps the wanted speed.
+    """Player of ``LanguageDriving``, which keeps the wanted speed.
+
+    It takes the next gap on the way to the wanted lane.
 
     It takes a gap that lasts. Where there is none beside it, it falls behind the vehicle ahead in
     that lane, or passes it, whichever is nearer. If a speed alone is wanted, it takes a lane in
@@ -338,14 +347,16 @@ class ObedientDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = view.observation[:5]
-        ego = see_ego(view.observation[5:], Highway.own_entries)
-        lanes = see_lanes(view.observation[5:], RELATIVE)
+        wish = view.observation[:NUM_WISH_COMPONENTS]
+        road = view.observation[NUM_WISH_COMPONENTS:]
+        lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = wish
+        ego = see_ego(road, Highway.own_entries)
+        lanes = see_lanes(road, RELATIVE_SPEED_SCALE)
         speed = ego.speed * self.top_speed
         level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
         lane = ego.target_lane * (LANES - 1)
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.free(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         keeps_lane = ego.changing == 0
         lanes_to_go = jnp.where(lane_wanted > 0, jnp.round(wanted_lane * (LANES - 1) - lane), 0)
         side = jnp.where(lanes_to_go > 0, LEFT, RIGHT)
@@ -359,8 +370,8 @@ class ObedientDriver(NamedTuple):
             wanted_speed * TOP_SPEED,
             jnp.where(lanes_to_go != 0, self.cruise, MIN_TARGET_SPEED + LEVEL_STEP * level),
         )
-        blocked = (lanes_to_go != 0) & keeps_lane & ~free[side]
-        target_speed = jnp.where(blocked, passing_speed, cruise_speed)
+        is_blocked = (lanes_to_go != 0) & keeps_lane & ~has_gap[side]
+        target_speed = jnp.where(is_blocked, passing_speed, cruise_speed)
         level_wanted = jnp.round((target_speed - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         max_level = jnp.floor((speeds[EGO_LANE] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         faster = jnp.minimum(level_wanted, max_level) - level
@@ -368,16 +379,16 @@ class ObedientDriver(NamedTuple):
             faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE)
         )
         # A lane in which the wanted speed can be driven, if any lane will do
-        gain = jnp.where(free, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(
+        gain = jnp.where(has_gap, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(
             speeds[EGO_LANE], cruise_speed
         )
         useful = gain > self.faster
         useful = useful & (lane_wanted == 0) & (speed_wanted > 0)
         goes_left = jnp.where(
-            lanes_to_go != 0, (lanes_to_go > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5)
+            lanes_to_go != 0, (lanes_to_go > 0) & has_gap[LEFT], useful[LEFT] & (lane < LANES - 1.5)
         )
         goes_right = jnp.where(
-            lanes_to_go != 0, (lanes_to_go < 0) & free[RIGHT], useful[RIGHT] & (lane > 0.5)
+            lanes_to_go != 0, (lanes_to_go < 0) & has_gap[RIGHT], useful[RIGHT] & (lane > 0.5)
         )
         change = jnp.where(goes_left, LANE_LEFT, LANE_RIGHT)
         return jnp.where(keeps_lane & (goes_left | goes_right), change, pace), memory

@@ -47,13 +47,21 @@ from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import LANE_LEFT, LEVELS, MAX_TTC, SIGHT, Highway, State
 
-# m, from the start: where the ego may begin to merge, and where the ramp ends.
-MERGING, BARRIER = 150.0, 400.0
-FLOWING, MAIN_LANES = 40, 2  # Vehicles on the highway, and its lanes
-VEHICLES = FLOWING + 2  # With the ego, number 0, and the barrier, number 1
+MERGING_BEGIN = 150.0  # m from the start to the place where the ego may begin to merge
+BARRIER = 400.0  # m from the start to the end of the ramp
+NUM_FLOWING = 40  # Vehicles on the highway
+MAIN_LANES = 2  # Lanes of the highway
+VEHICLES = NUM_FLOWING + 2  # With the ego, number 0, and the barrier, number 1
 # Gaps that the reference takes on the ramp
-ON_RAMP = Manner(
-    0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9
+RAMP_MANNER = Manner(
+    0.238,
+    1.0,
+    closing=7.0,
+    closing_second=4.4,
+    remaining_gap_ahead=2.14,
+    lookahead_ahead=2.84,
+    remaining_gap_behind=1.57,
+    lookahead_behind=0.9,
 )
 
 
@@ -62,7 +70,7 @@ def rules_of(state: State) -> Rules:
     place = state.travelled
 
     def ego_may(lane: Scalar, new: Scalar) -> Scalar:
-        return (new > 0) & ((lane > 0) | ((place >= MERGING) & (place < BARRIER)))
+        return (new > 0) & ((lane > 0) | ((place >= MERGING_BEGIN) & (place < BARRIER)))
 
     def edges(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
         return jnp.where(x + place > BARRIER, LANE_WIDTH, 0), LANE_WIDTH * (MAIN_LANES + 1)
@@ -75,7 +83,7 @@ class Merge(Highway):
 
     vehicles = VEHICLES
     lanes = MAIN_LANES + 1
-    flowing = FLOWING, MAIN_LANES
+    flowing = NUM_FLOWING, MAIN_LANES
     right_lane = 1
     measures = Highway.measures | {
         "time_to_collision": (
@@ -85,10 +93,11 @@ class Merge(Highway):
     }
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start the highway's traffic in slots of equal length,
-        the ego at the beginning of the ramp.
+        """Start the highway's traffic in slots of equal length, and the ego on the ramp.
+
+        The ego starts at the beginning of the ramp.
         """
-        x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 2)
+        x, column, speed = self.slots(self.uniform(key, NUM_FLOWING + MAIN_LANES), params, 2)
         ramp = [0.0, BARRIER + 0.5 * params.length[1]]
         x = jnp.concatenate([self.stack(*ramp), x])
         lane = jnp.concatenate([jnp.zeros(2, jnp.int32), jnp.asarray(1 + column, jnp.int32)])
@@ -104,7 +113,8 @@ class Merge(Highway):
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the place for merging."""
         return [
-            jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (MERGING, BARRIER)
+            jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1)
+            for place in (MERGING_BEGIN, BARRIER)
         ]
 
     def road_components(self) -> tuple[Component, ...]:
@@ -119,16 +129,18 @@ class Merge(Highway):
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicles ahead
-        and behind in its lanes; MAX_TTC at most.
+        """Return the time (s) to a collision with the vehicles ahead and behind in the ego's lanes.
+
+        It is MAX_TTC at most.
         """
         return jnp.minimum(
             super().time_to_collision(state, params), self.time_to_be_hit(state, params)
         )
 
     def time_to_be_hit(self, state: State, params: Fleet) -> Scalar:
-        """Return the time (s) until the vehicle behind,
-        in the ego's lanes, would hit it; MAX_TTC at most.
+        """Return the time (s) until the vehicle behind, in the ego's lanes, would hit it.
+
+        It is MAX_TTC at most.
         """
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)
@@ -152,7 +164,7 @@ class Merge(Highway):
 
     def describe_plan(self, state: State) -> str:
         """Describe target speed and lane, and the ramp."""
-        begin, end = MERGING - float(state.travelled), BARRIER - float(state.travelled)
+        begin, end = MERGING_BEGIN - float(state.travelled), BARRIER - float(state.travelled)
         if end < 0:
             return super().describe_plan(state)
         when = f"in {begin:.0f} m" if begin > 0 else "from here on"
@@ -164,7 +176,7 @@ class Merge(Highway):
         place = float(state.travelled)
         return [
             (BARRIER - place, float("inf"), 0.0, LANE_WIDTH - 0.1),
-            (float("-inf"), MERGING - place, LANE_WIDTH - 0.5, LANE_WIDTH + 0.5),
+            (float("-inf"), MERGING_BEGIN - place, LANE_WIDTH - 0.5, LANE_WIDTH + 0.5),
         ]
 
 
@@ -184,7 +196,7 @@ class MergingDriver(NamedTuple):
     @classmethod
     def for_task(cls, task: Merge) -> MergingDriver:
         """Make the player of an ego with the limits of a task."""
-        return cls(GapTestingDriver.for_task(task), ON_RAMP.for_task(task))
+        return cls(GapTestingDriver.for_task(task), RAMP_MANNER.for_task(task))
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""
@@ -198,12 +210,12 @@ class MergingDriver(NamedTuple):
         speed = ego.speed * self.road.top_speed
         lanes = see_lanes(view.observation, Merge.speed_scale)
         speeds = self.ramp.speeds(lanes, speed)
-        free = self.ramp.free(lanes)[LEFT]
-        beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
+        has_gap = self.ramp.has_lasting_gap(lanes)[LEFT]
+        beside = jnp.where(has_gap, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
         max_speed = jnp.where(
             way_to_merging < -self.aligned, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE]
         )
-        merge = free & (way_to_merging <= 0) & (ego.changing == 0)
+        merge = has_gap & (way_to_merging <= 0) & (ego.changing == 0)
         ramp = jnp.where(
             merge, LANE_LEFT, pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)
         )

@@ -57,28 +57,37 @@ from .highway import (
 )
 from .merge import Merge
 
-# m, from the start: where the exit lane begins, and where it parts from the highway.
-EXIT, GORE = 250.0, 420.0
-FLOWING, MAIN_LANES = 49, 3  # Vehicles on the highway, with the ego, and its lanes
+EXIT_BEGIN = 250.0  # m from the start to the beginning of the exit lane
+GORE = 420.0  # m from the start to the place where the exit lane parts from the highway
+NUM_FLOWING = 49  # Vehicles on the highway, with the ego
+MAIN_LANES = 3  # Lanes of the highway
 # Gaps that the reference takes
-GAPS = Manner(
-    0.28, 1.6, closing=2.8, closing_second=3.8, ahead=3.0, until=2.2, behind=0.8, warned=1.3
+EXIT_MANNER = Manner(
+    0.28,
+    1.6,
+    closing=2.8,
+    closing_second=3.8,
+    remaining_gap_ahead=3.0,
+    lookahead_ahead=2.2,
+    remaining_gap_behind=0.8,
+    lookahead_behind=1.3,
 )
 
 
 def rules_of(state: State) -> Rules:
-    """Return the rules of the exit: only the ego uses it,
-    and where it parts lies an edge on either side.
+    """Return the rules of the exit, which only the ego uses.
+
+    Where it parts from the highway, an edge lies on either side.
     """
     place = state.travelled
 
     def ego_may(lane: Scalar, new: Scalar) -> Scalar:
-        return ((lane > 0) & (new > 0)) | ((place >= EXIT) & (place < GORE))
+        return ((lane > 0) & (new > 0)) | ((place >= EXIT_BEGIN) & (place < GORE))
 
     def edges(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
         parted = x + place > GORE
         right = y < LANE_WIDTH
-        beside = (x + place < EXIT) | (parted & ~right)
+        beside = (x + place < EXIT_BEGIN) | (parted & ~right)
         left_edge = LANE_WIDTH * (MAIN_LANES + 1)
         return jnp.where(beside, LANE_WIDTH, 0), jnp.where(parted & right, LANE_WIDTH, left_edge)
 
@@ -88,16 +97,16 @@ def rules_of(state: State) -> Rules:
 class Exit(Merge):
     """Five meta-actions towards an exit, once a second."""
 
-    vehicles = FLOWING
+    vehicles = NUM_FLOWING
     lanes = MAIN_LANES + 1
-    flowing = FLOWING, MAIN_LANES
+    flowing = NUM_FLOWING, MAIN_LANES
     right_lane = 0
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
         """Start every vehicle in slots of equal length, the ego in the leftmost lane."""
-        x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 0)
+        x, column, speed = self.slots(self.uniform(key, NUM_FLOWING + MAIN_LANES), params, 0)
         lane = jnp.asarray(1 + (column + MAIN_LANES - 1) % MAIN_LANES, jnp.int32)
-        speed = jnp.where(traffic.is_ego(FLOWING), self.first_speed, speed)
+        speed = jnp.where(traffic.is_ego(NUM_FLOWING), self.first_speed, speed)
         return self.start(
             Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params
         )
@@ -108,7 +117,9 @@ class Exit(Merge):
 
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the exit lane."""
-        return [jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (EXIT, GORE)]
+        return [
+            jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (EXIT_BEGIN, GORE)
+        ]
 
     def road_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_road`."""
@@ -152,7 +163,7 @@ class Exit(Merge):
 
     def describe_plan(self, state: State) -> str:
         """Describe target speed and lane, and the exit."""
-        begin, end = EXIT - float(state.travelled), GORE - float(state.travelled)
+        begin, end = EXIT_BEGIN - float(state.travelled), GORE - float(state.travelled)
         plan = super(Merge, self).describe_plan(state)
         if end < 0:
             return f"{plan} The exit lies behind."
@@ -165,15 +176,16 @@ class Exit(Merge):
         """Draw no exit lane before it begins, and a gap where it has parted."""
         place = float(state.travelled)
         return [
-            (float("-inf"), EXIT - place, 0.0, LANE_WIDTH - 0.1),
+            (float("-inf"), EXIT_BEGIN - place, 0.0, LANE_WIDTH - 0.1),
             (GORE - place, float("inf"), LANE_WIDTH - 0.5, LANE_WIDTH + 0.5),
         ]
 
 
 @privileged_player
 class ExitingDriver(NamedTuple):
-    """Player of ``Exit``: it tests gaps, and the nearer the exit,
-    the slower a lane to the right may be.
+    """Player of ``Exit``, which tests gaps.
+
+    The nearer the exit, the slower a lane to the right may be.
     """
 
     manner: Manner
@@ -193,7 +205,7 @@ class ExitingDriver(NamedTuple):
     @classmethod
     def for_task(cls, task: Exit) -> ExitingDriver:
         """Make the player of an ego with the limits of a task."""
-        return cls(GAPS.for_task(task), top_speed=task.top_speed)
+        return cls(EXIT_MANNER.for_task(task), top_speed=task.top_speed)
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""
@@ -206,26 +218,28 @@ class ExitingDriver(NamedTuple):
         lanes = see_lanes(view.observation, Exit.speed_scale)
         speed = ego.speed * self.top_speed
         speeds = self.manner.speeds(lanes, speed)
-        free = self.manner.free(lanes)
+        has_gap = self.manner.has_lasting_gap(lanes)
         lane = jnp.round(ego.target_lane * MAIN_LANES)
         keeps_lane = ego.changing == 0
         beside = jnp.where(
-            free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding)
+            has_gap[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding)
         )
         hurried = (place > self.aligned) & (lane > 1) & keeps_lane
         max_speed = jnp.minimum(speeds[EGO_LANE], jnp.maximum(beside, MIN_TARGET_SPEED))
         max_speed = jnp.where(hurried, max_speed, speeds[EGO_LANE])
-        late = jnp.maximum(place - self.relaxed, 0)
-        lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * late)
+        relaxed_way = jnp.maximum(place - self.relaxed, 0)
+        lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * relaxed_way)
         goes_right = (
-            jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & keeps_lane & free[RIGHT]
+            jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT_BEGIN))
+            & keeps_lane
+            & has_gap[RIGHT]
         )
         goes_left = (
             keeps_lane
-            & free[LEFT]
+            & has_gap[LEFT]
             & (lane > 0)
             & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
-            & (late == 0)
+            & (relaxed_way == 0)
         )
         goes_left = goes_left & (lane < MAIN_LANES)
         drive = pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)

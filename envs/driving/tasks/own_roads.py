@@ -56,24 +56,26 @@ from ..arrays import Scalar
 from ..pictures import road_pictures
 from ..roads import routes, scenario
 from ..traffic import junction, replay
-from ..traffic.nearest import nearest_first
+from ..traffic.nearest import sort_nearest
 from ..traffic.replay import Vehicles
 from ..vehicle import collision
 from ..vehicle.bicycle import LATERAL_ACCELERATION, Pose
 from ..vehicle.collision import Body
 
-STEP, SUBSTEPS = 0.2, 4  # s, and samples of a step at which bodies are tested
+STEP = 0.2  # s
+SUBSTEPS = 4  # Samples of a step at which bodies are tested
 HORIZON = 300  # Steps of an episode
-# m/s^2: braking of the limiter; share of the lateral acceleration that it allows in bends.
-EASING, LATERAL = 2.0, 0.65
+LIMITER_BRAKING = 2.0  # m/s^2
+LATERAL_FRACTION = 0.65  # Part of the lateral acceleration that the limiter allows in bends
 LIMITER_TIME = 0.6  # s: time constant of the limiter
-LATE = 0.5  # Points that a second costs
-# Vehicles in the observation; m and m/s by which it is divided.
-NUM_SEEN, SIGHT, SPEED = 8, 100.0, 20.0
-AHEAD = (10.0, 20.0, 40.0)  # m: points of the way in the observation
-# s: a shorter time is a near miss; interval at which bodies are tested for it.
-TIME_TO_COLLISION, SAMPLE = 1.5, 0.25
-DRAWS = 16  # Times of the recording, of which one begins an episode
+SECOND_COST = 0.5  # Points that a second costs
+NUM_SEEN = 8  # Vehicles in the observation
+SIGHT = 100.0  # m: distance in which vehicles are seen, which is shown as 1
+SPEED_SCALE = 20.0  # m/s that are shown as 1
+WAY_DISTANCES = (10.0, 20.0, 40.0)  # m: points of the way in the observation
+TIME_TO_COLLISION = 1.5  # s: a shorter time is a near miss
+SAMPLE_INTERVAL = 0.25  # s: interval at which bodies are tested for a near miss
+START_CANDIDATES = 16  # Times of the recording, of which one begins an episode
 
 
 class Params(NamedTuple):
@@ -119,12 +121,12 @@ class OwnRoads(Task[Params, State]):
         self.scenario = (
             scenario.Scenario.model_validate(json.loads(record.data))
             if record
-            else scenario.shipped()
+            else scenario.load_shipped()
         )
         self.recording = replay.recording_of(self.scenario.trajectories)
         self.route, limits, self.start, self.goal = scenario.route_of(self.scenario)
         bend = np.sqrt(
-            LATERAL * LATERAL_ACCELERATION / np.maximum(np.abs(self.route.curvature), 1e-9)
+            LATERAL_FRACTION * LATERAL_ACCELERATION / np.maximum(np.abs(self.route.curvature), 1e-9)
         )
         self.limits = np.minimum(limits, bend)
         self.ends = np.append(self.route.start[1:], np.inf)
@@ -142,7 +144,7 @@ class OwnRoads(Task[Params, State]):
             )
         self.action_space = self.box([-1], [1])
         low = np.concatenate(
-            [np.zeros(4), -np.ones(2 * len(AHEAD)), np.tile([0] + [-1] * 6 + [0], NUM_SEEN)]
+            [np.zeros(4), -np.ones(2 * len(WAY_DISTANCES)), np.tile([0] + [-1] * 6 + [0], NUM_SEEN)]
         )
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(0, 100)
@@ -184,7 +186,7 @@ class OwnRoads(Task[Params, State]):
         """Return the highest speed at a place of the way, m/s."""
         to_piece = jnp.maximum(np.asarray(self.route.start, self.dtype) - s, 0)
         limits = np.asarray(self.limits, self.dtype)
-        speeds = jnp.sqrt(limits * limits + 2 * EASING * to_piece)
+        speeds = jnp.sqrt(limits * limits + 2 * LIMITER_BRAKING * to_piece)
         return jnp.where(s < np.asarray(self.ends, self.dtype), speeds, jnp.inf).min()
 
     def pose(self, s: Scalar, speed: Scalar) -> Pose:
@@ -198,10 +200,11 @@ class OwnRoads(Task[Params, State]):
         return (collision.overlap(ego_body, bodies) & vehicles.present).any()
 
     def would_touch(self, s: Scalar, speed: Scalar, time: Scalar) -> Scalar:
-        """Say whether the ego, at a time of the recording,
-        would soon touch another vehicle if it kept its speed.
+        """Say whether the ego would soon touch another vehicle if it kept its speed.
+
+        ``time`` is a time of the recording, s.
         """
-        times = SAMPLE * np.arange(1, round(TIME_TO_COLLISION / SAMPLE) + 1)
+        times = SAMPLE_INTERVAL * np.arange(1, round(TIME_TO_COLLISION / SAMPLE_INTERVAL) + 1)
 
         def touches(t: Scalar) -> Scalar:
             return self.touches(
@@ -211,10 +214,8 @@ class OwnRoads(Task[Params, State]):
         return jax.vmap(touches)(np.asarray(times, self.dtype)).any()
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw the speed at the start,
-        and a time of the recording at which nobody is in the way.
-        """
-        u = self.uniform(key, DRAWS + 1)
+        """Sample the first speed, and a time of the recording at which nobody is in the way."""
+        u = self.uniform(key, START_CANDIDATES + 1)
         speed = self.sheet.sample("first_speed", u[-1], split)
         start = jnp.asarray(self.start, self.dtype)
         speed = jnp.minimum(speed, self.limiter(start))
@@ -243,9 +244,7 @@ class OwnRoads(Task[Params, State]):
         )
 
     def control(self, s: Scalar, speed: Scalar, pedal: Scalar) -> Scalar:
-        """Return the ego's acceleration, m/s^2: that of the pedal,
-        or what the limiter leaves of it.
-        """
+        """Return the ego's acceleration, m/s^2, which the limiter may reduce below the pedal's."""
         pedal_acceleration = jnp.where(pedal > 0, pedal * self.acceleration, pedal * self.braking)
         return jnp.clip(
             (self.limiter(s) - speed) * (1 / LIMITER_TIME), -self.braking, pedal_acceleration
@@ -286,18 +285,20 @@ class OwnRoads(Task[Params, State]):
         def from_ego(x: Scalar, y: Scalar, scale: float) -> tuple[Scalar, Scalar]:
             return (c * x + s * y) * (1 / scale), (c * y - s * x) * (1 / scale)
 
-        poses_ahead = [self.pose(state.s + ahead, state.speed) for ahead in AHEAD]
+        poses_ahead = [self.pose(state.s + ahead, state.speed) for ahead in WAY_DISTANCES]
         points = [
-            value for p in poses_ahead for value in from_ego(p.x - ego.x, p.y - ego.y, AHEAD[-1])
+            value
+            for p in poses_ahead
+            for value in from_ego(p.x - ego.x, p.y - ego.y, WAY_DISTANCES[-1])
         ]
         ego_entries = self.stack(
-            state.speed * (1 / SPEED),
-            self.limiter(state.s) * (1 / SPEED),
+            state.speed * (1 / SPEED_SCALE),
+            self.limiter(state.s) * (1 / SPEED_SCALE),
             (self.goal - state.s) * (1 / 200),
             1 - state.steps * (1 / HORIZON),
             *points,
         )
-        order, visible = nearest(ego, vehicles)
+        order, visible = find_nearest(ego, vehicles)
         pose = vehicles.pose
         turn = pose.heading - ego.heading
         speeds = pose.speed * jnp.cos(pose.heading), pose.speed * jnp.sin(pose.heading)
@@ -305,7 +306,7 @@ class OwnRoads(Task[Params, State]):
             [
                 jnp.ones_like(pose.x),
                 *from_ego(pose.x - ego.x, pose.y - ego.y, SIGHT),
-                *from_ego(*speeds, SPEED),
+                *from_ego(*speeds, SPEED_SCALE),
                 jnp.cos(turn),
                 jnp.sin(turn),
                 vehicles.length * (1 / 20),
@@ -319,8 +320,8 @@ class OwnRoads(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         ego_components = (
-            Component("speed", "of the ego", f"{SPEED:g} m/s"),
-            Component("limiter", "highest speed here", f"{SPEED:g} m/s"),
+            Component("speed", "of the ego", f"{SPEED_SCALE:g} m/s"),
+            Component("limiter", "highest speed here", f"{SPEED_SCALE:g} m/s"),
             Component("goal", "way to the goal", "200 m"),
             Component("time_left", "until the time limit", f"{HORIZON * STEP:g} s"),
         )
@@ -328,9 +329,9 @@ class OwnRoads(Task[Params, State]):
             Component(
                 f"way_{ahead:g}_{name}",
                 f"place of its way {ahead:g} m on, {meaning} the ego",
-                f"{AHEAD[-1]:g} m",
+                f"{WAY_DISTANCES[-1]:g} m",
             )
-            for ahead in AHEAD
+            for ahead in WAY_DISTANCES
             for name, meaning in (("ahead", "ahead of"), ("left", "to the left of"))
         )
         vehicle_components = (
@@ -340,8 +341,8 @@ class OwnRoads(Task[Params, State]):
                 ("there", f"whether it is within {SIGHT:g} m", "1"),
                 ("ahead", "place ahead of the ego", f"{SIGHT:g} m"),
                 ("left", "place to the left of the ego", f"{SIGHT:g} m"),
-                ("v_ahead", "velocity in the direction of the ego", f"{SPEED:g} m/s"),
-                ("v_left", "velocity to the left of that", f"{SPEED:g} m/s"),
+                ("v_ahead", "velocity in the direction of the ego", f"{SPEED_SCALE:g} m/s"),
+                ("v_left", "velocity to the left of that", f"{SPEED_SCALE:g} m/s"),
                 ("cos", "cosine of its direction, relative to the ego, to the left", "1"),
                 ("sin", "sine of it", "1"),
                 ("length", "of it", "20 m"),
@@ -365,8 +366,8 @@ class OwnRoads(Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return 100 at the goal, less 0.5 for each second."""
-        late = jnp.maximum(100 - LATE * STEP * next_state.steps, 0)
-        return jnp.where(next_state.arrived, late, 0).astype(self.dtype)
+        arrival_points = jnp.maximum(100 - SECOND_COST * STEP * next_state.steps, 0)
+        return jnp.where(next_state.arrived, arrival_points, 0).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the ego has crashed or reached its goal."""
@@ -399,8 +400,9 @@ class OwnRoads(Task[Params, State]):
         )
 
     def host_others(self, state: State, params: Params) -> list[tuple[float, ...]]:
-        """Return x, y, heading, speed, length and width
-        of the vehicles on the road; plain Python.
+        """Return x, y, heading, speed, length and width of the vehicles on the road.
+
+        The result is plain Python.
         """
         vehicles = jax.tree.map(
             np.asarray, self.recorded_vehicles(*jax.tree.map(jnp.asarray, (state, params)))
@@ -414,7 +416,7 @@ class OwnRoads(Task[Params, State]):
         x, y, heading = routes.points(self.route, s)[0].tolist()
         c, sine = math.cos(heading), math.sin(heading)
 
-        def in_words(px: float, py: float) -> str:
+        def say_place(px: float, py: float) -> str:
             ahead, left = c * (px - x) + sine * (py - y), c * (py - y) - sine * (px - x)
             return (
                 f"{abs(ahead):.1f} m {'ahead' if ahead >= 0 else 'behind'}, {abs(left):.1f} m "
@@ -422,8 +424,8 @@ class OwnRoads(Task[Params, State]):
             ) + ("left" if left >= 0 else "right")
 
         way_text = "; ".join(
-            f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}"
-            for a in AHEAD
+            f"{a:g} m on: {say_place(*routes.points(self.route, s + a)[0, :2].tolist())}"
+            for a in WAY_DISTANCES
         )
         limit = float(self.limiter(jnp.asarray(state.s)))
         lines = [
@@ -438,8 +440,8 @@ class OwnRoads(Task[Params, State]):
             if math.hypot(px - x, py - y) < SIGHT:
                 turn = math.degrees(math.remainder(direction - heading, 2 * math.pi))
                 lines.append(
-                    f"A vehicle of {length:.1f} m, {in_words(px, py)}, drives {speed:.1f} m/s in a "
-                    f"direction {turn:.0f} degrees to the left of yours."
+                    f"A vehicle of {length:.1f} m, {say_place(px, py)}, drives {speed:.1f} m/s in "
+                    f"a direction {turn:.0f} degrees to the left of yours."
                 )
         return "\n".join(lines)
 
@@ -448,8 +450,9 @@ class OwnRoads(Task[Params, State]):
         return "Answer with a number from -1 (brake) to 1 (accelerate) for the next 0.2 s."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw 120 m of the roads from above, north up:
-        the others blue, the ego green, red after a crash.
+        """Draw 120 m of the roads from above, north up.
+
+        The others are blue. The ego is green, and red after a crash.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
@@ -474,11 +477,12 @@ class OwnRoads(Task[Params, State]):
         return np.asarray(image)
 
 
-def nearest(ego: Pose, vehicles: Vehicles) -> tuple[Scalar, Scalar]:
-    """Return the slots of the nearest vehicles in the order of their distance,
-    and whether they are in sight.
+def find_nearest(ego: Pose, vehicles: Vehicles) -> tuple[Scalar, Scalar]:
+    """Return the slots of the nearest vehicles by distance, and whether each is in sight.
+
+    Both have the shape ``(NUM_SEEN,)``.
     """
     dx, dy = vehicles.pose.x - ego.x, vehicles.pose.y - ego.y
     square = jnp.where(vehicles.present, dx * dx + dy * dy, jnp.inf)
-    order = nearest_first(square, NUM_SEEN)
+    order = sort_nearest(square, NUM_SEEN)
     return order, (np.arange(NUM_SEEN) < square.shape[0]) & (square[order] < SIGHT * SIGHT)

@@ -43,6 +43,7 @@ Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayE
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -60,17 +61,27 @@ from ...shared.alternating_bands import alternating_bands
 from ..arrays import Scalar
 from ..vehicle import bicycle, reeds_shepp
 from ..vehicle.bicycle import Pose
+from .observation_bounds import lower_bounds
 
 STEP = 0.2  # s
-ACCELERATION, SPEED = 3.0, 5.0  # m/s^2, m/s: limits of the car
-LENGTH, WIDTH = 5.0, 2.0  # m
-HALF_X, HALF_Y = 35.0, 21.0  # m: half of the lot
-# Spots of a row; m; m from the middle of the lot to the middle of a row.
-SPOTS, SPOT_WIDTH, ROW = 14, 4.0, 10.0
-ALONG, ACROSS, TURN, SPEED_TOLERANCE = 0.5, 0.3, 0.1, 0.1  # m, m, rad, m/s: tolerances of parking
-# Largest reward of a car that is not parked; m in which it falls to 1/e; m that count as much as a
-# radian.
-NEARNESS, REACH, RADIAN = 0.05, 5.0, 2.0
+MAX_ACCELERATION = 3.0  # m/s^2
+MAX_SPEED = 5.0  # m/s, forwards and backwards
+LENGTH = 5.0  # m, of the car
+WIDTH = 2.0  # m, of the car
+# m: half of the lot along and across the rows.
+HALF_X = 35.0
+HALF_Y = 21.0
+SPOTS = 14  # Spots of a row
+SPOT_WIDTH = 4.0  # m
+ROW_DISTANCE = 10.0  # m from the middle of the lot to the middle of a row
+# Tolerances of parking.
+MAX_ALONG = 0.5  # m
+MAX_ACROSS = 0.3  # m
+MAX_TURN = 0.1  # rad
+MAX_PARKED_SPEED = 0.1  # m/s
+MAX_NEARNESS_REWARD = 0.05  # of a car that is not parked
+NEARNESS_DISTANCE = 5.0  # m in which that reward falls to 1/e
+RADIAN_DISTANCE = 2.0  # m that count as much as a radian
 
 
 class Params(NamedTuple):
@@ -82,6 +93,16 @@ class Params(NamedTuple):
     start: Scalar  # rad, heading at the start
 
 
+class PoseEntry(IntEnum):
+    """Entries of a pose as goals and observations show it, in order."""
+
+    X = 0
+    Y = 1
+    COSINE = 2
+    SINE = 3
+    SPEED = 4
+
+
 class State(NamedTuple):
     """The car."""
 
@@ -91,8 +112,9 @@ class State(NamedTuple):
 
 
 def roll(pose: Pose, acceleration: Scalar, slip: Scalar, duration: float) -> Pose:
-    """Move one step, forwards or backwards, on an exact arc;
-    ``slip`` is the sine of the slip angle, held.
+    """Move one step, forwards or backwards, on an exact arc.
+
+    ``slip`` is the sine of the slip angle, which is held.
     """
     gained = acceleration * duration
     distance = duration * (pose.speed + 0.5 * gained)
@@ -121,21 +143,24 @@ def is_parked(pose: Pose, params: Params, share: float = 1.0) -> Scalar:
     dx, dy = pose.x - params.x, pose.y - params.y
     c, s = jnp.cos(params.heading), jnp.sin(params.heading)
     turn = reeds_shepp.wrap(params.heading - pose.heading)
-    in_place = (jnp.abs(c * dx + s * dy) <= share * ALONG) & (
-        jnp.abs(c * dy - s * dx) <= share * ACROSS
+    in_place = (jnp.abs(c * dx + s * dy) <= share * MAX_ALONG) & (
+        jnp.abs(c * dy - s * dx) <= share * MAX_ACROSS
     )
-    return in_place & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= SPEED_TOLERANCE)
+    return (
+        in_place & (jnp.abs(turn) <= share * MAX_TURN) & (jnp.abs(pose.speed) <= MAX_PARKED_SPEED)
+    )
 
 
 def pose_components(whose: str) -> tuple[Component, ...]:
     """Describe a pose and its speed, ``(5,)``, of the car or the goal."""
-    return (
-        Component("x", f"place of the {whose} along the rows", f"{HALF_X:g} m"),
-        Component("y", f"place of the {whose} across the rows", f"{HALF_Y:g} m"),
-        Component("cosine", f"of the {whose}'s heading"),
-        Component("sine", f"of the {whose}'s heading"),
-        Component("speed", f"of the {whose}, negative backwards", f"{SPEED:g} m/s"),
-    )
+    meanings = {
+        PoseEntry.X: (f"place of the {whose} along the rows", f"{HALF_X:g} m"),
+        PoseEntry.Y: (f"place of the {whose} across the rows", f"{HALF_Y:g} m"),
+        PoseEntry.COSINE: (f"of the {whose}'s heading", "1"),
+        PoseEntry.SINE: (f"of the {whose}'s heading", "1"),
+        PoseEntry.SPEED: (f"of the {whose}, negative backwards", f"{MAX_SPEED:g} m/s"),
+    }
+    return tuple(Component(entry.name.lower(), *meanings[entry]) for entry in PoseEntry)
 
 
 class Parking(Task[Params, State]):
@@ -154,17 +179,18 @@ class Parking(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1, -1], [1, 1])
         self.has_goals = card.settings["goal"] == "True"
-        low = -np.ones(14)
-        low[5] = 0
         if self.has_goals:
             names = ("observation", "achieved_goal", "desired_goal")
-            self.observation_space = spaces.Dict({name: self.box(-1, 1, (5,)) for name in names})
+            self.observation_space = spaces.Dict(
+                {name: self.box(-1, 1, (len(PoseEntry),)) for name in names}
+            )
         else:
-            self.observation_space = self.box(low, np.ones(14))
+            low = lower_bounds(self.observation_components(), {"earned"})  # type: ignore[arg-type]
+            self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw spot, nose and direction of the start."""
+        """Sample spot, nose and direction of the start."""
         u = self.uniform(key, 3)
         spot = jnp.floor(2 * SPOTS * u[0])
         column = spot % SPOTS
@@ -173,7 +199,10 @@ class Parking(Task[Params, State]):
         x = SPOT_WIDTH * (column - 0.5 * (SPOTS - 1))
         start = alternating_bands(u[2], split, -math.pi, math.pi, bands=40)
         return Params(
-            *(jnp.asarray(v, self.dtype) for v in (x, ROW * row, 0.5 * math.pi * nose, start))
+            *(
+                jnp.asarray(v, self.dtype)
+                for v in (x, ROW_DISTANCE * row, 0.5 * math.pi * nose, start)
+            )
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -184,8 +213,8 @@ class Parking(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second."""
         pose = state.pose
-        room = [(limit - pose.speed) * (1 / STEP) for limit in (-SPEED, SPEED)]
-        push = jnp.clip(ACCELERATION * action[0], *room)
+        room = [(limit - pose.speed) * (1 / STEP) for limit in (-MAX_SPEED, MAX_SPEED)]
+        push = jnp.clip(MAX_ACCELERATION * action[0], *room)
         end = roll(pose, push, bicycle.slip_of_steering(bicycle.STEERING_LIMIT * action[1]), STEP)
         c, s = jnp.abs(jnp.cos(end.heading)), jnp.abs(jnp.sin(end.heading))
         x, y = 0.5 * (LENGTH * c + WIDTH * s), 0.5 * (LENGTH * s + WIDTH * c)
@@ -199,8 +228,10 @@ class Parking(Task[Params, State]):
         if self.has_goals:
             return self.goal_reward(self.achieved_goal(end), self.desired_goal(params))
         distance = jnp.hypot(params.x - end.x, params.y - end.y)
-        distance = distance + RADIAN * jnp.abs(reeds_shepp.wrap(params.heading - end.heading))
-        nearness = NEARNESS * jnp.exp(distance * (-1 / REACH))
+        distance = distance + RADIAN_DISTANCE * jnp.abs(
+            reeds_shepp.wrap(params.heading - end.heading)
+        )
+        nearness = MAX_NEARNESS_REWARD * jnp.exp(distance * (-1 / NEARNESS_DISTANCE))
         return jnp.where(
             crashed, -state.earned, jnp.where(is_parked(end, params), 1, nearness)
         ).astype(self.dtype)
@@ -209,7 +240,7 @@ class Parking(Task[Params, State]):
         """Return what the car has reached, ``(5,)``; see the table."""
         heading = jnp.cos(pose.heading), jnp.sin(pose.heading)
         return jnp.clip(
-            self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / SPEED), -1, 1
+            self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / MAX_SPEED), -1, 1
         )
 
     def desired_goal(self, params: Params) -> jax.Array:
@@ -219,29 +250,41 @@ class Parking(Task[Params, State]):
         )
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at one pose ``(5,)``
-        when another is the goal; see the table.
+        """Return the reward of a step that ends at one pose when another is the goal.
+
+        Both have the shape ``(5,)``; see the table.
         """
-        dx, dy = HALF_X * (achieved[0] - desired[0]), HALF_Y * (achieved[1] - desired[1])
-        c, s = desired[2], desired[3]
+        dx = HALF_X * (achieved[PoseEntry.X] - desired[PoseEntry.X])
+        dy = HALF_Y * (achieved[PoseEntry.Y] - desired[PoseEntry.Y])
+        c, s = desired[PoseEntry.COSINE], desired[PoseEntry.SINE]
         turn = jnp.abs(
-            jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3])
+            jnp.arctan2(
+                c * achieved[PoseEntry.SINE] - s * achieved[PoseEntry.COSINE],
+                c * achieved[PoseEntry.COSINE] + s * achieved[PoseEntry.SINE],
+            )
         )
-        nearness = NEARNESS * jnp.exp((jnp.hypot(dx, dy) + RADIAN * turn) * (-1 / REACH))
-        in_place = (jnp.abs(c * dx + s * dy) <= ALONG) & (jnp.abs(c * dy - s * dx) <= ACROSS)
+        nearness = MAX_NEARNESS_REWARD * jnp.exp(
+            (jnp.hypot(dx, dy) + RADIAN_DISTANCE * turn) * (-1 / NEARNESS_DISTANCE)
+        )
+        in_place = (jnp.abs(c * dx + s * dy) <= MAX_ALONG) & (
+            jnp.abs(c * dy - s * dx) <= MAX_ACROSS
+        )
         parked = (
             in_place
-            & (turn <= TURN)
-            & (SPEED * jnp.abs(achieved[4] - desired[4]) <= SPEED_TOLERANCE)
+            & (turn <= MAX_TURN)
+            & (
+                MAX_SPEED * jnp.abs(achieved[PoseEntry.SPEED] - desired[PoseEntry.SPEED])
+                <= MAX_PARKED_SPEED
+            )
         )
         return jnp.where(parked, 1, nearness).astype(self.dtype)
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
         """Say whether a car at the achieved pose touches a wall; the goal has no influence."""
-        c, s = jnp.abs(achieved[2]), jnp.abs(achieved[3])
+        c, s = jnp.abs(achieved[PoseEntry.COSINE]), jnp.abs(achieved[PoseEntry.SINE])
         x, y = 0.5 * (LENGTH * c + WIDTH * s), 0.5 * (LENGTH * s + WIDTH * c)
-        return (HALF_X * jnp.abs(achieved[0]) + x > HALF_X) | (
-            HALF_Y * jnp.abs(achieved[1]) + y > HALF_Y
+        return (HALF_X * jnp.abs(achieved[PoseEntry.X]) + x > HALF_X) | (
+            HALF_Y * jnp.abs(achieved[PoseEntry.Y]) + y > HALF_Y
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
@@ -262,7 +305,7 @@ class Parking(Task[Params, State]):
                 jnp.cos(pose.heading),
                 jnp.sin(pose.heading),
             ),
-            *(pose.speed * (1 / SPEED), state.earned * (1 / self.card.horizon)),
+            *(pose.speed * (1 / MAX_SPEED), state.earned * (1 / self.card.horizon)),
             *(
                 params.x * (1 / HALF_X),
                 params.y * (1 / HALF_Y),
@@ -284,7 +327,7 @@ class Parking(Task[Params, State]):
             Component("y", "place of the car's centre across the rows", f"{HALF_Y:g} m"),
             Component("cosine", "of the car's heading"),
             Component("sine", "of the car's heading"),
-            Component("speed", "negative backwards", f"{SPEED:g} m/s"),
+            Component("speed", "negative backwards", f"{MAX_SPEED:g} m/s"),
             Component("earned", "return so far, which a crash takes back", f"{self.card.horizon}"),
             Component("goal_x", "place of the goal along the rows", f"{HALF_X:g} m"),
             Component("goal_y", "place of the goal across the rows", f"{HALF_Y:g} m"),
@@ -299,7 +342,9 @@ class Parking(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List pedal and wheel."""
         return (
-            Component("acceleration", "forwards; negative backwards", f"{ACCELERATION:g} m/s^2"),
+            Component(
+                "acceleration", "forwards; negative backwards", f"{MAX_ACCELERATION:g} m/s^2"
+            ),
             Component("steering", "angle of the front wheels to the left", "45 degrees"),
         )
 
@@ -348,7 +393,7 @@ class Parking(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Answer with two numbers from -1 to 1: acceleration (1 is {ACCELERATION:g} m/s^2 "
+            f"Answer with two numbers from -1 to 1: acceleration (1 is {MAX_ACCELERATION:g} m/s^2 "
             "forwards) and angle of "
             "the front wheels (1 is 45 degrees to the left), for the next 0.2 s. Stop in the goal "
             "and stay there."
@@ -364,7 +409,7 @@ class Parking(Task[Params, State]):
         def pixel(x: float, y: float) -> tuple[float, float]:
             return scale * (x + HALF_X), scale * (HALF_Y - y)
 
-        for row in (-ROW, ROW):
+        for row in (-ROW_DISTANCE, ROW_DISTANCE):
             for i in range(SPOTS + 1):
                 x = SPOT_WIDTH * (i - 0.5 * SPOTS)
                 canvas.line((*pixel(x, row - 4), *pixel(x, row + 4)), fill="white")
@@ -384,8 +429,9 @@ class Parking(Task[Params, State]):
 
 @privileged_player
 class ParkingDriver(NamedTuple):
-    """Player of ``Parking``: follows the shortest path
-    of a car that reverses, planned anew at each step.
+    """Player of ``Parking``, which follows the shortest path of a car that reverses.
+
+    It plans the path anew at each step.
     """
 
     # rad: angle of the front wheels in curves; some is left to correct
@@ -411,13 +457,13 @@ class ParkingDriver(NamedTuple):
         # The rear axle moves along its heading: it is the point that a path leads.
         x, y = ahead + rear - rear * jnp.cos(turn), left - rear * jnp.sin(turn)
         radius = 2 * rear / jnp.tan(self.wheel)
-        plan = reeds_shepp.shortest(x / radius, y / radius, turn)
+        plan = reeds_shepp.shortest_path(x / radius, y / radius, turn)
         length = plan.stretch * radius
         speed = plan.direction * jnp.minimum(self.speed, jnp.sqrt(2 * self.braking * length))
         stop = is_parked(pose._replace(speed=0.0), view.params, self.stop_share)
         speed = jnp.where(stop, 0, speed)
-        push = jnp.clip((speed - pose.speed) / (STEP * ACCELERATION), -1, 1)
-        covered = jnp.abs(pose.speed + 0.5 * STEP * ACCELERATION * push) * STEP / radius
+        push = jnp.clip((speed - pose.speed) / (STEP * MAX_ACCELERATION), -1, 1)
+        covered = jnp.abs(pose.speed + 0.5 * STEP * MAX_ACCELERATION * push) * STEP / radius
         curve = plan.curvature(jnp.maximum(covered, 1e-3)) / radius
         wheel = jnp.arctan(2 * rear * curve) / bicycle.STEERING_LIMIT
         return jnp.clip(jnp.stack([push, jnp.where(stop, 0, wheel)]), -1, 1), memory

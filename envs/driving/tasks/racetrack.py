@@ -59,19 +59,29 @@ from ..traffic.traffic import SUBSTEP
 from ..vehicle import bicycle, collision, reeds_shepp
 from ..vehicle.bicycle import Motion, Pose
 from ..vehicle.collision import Sweep
+from .observation_bounds import lower_bounds
 
 SUBSTEPS = 3  # Sub-steps of a step of 0.2 s
-LENGTH, WIDTH = 5.0, 2.0  # m: body of every car
-LANE = 5.0  # m: width of a lane, as in highway-env
+# m: body of every car.
+LENGTH = 5.0
+WIDTH = 2.0
+LANE_WIDTH = 5.0  # m: width of a lane, as in highway-env
 CORNERS = 6
-DENT, CORNER = (20.0, 30.0), (60.0, 90.0)  # m: distance of the corners from the middle
-ROUND, MAX_RADIUS = 0.46, 60.0  # Share of the shorter edge that a bend may take, and m
-MIN_SPEED, MAX_SPEED = 7.0, 8.0  # m/s
-CLOSE = 0.5  # m: distance from the middle of a lane at which a step pays half
-AHEAD = (0.0, 5.0, 10.0, 20.0, 30.0)  # m: places where the curvature is seen
-# 1/m, m, m: scales of the observation, and how far behind another car is seen.
-MAX_CURVATURE, SIGHT, BEHIND = 0.06, 60.0, 8.0
-NEAR_MISS, CARS = 1.5, 6  # s; most other cars
+# m: ranges of the corners' distances from the middle; the dent is the first corner.
+DENT_DISTANCES = (20.0, 30.0)
+CORNER_DISTANCES = (60.0, 90.0)
+MAX_BEND_SHARE = 0.46  # Part of the shorter edge that a bend may take
+MAX_RADIUS = 60.0  # m, of a bend
+# m/s, of the ego.
+MIN_SPEED = 7.0
+MAX_SPEED = 8.0
+HALF_REWARD_DISTANCE = 0.5  # m: distance from the middle of a lane at which a step pays half
+CURVATURE_DISTANCES = (0.0, 5.0, 10.0, 20.0, 30.0)  # m: places where the curvature is seen
+CURVATURE_SCALE = 0.06  # 1/m that are shown as 1
+SIGHT = 60.0  # m: way along which the next car is seen, which is shown as 1
+SIGHT_BEHIND = 8.0  # m behind the ego from which another car is the next one
+NEAR_MISS_TIME = 1.5  # s: a shorter time to collision is a near miss
+MAX_CARS = 6  # Number of other cars
 
 
 class Params(NamedTuple):
@@ -102,8 +112,10 @@ class State(NamedTuple):
 
 
 def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
-    """Return the track (from the middle of an edge on) and its length, given the distance of each
-    corner from the middle, m; ``sense`` is 1 to the left and -1 to the right around the middle.
+    """Return the track, which begins in the middle of an edge, and its length (m).
+
+    ``radii`` are the distances (m) of the corners from the middle. ``sense`` is 1 for a track that
+    goes to the left around the middle, and -1 for one to the right.
     """
     angles = [2 * math.pi * i / CORNERS for i in range(CORNERS)]
     x = [r * math.cos(a) for r, a in zip(radii, angles, strict=True)]
@@ -114,7 +126,7 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     direction = [jnp.arctan2(b, a) for a, b in zip(dx, dy, strict=True)]
     turn = [reeds_shepp.wrap(direction[i] - direction[i - 1]) for i in range(CORNERS)]
     tangent = [jnp.maximum(jnp.tan(0.5 * jnp.abs(t)), 1e-6) for t in turn]
-    room = [ROUND * jnp.minimum(edge[i], edge[i - 1]) for i in range(CORNERS)]
+    room = [MAX_BEND_SHARE * jnp.minimum(edge[i], edge[i - 1]) for i in range(CORNERS)]
     radius = [jnp.minimum(a / t, MAX_RADIUS) for a, t in zip(room, tangent, strict=True)]
     cut = [r * t for r, t in zip(radius, tangent, strict=True)]
     rows = []
@@ -146,31 +158,34 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     return Route(*(jnp.stack(column) for column in zip(*rows, strict=True))), s
 
 
-def from_lane(d: Scalar) -> Scalar:
+def lane_distance(d: Scalar) -> Scalar:
     """Return the distance from the middle of the nearer lane, m, without sign."""
-    return jnp.abs(jnp.abs(d) - 0.5 * LANE)
+    return jnp.abs(jnp.abs(d) - 0.5 * LANE_WIDTH)
 
 
 def motion_along(track: Route, s: Scalar, d: Scalar, distance: Scalar) -> tuple[Pose, Motion]:
-    """Return start and motion of a car that goes ``distance`` m along the track's centre,
-    ``d`` m to the left of it.
+    """Return start and motion of a car that drives ``distance`` m along the track's centre.
+
+    The car is ``d`` m to the left of the centre.
     """
     start, middle, end = (
-        routes.beside(routes.place_at(track, s + fraction * distance), d)
+        routes.place_beside(routes.place_at(track, s + fraction * distance), d)
         for fraction in (0.0, 0.5, 1.0)
     )
     pose, last = (Pose(p.x, p.y, p.heading, jnp.zeros_like(s)) for p in (start, end))
-    return pose, Motion(last, middle.heading, jnp.cos(middle.heading), jnp.sin(middle.heading))
+    return pose, Motion(last, jnp.cos(middle.heading), jnp.sin(middle.heading))
 
 
 def next_car(state: State, params: Params) -> tuple[Scalar, Scalar]:
-    """Return the gap (m, between the centres, along the track)
-    to the nearest other car from BEHIND on, and its d.
+    """Return the gap to the nearest other car, and its d (m).
+
+    The gap is the distance (m) of the centres along the track. Cars count from SIGHT_BEHIND m
+    behind the ego on.
     """
-    gap = state.other_s - state.s + BEHIND
+    gap = state.other_s - state.s + SIGHT_BEHIND
     gap = gap - params.lap * jnp.floor(gap / params.lap)
     nearest = jnp.argmin(gap)
-    return gap[nearest] - BEHIND, params.across[nearest]
+    return gap[nearest] - SIGHT_BEHIND, params.across[nearest]
 
 
 class Racetrack(Task[Params, State]):
@@ -190,28 +205,32 @@ class Racetrack(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if difficulty is None or difficulty not in range(1, CARS + 1):
+        if difficulty is None or difficulty not in range(1, MAX_CARS + 1):
             raise ValueError(
-                f"The difficulty of {card.id} is a whole number of other cars in [1, {CARS}], got "
-                f"{difficulty!r}."
+                f"The difficulty of {card.id} is a whole number of other cars in [1, {MAX_CARS}], "
+                f"got {difficulty!r}."
             )
         self.cars = int(difficulty)
         self.action_space = self.box([-1], [1])
-        low = -np.ones(7 + len(AHEAD))
-        low[[2, 8, 11]] = 0
+        low = lower_bounds(self.observation_components(), {"speed", "earned", "other_speed"})
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw track, speeds and lanes."""
+        """Sample track, speeds and lanes."""
         u = self.uniform(key, CORNERS + 5 + self.cars)
-        dent = alternating_bands(u[0], split, *DENT, bands=20)
-        corners = [CORNER[0] + (CORNER[1] - CORNER[0]) * u[i] for i in range(1, CORNERS)]
+        dent = alternating_bands(u[0], split, *DENT_DISTANCES, bands=20)
+        corners = [
+            CORNER_DISTANCES[0] + (CORNER_DISTANCES[1] - CORNER_DISTANCES[0]) * u[i]
+            for i in range(1, CORNERS)
+        ]
         track, lap = closed_track(
             [dent, *corners], jnp.where(u[CORNERS] < 0.5, 1.0, -1.0).astype(self.dtype)
         )
         spacing = lap * np.asarray(1 / self.cars, self.dtype)
-        lanes = jnp.where(u[CORNERS + 4 :] < 0.5, 0.5 * LANE, -0.5 * LANE).astype(self.dtype)
+        lanes = jnp.where(u[CORNERS + 4 :] < 0.5, 0.5 * LANE_WIDTH, -0.5 * LANE_WIDTH).astype(
+            self.dtype
+        )
         return Params(
             track=track,
             lap=lap,
@@ -225,7 +244,7 @@ class Racetrack(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the middle of a lane, in the direction of the track."""
         zero = jnp.zeros((), self.dtype)
-        place = routes.beside(routes.place_at(params.track, zero), params.side)
+        place = routes.place_beside(routes.place_at(params.track, zero), params.side)
         pose = Pose(place.x, place.y, place.heading, params.speed)
         false = jnp.bool_(False)
         return State(
@@ -242,7 +261,7 @@ class Racetrack(Task[Params, State]):
             motion = bicycle.move(state.pose, 0.0, slip, LENGTH, SUBSTEP)
             end = motion.end._replace(speed=params.speed)
             ego = Sweep(state.pose, motion._replace(end=end), LENGTH, WIDTH)
-            hit = collision.collided(
+            hit = collision.collide(
                 ego, Sweep(*drive(state.other_s, params.across), LENGTH, WIDTH), SUBSTEP
             ).any()
             s, d = routes.project(params.track, end.x, end.y, state.s)
@@ -260,22 +279,25 @@ class Racetrack(Task[Params, State]):
 
         next_state = jax.lax.fori_loop(0, SUBSTEPS, substep, state)
         return next_state._replace(
-            strayed=state.strayed + from_lane(next_state.d),
+            strayed=state.strayed + lane_distance(next_state.d),
             # The limit of time may be lifted.
             earned=jnp.minimum(state.earned + self.pay(state, next_state), self.card.horizon),
             steps=state.steps + 1,
         )
 
     def off_track(self, pose: Pose, s: Scalar, params: Params) -> Scalar:
-        """Say whether a corner of the car is off the track,
-        or the car has turned away from its direction.
+        """Say whether a corner of the car is off the track, or the car has turned around.
+
+        It has turned around if it points against the track's direction.
         """
         c, sine = jnp.cos(pose.heading), jnp.sin(pose.heading)
         ahead = 0.5 * LENGTH * np.array([1, 1, -1, -1], self.dtype)
         beside = 0.5 * WIDTH * np.array([1, -1, 1, -1], self.dtype)
         x, y = pose.x + ahead * c - beside * sine, pose.y + ahead * sine + beside * c
         _, d = jax.vmap(lambda x, y: routes.project(params.track, x, y, s))(x, y)
-        return (jnp.abs(d) > LANE).any() | (jnp.abs(self.angle(pose, s, params)) > 0.5 * math.pi)
+        return (jnp.abs(d) > LANE_WIDTH).any() | (
+            jnp.abs(self.angle(pose, s, params)) > 0.5 * math.pi
+        )
 
     def angle(self, pose: Pose, s: Scalar, params: Params) -> Scalar:
         """Return the angle of the car to the track, rad, to the left."""
@@ -283,12 +305,13 @@ class Racetrack(Task[Params, State]):
 
     def pay(self, state: State, next_state: State) -> Scalar:
         """Return the reward of a step."""
-        share = from_lane(next_state.d) * (1 / CLOSE)
+        share = lane_distance(next_state.d) * (1 / HALF_REWARD_DISTANCE)
         return jnp.where(next_state.crashed, -state.earned, 1 / (1 + share * share))
 
     def time_to_collision(self, state: State, params: Params) -> Scalar:
-        """Return the time (s) to a collision with the next car,
-        if the ego is in its way; 100 at most.
+        """Return the time (s) to a collision with the next car, 100 at most.
+
+        It is 100 if the next car is not in the ego's way.
         """
         gap, d = next_car(state, params)
         in_way = (jnp.abs(state.d - d) < WIDTH) & (gap > -LENGTH)
@@ -298,20 +321,20 @@ class Racetrack(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(12,)``; see the table."""
         gap, d = next_car(state, params)
-        places = [state.s + distance for distance in AHEAD]
+        places = [state.s + distance for distance in CURVATURE_DISTANCES]
         places = [jnp.where(s >= params.lap, s - params.lap, s) for s in places]
         visible = gap < SIGHT
         entries = (
             *(
-                state.d * (1 / LANE),
+                state.d * (1 / LANE_WIDTH),
                 self.angle(state.pose, state.s, params),
                 params.speed * (1 / MAX_SPEED),
             ),
-            *(routes.place_at(params.track, s).curvature * (1 / MAX_CURVATURE) for s in places),
+            *(routes.place_at(params.track, s).curvature * (1 / CURVATURE_SCALE) for s in places),
             *(state.earned * (1 / self.card.horizon), gap * (1 / SIGHT)),
             *(
                 jnp.where(visible, value, 0)
-                for value in (d * (1 / LANE), params.pace * (1 / MAX_SPEED))
+                for value in (d * (1 / LANE_WIDTH), params.pace * (1 / MAX_SPEED))
             ),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
@@ -320,16 +343,18 @@ class Racetrack(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         return (
-            Component("d", "place across the track, from its centre to the left", f"{LANE:g} m"),
+            Component(
+                "d", "place across the track, from its centre to the left", f"{LANE_WIDTH:g} m"
+            ),
             Component("angle", "of the car to the track, to the left", "rad"),
             Component("speed", "of the car", f"{MAX_SPEED:g} m/s"),
             *(
                 Component(
                     f"curvature_{distance:g}",
                     f"of the track {distance:g} m ahead, to the left",
-                    f"{MAX_CURVATURE:g} / m",
+                    f"{CURVATURE_SCALE:g} / m",
                 )
-                for distance in AHEAD
+                for distance in CURVATURE_DISTANCES
             ),
             Component("earned", "return so far, which a crash takes back", f"{self.card.horizon}"),
             Component(
@@ -337,7 +362,7 @@ class Racetrack(Task[Params, State]):
                 "way along the track to the next car, centre to centre; 1 for none",
                 f"{SIGHT:g} m",
             ),
-            Component("other_d", "place of that car across the track", f"{LANE:g} m"),
+            Component("other_d", "place of that car across the track", f"{LANE_WIDTH:g} m"),
             Component("other_speed", "of that car along the track's centre", f"{MAX_SPEED:g} m/s"),
         )
 
@@ -359,14 +384,16 @@ class Racetrack(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a crash or a near miss."""
-        near_miss = self.time_to_collision(next_state, params) < NEAR_MISS
+        near_miss = self.time_to_collision(next_state, params) < NEAR_MISS_TIME
         return (next_state.crashed | near_miss).astype(self.dtype)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         mean = state.strayed / jnp.maximum(state.steps, 1)
         return {
-            "success": ~state.crashed & (mean <= CLOSE) & (state.steps >= self.card.horizon),
+            "success": ~state.crashed
+            & (mean <= HALF_REWARD_DISTANCE)
+            & (state.steps >= self.card.horizon),
             "collision": state.crashed,
             "mean_distance": mean,
             "laps": state.covered / params.lap,
@@ -383,7 +410,7 @@ class Racetrack(Task[Params, State]):
         gap, other_d = (float(value) for value in next_car(state, params))
         bends = [
             float(routes.place_at(params.track, jnp.asarray((s + a) % float(params.lap))).curvature)
-            for a in AHEAD
+            for a in CURVATURE_DISTANCES
         ]
         angle = float(self.angle(Pose(*map(jnp.asarray, state.pose)), jnp.asarray(state.s), params))
         car = "No car is near." if gap > SIGHT else (
@@ -393,8 +420,8 @@ class Racetrack(Task[Params, State]):
         return (
             f"You drive {float(params.speed):.1f} m/s, {abs(d):.2f} m to the "
             f"{'left' if d >= 0 else 'right'} of the centre of a track of two lanes (their middles "
-            f"are {0.5 * LANE:g} m to either side), at an angle of {angle:.3f} rad to the left. "
-            "Its curvature to the left 0, 5, 10, 20 and 30 m ahead is "
+            f"are {0.5 * LANE_WIDTH:g} m to either side), at an angle of {angle:.3f} rad to the "
+            "left. Its curvature to the left 0, 5, 10, 20 and 30 m ahead is "
             f"{', '.join(f'{bend:.4f}' for bend in bends)} per metre. {car} You have earned "
             f"{float(state.earned):.2f}."
         )
@@ -418,8 +445,8 @@ class Racetrack(Task[Params, State]):
             return width / 2 + scale * x, height / 2 - scale * y
 
         ends = 0.0, float(params.lap)
-        road_pictures.draw_band(canvas, pixel, track, ends, (-LANE, LANE))
-        for d in (-LANE, LANE):
+        road_pictures.draw_band(canvas, pixel, track, ends, (-LANE_WIDTH, LANE_WIDTH))
+        for d in (-LANE_WIDTH, LANE_WIDTH):
             road_pictures.draw_line(canvas, pixel, track, ends, d)
         road_pictures.draw_line(canvas, pixel, track, ends, 0.0, dashed=True)
         for s, d in zip(state.other_s, params.across, strict=True):
@@ -432,8 +459,9 @@ class Racetrack(Task[Params, State]):
 
 @privileged_player
 class TrackDriver(NamedTuple):
-    """Player of ``Racetrack``: it steers along the nearer lane,
-    and along the other one past a car ahead.
+    """Player of ``Racetrack``, which steers along the nearer lane.
+
+    Past a car ahead it takes the other lane.
     """
 
     # m: gap to the next car, centre to centre, at which it chooses the other lane
@@ -456,7 +484,7 @@ class TrackDriver(NamedTuple):
         params: Params = view.params
         state: State = view.state
         gap, other_d = next_car(state, params)
-        nearer = jnp.where(state.d >= 0, 0.5 * LANE, -0.5 * LANE)
+        nearer = jnp.where(state.d >= 0, 0.5 * LANE_WIDTH, -0.5 * LANE_WIDTH)
         target = jnp.where(gap < self.notice, -other_d, nearer)
         u = params.speed
         ahead = state.s + self.preview * u
@@ -465,7 +493,9 @@ class TrackDriver(NamedTuple):
         ).curvature
         bend = bend / (1 - bend * state.d)
         across = jnp.clip(
-            (target - state.d) / self.lateral_time, -bicycle.LATERAL_SPEED, bicycle.LATERAL_SPEED
+            (target - state.d) / self.lateral_time,
+            -bicycle.MAX_LATERAL_SPEED,
+            bicycle.MAX_LATERAL_SPEED,
         )
         # The car's course differs from its heading by the slip angle.
         axle = bicycle.rear_axle(LENGTH)

@@ -23,7 +23,8 @@ from ..roads import routes, scenario
 from .crossing_task import SLOWER
 from .intersection import Intersection
 
-SECONDS, SEED = 400, 0
+SECONDS = 400  # Length of the recording
+SEED = 0
 GAP = 10.0  # s: time without new cars in each cycle of the traffic lights up the main road
 SPEED_LIMIT = 9.0  # m/s: the ego's highest target speed in the junction's task
 
@@ -138,8 +139,8 @@ def main() -> None:
         "trajectories": trajectories(),
     }
     scenario.check(document)
-    scenario.SHIPPED.parent.mkdir(exist_ok=True)
-    scenario.SHIPPED.write_text(json.dumps(document, separators=(",", ":")) + "\n")
+    scenario.SHIPPED_PATH.parent.mkdir(exist_ok=True)
+    scenario.SHIPPED_PATH.write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

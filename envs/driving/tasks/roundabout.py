@@ -1,5 +1,6 @@
-"""Drive through a roundabout of two lanes: wait for a gap,
-enter the inner lane, and leave by the second exit.
+"""Drive through a roundabout of two lanes.
+
+Wait for a gap, enter the inner lane, and leave by the second exit.
 
 Four arms meet at a ring (``junction.py``, 15 Hz), on which cars drive counterclockwise. The ego
 comes from the south and leaves to the north. It keeps its line; speed is all it decides. Cars that
@@ -62,20 +63,23 @@ from .crossing_task import Crossing, Demand
 
 RADII = np.array([20.0, 24.0])  # m: of the inner and of the outer lane
 # Angle between an arm and the places where its cars enter and leave the ring.
-NODE = math.radians(24)
-# m from the axis of an arm to its lanes, and to the second lane that comes from the west.
-BESIDE, SECOND = 2.0, 6.0
+NODE_ANGLE = math.radians(24)
+LANE_OFFSET = 2.0  # m from the axis of an arm to its lanes
+SECOND_LANE_OFFSET = 6.0  # m from the axis to the second lane that comes from the west
 # m: radii of the bends into the ring and out of it, which touch a lane of the ring at its node, and
 # one of the arm.
-BENDS = (RADII * math.sin(NODE) - BESIDE) / (1 - math.sin(NODE))
-ACCESS, LINE = 60.0, 31.0  # m: length of an arm, to the line; and from the line to the centre
+BEND_RADII = (RADII * math.sin(NODE_ANGLE) - LANE_OFFSET) / (1 - math.sin(NODE_ANGLE))
+ARM_LENGTH = 60.0  # m, to the line
+LINE_DISTANCE = 31.0  # m from the line to the centre
 TURNS = 3  # Routes of an arm: first, second, third exit
 # m behind the line in which cars of one arm still follow each other, whatever their lanes.
-DIVERGING = 8.0
-# m before it enters a lane, and after it leaves one, in which a car counts as in it, for its body
-# reaches into it.
-ENTERING, LEAVING = 5.0, 8.0
-JOINING = 15.0  # m before the exit's straight part in which cars of both lanes follow each other
+DIVERGING_LENGTH = 8.0
+# A car counts as in a lane already and still where its body reaches into it.
+ENTERING_LENGTH = 5.0  # m before it enters a lane
+LEAVING_LENGTH = 8.0  # m after it leaves a lane
+JOINING_LENGTH = (
+    15.0  # m before the exit's straight part in which cars of both lanes follow each other
+)
 
 
 def roundabout() -> Layout:
@@ -88,8 +92,8 @@ def roundabout() -> Layout:
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
     outer = ((turn == 0) | (arm == 4)).astype(int)
     radius = RADII[outer]
-    bend = BENDS[outer]
-    beside = np.where(arm == 4, SECOND, BESIDE)
+    bend = BEND_RADII[outer]
+    beside = np.where(arm == 4, SECOND_LANE_OFFSET, LANE_OFFSET)
     arm = np.minimum(arm, 3)
     c, s = np.array([1, 0, -1, 0]), np.array([0, 1, 0, -1])
 
@@ -100,28 +104,28 @@ def roundabout() -> Layout:
     # The centre of a bend is as far from the arm's axis as the node's direction says: (R + r)
     # sin(node) = beside + r.
     node = np.arcsin((beside + bend) / (radius + bend))
-    begins, ends = ((radius + bend) * np.cos(angle) for angle in (node, NODE))
+    begins, ends = ((radius + bend) * np.cos(angle) for angle in (node, NODE_ANGLE))
     first, last = (
-        angle + math.pi / 2 * (arm - 1) for angle in (node, math.pi / 2 * (turn + 1) - NODE)
+        angle + math.pi / 2 * (arm - 1) for angle in (node, math.pi / 2 * (turn + 1) - NODE_ANGLE)
     )
     ways = (
-        ACCESS + LINE - begins,
+        ARM_LENGTH + LINE_DISTANCE - begins,
         bend * (math.pi / 2 - node),
         radius * (last - first),
-        bend * (math.pi / 2 - NODE),
+        bend * (math.pi / 2 - NODE_ANGLE),
     )
     start = np.cumsum([0 * bend, *ways], 0)
     entry, leave = start[2], start[3]
-    line = np.full(count, ACCESS)
+    line = np.full(count, ARM_LENGTH)
     out = start[4] + ends.max() - ends
     x, y = (
         np.stack(coordinates, 1)
         for coordinates in zip(
-            along(arm, beside, -ACCESS - LINE),
+            along(arm, beside, -ARM_LENGTH - LINE_DISTANCE),
             along(arm, beside, -begins),
             (radius * np.cos(first), radius * np.sin(first)),
             (radius * np.cos(last), radius * np.sin(last)),
-            along(arm + turn - 1, BESIDE, ends),
+            along(arm + turn - 1, LANE_OFFSET, ends),
             strict=True,
         )
     )
@@ -140,25 +144,27 @@ def roundabout() -> Layout:
     target = (arm + 1 + turn) % 4
     nowhere = np.array([np.inf, -np.inf, 0.0])
 
-    def shared_stretches(where: np.ndarray, begin: Any, end: Any, more: Any) -> np.ndarray:
-        stretch = np.stack(np.broadcast_arrays(begin, end, more), -1)
+    def shared_stretches(where: np.ndarray, begin: Any, end: Any, offset: Any) -> np.ndarray:
+        stretch = np.stack(np.broadcast_arrays(begin, end, offset), -1)
         return np.where(where[..., None], stretch, nowhere)
 
-    def on_the_ring(laps: int) -> np.ndarray:
-        """Return the common parts of the ring,
-        if the second route is so many laps ahead of the first one.
-        """
-        more = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
-        begin = np.maximum(entry, entry[:, None] - more)
-        end = np.minimum(leave, leave[:, None] - more)
-        return shared_stretches(same_lane & (begin < end), begin - ENTERING, end + LEAVING, more)
+    def ring_stretches(laps: int) -> np.ndarray:
+        """Return the common parts of the ring if the second route is ``laps`` laps ahead."""
+        offset = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
+        begin = np.maximum(entry, entry[:, None] - offset)
+        end = np.minimum(leave, leave[:, None] - offset)
+        return shared_stretches(
+            same_lane & (begin < end), begin - ENTERING_LENGTH, end + LEAVING_LENGTH, offset
+        )
 
     approach = shared_stretches(
-        same_source, -np.inf, np.where(np.eye(count), np.inf, ACCESS + DIVERGING), 0.0
+        same_source, -np.inf, np.where(np.eye(count), np.inf, ARM_LENGTH + DIVERGING_LENGTH), 0.0
     )
-    leaving = shared_stretches(target[:, None] == target, out - JOINING, np.inf, out[:, None] - out)
-    passed = (arm[:, None] - arm) % 4
-    yields_to = (passed > 0) & (passed <= turn)
+    leaving = shared_stretches(
+        target[:, None] == target, out - JOINING_LENGTH, np.inf, out[:, None] - out
+    )
+    arms_passed = (arm[:, None] - arm) % 4
+    yields_to = (arms_passed > 0) & (arms_passed <= turn)
     # In the inner lane cars follow each other from the node on.
     end = np.broadcast_to(np.where(outer, out, entry)[:, None], (count, count))
     return Layout(
@@ -168,7 +174,7 @@ def roundabout() -> Layout:
         fastest=junction.speed_in_bend(bend),
         yields_to=yields_to,
         looks_for=np.zeros((count, count), bool),
-        shared=np.stack([approach, *(on_the_ring(laps) for laps in (-1, 0, 1)), leaving], 2),
+        shared=np.stack([approach, *(ring_stretches(laps) for laps in (-1, 0, 1)), leaving], 2),
         zones=junction.find_zones(pieces, line, out, end, yields_to),
     )
 

@@ -1,5 +1,6 @@
-"""Drive all cars around an ego as the humans would whom one has watched,
-and make some of them tailgate or hang back.
+"""Drive all cars around an ego as the watched humans would, but obey commands.
+
+A command tells a car to tailgate or to hang back.
 
 A ring road of one lane has 24 cars (``ring_road.py``). Car 0 is the ego, a cautious driver that
 nobody controls and whose wish to hurry or to dawdle changes every 10 s. Humans drive the others by
@@ -91,28 +92,34 @@ from ..traffic.ring_road import (
     move,
     safe_acceleration,
 )
-from ..traffic.sampled_distribution import BINS, Grid, below, distance, spread
+from ..traffic.sampled_distribution import BINS, Grid, count_below, distance, spread
 
 CARS = 24
 AGENTS = CARS - 1
-# Ticks that humans drive before the episode, and how many of them are watched, at the end.
-WARM_UP, WATCHED = 120, 40
-WISH, WISHES = 20, 12  # Ticks until the ego changes its wish, and how many it has
-EVERY = 6  # Every sixth car has a command
-GRACE = 40  # Ticks of an episode in which commands do not count yet
-JAM = 2.0  # m: gap that a command adds to the time gap
-STRICT = 2.5  # Obedience that is lost by a relative error of 1
+WARM_UP_TICKS = 120  # Ticks that humans drive before the episode
+WATCHED_TICKS = 40  # The last of these ticks, in which humans are watched
+WISH_TICKS = 20  # Ticks until the ego changes its wish
+NUM_WISHES = 12
+COMMANDED_EVERY_CARS = 6  # Every sixth car has a command
+GRACE_TICKS = 40  # Ticks of an episode in which commands do not count yet
+COMMANDED_JAM_GAP = 2.0  # m: gap that a command adds to the time gap
+OBEDIENCE_LOSS = 2.5  # Obedience that is lost by a relative error of 1
 # Desired speed of humans who obey, so that they can close up, relative to the speed limit.
-KEEN = 1.3
+OBEDIENT_SPEED_FACTOR = 1.3
 # Relative errors are counted in thousandths, so that sums do not depend on their order.
-PRECISION = 1000
-FINE = 1024  # The return so far is a multiple of 1 / 1024, so that rewards add up without rounding
-SLIGHT = 0.1  # m/s^2: a car that asks for more than this beyond what is safe is overruled
+ERROR_UNITS = 1000
+# The return so far is a multiple of 1 / 1024, so that rewards add up without rounding.
+RETURN_UNITS = 1024
+# m/s^2: a car that asks for more than this beyond what is safe is overruled.
+MIN_OVERRULED_EXCESS = 0.1
 # Least realism and obedience of a success. The humans themselves, under other random numbers, reach
 # it in 98 % of the episodes, an average driver in every car in 8 % at medium difficulty.
-ENOUGH = 2 / 3
-# m/s, m, s, m/s^2 and standard deviations that are shown as 1.
-SPEED, GAP, COMMAND, RANDOM, CHANCE = 40.0, 100.0, 3.0, 1.0, 4.0
+MIN_SUCCESS_REALISM = 2 / 3
+SPEED_SCALE = 40.0  # m/s that are shown as 1
+GAP_SCALE = 100.0  # m that are shown as 1
+COMMAND_SCALE = 3.0  # s that are shown as 1
+RANDOM_SCALE = 1.0  # m/s^2 that are shown as 1
+CHANCE_SCALE = 4.0  # Standard deviations that are shown as 1
 # Bins of what is compared, in m/s, m and m/s^2.
 GRIDS = {"speed": Grid(0.0, 0.5), "gap": Grid(0.0, 2.0), "acceleration": Grid(-BRAKING, 0.125)}
 
@@ -143,7 +150,7 @@ class Params(NamedTuple):
     gap: Scalar  # m: mean gap, and that of every car 60 s before the episode
     driver: Driver  # Each field ``(cars,)``; car 0 is the ego
     random: Scalar  # m/s^2: standard deviation of random accelerations
-    wishes: Scalar  # m/s: speeds that the ego wishes in turn, ``(WISHES,)``
+    wishes: Scalar  # m/s: speeds that the ego wishes in turn, ``(NUM_WISHES,)``
     command: Scalar  # s: commanded time gap, 0 without a command, ``(cars,)``
 
 
@@ -196,15 +203,18 @@ class TrafficSim(Task[Params, State]):
         self.reward_space = self.box(-100, 100, (AGENTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw population, road, commands and wishes."""
-        u = self.uniform(key, 5 + WISHES + 7 * CARS)
-        cars = u[5 + WISHES :].reshape(7, CARS)
+        """Sample population, road, commands and wishes."""
+        u = self.uniform(key, 5 + NUM_WISHES + 7 * CARS)
+        cars = u[5 + NUM_WISHES :].reshape(7, CARS)
         number = np.arange(CARS)
         ego = np.arange(CARS) == 0
         limit = 20 + 10 * u[1]
         mean = alternating_bands(u[0], split, 1.0, 1.8, bands=8)
         differs = self.heterogeneity * (2 * cars[:2] - 1)
-        commanded = ~ego & (number % EVERY == jnp.floor(EVERY * u[2]).astype(jnp.int32))
+        commanded = ~ego & (
+            number % COMMANDED_EVERY_CARS
+            == jnp.floor(COMMANDED_EVERY_CARS * u[2]).astype(jnp.int32)
+        )
         command = jnp.where(cars[5] < 0.5, 0.7 + 0.2 * cars[6], 2.4 + 0.6 * cars[6])
         return Params(
             limit=limit,
@@ -217,20 +227,25 @@ class TrafficSim(Task[Params, State]):
                 deceleration=1.2 + 0.8 * cars[4],
             ),
             random=0.1 + 0.3 * u[4],
-            wishes=limit * (0.2 + 0.8 * u[5 : 5 + WISHES]),
+            wishes=limit * (0.2 + 0.8 * u[5 : 5 + NUM_WISHES]),
             command=jnp.where(commanded, command, 0),
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Let the humans drive until the agents take over."""
-        random = self.normal(key, WARM_UP * CARS).reshape(WARM_UP, CARS)
+        random = self.normal(key, WARM_UP_TICKS * CARS).reshape(WARM_UP_TICKS, CARS)
         gap = jnp.full(CARS, params.gap, self.dtype)
         start = Ring(gap, jnp.full(CARS, 0.5, self.dtype) * params.limit)
         zeros = jnp.zeros(CARS, self.dtype)
 
         def tick(number: Scalar, carry: tuple[Ring, Scalar, Record]) -> tuple[Ring, Scalar, Record]:
             ring, last, sums = carry
-            next_ring = move(ring, self.humans(ring, params.driver, random[number], number, params))
+            next_ring = move(
+                ring,
+                self.uncontrolled_accelerations(
+                    ring, params.driver, random[number], number, params
+                ),
+            )
             acceleration = (next_ring.v - ring.v) * (1 / TICK)
             change = acceleration - last
             record = Record(
@@ -239,41 +254,56 @@ class TrafficSim(Task[Params, State]):
                 sums.change + change * change,
                 jnp.maximum(sums.fastest, next_ring.v),
             )
-            is_watched = number >= WARM_UP - WATCHED
+            is_watched = number >= WARM_UP_TICKS - WATCHED_TICKS
             sums = jax.tree.map(lambda new, old: jnp.where(is_watched, new, old), record, sums)
             return next_ring, acceleration, sums
 
         no_record = Record(zeros, zeros, zeros, zeros)
-        ring, acceleration, sums = jax.lax.fori_loop(0, WARM_UP, tick, (start, zeros, no_record))
-        mean = jax.tree.map(lambda total: total * (1 / WATCHED), sums)._replace(
+        ring, acceleration, sums = jax.lax.fori_loop(
+            0, WARM_UP_TICKS, tick, (start, zeros, no_record)
+        )
+        mean = jax.tree.map(lambda total: total * (1 / WATCHED_TICKS), sums)._replace(
             fastest=sums.fastest
         )
 
-        def twice(values: Scalar) -> Scalar:
+        def copy_for_both(values: Scalar) -> Scalar:
             return jnp.stack([values, values])
 
         counts = jnp.zeros((2, len(GRIDS), BINS - 1), jnp.int32)
         zero = jnp.int32(0)
-        return State(jax.tree.map(twice, ring), twice(acceleration), mean, counts, zero, zero, zero)
+        return State(
+            jax.tree.map(copy_for_both, ring),
+            copy_for_both(acceleration),
+            mean,
+            counts,
+            zero,
+            zero,
+            zero,
+        )
 
-    def humans(
+    def uncontrolled_accelerations(
         self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params
     ) -> Scalar:
-        """Return the accelerations of humans and of the ego,
-        m/s^2; ``random`` are standard normal numbers.
+        """Return the accelerations of humans and of the ego, m/s^2.
+
+        ``random`` are standard normal numbers.
         """
         ego = np.arange(CARS) == 0
         pedal = human_acceleration(ring, driver, jnp.where(ego, 0, params.random * random))
-        wish = jnp.clip(0.5 * (params.wishes[tick // WISH] - ring.v), -2.0, 1.2)
+        wish = jnp.clip(0.5 * (params.wishes[tick // WISH_TICKS] - ring.v), -2.0, 1.2)
         return jnp.where(ego, jnp.minimum(pedal, wish), pedal)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a tick."""
         twin, fleet = (Ring(state.ring.gap[i], state.ring.v[i]) for i in (0, 1))
         drivers = obedient_drivers(params)
-        tick = WARM_UP + state.steps
-        twin_pedal = self.humans(twin, drivers, self.normal(key, CARS), tick, params)
-        ego_pedal = self.humans(fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params)[:1]
+        tick = WARM_UP_TICKS + state.steps
+        twin_pedal = self.uncontrolled_accelerations(
+            twin, drivers, self.normal(key, CARS), tick, params
+        )
+        ego_pedal = self.uncontrolled_accelerations(
+            fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params
+        )[:1]
         requested = BRAKING * action[:, 0]
         safe_pedal = safe_acceleration(fleet.gap, fleet.v, leader_value(fleet.v))[1:]
         pedal = jnp.stack(
@@ -283,26 +313,30 @@ class TrafficSim(Task[Params, State]):
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
         values = ring.v, ring.gap, acceleration
         counts = jnp.stack(
-            [below(value[:, 1:], grid) for value, grid in zip(values, GRIDS.values(), strict=True)],
+            [
+                count_below(value[:, 1:], grid)
+                for value, grid in zip(values, GRIDS.values(), strict=True)
+            ],
             1,
         )
-        goal = JAM + ring.v[1] * params.command
-        error = PRECISION * jnp.minimum(jnp.abs(ring.gap[1] - goal) / goal, 1)
-        counted = (params.command > 0) & (state.steps >= GRACE)
+        goal = COMMANDED_JAM_GAP + ring.v[1] * params.command
+        error = ERROR_UNITS * jnp.minimum(jnp.abs(ring.gap[1] - goal) / goal, 1)
+        is_counted = (params.command > 0) & (state.steps >= GRACE_TICKS)
         return State(
             ring,
             acceleration,
             state.record,
             state.below + counts,
             state.error
-            + jnp.where(counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
-            state.overruled + (requested > safe_pedal + SLIGHT).sum(dtype=jnp.int32),
+            + jnp.where(is_counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
+            state.overruled + (requested > safe_pedal + MIN_OVERRULED_EXCESS).sum(dtype=jnp.int32),
             state.steps + 1,
         )
 
     def distances(self, state: State) -> tuple[jax.Array, jax.Array]:
-        """Return distances to the twin, and of the twin to the best constant,
-        both in bins times samples, ``(3,)``.
+        """Return the distances to the twin, and those of the twin to the best constant.
+
+        Both are counted in bins times samples, ``(3,)``.
         """
         twin, fleet = state.below
         return distance(twin, fleet), spread(twin, AGENTS * state.steps)
@@ -314,15 +348,19 @@ class TrafficSim(Task[Params, State]):
 
     def obedience(self, state: State, params: Params) -> jax.Array:
         """Return the obedience, 1 before commands count."""
-        times = (params.command > 0).sum(dtype=jnp.int32) * jnp.maximum(state.steps - GRACE, 0)
-        mean = state.error.astype(self.dtype) / (PRECISION * jnp.maximum(times, 1))
-        return jnp.maximum(1 - STRICT * mean, 0)
+        times = (params.command > 0).sum(dtype=jnp.int32) * jnp.maximum(
+            state.steps - GRACE_TICKS, 0
+        )
+        mean = state.error.astype(self.dtype) / (ERROR_UNITS * jnp.maximum(times, 1))
+        return jnp.maximum(1 - OBEDIENCE_LOSS * mean, 0)
 
-    def earned(self, state: State, params: Params) -> jax.Array:
+    def return_so_far(self, state: State, params: Params) -> jax.Array:
         """Return the return so far."""
         speed, gap, acceleration = self.realism(state)
         mean = (speed + gap + acceleration + self.obedience(state, params)) * 0.25
-        exact = jnp.round(mean * state.steps * (100 / self.card.horizon * FINE)) * (1 / FINE)
+        exact = jnp.round(mean * state.steps * (100 / self.card.horizon * RETURN_UNITS)) * (
+            1 / RETURN_UNITS
+        )
         return exact.astype(self.dtype)
 
     def reward(
@@ -330,7 +368,7 @@ class TrafficSim(Task[Params, State]):
     ) -> jax.Array:
         """Return what the step has earned, for every agent."""
         return jnp.broadcast_to(
-            self.earned(next_state, params) - self.earned(state, params), (AGENTS,)
+            self.return_so_far(next_state, params) - self.return_so_far(state, params), (AGENTS,)
         )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -349,7 +387,9 @@ class TrafficSim(Task[Params, State]):
             AGENTS * jnp.maximum(state.steps, 1)
         )
         return {
-            "success": (realism >= ENOUGH).all() & (obedience >= ENOUGH) & (state.steps > GRACE),
+            "success": (realism >= MIN_SUCCESS_REALISM).all()
+            & (obedience >= MIN_SUCCESS_REALISM)
+            & (state.steps > GRACE_TICKS),
             **{f"{name}_realism": realism[i] for i, name in enumerate(GRIDS)},
             "obedience": obedience,
             **{
@@ -365,19 +405,19 @@ class TrafficSim(Task[Params, State]):
         acceleration = state.acceleration[1]
         record = state.record
         columns = (
-            ring.v * (1 / SPEED),
-            ring.gap * (1 / GAP),
-            leader_value(ring.v) * (1 / SPEED),
+            ring.v * (1 / SPEED_SCALE),
+            ring.gap * (1 / GAP_SCALE),
+            leader_value(ring.v) * (1 / SPEED_SCALE),
             acceleration * (1 / BRAKING),
             leader_value(acceleration) * (1 / BRAKING),
             params.command > 0,
-            params.command * (1 / COMMAND),
-            record.speed * (1 / SPEED),
-            record.gap * (1 / GAP),
-            jnp.sqrt(0.5 * record.change) * (1 / RANDOM),
-            record.fastest * (1 / SPEED),
-            self.normal(key, CARS) * (1 / CHANCE),
-            params.limit * (1 / SPEED),
+            params.command * (1 / COMMAND_SCALE),
+            record.speed * (1 / SPEED_SCALE),
+            record.gap * (1 / GAP_SCALE),
+            jnp.sqrt(0.5 * record.change) * (1 / RANDOM_SCALE),
+            record.fastest * (1 / SPEED_SCALE),
+            self.normal(key, CARS) * (1 / CHANCE_SCALE),
+            params.limit * (1 / SPEED_SCALE),
             state.steps * (1 / self.card.horizon),
         )
         entries = jnp.stack(
@@ -388,7 +428,7 @@ class TrafficSim(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car; see the table."""
-        speed, gap, pedal = f"{SPEED:g} m/s", f"{GAP:g} m", f"{BRAKING:g} m/s^2"
+        speed, gap, pedal = f"{SPEED_SCALE:g} m/s", f"{GAP_SCALE:g} m", f"{BRAKING:g} m/s^2"
         return (
             Component("speed", "of the car", speed),
             Component("gap", "to the leader", gap),
@@ -396,16 +436,16 @@ class TrafficSim(Task[Params, State]):
             Component("acceleration", "of the car in the last tick", pedal),
             Component("leader_acceleration", "of the leader in the last tick", pedal),
             Component("commanded", "1 if the car has a command"),
-            Component("command", "commanded time gap, 0 without a command", f"{COMMAND:g} s"),
+            Component("command", "commanded time gap, 0 without a command", f"{COMMAND_SCALE:g} s"),
             Component("watched_speed", "mean speed of the driver while watched", speed),
             Component("watched_gap", "mean gap of the driver while watched", gap),
             Component(
                 "watched_random",
                 "standard deviation of random accelerations while watched",
-                f"{RANDOM:g} m/s^2",
+                f"{RANDOM_SCALE:g} m/s^2",
             ),
             Component("watched_fastest", "largest speed of the driver while watched", speed),
-            Component("chance", "standard normal number, new at each step", f"{CHANCE:g}"),
+            Component("chance", "standard normal number, new at each step", f"{CHANCE_SCALE:g}"),
             Component("limit", "speed limit", speed),
             Component("time", "since the start", f"{TICK * self.card.horizon:g} s"),
         )
@@ -472,7 +512,9 @@ def obedient_drivers(params: Params) -> Driver:
     driver = params.driver
     commanded = params.command > 0
     return driver._replace(
-        desired_speed=jnp.where(commanded, KEEN * params.limit, driver.desired_speed),
+        desired_speed=jnp.where(
+            commanded, OBEDIENT_SPEED_FACTOR * params.limit, driver.desired_speed
+        ),
         time_gap=jnp.where(commanded, params.command, driver.time_gap),
-        jam_gap=jnp.where(commanded, JAM, driver.jam_gap),
+        jam_gap=jnp.where(commanded, COMMANDED_JAM_GAP, driver.jam_gap),
     )

@@ -44,6 +44,7 @@ from ..players.gap_testing import (
     EGO_LANE,
     LEFT,
     RIGHT,
+    SECOND_AHEAD,
     Lanes,
     Manner,
     pace,
@@ -56,11 +57,12 @@ from ..traffic.traffic import Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVELS, Highway, State
 
-# Vehicles in either lane. The first are numbered first, the ego 0.
-NUM_SAME_WAY, NUM_ONCOMING = 12, 5
+NUM_SAME_WAY = 12  # Vehicles that drive as the ego does; they come first, and the ego is number 0
+NUM_ONCOMING = 5
 SIGHT = 600.0  # m: overtaking needs more foresight than a highway
-UNHURRIED = 0.65  # Desired speed, as a fraction of that on a highway
-MIN_ONCOMING_SPEED, MAX_ONCOMING_SPEED = 18.0, 22.0  # m/s
+DESIRED_SPEED_FRACTION = 0.65  # Desired speed, as a fraction of that on a highway
+MIN_ONCOMING_SPEED = 18.0  # m/s
+MAX_ONCOMING_SPEED = 22.0  # m/s
 
 
 def comes_towards() -> np.ndarray:
@@ -78,16 +80,17 @@ class TwoWay(Highway):
     speed_scale = 60.0
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density;
-        an oncoming vehicle desires the speed at which it drives.
+        """Sample drivers, vehicles and density.
+
+        An oncoming vehicle desires the speed at which it drives.
         """
         fleet = super().sample_params(key, split)
         # The oncoming ones share one speed, so that none runs into another.
         share = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         oncoming = MIN_ONCOMING_SPEED + (MAX_ONCOMING_SPEED - MIN_ONCOMING_SPEED) * share
-        fast = fleet.driver.desired_speed
-        speed = jnp.where(comes_towards(), oncoming, UNHURRIED * fast)
-        desired = jnp.where(traffic.is_ego(self.vehicles), fast, speed)
+        highway_speed = fleet.driver.desired_speed
+        speed = jnp.where(comes_towards(), oncoming, DESIRED_SPEED_FRACTION * highway_speed)
+        desired = jnp.where(traffic.is_ego(self.vehicles), highway_speed, speed)
         return fleet._replace(driver=fleet.driver._replace(desired_speed=desired))
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
@@ -105,22 +108,26 @@ class TwoWay(Highway):
         )
 
     def road_rules(self, state: State) -> Rules:
-        """Return the rules of the country road: only the ego overtakes;
-        oncoming vehicles keep speed and lane.
+        """Return the rules of the country road, on which only the ego overtakes.
+
+        Oncoming vehicles keep their speeds and lanes.
         """
         return Rules(2, lambda new: False, steady=comes_towards())
 
 
 class OvertakingDriver(NamedTuple):
-    """Player of ``TwoWay``: it overtakes if it will be past the vehicle ahead
-    before the oncoming one is there.
+    """Player of ``TwoWay``, which overtakes if there is enough time before the oncoming vehicle.
+
+    There is if it will be past the vehicle ahead before the oncoming one is there.
 
     It reads the observation. While it has to wait, it drives so fast that it comes close to the
     vehicle ahead when the oncoming one has passed. Numbers were found by random search, and by
     trials.
     """
 
-    manner: Manner = Manner(0.27, 1.46, closing=3.89, closing_second=4.85, ahead=6.0, until=2.2)
+    manner: Manner = Manner(
+        0.27, 1.46, closing=3.89, closing_second=4.85, remaining_gap_ahead=6.0, lookahead_ahead=2.2
+    )
     # m/s above the possible speed from which it takes the next lower target speed
     slack: Scalar = 2.39
     margin: Scalar = 1.5  # s: time to spare with the oncoming vehicle
@@ -139,8 +146,9 @@ class OvertakingDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: TwoWay) -> OvertakingDriver:
-        """Make the player of an ego with the limits of a task;
-        in denser traffic it leaves more time.
+        """Make the player of an ego with the limits of a task.
+
+        In denser traffic it leaves more time.
         """
         player = cls(margin=cls().margin + 0.43 * max(1000 * task.density - 4.5, 0))
         return player._replace(
@@ -162,8 +170,8 @@ class OvertakingDriver(NamedTuple):
         level = ego.speed_to_keep * (LEVELS - 1)
         on_right = ego.target_lane == 0
         keeps_lane = ego.changing == 0
+        # Lane of the vehicles that it overtakes.
         vehicle = jnp.where(on_right, EGO_LANE, RIGHT)
-        """Lane of the vehicles that it overtakes"""
         gap = lanes.gap[vehicle, AHEAD]
         closing = jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
         meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, EGO_LANE))
@@ -173,8 +181,10 @@ class OvertakingDriver(NamedTuple):
         left_behind = (
             lanes.gap[RIGHT, BEHIND] - self.back * lanes.gain[RIGHT, BEHIND] > self.clearance
         )
-        free = left_behind & (gap > self.manner.ahead + self.manner.until * closing)
-        turn_back = keeps_lane & ~on_right & free & ~passes
+        can_return = left_behind & (
+            gap > self.manner.remaining_gap_ahead + self.manner.lookahead_ahead * closing
+        )
+        turn_back = keeps_lane & ~on_right & can_return & ~passes
         # Behind a vehicle that it cannot pass yet
         wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(
             -lanes.gain[LEFT, AHEAD], MIN_ONCOMING_SPEED
@@ -190,8 +200,9 @@ class OvertakingDriver(NamedTuple):
         return jnp.where(out, LANE_LEFT, jnp.where(turn_back, LANE_RIGHT, drive)), memory
 
     def time_to_meet(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
-        """Return the time (s) until the next vehicle in the oncoming lane is there,
-        if the ego drives its fastest.
+        """Return the time (s) until the next vehicle in the oncoming lane is there.
+
+        The ego is taken to drive its fastest.
         """
         oncoming = jnp.where(
             lanes.occupied[lane, AHEAD], -lanes.gain[lane, AHEAD] - speed, MAX_ONCOMING_SPEED
@@ -199,18 +210,25 @@ class OvertakingDriver(NamedTuple):
         return lanes.gap[lane, AHEAD] / (self.fastest + oncoming)
 
     def time_to_pass(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
-        """Return the time (s) to be past the next vehicle in a lane,
-        and the second one if there is no room between.
+        """Return the time (s) to be past the next vehicle in a lane.
+
+        If there is no room behind that one, the second vehicle is passed too.
         """
-        gap, gain = lanes.gap[lane, :2], lanes.gain[lane, :2]
-        passes_both = lanes.occupied[lane, 1] & (gap[1] - gap[0] - CAR_LENGTH < self.room)
-        distance = jnp.where(passes_both, gap[1], gap[0]) + 2 * CAR_LENGTH + self.clearance
-        faster = -jnp.where(passes_both, gain[1], gain[0])
+        gap, gain = lanes.gap[lane, :BEHIND], lanes.gain[lane, :BEHIND]
+        passes_both = lanes.occupied[lane, SECOND_AHEAD] & (
+            gap[SECOND_AHEAD] - gap[AHEAD] - CAR_LENGTH < self.room
+        )
+        distance = (
+            jnp.where(passes_both, gap[SECOND_AHEAD], gap[AHEAD]) + 2 * CAR_LENGTH + self.clearance
+        )
+        faster = -jnp.where(passes_both, gain[SECOND_AHEAD], gain[AHEAD])
         # It accelerates to its fastest, and then keeps that.
         time = jnp.maximum(self.fastest - speed, 0) / self.acceleration
         ahead = (faster + 0.5 * self.acceleration * time) * time
         accelerating = (
             jnp.sqrt(faster * faster + 2 * self.acceleration * jnp.maximum(distance, 0)) - faster
         )
-        later = time + (distance - ahead) / jnp.maximum(faster + self.acceleration * time, 1)
-        return jnp.where(distance < ahead, accelerating / self.acceleration, later)
+        cruising_time = time + (distance - ahead) / jnp.maximum(
+            faster + self.acceleration * time, 1
+        )
+        return jnp.where(distance < ahead, accelerating / self.acceleration, cruising_time)

@@ -48,11 +48,11 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ..arrays import Scalar
 from ..pictures import road_pictures
-from ..players.situation import HURRIED, mind_for, pace_towards, situation_of
+from ..players.situation import HURRIED_DRIVER, mind_for, pace_towards, situation_of
 from ..roads import routes
 from ..roads.routes import Route
 from ..traffic import bent_road, lane_changing, traffic
-from ..traffic.bent_road import BEND, BEND_SPEED, EDGE
+from ..traffic.bent_road import BEND_LENGTH, BEND_SPEED, EDGE_DISTANCE
 from ..traffic.car_following import Driver
 from ..traffic.traffic import Fleet, Rules
 from ..vehicle.bicycle import Pose
@@ -66,17 +66,20 @@ from .highway import (
     State,
 )
 
-VEHICLES, LANES = 26, 2
+VEHICLES = 26
+LANES = 2
 # Least return of a success. Who overtakes nobody earns less in about half of the episodes.
 # Vehicles overtaken are no measure here: who drives well hangs back in bends, where no speed pays.
-EARNED = 6.0
-# Desired speed, as a fraction of that on a highway, and that in bends, as a fraction of it.
-UNHURRIED, CAREFUL = 0.45, 0.55
+MIN_SUCCESS_RETURN = 6.0
+DESIRED_SPEED_FRACTION = 0.45  # Desired speed, as a fraction of that on a highway
+BEND_SPEED_FRACTION = 0.55  # Speed in bends, as a fraction of the desired one
 
 
 def bend_speeds(params: Fleet) -> Scalar:
     """Return the highest speed of everyone in a bend, m/s, ``(vehicles,)``."""
-    return jnp.where(traffic.is_ego(VEHICLES), BEND_SPEED, CAREFUL * params.driver.desired_speed)
+    return jnp.where(
+        traffic.is_ego(VEHICLES), BEND_SPEED, BEND_SPEED_FRACTION * params.driver.desired_speed
+    )
 
 
 class UTurn(Highway):
@@ -93,23 +96,27 @@ class UTurn(Highway):
         self.first_speed = self.slowest + self.level_step
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of the highway, without trucks,
-        whose noses swing into the other lane in bends.
+        """Return the constants of the highway without trucks.
+
+        In bends the noses of trucks would swing into the other lane.
         """
         return tuple(
             c._replace(low=0.0, high=0.0) if c.name == "trucks" else c for c in super().constants()
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Draw drivers, vehicles and density."""
+        """Sample drivers, vehicles and density."""
         fleet = super().sample_params(key, split)
-        fast = fleet.driver.desired_speed
-        desired = jnp.where(traffic.is_ego(VEHICLES), fast, UNHURRIED * fast)
+        highway_speed = fleet.driver.desired_speed
+        desired = jnp.where(
+            traffic.is_ego(VEHICLES), highway_speed, DESIRED_SPEED_FRACTION * highway_speed
+        )
         return fleet._replace(driver=fleet.driver._replace(desired_speed=desired))
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Start every vehicle in the middle of a lane,
-        in slots of equal length, in bends at their speeds there.
+        """Start every vehicle in the middle of a lane, in slots of equal length.
+
+        In bends vehicles start at their speeds there.
         """
         state = super().initial(key, params)
         pose = state.traffic.pose
@@ -125,11 +132,12 @@ class UTurn(Highway):
         direction: Scalar,
         substeps: Scalar,
     ) -> State:
-        """Let everyone look around, then drive for some sub-steps;
-        positions are relative to the ego again.
+        """Let everyone look around, then drive for some sub-steps.
+
+        Positions of the result are relative to the ego again.
         """
         decided, leaders = traffic.look(state.traffic, params, direction, self.road_rules(state))
-        slow = bend_speeds(params)
+        bend_limits = bend_speeds(params)
 
         def bounded(pose: Pose, limit: Scalar) -> tuple[Scalar, Scalar]:
             acceleration, slip = control(pose)
@@ -139,13 +147,13 @@ class UTurn(Highway):
 
         def step(_: Any, carry: tuple[traffic.Traffic, Scalar]) -> tuple[traffic.Traffic, Scalar]:
             return bent_road.substep(
-                carry[0], params, leaders, carry[1], state.travelled, slow, bounded
+                carry[0], params, leaders, carry[1], state.travelled, bend_limits, bounded
             )
 
-        driven, crashed = jax.lax.fori_loop(0, substeps, step, (decided, state.crashed))
-        driven, distance = traffic.recentre(driven, params)
+        driven_traffic, crashed = jax.lax.fori_loop(0, substeps, step, (decided, state.crashed))
+        driven_traffic, distance = traffic.recentre(driven_traffic, params)
         return state._replace(
-            traffic=traffic.finish_changes(driven, params),
+            traffic=traffic.finish_changes(driven_traffic, params),
             travelled=state.travelled + distance,
             crashed=crashed,
         )
@@ -165,9 +173,9 @@ class UTurn(Highway):
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        through = state.travelled > bent_road.half_straight(params.circumference) + BEND
+        through = state.travelled > bent_road.half_straight(params.circumference) + BEND_LENGTH
         return super().info(state, params) | {
-            "success": ~state.crashed & through & (state.earned >= EARNED)
+            "success": ~state.crashed & through & (state.earned >= MIN_SUCCESS_RETURN)
         }
 
     # -- text and pixels ---------------------------------------------------------------------------
@@ -200,16 +208,16 @@ class UTurn(Highway):
         def pixel(x: float, y: float) -> tuple[float, float]:
             return width / 2 + scale * x, height / 2 - scale * y
 
-        road_pictures.draw_band(canvas, pixel, route, (0.0, ring), (-EDGE, EDGE))
-        for d in (-EDGE, EDGE):
+        road_pictures.draw_band(canvas, pixel, route, (0.0, ring), (-EDGE_DISTANCE, EDGE_DISTANCE))
+        for d in (-EDGE_DISTANCE, EDGE_DISTANCE):
             road_pictures.draw_line(canvas, pixel, route, (0.0, ring), d)
         road_pictures.draw_line(canvas, pixel, route, (0.0, ring), 0.0, dashed=True)
         pose = Pose(*(np.asarray(value, np.float64) for value in state.traffic.pose))
         for i in reversed(range(VEHICLES)):
             x, y, along = routes.points(
-                route, (float(state.travelled) + pose.x[i]) % ring, pose.y[i] - EDGE
+                route, (float(state.travelled) + pose.x[i]) % ring, pose.y[i] - EDGE_DISTANCE
             )[0]
-            colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
+            colour = road_pictures.vehicle_colour(i, state.crashed)
             size = float(params.length[i]), float(params.width[i])
             road_pictures.draw_car(canvas, pixel, (x, y, along + pose.heading[i]), size, colour)
         return np.asarray(image)
@@ -217,15 +225,16 @@ class UTurn(Highway):
 
 @privileged_player
 class UTurnDriver(NamedTuple):
-    """Player of ``UTurn``: the driver of ``Highway``,
-    among its target speeds, who hangs back in bends.
+    """Player of ``UTurn``, which hangs back in bends.
+
+    It follows and changes lanes by IDM and MOBIL.
 
     No speed pays in a bend. There it drives at the lowest target speed and changes to the right
     lane, which pays more, so that both the lane and the road ahead are free when the straight
     begins.
     """
 
-    mind: Driver = HURRIED
+    mind: Driver = HURRIED_DRIVER
     preview: Scalar = 0.95  # s: how far ahead the speed of IDM is predicted
     haste: Scalar = 1.19  # Speed levels that are added before the next lower level is taken
     politeness: Scalar = 0.07
@@ -237,10 +246,13 @@ class UTurnDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Road) -> UTurnDriver:
-        """Make the player of an ego with these limits;
-        it keeps more distance, because leaders brake for bends.
+        """Make the player of an ego with these limits.
+
+        It keeps more distance than usual, because leaders brake for bends.
         """
-        return cls(mind_for(task, HURRIED._replace(time_gap=0.66, jam_gap=2.8, deceleration=3.4)))
+        return cls(
+            mind_for(task, HURRIED_DRIVER._replace(time_gap=0.66, jam_gap=2.8, deceleration=3.4))
+        )
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""

@@ -1,10 +1,11 @@
-"""Traffic on the lanes through a signalised junction:
-who follows whom, stops at the line, enters and leaves.
+"""Traffic on the lanes through a signalised junction.
 
-A lane runs from its entry (x = 0) past the stop line (x = approach) to its exit (EXIT m past the
-line). Its vehicles keep their order, so that the leader of slot i is slot i - 1: neighbours are
-never searched. Every driver follows by the Intelligent Driver Model, and to a driver who is held,
-the stop line is a standing leader. Positions are those of the front.
+Here is who follows whom, who stops at the line, and how vehicles enter and leave.
+
+A lane runs from its entry (x = 0) past the stop line (x = approach) to its exit (EXIT_DISTANCE m
+past the line). Its vehicles keep their order, so that the leader of slot i is slot i - 1:
+neighbours are never searched. Every driver follows by the Intelligent Driver Model, and to a driver
+who is held, the stop line is a standing leader. Positions are those of the front.
 
 The step is ballistic: x grows by dt (v + v') / 2. No driver, whatever the model or a controller
 asks for, exceeds the speed from which braking at B = 9 m/s^2 stops it behind the place where its
@@ -29,10 +30,10 @@ from ..vehicle.bicycle import TYRE_BRAKING
 from .car_following import Driver, acceleration_at_ratio, gap_ratio, safe_speed
 
 LENGTH = 5.0  # m of a car
-EXIT = 150.0  # m from the stop line to the exit
-FREE = 1e6  # m: gap of the first vehicle of a lane
-OUTSIDE = -1.0  # m: position of a vehicle that has not entered
-GENTLE_STOP = 3.0  # m/s^2: drivers who need more to stop at amber drive on
+EXIT_DISTANCE = 150.0  # m from the stop line to the exit
+NO_LEADER_GAP = 1e6  # m: gap of the first vehicle of a lane
+OUTSIDE_PLACE = -1.0  # m: position of a vehicle that has not entered
+GENTLE_BRAKING = 3.0  # m/s^2: drivers who need more to stop at amber drive on
 
 
 class Traffic(NamedTuple):
@@ -46,24 +47,27 @@ class Traffic(NamedTuple):
 class Ahead(NamedTuple):
     """The leader of every vehicle."""
 
-    gap: Scalar  # m from bumper to bumper; FREE without a leader
+    gap: Scalar  # m from bumper to bumper; NO_LEADER_GAP without a leader
     v: Scalar  # m/s; 0 without one
 
 
 def leaders(x: Scalar, v: Scalar, front: Scalar, length: Scalar = LENGTH) -> Ahead:
-    """Return the leaders of vehicles whose fronts are at ``front``;
-    those at ``x`` with this ``length`` lead.
+    """Return the leaders of vehicles whose fronts are at ``front``, m.
+
+    The leaders are the vehicles at ``x`` with this ``length``.
     """
     first = jnp.arange(x.shape[-1]) == 0
     leader_rear = jnp.roll(x - length, 1, -1)
     leader_speed = jnp.roll(v, 1, -1)
-    return Ahead(jnp.where(first, FREE, leader_rear - front), jnp.where(first, 0, leader_speed))
+    return Ahead(
+        jnp.where(first, NO_LEADER_GAP, leader_rear - front), jnp.where(first, 0, leader_speed)
+    )
 
 
 def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
     """Return who stops for the light; its fields have the shape ``(lanes, 1)``."""
     to_line = jnp.maximum(line - traffic.x, 0)
-    braking = jnp.where(light.amber, GENTLE_STOP, TYRE_BRAKING)
+    braking = jnp.where(light.amber, GENTLE_BRAKING, TYRE_BRAKING)
     approaches = (traffic.x >= 0) & (traffic.x < line)
     return ~light.green & (
         traffic.stops_at_light | (approaches & (traffic.v * traffic.v <= 2 * braking * to_line))
@@ -71,8 +75,9 @@ def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
 
 
 def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> jax.Array:
-    """Return the acceleration that the drivers choose by themselves,
-    m/s^2, unlimited, given who is held.
+    """Return the acceleration that drivers choose by themselves, m/s^2, unlimited.
+
+    Who is held is part of the traffic.
     """
     v = traffic.v
     to_line = jnp.maximum(line - traffic.x, 0)
@@ -104,8 +109,9 @@ def enter(traffic: Traffic, driver: Driver, arriving: Scalar, length: Scalar = L
 
 
 def admit(traffic: Traffic, ahead: Ahead, driver: Driver, arriving: Scalar) -> Traffic:
-    """Return the traffic with those that are ``arriving``
-    and find room behind the leaders ahead of the entry.
+    """Return the traffic with those that are ``arriving`` and find room.
+
+    The room is that behind the leaders, who are ahead of the entry.
     """
     room = ahead.gap - driver.jam_gap
     enters = arriving & (traffic.x < 0) & (room >= 0)

@@ -31,28 +31,30 @@ from .traffic import LANE_WIDTH, SUBSTEP, Fleet, Leaders, Traffic, lane_centre
 
 RADII = 20.0, 24.0  # m: of the inner (left) and of the outer lane, as in highway-env
 RADIUS = 0.5 * sum(RADII)  # m: of the line between them
-BEND = math.pi * RADIUS  # m: its length in a half circle
-EDGE = LANE_WIDTH  # m: from that line to an edge of the road
+BEND_LENGTH = math.pi * RADIUS  # m: its length in a half circle
+EDGE_DISTANCE = LANE_WIDTH  # m: from that line to an edge of the road
 # m/s: highest speed of the ego in a bend. It needs 65 % of the lateral acceleration that
 # ``bicycle.py`` allows.
 BEND_SPEED = 8.0
-EASING = 2.0  # m/s^2: braking before a bend
+BEND_BRAKING = 2.0  # m/s^2: braking before a bend
 
 
 def half_straight(circumference: Scalar) -> Scalar:
     """Return half the length of a straight, m."""
-    return 0.25 * circumference - 0.5 * BEND
+    return 0.25 * circumference - 0.5 * BEND_LENGTH
 
 
 def centre_line(circumference: Scalar) -> Route:
-    """Return the line between both lanes; the plane's origin is the centre of the ring,
-    x points along the first straight.
+    """Return the line between both lanes.
+
+    The plane's origin is the centre of the ring, and x points along the first straight.
     """
     half = half_straight(circumference)
     # Half circles are cut in two, because a point is found on less than half a circle only.
     zero = 0 * half * np.ones(7)
     return Route(
-        start=half * np.array([0, 1, 1, 1, 3, 3, 3]) + BEND * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
+        start=half * np.array([0, 1, 1, 1, 3, 3, 3])
+        + BEND_LENGTH * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
         x=half * np.array([0, 1, 1, 1, -1, -1, -1]) + RADIUS * np.array([0, 0, 1, 0, 0, -1, 0]),
         y=zero + RADIUS * np.array([-1, -1, 0, 1, 1, 0, -1]),
         heading=zero + math.pi * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
@@ -65,19 +67,19 @@ def next_bend(s: Scalar, circumference: Scalar) -> tuple[Scalar, Scalar]:
     half = half_straight(circumference)
     lap = 0.5 * circumference
     place = jnp.mod(s, lap)
-    begin = jnp.where(place >= half + BEND, half + lap, half) - place
-    return jnp.maximum(begin, 0), begin + BEND
+    begin = jnp.where(place >= half + BEND_LENGTH, half + lap, half) - place
+    return jnp.maximum(begin, 0), begin + BEND_LENGTH
 
 
 def speed_before(distance: Scalar, bend_speed: Scalar) -> Scalar:
     """Return the speed (m/s) from which gentle braking reaches the bend's speed on this way (m)."""
-    return jnp.sqrt(bend_speed * bend_speed + 2 * EASING * distance)
+    return jnp.sqrt(bend_speed * bend_speed + 2 * BEND_BRAKING * distance)
 
 
-def in_plane(route: Route, s: Scalar, pose: Pose) -> Pose:
+def to_plane(route: Route, s: Scalar, pose: Pose) -> Pose:
     """Return poses in the plane of vehicles at s along the road, ``(vehicles,)``."""
     place = jax.vmap(routes.place_at, (None, 0))(route, s)
-    beside = routes.beside(place, pose.y - EDGE)
+    beside = routes.place_beside(place, pose.y - EDGE_DISTANCE)
     return Pose(beside.x, beside.y, place.heading + pose.heading, pose.speed)
 
 
@@ -113,7 +115,9 @@ def substep(
     # A body that follows a bend points outwards by its slip angle: its course is its heading and
     # that angle.
     curvature = jax.vmap(routes.place_at, (None, 0))(route, s).curvature
-    bend_slip = bicycle.rear_axle(fleet.length) * curvature / (1 - curvature * (pose.y - EDGE))
+    bend_slip = (
+        bicycle.rear_axle(fleet.length) * curvature / (1 - curvature * (pose.y - EDGE_DISTANCE))
+    )
     course = pose._replace(heading=pose.heading + bend_slip)
     own_acceleration, own_slip = control(Pose(*(value[0] for value in course)), limit[0])
     ego = traffic.is_ego(pose.x.shape[0])
@@ -125,38 +129,37 @@ def substep(
     )
     bound = bicycle.slip_bound(pose.speed, fleet.length)
     slip = jnp.clip(slip + bend_slip, -bound, bound)
-    start = in_plane(route, s, pose)
+    start = to_plane(route, s, pose)
     motion = bicycle.move(start, acceleration, slip, fleet.length, SUBSTEP)
-    end, progress = on_road(route, s, motion.end)
+    end, progress = to_road(route, s, motion.end)
     hit = ego_crashes(route, s[0], start, motion, fleet, end.heading[0])
     next_pose = Pose(pose.x + progress, *end[1:])
     next_pose = jax.tree.map(lambda new, old: jnp.where(crashed, old, new), next_pose, pose)
     return road._replace(pose=next_pose), crashed | hit
 
 
-def on_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
+def to_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
     """Return poses relative to the road (x is s along it), and the way along it since ``s``, m."""
     next_s, d = jax.vmap(routes.project, (None, 0, 0, 0))(route, pose.x, pose.y, s)
     heading = pose.heading - jax.vmap(routes.place_at, (None, 0))(route, next_s).heading
-    return Pose(next_s, d + EDGE, heading, pose.speed), next_s - s
+    return Pose(next_s, d + EDGE_DISTANCE, heading, pose.speed), next_s - s
 
 
 def ego_crashes(
     route: Route, s: Scalar, start: Pose, motion: Motion, fleet: Fleet, heading: Scalar
 ) -> Scalar:
-    """Say whether the ego touched another vehicle or an edge
-    of the road during a sub-step, or turned around.
-    """
+    """Say whether the ego touched a vehicle or an edge during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
-    hit = (collision.collided(ego, everyone, SUBSTEP) & ~traffic.is_ego(start.x.shape[0])).any()
+    hit = (collision.collide(ego, everyone, SUBSTEP) & ~traffic.is_ego(start.x.shape[0])).any()
     d = jnp.abs(corners_beside(route, s, ego))
-    return hit | (d > EDGE).any() | (jnp.abs(heading) > 0.5 * jnp.pi)
+    return hit | (d > EDGE_DISTANCE).any() | (jnp.abs(heading) > 0.5 * jnp.pi)
 
 
 def corners_beside(route: Route, s: Scalar, ego: Sweep) -> Scalar:
-    """Return the distances of the ego's corners
-    from the line between both lanes at the end of a step, ``(4,)``.
+    """Return how far the ego's corners are from the line between both lanes, ``(4,)`` m.
+
+    The corners are those at the end of the step.
     """
     end: Scalar = ego.motion.end
     c, sine = jnp.cos(end.heading), jnp.sin(end.heading)

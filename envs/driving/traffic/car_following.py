@@ -42,8 +42,9 @@ def desired_gap(driver: Driver, speed: Scalar, leader_speed: Scalar) -> Scalar:
 
 
 def gap_ratio(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
-    """Return s* / s, the desired gap relative to the real one;
-    of several leaders the one with the largest ratio counts.
+    """Return s* / s, the desired gap relative to the real one.
+
+    Of several leaders the one with the largest ratio counts.
     """
     return desired_gap(driver, speed, leader_speed) / jnp.maximum(gap, MIN_GAP)
 
@@ -61,8 +62,9 @@ def acceleration(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scala
 
 
 def safe_speed(speed: Scalar, room: Scalar, braking: float, duration: float) -> Scalar:
-    """Return the largest speed after a step from which braking B stops within the room S,
-    m/s; below 0 if none does.
+    """Return the largest speed (m/s) from which braking B stops within the room S after a step.
+
+    The result is negative if there is no such speed.
 
     For steps in which the place grows by dt (v + v') / 2, from Krauss, Wagner & Gawron 1997,
     doi:10.1103/PhysRevE.55.5597:

@@ -20,12 +20,15 @@ from . import traffic
 from .car_following import Driver
 from .traffic import Fleet
 
-MIN_TARGET_SPEED, MAX_TARGET_SPEED = 10.0, 30.0  # m/s
-MAX_ACCELERATION, MAX_BRAKING = 3.0, 6.0  # m/s^2, of the ego
+MIN_TARGET_SPEED = 10.0  # m/s
+MAX_TARGET_SPEED = 30.0  # m/s
+MAX_ACCELERATION = 3.0  # m/s^2, of the ego
+MAX_BRAKING = 6.0  # m/s^2, of the ego
 TOP_SPEED = 40.0  # m/s, of the ego
 # s of the best driving that a crash takes back at most: a whole episode of the usual length.
 CRASH_SECONDS = 40.0
-CAR_LENGTH, TRUCK_LENGTH = 5.0, 12.0  # m
+CAR_LENGTH = 5.0  # m
+TRUCK_LENGTH = 12.0  # m
 DENSITY_SPREAD = (0.9, 1.1)  # Range of an episode's density, as fractions of the difficulty's
 DENSITY_BANDS = 20
 # m: part of a vehicle's slot of road at the start that is left beyond the longest vehicle.
@@ -40,19 +43,20 @@ USUAL_DRIVER = Driver(
 
 
 def road_constants(density: float) -> tuple[Constant, ...]:
-    """Return the constants of a road,
-    whose density varies around ``density`` (vehicles a metre and lane).
+    """Return the constants of a road.
+
+    Its density varies around ``density``, in vehicles a metre and lane.
     """
     sparse, dense = (float(f"{1000 * density * fraction:.6g}") for fraction in DENSITY_SPREAD)
 
-    def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
+    def fixed_constant(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
         return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
     return (
         Constant(
             "density", "", sparse, dense, "vehicles a kilometre and lane", bands=DENSITY_BANDS
         ),
-        fixed(
+        fixed_constant(
             "trucks",
             "",
             0.25,
@@ -63,20 +67,26 @@ def road_constants(density: float) -> tuple[Constant, ...]:
         Constant("car_speed", "m/s", 23.0, 31.0, "desired speed of cars", 60.0),
         Constant("truck_speed", "m/s", 20.0, 23.0, "desired speed of trucks", 60.0),
         Constant("time_gap", "s", 1.0, 1.8, "of the Intelligent Driver Model"),
-        fixed("jam_gap", "m", 2.0, "gap of standing vehicles"),
+        fixed_constant("jam_gap", "m", 2.0, "gap of standing vehicles"),
         Constant("car_acceleration", "m/s^2", 1.0, 2.0, "largest of cars"),
         Constant("truck_acceleration", "m/s^2", 0.6, 1.0, "largest of trucks"),
         Constant("comfortable_braking", "m/s^2", 1.5, 3.0, "", 9.0),
         Constant("politeness", "", 0.0, 0.5, "weight of others in lane changes", 1.0, minimum=0.0),
-        fixed("car_length", "m", CAR_LENGTH, "and of the ego", maximum=25.0, minimum=2.0),
-        fixed(
+        fixed_constant("car_length", "m", CAR_LENGTH, "and of the ego", maximum=25.0, minimum=2.0),
+        fixed_constant(
             "car_width", "m", 2.0, "and of the ego; lanes are 4 m wide", maximum=3.0, minimum=0.5
         ),
-        fixed("truck_length", "m", TRUCK_LENGTH, "", maximum=30.0, minimum=2.0),
-        fixed("truck_width", "m", 2.5, "", maximum=3.0, minimum=0.5),
-        fixed("acceleration", "m/s^2", MAX_ACCELERATION, "largest of the ego", maximum=9.0),
-        fixed("braking", "m/s^2", MAX_BRAKING, "hardest of the ego; tyres hold 9", maximum=9.0),
-        fixed("top_speed", "m/s", TOP_SPEED, "of the ego", maximum=60.0, minimum=MAX_TARGET_SPEED),
+        fixed_constant("truck_length", "m", TRUCK_LENGTH, "", maximum=30.0, minimum=2.0),
+        fixed_constant("truck_width", "m", 2.5, "", maximum=3.0, minimum=0.5),
+        fixed_constant(
+            "acceleration", "m/s^2", MAX_ACCELERATION, "largest of the ego", maximum=9.0
+        ),
+        fixed_constant(
+            "braking", "m/s^2", MAX_BRAKING, "hardest of the ego; tyres hold 9", maximum=9.0
+        ),
+        fixed_constant(
+            "top_speed", "m/s", TOP_SPEED, "of the ego", maximum=60.0, minimum=MAX_TARGET_SPEED
+        ),
         *weights(
             speed=(1.0, "of the best driving, a step"),
             keep_right=(0.2, "part of it lost in the left lane"),
@@ -121,8 +131,9 @@ def start_gap(card: TaskCard, constants: OwnConstants, vehicles: int, lanes: int
 def sample_density(
     constants: OwnConstants, density: float, unit: Scalar, split: jax.Array
 ) -> Scalar:
-    """Sample vehicles a metre and lane: around ``density``,
-    or from the range of a context of one's own.
+    """Sample the density, in vehicles a metre and lane.
+
+    It varies around ``density``, or within the range of a user's own context.
     """
     if "density" in constants:
         return constants.sample("density", unit, split, scale=1e-3)

@@ -34,15 +34,18 @@ from ..vehicle.collision import Sweep
 from . import car_following
 from .car_following import Driver
 
-LENGTH, WIDTH = 5.0, 2.0  # m: body of every car
-HALF = 0.5 * LENGTH  # m
+# m: body of every car.
+LENGTH = 5.0
+WIDTH = 2.0
+HALF_LENGTH = 0.5 * LENGTH  # m
 # m: distance of two lines below which bodies on them may touch; 0.7 m for corners in bends.
-TOUCH = WIDTH + 0.7
-MARGIN = 1.5  # s: between two cars in a zone
-STARTING = 5.0  # m/s: mean speed of a slower car that starts
-CRAWL = 1.0  # m/s: slower cars are expected to leave a zone at this speed
-FIRM = 4.0  # m/s^2: braking for which drivers are ready; a car that would need more does not stop
-BEFORE_BEND = 12.0  # m: way before a bend at which drivers begin to slow down
+TOUCH_DISTANCE = WIDTH + 0.7
+TIME_MARGIN = 1.5  # s: between two cars in a zone
+STARTING_SPEED = 5.0  # m/s: mean speed of a slower car that starts
+CRAWL_SPEED = 1.0  # m/s: slower cars are expected to leave a zone at this speed
+# m/s^2: braking for which drivers are ready; a car that would need more does not stop.
+FIRM_BRAKING = 4.0
+BEND_APPROACH = 12.0  # m: way before a bend at which drivers begin to slow down
 
 
 class Layout(NamedTuple):
@@ -98,8 +101,9 @@ class Ahead(NamedTuple):
 
 
 def speed_in_bend(radius: np.ndarray) -> np.ndarray:
-    """Return the speed (m/s) at the lateral acceleration of ``bicycle.py``,
-    at most 100 m/s; plain NumPy.
+    """Return the speed (m/s) that needs the lateral acceleration of ``bicycle.py``; plain NumPy.
+
+    It is 100 m/s at most.
     """
     return np.sqrt(np.minimum(LATERAL_ACCELERATION * radius, 1e4))
 
@@ -128,7 +132,8 @@ def find_zones(
     for r, q in np.argwhere(pairs):
         along = ways[r][ways[r] < end[r, q] + step]
         touching = (
-            np.hypot(*(xy[r][: len(along), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
+            np.hypot(*(xy[r][: len(along), None, k] - xy[q][None, :, k] for k in (0, 1)))
+            < TOUCH_DISTANCE
         )
         if touching.any():
             along, along_crossing = along[touching.any(1)], ways[q][touching.any(0)]
@@ -152,7 +157,7 @@ def routes_of(cars: Cars, layout: Layout) -> CarRoutes:
 
 def is_committed(cars: Cars, line: Scalar) -> Scalar:
     """Mark cars that are behind their line or cannot stop before it with firm braking."""
-    return cars.speed * cars.speed * (0.5 / FIRM) > line - HALF - cars.s
+    return cars.speed * cars.speed * (0.5 / FIRM_BRAKING) > line - HALF_LENGTH - cars.s
 
 
 def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
@@ -167,14 +172,17 @@ def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
         jnp.asarray(layout.zones[..., k], dtype)[pair] for k in range(4)
     )
     s, its_s = cars.s[:, None], cars.s
-    quick, slow = jnp.maximum(cars.speed, STARTING), jnp.maximum(cars.speed, CRAWL)
-    first, last = (mine_from - HALF - s) / quick[:, None], (mine_to + HALF - s) / quick[:, None]
-    its_first, its_last = (its_from - HALF - its_s) / quick, (its_to + HALF - its_s) / slow
+    quick_speed = jnp.maximum(cars.speed, STARTING_SPEED)
+    slow_speed = jnp.maximum(cars.speed, CRAWL_SPEED)
+    first = (mine_from - HALF_LENGTH - s) / quick_speed[:, None]
+    last = (mine_to + HALF_LENGTH - s) / quick_speed[:, None]
+    its_first = (its_from - HALF_LENGTH - its_s) / quick_speed
+    its_last = (its_to + HALF_LENGTH - its_s) / slow_speed
     meets = (
         (mine_from < jnp.inf)
         & (its_last > 0)
-        & (its_first < last + MARGIN)
-        & (its_last + MARGIN > first)
+        & (its_first < last + TIME_MARGIN)
+        & (its_last + TIME_MARGIN > first)
     )
     committed = is_committed(cars, car_routes.line)
     gives_way = jnp.asarray(layout.yields_to)[pair] | (
@@ -185,8 +193,10 @@ def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
 
 
 def offset_to(cars: Cars, shared: Scalar) -> Scalar:
-    """Return what to add to everybody's place for that along a route, m, given the parts that it
-    shares with theirs, ``(..., cars, parts, 3)``; infinite for cars that are not on it.
+    """Return what to add to everybody's place to get that along a route, m.
+
+    ``shared`` are the parts that the route shares with theirs, ``(..., cars, parts, 3)``. The
+    offset is infinite for cars that are on no shared part.
     """
     on = (cars.s[:, None] >= shared[..., 0]) & (cars.s[:, None] < shared[..., 1])
     return jnp.where(on, shared[..., 2], jnp.inf).min(-1)
@@ -214,7 +224,7 @@ def look(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Ahead:
 def bend_speed(cars: Cars, car_routes: CarRoutes) -> Scalar:
     """Return the highest speed at everybody's place, m/s."""
     return jnp.where(
-        (cars.s > car_routes.line - BEFORE_BEND) & (cars.s < car_routes.out),
+        (cars.s > car_routes.line - BEND_APPROACH) & (cars.s < car_routes.out),
         car_routes.fastest,
         100,
     )
@@ -225,7 +235,7 @@ def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
     gap = cars.s[ahead.leader] + ahead.offset - cars.s - LENGTH
     crowded = jnp.maximum(
         car_following.gap_ratio(driver, cars.speed, gap, cars.speed[ahead.leader]),
-        car_following.gap_ratio(driver, cars.speed, ahead.stop - HALF - cars.s, 0),
+        car_following.gap_ratio(driver, cars.speed, ahead.stop - HALF_LENGTH - cars.s, 0),
     )
     slower = driver._replace(desired_speed=jnp.minimum(driver.desired_speed, fastest))
     return jnp.maximum(
@@ -234,8 +244,9 @@ def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
 
 
 def roll(s: Scalar, speed: Scalar, acceleration: Scalar, duration: float) -> tuple[Scalar, Scalar]:
-    """Return place (m) and speed (m/s) after a step with held acceleration;
-    who brakes to a stop stays there.
+    """Return place (m) and speed (m/s) after a step with held acceleration.
+
+    A car that brakes to a stop stays there.
     """
     gained = acceleration * duration
     stops = speed + gained < 0
@@ -254,23 +265,24 @@ def poses(car_routes: CarRoutes, cars: Cars) -> Pose:
 def ego_touches(start: Pose, end: Pose, present: Scalar, duration: float) -> Scalar:
     """Say whether the ego touched another car on the way from one pose to the next one."""
     middle = 0.5 * (start.heading + end.heading)
-    everyone = Sweep(start, Motion(end, middle, jnp.cos(middle), jnp.sin(middle)), LENGTH, WIDTH)
+    everyone = Sweep(start, Motion(end, jnp.cos(middle), jnp.sin(middle)), LENGTH, WIDTH)
     ego = jax.tree.map(
         lambda value: value[0],
         everyone._replace(length=start.x * 0 + LENGTH, width=start.x * 0 + WIDTH),
     )
     is_other = present & (jnp.arange(present.shape[0]) != 0)
-    return (collision.collided(ego, everyone, duration) & is_other).any()
+    return (collision.collide(ego, everyone, duration) & is_other).any()
 
 
 def would_touch(car_routes: CarRoutes, cars: Cars, horizon: float, step: float) -> Scalar:
-    """Say whether the ego would touch another car within ``horizon`` s,
-    if all kept their speeds on their routes.
+    """Say whether the ego would touch another car within ``horizon`` s.
+
+    All cars are taken to keep their speeds on their routes.
     """
 
     def move(k: Scalar, carry: tuple[Pose, Scalar]) -> tuple[Pose, Scalar]:
-        then = poses(car_routes, cars._replace(s=cars.s + cars.speed * ((k + 1) * step)))
-        return then, carry[1] | ego_touches(carry[0], then, cars.present, step)
+        next_pose = poses(car_routes, cars._replace(s=cars.s + cars.speed * ((k + 1) * step)))
+        return next_pose, carry[1] | ego_touches(carry[0], next_pose, cars.present, step)
 
     return jax.lax.fori_loop(
         0, round(horizon / step), move, (poses(car_routes, cars), jnp.bool_(False))

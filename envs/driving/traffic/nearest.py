@@ -8,9 +8,10 @@ import numpy as np
 from ..arrays import Scalar
 
 
-def nearest_first(distance: Scalar, count: int) -> Scalar:
-    """Return the indices of the ``count`` smallest of some distances,
-    int32 ``(count,)``; of equals the first first.
+def sort_nearest(distance: Scalar, count: int) -> Scalar:
+    """Return the indices of the ``count`` smallest distances, int32 ``(count,)``.
+
+    Of equal distances the first one comes first.
 
     There may be fewer distances than that; the indices behind them are 0.
     """

@@ -53,11 +53,11 @@ def recording_of(trajectories: Sequence[Trajectory]) -> Recording:
     """Sort trajectories into slots."""
     slots: list[list[Trajectory]] = []
     for trajectory in sorted(trajectories, key=lambda trajectory: trajectory.time[0]):
-        free = next((slot for slot in slots if slot[-1].time[-1] < trajectory.time[0]), None)
-        if free is None:
+        free_slot = next((slot for slot in slots if slot[-1].time[-1] < trajectory.time[0]), None)
+        if free_slot is None:
             slots.append([trajectory])
         else:
-            free.append(trajectory)
+            free_slot.append(trajectory)
     slots = slots or [[]]
     points = max(2, *(sum(len(trajectory.time) for trajectory in slot) for slot in slots))
 

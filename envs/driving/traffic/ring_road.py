@@ -1,5 +1,6 @@
-"""Cars on one lane that closes on itself, each behind the same leader for ever:
-humans, and cars driven from outside.
+"""Cars on one lane that closes on itself, each behind the same leader for ever.
+
+Some are humans, and others are driven from outside.
 
 Car i follows car i - 1, and car 0 follows the last one. The state is the gap to the leader and the
 speed, so positions are not needed and neighbours are never searched. Accelerations last for a tick
@@ -39,9 +40,7 @@ def leader_value(values: Scalar) -> Scalar:
 
 
 def safe_acceleration(gap: Scalar, v: Scalar, leader_v: Scalar) -> Scalar:
-    """Return the largest acceleration that leaves room to stop,
-    m/s^2, at least that of braking with B.
-    """
+    """Return the largest acceleration that leaves room to stop, m/s^2, at least -B."""
     room = jnp.maximum(gap + leader_v * leader_v * (0.5 / BRAKING), 0)
     safe_v = safe_speed(v, room, BRAKING, TICK)
     stops = jnp.where(room > 0, -0.5 * v * v / jnp.where(room > 0, room, 1), -BRAKING)

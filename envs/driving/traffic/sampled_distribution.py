@@ -1,5 +1,6 @@
-"""Distances of distributions from counts, in whole numbers,
-so that they do not depend on the order of the samples.
+"""Distances of distributions from counts.
+
+They are whole numbers, so that they do not depend on the order of the samples.
 
 Samples are counted in bins of equal width: ``below[k]`` is the number of samples below the end of
 bin k. The first Wasserstein distance of two samples of the same size is the area between their
@@ -30,17 +31,19 @@ class Grid(NamedTuple):
         return self.low + self.width * np.arange(1, BINS)
 
 
-def below(values: jax.Array, grid: Grid) -> jax.Array:
-    """Count the values below the end of each bin but the last,
-    int32 ``(..., BINS - 1)``; values ``(..., samples)``.
+def count_below(values: jax.Array, grid: Grid) -> jax.Array:
+    """Count the values below the end of each bin but the last, int32 ``(..., BINS - 1)``.
+
+    ``values`` has the shape ``(..., samples)``.
     """
     ends = jnp.asarray(grid.ends, values.dtype)
     return (values[..., None, :] < ends[:, None]).sum(-1, dtype=jnp.int32)
 
 
 def distance(counts: jax.Array, other_counts: jax.Array) -> jax.Array:
-    """Return the first Wasserstein distance in bins times the number of samples,
-    int32; both ``(..., BINS - 1)``.
+    """Return the first Wasserstein distance in bins times the number of samples, int32.
+
+    Both arguments have the shape ``(..., BINS - 1)``.
     """
     return jnp.abs(counts - other_counts).sum(-1, dtype=jnp.int32)
 

@@ -1,5 +1,6 @@
-"""Traffic on a straight road of several lanes that closes on itself:
-followers by IDM, lane changes by MOBIL.
+"""Traffic on a straight road of several lanes that closes on itself.
+
+Drivers follow by IDM and change lanes by MOBIL.
 
 Vehicle 0 is the ego, driven from outside; all others drive themselves. The road is periodic, as in
 the ring roads on which traffic models are studied: a vehicle half a circumference behind the ego is
@@ -39,7 +40,7 @@ LANE_WIDTH = 4.0  # m
 VEHICLES = 50  # Number of vehicles of the highway, with the ego
 SUBSTEP = 1 / 15  # s
 INDEX_BITS = 6  # Bits of a vehicle's index: there are at most 64 vehicles
-WORD = 32  # Bits of a word of a set
+WORD_BITS = 32  # Bits of a word of a set
 MAX_LANES = 8  # Lanes of the widest road
 
 
@@ -123,8 +124,9 @@ def is_ego(vehicles: int = VEHICLES) -> Any:
 
 
 def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
-    """Return positions relative to the ego, within half a circumference,
-    and the distance (m) that the ego had covered.
+    """Return positions relative to the ego, and the distance (m) that the ego had covered.
+
+    The positions are within half a circumference.
     """
     distance = traffic.pose.x[0]
     x = traffic.pose.x - distance
@@ -137,13 +139,14 @@ def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
 def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
     """Let vehicles whose bodies are within their target lanes leave their old lanes."""
     room = 0.5 * (LANE_WIDTH - fleet.width)
-    inside = jnp.abs(traffic.pose.y - lane_centre(traffic.target)) < room
-    return traffic._replace(lane=jnp.where(inside, traffic.target, traffic.lane))
+    is_inside = jnp.abs(traffic.pose.y - lane_centre(traffic.target)) < room
+    return traffic._replace(lane=jnp.where(is_inside, traffic.target, traffic.lane))
 
 
 def ranks(x: Scalar) -> Scalar:
-    """Return everyone's rank in the order of x,
-    0 for the last, int32; equal x are ordered by index.
+    """Return everyone's rank in the order of x, int32; 0 is the last.
+
+    Equal x are ordered by index.
     """
     index = jnp.arange(x.shape[0])
     is_behind = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
@@ -157,10 +160,10 @@ def order_of(x: Scalar) -> Order:
     return Order(rank, jnp.zeros_like(index).at[rank].set(index, unique_indices=True))
 
 
-def in_lanes(traffic: Traffic, order: Order) -> Occupied:
+def lane_occupancy(traffic: Traffic, order: Order) -> Occupied:
     """Return who counts in which lane."""
-    high = order.rank >= WORD
-    bit = jnp.uint32(1) << jnp.where(high, order.rank - WORD, order.rank).astype(jnp.uint32)
+    high = order.rank >= WORD_BITS
+    bit = jnp.uint32(1) << jnp.where(high, order.rank - WORD_BITS, order.rank).astype(jnp.uint32)
     lanes = jnp.arange(MAX_LANES, dtype=jnp.int32)[:, None]
     counts = (traffic.lane == lanes) | (traffic.target == lanes)
     # Every rank is there once, so that a sum of bits is their union.
@@ -168,9 +171,10 @@ def in_lanes(traffic: Traffic, order: Order) -> Occupied:
     return Occupied(*(word.sum(1, dtype=jnp.uint32) for word in words))
 
 
-def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
-    """Find the nearest vehicle ahead of (or behind) each,
-    in a lane given for each, around the circumference.
+def find_nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
+    """Find the nearest vehicle ahead of each one, or behind it, around the circumference.
+
+    ``lane`` gives the lane to look in for each one.
 
     A vehicle that finds nobody finds itself.
     """
@@ -186,9 +190,9 @@ def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> S
     low, high = jnp.where(nobody, all_low, low), jnp.where(nobody, all_high, high)
     if ahead:
         word = jnp.where(low != 0, low, high)
-        rank = last_bit(word & (~word + 1)) + jnp.where(low != 0, 0, WORD)
+        rank = last_bit(word & (~word + 1)) + jnp.where(low != 0, 0, WORD_BITS)
     else:
-        rank = last_bit(jnp.where(high != 0, high, low)) + jnp.where(high != 0, WORD, 0)
+        rank = last_bit(jnp.where(high != 0, high, low)) + jnp.where(high != 0, WORD_BITS, 0)
     index = jnp.arange(lane.shape[0], dtype=jnp.int32)
     return jnp.where((low | high) == 0, index, order.index[jnp.maximum(rank, 0)])
 
@@ -198,23 +202,24 @@ def bits_below(rank: Scalar) -> tuple[Scalar, Scalar]:
     full = jnp.uint32(0xFFFFFFFF)
 
     def first(count: Scalar) -> Scalar:
-        inside = (count >= 0) & (count < WORD)
-        bits = (jnp.uint32(1) << jnp.where(inside, count, 0).astype(jnp.uint32)) - 1
-        return jnp.where(inside, bits, jnp.where(count < 0, 0, full))
+        is_inside = (count >= 0) & (count < WORD_BITS)
+        bits = (jnp.uint32(1) << jnp.where(is_inside, count, 0).astype(jnp.uint32)) - 1
+        return jnp.where(is_inside, bits, jnp.where(count < 0, 0, full))
 
-    return first(rank), first(rank - WORD)
+    return first(rank), first(rank - WORD_BITS)
 
 
 def last_bit(word: Scalar) -> Scalar:
     """Return the number of the highest bit of a word, -1 if none is set, int32."""
-    return WORD - 1 - jax.lax.clz(word).astype(jnp.int32)
+    return WORD_BITS - 1 - jax.lax.clz(word).astype(jnp.int32)
 
 
 def wrap_offset(
     x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet
 ) -> Scalar:
-    """Return m to add to ``front - x``:
-    a circumference if the vehicle ahead lies beyond the end of the positions.
+    """Return what to add to ``front - x``, m.
+
+    It is a circumference if the vehicle ahead lies beyond the end of the positions, and else 0.
     """
     wraps = (front < x) | ((front == x) & (front_index <= index))
     return jnp.where(wraps, fleet.circumference, 0)
@@ -224,10 +229,10 @@ def find_leaders(traffic: Traffic, fleet: Fleet, order: Order) -> Leaders:
     """Find everyone's leaders."""
     index = jnp.arange(order.rank.shape[0], dtype=jnp.int32)
     x = traffic.pose.x
-    occupied = in_lanes(traffic, order)
+    occupied = lane_occupancy(traffic, order)
 
     def ahead(lane: Scalar) -> tuple[Scalar, Scalar]:
-        leader = nearest(occupied, order, lane, ahead=True)
+        leader = find_nearest(occupied, order, lane, ahead=True)
         bodies = 0.5 * (fleet.length + fleet.length[leader])
         return leader, wrap_offset(x, x[leader], index, leader, fleet) - bodies
 
@@ -235,18 +240,19 @@ def find_leaders(traffic: Traffic, fleet: Fleet, order: Order) -> Leaders:
 
 
 def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) -> Prospect:
-    """Return everyone's gain and impositions from changing
-    to the next lane in ``direction`` (1 left, -1 right).
+    """Return what changing to the next lane would do to everyone and to both followers.
+
+    ``direction`` is 1 for the left lane and -1 for the right one.
     """
     index = jnp.arange(order.rank.shape[0], dtype=jnp.int32)
     x, speed = traffic.pose.x, traffic.pose.speed
     forward = forward_speed(traffic.pose)
     new = traffic.target + direction
-    occupied = in_lanes(traffic, order)
-    old_leader = nearest(occupied, order, traffic.target, ahead=True)
-    old_follower = nearest(occupied, order, traffic.target, ahead=False)
-    new_leader = nearest(occupied, order, new, ahead=True)
-    new_follower = nearest(occupied, order, new, ahead=False)
+    occupied = lane_occupancy(traffic, order)
+    old_leader = find_nearest(occupied, order, traffic.target, ahead=True)
+    old_follower = find_nearest(occupied, order, traffic.target, ahead=False)
+    new_leader = find_nearest(occupied, order, new, ahead=True)
+    new_follower = find_nearest(occupied, order, new, ahead=False)
 
     def ahead(leader: Scalar) -> Scalar:
         return x[leader] - x + wrap_offset(x, x[leader], index, leader, fleet)
@@ -259,8 +265,9 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
         return car_following.acceleration(fleet.driver, speed, gap, forward[leader])
 
     def followers(follower: Scalar, leader: Scalar) -> tuple[Scalar, Scalar]:
-        """Return the acceleration of a follower behind this vehicle,
-        and behind this vehicle's leader instead.
+        """Return the acceleration of a follower behind this vehicle, and of one without it.
+
+        Without it the follower is behind this vehicle's leader.
         """
         driver = Driver(*(value[follower] for value in fleet.driver))
         length = 0.5 * fleet.length[follower]
@@ -287,8 +294,9 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
 def change_lanes(
     traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar, rules: Rules = HIGHWAY
 ) -> Traffic:
-    """Let the others decide by MOBIL whether to change
-    to the lane in ``direction`` (1 left, -1 right, 0 none).
+    """Let the others decide by MOBIL whether to change to the next lane.
+
+    ``direction`` is 1 for the left lane, -1 for the right one, and 0 for none.
     """
     new = traffic.target + direction
     may = (
@@ -297,7 +305,7 @@ def change_lanes(
         & (new >= 0)
         & (new < rules.lanes)
         & rules.others_may(new)
-        & (traffic.pose.speed > bicycle.CRAWL)
+        & (traffic.pose.speed > bicycle.CRAWL_SPEED)
         & ~is_ego(order.rank.shape[0])
     )
     wants = lane_changing.wants_to_change(
@@ -366,12 +374,10 @@ def substep(
 
 
 def ego_crashes(start: Pose, motion: Motion, fleet: Fleet, rules: Rules = HIGHWAY) -> Scalar:
-    """Say whether the ego touched another vehicle or an edge
-    of the road during a sub-step, or turned around.
-    """
+    """Say whether the ego touched a vehicle or an edge during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
-    hit = (collision.collided(ego, everyone, SUBSTEP) & ~is_ego(start.x.shape[0])).any()
+    hit = (collision.collide(ego, everyone, SUBSTEP) & ~is_ego(start.x.shape[0])).any()
     half = 0.5 * (ego.length * jnp.abs(ego.motion.sine) + ego.width * jnp.abs(ego.motion.cosine))
     half = half + collision.turn_margin(ego) + collision.chord_margin(SUBSTEP)
     low = jnp.minimum(ego.start.y, ego.motion.end.y)

@@ -34,9 +34,9 @@ HEADING_TIME = 0.2  # s: time constant of the heading loop
 # s: time constant of the lateral loop. It is more than four times the heading's, so that a lane
 # change never overshoots.
 LATERAL_TIME = 1.0
-LATERAL_SPEED = 2.0  # m/s: highest speed across a lane
+MAX_LATERAL_SPEED = 2.0  # m/s: highest speed across a lane
 MAX_HEADING = 0.4  # rad: largest heading that the lateral loop asks for
-CRAWL = 1.0  # m/s: slower vehicles are steered as if they drove at this speed
+CRAWL_SPEED = 1.0  # m/s: slower vehicles are steered as if they drove at this speed
 
 
 class Pose(NamedTuple):
@@ -52,8 +52,7 @@ class Motion(NamedTuple):
     """Effect of a step on a vehicle."""
 
     end: Pose
-    middle_heading: Scalar  # rad, half way along the arc
-    cosine: Scalar  # Cosine of the middle heading
+    cosine: Scalar  # Cosine of the heading half way along the arc
     sine: Scalar
 
 
@@ -89,7 +88,7 @@ def move(
         middle + half_turn,
         jnp.maximum(pose.speed + gained, 0),
     )
-    return Motion(end, middle, cosine, sine)
+    return Motion(end, cosine, sine)
 
 
 def rear_axle(length: Scalar) -> Scalar:
@@ -103,22 +102,24 @@ def slip_of_steering(steering: Scalar) -> Scalar:
 
 
 def slip_bound(speed: Scalar, length: Scalar) -> Scalar:
-    """Bound the sine of the slip angle by the steering limit
-    and by the lateral acceleration v^2 sin(beta) / l_r.
+    """Bound the sine of the slip angle by the steering limit and the lateral acceleration.
+
+    That acceleration is v^2 sin(beta) / l_r.
     """
-    gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL)
+    gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL_SPEED)
     return jnp.minimum(gentle, SLIP_LIMIT)
 
 
 def steer_to(pose: Pose, y: Scalar, length: Scalar) -> Scalar:
-    """Return the sine of the slip angle that leads to the lateral position ``y``:
-    a heading loop within a lateral loop.
+    """Return the sine of the slip angle that leads to the lateral position ``y``, m.
+
+    It comes from a heading loop within a lateral loop.
 
     The cascade is that of Leurent 2018 (highway-env), with a bounded lateral speed. Without the
     bound a lane change would ask for more lateral acceleration than tyres have.
     """
-    speed = jnp.maximum(pose.speed, CRAWL)
-    lateral = jnp.clip((y - pose.y) / LATERAL_TIME, -LATERAL_SPEED, LATERAL_SPEED)
+    speed = jnp.maximum(pose.speed, CRAWL_SPEED)
+    lateral = jnp.clip((y - pose.y) / LATERAL_TIME, -MAX_LATERAL_SPEED, MAX_LATERAL_SPEED)
     heading = jnp.clip(lateral / speed, -MAX_HEADING, MAX_HEADING)
     slip = rear_axle(length) * (heading - pose.heading) / (HEADING_TIME * speed)
     bound = slip_bound(pose.speed, length)

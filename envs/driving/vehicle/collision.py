@@ -1,5 +1,6 @@
-"""Collisions of two moving rectangles during a step:
-none is missed, some are reported a few centimetres early.
+"""Collisions of two moving rectangles during a step.
+
+None is missed, and some are reported a few centimetres early.
 
 Over a short step each body keeps its orientation at mid-step, and its centre moves on a chord. Two
 rectangles meet on their way if and only if the relative chord, a segment, cuts the Minkowski sum of
@@ -41,13 +42,14 @@ def turn_margin(sweep: Sweep) -> Scalar:
 
 
 def chord_margin(duration: float) -> float:
-    """Bound the distance (m) of a centre from its chord:
-    acceleration duration^2 / 8, along and across.
+    """Bound the distance (m) of a centre from its chord.
+
+    The bound is acceleration duration^2 / 8, along and across.
     """
     return (TYRE_BRAKING + LATERAL_ACCELERATION) * duration * duration / 8
 
 
-def collided(first: Sweep, second: Sweep, duration: float) -> Scalar:
+def collide(first: Sweep, second: Sweep, duration: float) -> Scalar:
     """Say whether ``first`` and ``second`` touched within the step of ``duration`` s.
 
     Broadcasts.

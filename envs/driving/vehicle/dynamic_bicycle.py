@@ -23,8 +23,10 @@ import jax.numpy as jnp
 
 from ..arrays import Scalar
 
-FRONT, REAR = 1.1, 1.58  # m: a and b, from the centre of gravity to the axles
-MASS, INERTIA = 1573.0, 2873.0  # kg, kg m^2 of the data sheet; the inertia grows with the mass
+FRONT = 1.1  # m: a, from the centre of gravity to the front axle
+REAR = 1.58  # m: b, from the centre of gravity to the rear axle
+MASS = 1573.0  # kg, of the data sheet
+INERTIA = 2873.0  # kg m^2, of the data sheet; it grows with the mass
 STIFFNESS = 160_000.0  # N/rad: C_f and C_r, of the two tyres of an axle each, at friction 1
 GRAVITY = 9.81  # m/s^2
 

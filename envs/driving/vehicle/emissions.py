@@ -53,13 +53,16 @@ class Engine(NamedTuple):
 CAR = Engine(9449 / 3.6, 938.4 / 3.6, -467.1 / 3.6, 28.26 / 3.6)
 TRUCK = Engine(24290 / 3.6, 7180 / 3.6, 1835 / 3.6, 0.0)
 JOURNEY = 12.0  # km
-FUEL_IDLE, FUEL_LINEAR, FUEL_SQUARE = 7.8e-4, 1.9556e-5, 1e-6  # L/s, L/kJ and L s/kJ^2
+FUEL_IDLE = 7.8e-4  # L/s
+FUEL_LINEAR = 1.9556e-5  # L/kJ
+FUEL_SQUARE = 1e-6  # L s/kJ^2
 MASS = 1430.0  # kg
 # kg/m: half the density of air, drag coefficient, correction for altitude, frontal area in m^2.
 DRAG = 0.6128 * 0.6 * 0.98 * 3.28
-# N and kg/s: rolling resistance and its growth with speed.
-ROLLING, ROLLING_SPEED = 9.8066 * MASS * 0.00175 * 4.575, 9.8066 * MASS * 0.00175 * 0.0328 * 3.6
-INERTIA, EFFICIENCY = 1.04 * MASS, 0.92  # kg, rotating parts included; of the driveline
+ROLLING = 9.8066 * MASS * 0.00175 * 4.575  # N: rolling resistance
+ROLLING_SPEED = 9.8066 * MASS * 0.00175 * 0.0328 * 3.6  # kg/s: its growth with speed
+INERTIA = 1.04 * MASS  # kg, rotating parts included
+EFFICIENCY = 0.92  # of the driveline
 
 
 def co2(speed: Any, acceleration: Any, engine: Engine = CAR) -> Any:

@@ -21,8 +21,8 @@ import numpy as np
 from ..arrays import Scalar
 
 LEFT_TURN, STRAIGHT, RIGHT_TURN = 1, 0, -1
-SHORT = 0.02  # Pieces shorter than this, in radii, are skipped at the beginning
-CUSP = 0.5  # Length, in radii, that a change of direction counts for
+MIN_PIECE = 0.02  # Pieces shorter than this, in radii, are skipped at the beginning
+CUSP_LENGTH = 0.5  # Length, in radii, that a change of direction counts for
 
 
 class Plan(NamedTuple):
@@ -65,8 +65,9 @@ def left_straight_right(
 
 
 def left_right_left(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the three lengths of a word, and whether it exists;
-    the middle arc is driven the other way.
+    """Return the three lengths of a word, and whether it exists.
+
+    The middle arc is driven the other way.
     """
     a, b = x - jnp.sin(turn), y - 1 + jnp.cos(turn)
     distance = jnp.hypot(a, b)
@@ -75,7 +76,7 @@ def left_right_left(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scalar,
     return first, middle, wrap(turn - first + middle), distance <= 4
 
 
-def shortest(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
+def shortest_path(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
     """Return the shortest of the words to a place and heading, in radii and radians."""
     words = (
         (left_straight_left, (LEFT_TURN, STRAIGHT, LEFT_TURN), False),
@@ -98,13 +99,13 @@ def shortest(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
     table = [jnp.stack([row[i] for row in lengths]) for i in range(3)]
     ways = [jnp.sign(piece) for piece in table]
     cusps = (ways[0] * ways[1] < 0).astype(jnp.int32) + (ways[1] * ways[2] < 0)
-    total = jnp.abs(table[0]) + jnp.abs(table[1]) + jnp.abs(table[2]) + CUSP * cusps
+    total = jnp.abs(table[0]) + jnp.abs(table[1]) + jnp.abs(table[2]) + CUSP_LENGTH * cusps
     best = jnp.argmin(jnp.where(jnp.stack(exist), total, jnp.inf))
     first, second, third = (piece[best] for piece in table)
     shapes = np.array(turns, np.float32)
     kinds = [jnp.asarray(shapes[:, i])[best] for i in range(3)]
     for _ in range(2):  # skip what is too short to be driven
-        skip = jnp.abs(first) < SHORT
+        skip = jnp.abs(first) < MIN_PIECE
         shifted = zip((first, second, third), (second, third, 0 * third), strict=True)
         first, second, third = (jnp.where(skip, following, piece) for piece, following in shifted)
         kinds = [jnp.where(skip, b, a) for a, b in zip(kinds, [*kinds[1:], kinds[2]], strict=True)]

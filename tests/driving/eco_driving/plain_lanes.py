@@ -1,5 +1,6 @@
-"""The approaches of EcoDrivingLanes once more, in plain Python:
-neighbours are found by looking, one car at a time.
+"""The approaches of EcoDrivingLanes once more, one car at a time in plain Python.
+
+Neighbours are found by looking.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from plain_signals import EXIT, HARD, Car, Lane, colour
+from plain_signals import EXIT, HARD_BRAKING, Car, Lane, colour, idm
 
-SOLID, LANE_END, DETOUR = 30.0, 10.0, 300.0
+# m: the solid line before the stop line, the lane's end behind it, and a detour.
+SOLID = 30.0
+LANE_END = 10.0
+DETOUR = 300.0
 RADIUS = {0: 9.0, 2: 13.0}
 
 
 @dataclass
 class LaneCar(Car):
-    """A car that has a lane (left or not) and wants
-    to go somewhere (0 right, 1 straight on, 2 left).
+    """A car that has a lane, left or not, and a way that it wants to go.
+
+    The ways are 0 to the right, 1 straight on and 2 to the left.
     """
 
     left: bool = False
@@ -32,8 +37,9 @@ class LaneCar(Car):
 
 
 def place(car: LaneCar) -> tuple[int, int]:
-    """Return where a car is in the order of an approach;
-    side by side to 1/64 m, the higher number is ahead.
+    """Return where a car is in the order of an approach.
+
+    Of two cars side by side to 1/64 m, that with the higher number is ahead.
     """
     return math.floor(64 * (car.x + 1)), car.number
 
@@ -45,7 +51,7 @@ class Road(Lane):
     waiting: list[LaneCar]  # type: ignore[assignment]
     changes = 0
 
-    def in_lane(self, in_left: bool) -> list[LaneCar]:
+    def cars_in_lane(self, in_left: bool) -> list[LaneCar]:
         """List the cars in a lane, without those that have parted."""
         return [
             car
@@ -56,13 +62,17 @@ class Road(Lane):
     def ahead(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car ahead in a lane."""
         return min(
-            (o for o in self.in_lane(in_left) if place(o) > place(car)), key=place, default=None
+            (o for o in self.cars_in_lane(in_left) if place(o) > place(car)),
+            key=place,
+            default=None,
         )
 
     def behind(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car behind in a lane."""
         return max(
-            (o for o in self.in_lane(in_left) if place(o) < place(car)), key=place, default=None
+            (o for o in self.cars_in_lane(in_left) if place(o) < place(car)),
+            key=place,
+            default=None,
         )
 
     def leads(self, ahead: LaneCar, car: LaneCar) -> bool:
@@ -80,22 +90,15 @@ class Road(Lane):
 
     def accelerates(self, car: LaneCar, *leaders: LaneCar | None) -> float:
         """Return the acceleration by the published equation behind leaders and a held line."""
-        v0, headway, s0, a, b = car.driver
         obstacles = [(1e6, 0.0), *((o.x - o.length - car.x, o.v) for o in leaders if o)]
         if car.is_held:
             obstacles.append((self.line - car.x, 0.0))
-        worst = 0.0
-        for gap, leader_v in obstacles:
-            desired_gap = s0 + max(
-                0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b))
-            )
-            worst = max(worst, desired_gap / max(gap, 0.1))
-        return a * (1 - (car.v / v0) ** 4 - worst**2)
+        return idm(car.driver, car.v, obstacles)
 
     def room(self, car: Car) -> float:
         """Return how far the car may go until it stands behind all others, m."""
         assert isinstance(car, LaneCar)
-        rooms = [o.x - o.length - car.x + o.v**2 / (2 * HARD) for o in self.all_ahead(car)]
+        rooms = [o.x - o.length - car.x + o.v**2 / (2 * HARD_BRAKING) for o in self.all_ahead(car)]
         return min([*rooms, self.line - car.x] if car.is_held else [*rooms, 1e6])
 
     def expects(self, car: LaneCar) -> int:
@@ -103,8 +106,9 @@ class Road(Lane):
         return car.wants if car.x < self.line - SOLID else car.goes
 
     def wish(self, car: Car) -> float:
-        """Return the acceleration that the driver chooses,
-        behind the nearest leader of each kind, before its bend.
+        """Return the acceleration that the driver chooses behind its leaders and before its bend.
+
+        There is a nearest leader of each kind.
         """
         assert isinstance(car, LaneCar)
         same_turn = [o for o in self.all_ahead(car) if o.goes == car.goes]
@@ -117,8 +121,9 @@ class Road(Lane):
         return wish
 
     def wants_to_change(self, car: LaneCar) -> bool:
-        """Say whether a driver changes to the other lane:
-        MOBIL with b_safe 4, politeness 0.3, threshold 0.1.
+        """Say whether a driver changes to the other lane by MOBIL.
+
+        b_safe is 4 m/s^2, politeness is 0.3, and the threshold is 0.1 m/s^2.
         """
         other_lane = not car.left
         leader, follower = self.ahead(car, other_lane), self.behind(car, other_lane)
@@ -130,7 +135,7 @@ class Road(Lane):
                 gap = front.x - front.length - back.x
                 if (
                     gap <= 0
-                    or back.v**2 > front.v**2 + 2 * HARD * gap
+                    or back.v**2 > front.v**2 + 2 * HARD_BRAKING * gap
                     or self.accelerates(back, front) <= -4
                 ):
                     return False
@@ -244,7 +249,7 @@ class Roads:
                 )
                 before_line = car.x < road.line
                 queue = (
-                    [o for o in road.in_lane(car.left) if car.x < o.x < road.line]
+                    [o for o in road.cars_in_lane(car.left) if car.x < o.x < road.line]
                     if before_line
                     else []
                 )

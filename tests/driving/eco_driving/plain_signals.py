@@ -1,5 +1,6 @@
-"""The junction of EcoDriving once more, in plain Python:
-cars are objects in lists, leaders are found by looking.
+"""The junction of EcoDriving once more, in plain Python.
+
+Cars are objects in lists, and leaders are found by looking.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-DT, BODY, EXIT, HARD, GENTLE = 0.5, 5.0, 150.0, 9.0, 3.0
+DT = 0.5  # s
+BODY = 5.0  # m: length of a car
+EXIT = 150.0  # m from the stop line to the exit
+HARD_BRAKING = 9.0  # m/s^2
+GENTLE_BRAKING = 3.0  # m/s^2
 
 
 @dataclass
@@ -32,8 +37,10 @@ class Car:
 
 
 def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int, int]:
-    """Return the light, the ticks to the next green (0 at green),
-    and to the end of this green or else the next one.
+    """Return the light, the ticks to the next green, and those to the end of a green.
+
+    The ticks to the next green are 0 at green. The end is that of this green or else of the next
+    one.
     """
     first, second, offset = plan
     cycle = [(first, "green", "red"), (6, "amber", "red"), (4, "red", "red"),
@@ -44,9 +51,26 @@ def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int,
     return ahead[0], start, next(i for i in range(start, len(ahead)) if ahead[i] != "green")
 
 
+def idm(driver: tuple[float, ...], v: float, obstacles: Sequence[tuple[float, float]]) -> float:
+    """Return the acceleration by the published equation, m/s^2.
+
+    Args:
+        driver: v0, T, s0, a and b.
+        v: m/s.
+        obstacles: gap (m) and speed (m/s) of each; the one that makes it brake hardest counts.
+    """
+    v0, headway, s0, a, b = driver
+    worst = 0.0
+    for gap, leader_v in obstacles:
+        desired_gap = s0 + max(0.0, v * headway + v * (v - leader_v) / (2 * math.sqrt(a * b)))
+        worst = max(worst, desired_gap / max(gap, 0.1))
+    return a * (1 - (v / v0) ** 4 - worst**2)
+
+
 class Lane:
-    """One lane: cars that have not come yet, cars that wait at the entry,
-    and cars on the road, the first one first.
+    """One lane, with cars to come, cars that wait at the entry, and cars on the road.
+
+    In each list the first car is the one in front.
     """
 
     def __init__(
@@ -67,26 +91,20 @@ class Lane:
         for car in self.road:
             distance = self.line - car.x
             can_stop = distance > 0 and car.v**2 <= 2 * distance * (
-                GENTLE if light == "amber" else HARD
+                GENTLE_BRAKING if light == "amber" else HARD_BRAKING
             )
             car.is_held = light != "green" and (car.is_held or can_stop)
 
     def wish(self, car: Car) -> float:
-        """Return the acceleration by the published equation,
-        of leader and held line the one that brakes harder.
+        """Return the acceleration by the published equation.
+
+        Of the leader and a held line, the one that brakes harder counts.
         """
-        v0, headway, s0, a, b = car.driver
         leader = self.leader(car)
         obstacles = [(leader.x - leader.length - car.x, leader.v)] if leader else [(1e6, 0.0)]
         if car.is_held:
             obstacles.append((self.line - car.x, 0.0))
-        worst = 0.0
-        for gap, leader_v in obstacles:
-            desired_gap = s0 + max(
-                0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b))
-            )
-            worst = max(worst, desired_gap / max(gap, 0.1))
-        return a * (1 - (car.v / v0) ** 4 - worst**2)
+        return idm(car.driver, car.v, obstacles)
 
     def tick(self, tick: int, eases: dict[int, float]) -> None:
         """Let half a second pass."""
@@ -103,10 +121,11 @@ class Lane:
                 or colour(self.plan, self.phase, tick)[0] == "green"
             )
             a = max(
-                self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0), -HARD
+                self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0),
+                -HARD_BRAKING,
             )
             # The largest speed from which the car, after this step, can still stop within the room.
-            a2, a1, a0 = 1 / (2 * HARD), DT / 2, car.v * DT / 2 - room
+            a2, a1, a0 = 1 / (2 * HARD_BRAKING), DT / 2, car.v * DT / 2 - room
             max_v = (math.sqrt(max(a1**2 - 4 * a2 * a0, 0)) - a1) / (2 * a2)
             v = max(min(car.v + DT * a, max_v), 0.0)
             moves.append((car, car.x + min(DT * (car.v + v) / 2, room), v, inside))
@@ -137,7 +156,9 @@ class Lane:
     def room(self, car: Car) -> float:
         """Return how far the car may go until it stands, m."""
         leader = self.leader(car)
-        room = leader.x - leader.length - car.x + leader.v**2 / (2 * HARD) if leader else 1e6
+        room = (
+            leader.x - leader.length - car.x + leader.v**2 / (2 * HARD_BRAKING) if leader else 1e6
+        )
         return min(room, self.line - car.x) if car.is_held else room
 
     def detour(self, car: Car) -> float:
@@ -156,9 +177,7 @@ class Lane:
 
 
 def check_places(traffic: Any, junctions: Sequence[Any], within: float = 1e-9) -> None:
-    """Compare where cars are, and how fast,
-    in the worlds of a task's traffic with one junction each.
-    """
+    """Compare places and speeds in the worlds of a task's traffic with one junction each."""
     for world, plain in enumerate(junctions):
         places, speeds = (np.asarray(values)[world].reshape(-1) for values in traffic[:2])
         for number, car in plain.cars.items():

@@ -1,5 +1,6 @@
-"""EcoDriving against a plain simulation,
-closed forms of emissions, gaps and delays, and cheap play.
+"""EcoDriving against a plain simulation and closed forms, and against cheap play.
+
+The closed forms are those of emissions, gaps and delays.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from episode_checks import check_emissions, check_end, delay_of_second, episode_programs
 from plain_signals import Junction, check_places, colour
 from scipy.integrate import quad
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
+from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.roads import signal_plan
@@ -43,8 +45,9 @@ def task(penetration: float = 0.5, dtype: str = "float32") -> Any:
 
 
 def test_emissions_of_idling_and_cruising_are_those_published() -> None:
-    """HBEFA's PC_G_EU4 in g/s and g/km; VT-CPFM in L/km,
-    computed from its equations in SI units.
+    """Compare HBEFA's PC_G_EU4 in g/s and g/km, and VT-CPFM in L/km.
+
+    The latter is computed from its equations in SI units.
     """
     assert float(emissions.co2(0.0, 0.0)) == pytest.approx(2624.7, abs=0.1)
     for speed, grams in ((5, 434), (10, 211), (15, 163), (20, 158)):
@@ -56,7 +59,7 @@ def test_emissions_of_idling_and_cruising_are_those_published() -> None:
 
 
 def test_a_change_of_speed_emits_the_same_at_any_acceleration() -> None:
-    """Therefore a car that leaves too slowly can be charged for the rest."""
+    """Charge a car that leaves too slowly for the rest, which this makes possible."""
     for a in (0.3, 1.0, 2.0):
         emission, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, a)), 0, 10 / a)
         cruise, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, 0.0)), 0, 10 / a)
@@ -67,7 +70,7 @@ def test_a_change_of_speed_emits_the_same_at_any_acceleration() -> None:
 
 
 def test_lights_follow_their_plan() -> None:
-    """Every tick of several plans, against a list of what is shown when."""
+    """Compare every tick of several plans with a list of what is shown when."""
     for first, second, offset in ((30, 70, 0), (53, 31, 41), (70, 30, 119)):
         plan, ticks = Plan(*np.int32([first, second, offset])), np.arange(300)
         shown_lights = jax.tree.map(
@@ -108,7 +111,7 @@ def drive(traffic: Traffic, driver: Driver, green: np.ndarray, line: float) -> T
 
 
 def test_platoons_settle_at_the_gap_in_closed_form() -> None:
-    """s = (s0 + v T) / sqrt(1 - (v / v0)^4) behind a leader who drives 8 m/s."""
+    """Compare s = (s0 + v T) / sqrt(1 - (v / v0)^4) behind a leader who drives 8 m/s."""
     with jax.enable_x64(True):
         desired = np.array([[8.0, *[14.0] * 11]])
         start = Traffic(
@@ -127,9 +130,10 @@ def crossings(x: np.ndarray, line: float) -> np.ndarray:
 
 
 def test_delay_at_a_light_is_that_of_the_deterministic_queue() -> None:
-    """Cars come every 6 s to a red of 40 s. A queue discharges one car each headway after a lost
-    time (D/D/1, the uniform delay of Webster 1958). Both constants come from a standing queue,
-    without its first car.
+    """Let cars come every 6 s to a red of 40 s.
+
+    A queue discharges one car each headway after a lost time (D/D/1, the uniform delay of Webster
+    1958). Both constants come from a standing queue, without its first car.
     """
     with jax.enable_x64(True):
         count, line, red = 12, 1300.0, 80
@@ -155,8 +159,9 @@ def test_delay_at_a_light_is_that_of_the_deterministic_queue() -> None:
 
 
 def test_bodies_never_overlap_whatever_drivers_want() -> None:
-    """Random accelerations of -9 to 5 m/s^2 that last for seconds,
-    and lights that change at random.
+    """Sample accelerations of -9 to 5 m/s^2 that last for seconds.
+
+    Lights change at random.
     """
     rng = np.random.default_rng(1)
     with jax.enable_x64(True):
@@ -202,17 +207,16 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64, in the second episode such that cars jam: every car to 1e-9, whole
-    milligrams, delays, observations and rewards.
+    """Compare every car to 1e-9 under random actions at float64.
+
+    Milligrams are whole, and delays, observations and rewards agree too. In the second episode cars
+    jam.
     """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
     waited = 0
     with precision(which):
-        first = jax.jit(
-            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
-        )
-        go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
+        first, go_on = episode_programs(which)
         for seed in (0, 1):
             episode, step = first(seed_key(seed), np.int32(seed))
             if seed == 1:  # a car every 2 s on each lane, so that cars wait at the entry
@@ -228,29 +232,15 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(
-                    max(b.num_left - a.num_left, 0)
-                    for a, b in zip(fleet.lanes, twin.lanes, strict=True)
-                )
+                delay += delay_of_second(fleet, twin)
                 check_places(episode.state.traffic, (twin, fleet))
-                for world, plain in enumerate((twin, fleet)):
-                    mg, ul = (
-                        sum(getattr(lane, quantity) for lane in plain.lanes)
-                        for quantity in ("mg", "ul")
-                    )
-                    assert abs(int(episode.state.co2[world]) - mg) <= 1
-                    assert abs(int(episode.state.fuel[world]) - ul) <= 1
+                check_emissions(episode.state, (twin, fleet), within=1)
                 waited += sum(len(lane.waiting) for lane in fleet.lanes)
                 np.testing.assert_allclose(step.observation, fleet.observations(0.5), atol=1e-9)
                 saved += float(step.reward[0])
                 assert int(episode.state.delay) == delay
-            assert not any(lane.ran_red for lane in (*fleet.lanes, *twin.lanes))
-            total = [sum(lane.mg for lane in plain.lanes) for plain in (twin, fleet)]
-            assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
+            check_end(step, saved, fleet, twin)
             assert float(step.info["delay"]) == pytest.approx(delay / len(fleet.cars))
-            assert bool(step.terminated) == (
-                sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars)
-            )
     assert waited > 0
 
 
@@ -267,8 +257,10 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
 
 @pytest.mark.parametrize(("gap_to_line", "equal"), [(20.0, True), (-20.0, False), (100.0, False)])
 def test_who_passes_at_amber_may_not_ease_off(gap_to_line: float, equal: bool) -> None:
-    """20 m before the line at 14 m/s the driver decides to pass;
-    behind the line and far before it agents are free.
+    """Let agents ease off except where the driver decides to pass.
+
+    20 m before the line at 14 m/s it decides to pass. Behind the line and far before it agents are
+    free.
     """
     params = task(1.0).sample_params(jax.random.key(0), jnp.int32(0))
     state = task(1.0).initial(jax.random.key(0), params)
@@ -297,8 +289,9 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
 
 
 def test_success_asks_for_the_share_of_the_controlled_cars() -> None:
-    """3 % of what a car of the twin emits for each controlled car,
-    by hand; nobody succeeds without a controlled car.
+    """Count by hand 3 % of what a car of the twin emits for each controlled car.
+
+    Nobody succeeds without a controlled car.
 
     Advice that counts the queue succeeds where a fifth of the cars follow it, too. Random and idle
     play never do.

@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from episode_checks import episode_programs
 from plain_signals import Junction, check_places, colour
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
+from rlbench_suite.core.episode import seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
@@ -30,7 +31,7 @@ def task(dtype: str = "float32") -> Any:
 
 
 @cache
-def many() -> Any:
+def first_states() -> Any:
     """Return the first states of 512 episodes, and their contexts."""
 
     def first(key: jax.Array) -> Any:
@@ -43,16 +44,14 @@ def many() -> Any:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64: every car to 1e-9,
-    whole milligrams, delays, observations and rewards.
+    """Compare every car to 1e-9 under random actions at float64.
+
+    Milligrams are whole, and delays, observations and rewards agree too.
     """
     which = task("float64")
     rng = np.random.default_rng(0)
     with precision(which):
-        first = jax.jit(
-            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
-        )
-        go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
+        first, go_on = episode_programs(which)
         for seed in range(4):
             episode, step = first(seed_key(seed), np.int32(seed % 2))
             params = jax.tree.map(np.asarray, episode.params)
@@ -87,10 +86,11 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
 
 
 def test_the_driven_car_would_reach_a_red_light() -> None:
-    """One car is driven, every place in the lane is,
-    and at its desired speed it finds 5 s of red or more.
+    """One car is driven, and at its desired speed it finds 5 s of red or more.
+
+    Every place in the lane is driven in some episode.
     """
-    _, params = many()
+    _, params = first_states()
     driven = params.controlled[:, 0].argmax(-1)
     assert (params.controlled.sum((1, 2)) == 1).all()
     assert set(range(8)) <= set(driven.tolist())
@@ -119,8 +119,9 @@ def test_a_human_in_the_car_saves_exactly_nothing() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not,
-    no advice, and easing off for no reason.
+    """Compare advice that counts the queue, advice that does not, and none.
+
+    Easing off for no reason is tried too.
     """
     players = [
         reference_player(task()),
@@ -138,7 +139,7 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
 
 
 def test_words_and_picture() -> None:
-    state, params = jax.tree.map(lambda values: values[0], many())
+    state, params = jax.tree.map(lambda values: values[0], first_states())
     text = task().describe(state, params)
     assert "you: " in text
     assert "south" not in text

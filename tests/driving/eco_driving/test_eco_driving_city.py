@@ -1,5 +1,6 @@
-"""EcoDrivingCity against a plain simulation with trucks
-and cold engines, its cities, and cheap play.
+"""EcoDrivingCity against a plain simulation with trucks and cold engines, and cheap play.
+
+Its cities are tested too.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from episode_checks import check_emissions, check_end, delay_of_second, episode_programs
 from plain_signals import Junction, check_places
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
+from rlbench_suite.core.episode import seed_key
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
@@ -44,7 +46,10 @@ def contexts(split: int) -> Any:
 
 
 def test_trucks_and_cold_engines_emit_what_is_published() -> None:
-    """HBEFA's HDV_D_EU4 in g/s and g/km; the guidebook's ratio and share of cold engines."""
+    """Compare HBEFA's HDV_D_EU4 in g/s and g/km, and the guidebook's ratio and share.
+
+    The latter two are those of cold engines.
+    """
     assert float(emissions.co2(0.0, 0.0, emissions.TRUCK)) == pytest.approx(6747.2, abs=0.1)
     for speed, grams in ((5, 1859), (10, 1184), (15, 960)):
         assert float(emissions.co2(speed, 0.0, emissions.TRUCK)) / speed == pytest.approx(
@@ -67,17 +72,15 @@ def with_trucks_and_cold_engines(junction: Junction, params: Any) -> Junction:
 
 
 def test_whole_episodes_agree_with_a_plain_simulation() -> None:
-    """Random actions at float64: every vehicle to 1e-9,
-    whole milligrams, delays, observations and rewards.
+    """Compare every vehicle to 1e-9 under random actions at float64.
+
+    Milligrams are whole, and delays, observations and rewards agree too.
     """
     which = task(0.5, "float64")
     rng = np.random.default_rng(0)
     cold = trucks = 0
     with precision(which):
-        first = jax.jit(
-            lambda seed, split: begin(which, seed, 0, ContextSource(split, np.int32(-1)))
-        )
-        go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(240)))
+        first, go_on = episode_programs(which)
         for seed in (0, 1, 2):
             episode, step = first(seed_key(seed), np.int32(seed % 2))
             params = jax.tree.map(np.asarray, episode.params)
@@ -88,18 +91,10 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(
-                    max(b.num_left - a.num_left, 0)
-                    for a, b in zip(fleet.lanes, twin.lanes, strict=True)
-                )
+                delay += delay_of_second(fleet, twin)
                 check_places(episode.state.traffic, (twin, fleet))
-                for world, plain in enumerate((twin, fleet)):
-                    mg, ul = (
-                        sum(getattr(lane, quantity) for lane in plain.lanes)
-                        for quantity in ("mg", "ul")
-                    )
-                    assert abs(int(episode.state.co2[world]) - mg) <= 2
-                    assert abs(int(episode.state.fuel[world]) - ul) <= 2
+                check_emissions(episode.state, (twin, fleet), within=2)
+                for plain in (twin, fleet):
                     for lane in plain.lanes:
                         for behind, ahead in zip(lane.road[1:], lane.road, strict=False):
                             assert behind.x <= ahead.x - ahead.length + 1e-9
@@ -125,12 +120,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 assert abs(float(step.reward[0])) <= MAX_REWARD
                 saved += float(step.reward[0])
                 assert int(episode.state.delay) == delay
-            assert not any(lane.ran_red for lane in (*fleet.lanes, *twin.lanes))
-            total = [sum(lane.mg for lane in plain.lanes) for plain in (twin, fleet)]
-            assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
-            assert bool(step.terminated) == (
-                sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars)
-            )
+            check_end(step, saved, fleet, twin)
     assert trucks > 0
     assert cold > 0
 
@@ -176,8 +166,9 @@ def test_humans_save_exactly_nothing_and_leave_in_time() -> None:
 
 
 def test_players_rank_sensibly_and_no_constant_pays() -> None:
-    """Advice that counts the queue, advice that does not,
-    no advice, and easing off for no reason.
+    """Compare advice that counts the queue, advice that does not, and none.
+
+    Easing off for no reason is tried too.
     """
     players = [
         reference_player(task()),

@@ -1,5 +1,6 @@
-"""Save CO2 at traffic lights: some of the cars
-at a junction know the signal plan and ease off in time.
+"""Save CO2 at traffic lights.
+
+Some of the cars at a junction know the signal plan and ease off in time.
 
 Four approaches of one lane each meet at a junction with fixed-time signals: phase 0 is for north
 and south, phase 1 for east and west. Cars arrive at random for 100 s, follow each other by the
@@ -76,11 +77,11 @@ from rlbench_suite.numerics.bit_exact import computed_once
 
 from ....shared.alternating_bands import alternating_bands
 from ...arrays import Scalar
-from ...roads.signal_plan import TICK, Lights, Plan, lights
+from ...roads.signal_plan import TICK, Lights, Plan, light_name, lights
 from ...traffic.approach import (
-    EXIT,
+    EXIT_DISTANCE,
     LENGTH,
-    OUTSIDE,
+    OUTSIDE_PLACE,
     Ahead,
     Traffic,
     enter,
@@ -92,21 +93,27 @@ from ...traffic.approach import (
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import CAR, Engine, co2, fuel
 
-LANES, SLOTS = 4, 12
-TICKS = 2  # Ticks of a step
-EASE = 1.5  # m/s^2
-INFLOW = 100.0  # s: no car arrives later
+LANES = 4
+SLOTS = 12  # Cars of a lane at most
+TICKS_PER_STEP = 2  # Ticks of a step
+MAX_EASE = 1.5  # m/s^2 by which an agent accelerates less than its driver would
+INFLOW_SECONDS = 100.0  # s: no car arrives later
 MIN_HEADWAY = 2.0  # s
 NEVER = 1_000_000  # Tick of arrival of an empty slot
-# Least saving of a success, % of the emission of a car for each controlled car, and its largest
-# delay, s per car.  The share of controlled cars bounds what the fleet can save, so that a fixed
-# part of the whole would be a matter of luck where few cars are controlled.
-SAVED, DELAYED = 3.0, 1.0
-SPEED, DISTANCE, TIME, PEDAL = 15.0, 250.0, 90.0, 4.5  # m/s, m, s and m/s^2 that are shown as 1
+# % of the emission of a car for each controlled car: least saving of a success. The share of
+# controlled cars bounds what the fleet can save, so that a fixed part of the whole would be a
+# matter of luck where few cars are controlled.
+MIN_SAVING = 3.0
+MAX_DELAY = 1.0  # s per car: largest delay of a success
+SPEED_SCALE = 15.0  # m/s that are shown as 1
+DISTANCE_SCALE = 250.0  # m that are shown as 1
+TIME_SCALE = 90.0  # s that are shown as 1
+PEDAL_SCALE = 4.5  # m/s^2 that are shown as 1
 NAMES = ("north", "south", "east", "west")
+LIGHT_COLOURS = {"green": "lime", "amber": "orange", "red": "red"}  # of pictures
 GRAM = 1e-3  # g in a mg
 MAX_REWARD = 60.0  # g per car: no step emits more, and none saves more
-FREE_GAP = 2 * DISTANCE  # m: gap to a follower that does not exist; shown as 1
+FREE_GAP = 2 * DISTANCE_SCALE  # m: gap to a follower that does not exist; shown as 1
 
 
 class Entry(IntEnum):
@@ -172,7 +179,7 @@ class Around(NamedTuple):
 class EcoDriving(Task[Params, State]):
     """The task of this file's docstring."""
 
-    period = TICKS * TICK
+    period = TICKS_PER_STEP * TICK
     lanes = LANES
     measures: ClassVar[dict[str, str]] = {
         "saving": "CO2 of the fleet less than that of its twin so far, %",
@@ -195,13 +202,13 @@ class EcoDriving(Task[Params, State]):
         self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw junction, signals, demand and drivers."""
+        """Sample junction, signals, demand and drivers."""
         lanes = self.lanes
         u = self.uniform(key, 5 + lanes + 7 * lanes * SLOTS)
         cars = u[5 + lanes :].reshape(7, lanes, SLOTS)
         limit = 11 + 6 * u[1]
         greens = 30 + jnp.floor(41 * u[2:4]).astype(jnp.int32)
-        plan = Plan(greens[0], greens[1], jnp.int32(0)).starting_at(u[4])
+        plan = Plan(greens[0], greens[1], jnp.int32(0)).start_at(u[4])
         arrival = arrivals(150 + 250 * u[5 : 5 + lanes, None], cars[0])
         return Params(
             approach=alternating_bands(u[0], split, 150.0, 350.0, bands=20),
@@ -217,7 +224,7 @@ class EcoDriving(Task[Params, State]):
         """Start with empty roads."""
         shape = 2, self.lanes, SLOTS
         nobody = Traffic(
-            jnp.full(shape, OUTSIDE, self.dtype),
+            jnp.full(shape, OUTSIDE_PLACE, self.dtype),
             jnp.zeros(shape, self.dtype),
             jnp.zeros(shape, bool),
         )
@@ -226,8 +233,10 @@ class EcoDriving(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a second."""
-        off = EASE * jnp.maximum(self.per_car(action), 0) * params.controlled
-        state = jax.lax.fori_loop(0, TICKS, lambda _, state: self.drive(state, off, params), state)
+        off = MAX_EASE * jnp.maximum(self.per_car(action), 0) * params.controlled
+        state = jax.lax.fori_loop(
+            0, TICKS_PER_STEP, lambda _, state: self.drive(state, off, params), state
+        )
         num_left = has_left(state, params).sum(-1)
         return state._replace(
             delay=state.delay + jnp.maximum(num_left[0] - num_left[1], 0).sum().astype(jnp.int32)
@@ -253,23 +262,24 @@ class EcoDriving(Task[Params, State]):
         """Return the engine of every vehicle."""
         return CAR
 
-    def petrol(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
+    def petrol_consumption(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
         """Return the consumption of petrol, L/s."""
         return fuel(speed, acceleration)
 
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
-        """Return the state a tick later; agents accelerate
-        by ``off`` less, ``(lanes, slots)`` m/s^2.
+        """Return the state a tick later, in which agents accelerate less by ``off``.
+
+        ``off`` has the shape ``(lanes, slots)`` and is in m/s^2.
         """
         line = params.approach
         traffic = state.traffic
         light = self.lights(params, state.tick)
         traffic = traffic._replace(stops_at_light=holds(traffic, light, line))
         ahead, intended = self.look_ahead(traffic, params)
-        inside = (traffic.x >= 0) & (traffic.x < line + EXIT)
+        is_inside = (traffic.x >= 0) & (traffic.x < line + EXIT_DISTANCE)
         # Who drives on at amber clears the line before red, agents too.
         bound = (traffic.x < line) & ~traffic.stops_at_light & ~light.green
-        eased = jnp.where(inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
+        eased = jnp.where(is_inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
         next_traffic = computed_once(move)(traffic, ahead, intended - eased, line)
         return self.count_emissions(state, traffic, next_traffic, params)._replace(
             traffic=self.admit_arrivals(state, next_traffic, params)
@@ -288,19 +298,21 @@ class EcoDriving(Task[Params, State]):
         self, state: State, traffic: Traffic, next_traffic: Traffic, params: Params
     ) -> State:
         """Return the state a tick later, with what this tick emits."""
-        out = params.approach + EXIT
-        inside = (traffic.x >= 0) & (traffic.x < out)
+        out = params.approach + EXIT_DISTANCE
+        is_inside = (traffic.x >= 0) & (traffic.x < out)
         speed = 0.5 * (traffic.v + next_traffic.v)
         acceleration = (next_traffic.v - traffic.v) * (1 / TICK)
         waits = (traffic.x < 0) & (params.arrival <= state.tick)
-        leaves = inside & (next_traffic.x >= out)
+        leaves = is_inside & (next_traffic.x >= out)
         engine = self.engines(params)
         emission = jnp.where(
-            inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0)
+            is_inside,
+            TICK * co2(speed, acceleration, engine),
+            jnp.where(waits, TICK * engine.idle, 0),
         )
         emission = emission + jnp.where(leaves, self.later_co2(next_traffic, params), 0)
         consumption = jnp.where(
-            inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0
+            is_inside | waits, TICK * 1e6 * self.petrol_consumption(speed, acceleration, params), 0
         )
         return state._replace(
             traffic=next_traffic,
@@ -314,8 +326,8 @@ class EcoDriving(Task[Params, State]):
         # A change of speed emits the same at any acceleration, so this is what regaining the
         # desired speed will emit.
         desired = params.driver.desired_speed
-        short = jnp.maximum(desired * desired - traffic.v * traffic.v, 0)
-        return 0.5 * self.engines(params).kinetic * short
+        missing_square = jnp.maximum(desired * desired - traffic.v * traffic.v, 0)
+        return 0.5 * self.engines(params).kinetic * missing_square
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each car, ``(48, 20)``; see the table."""
@@ -327,21 +339,21 @@ class EcoDriving(Task[Params, State]):
         light = self.lights(params, state.tick)
         line = params.approach
         fleet = fleet._replace(stops_at_light=holds(fleet, light, line))
-        around = self.around(fleet, params)
+        around = self.surroundings(fleet, params)
         cycle = params.plan.cycle
-        seconds = TICK / TIME
+        seconds = TICK / TIME_SCALE
         green = self.per_lane(jnp.stack([params.plan.first, params.plan.second]))
-        agent = (fleet.x >= 0) & (fleet.x < line + EXIT) & params.controlled
+        agent = (fleet.x >= 0) & (fleet.x < line + EXIT_DISTANCE) & params.controlled
         ego_columns = (
             jnp.ones_like(agent),
-            fleet.v * (1 / SPEED),
-            (line - fleet.x) * (1 / DISTANCE),
-            jnp.minimum(around.gap * (1 / DISTANCE), 1),
-            around.leader_speed * (1 / SPEED),
+            fleet.v * (1 / SPEED_SCALE),
+            (line - fleet.x) * (1 / DISTANCE_SCALE),
+            jnp.minimum(around.gap * (1 / DISTANCE_SCALE), 1),
+            around.leader_speed * (1 / SPEED_SCALE),
             around.led,
-            jnp.minimum(around.gap_behind * (1 / DISTANCE), 1),
-            around.follower_speed * (1 / SPEED),
-            around.intention * (1 / PEDAL),
+            jnp.minimum(around.gap_behind * (1 / DISTANCE_SCALE), 1),
+            around.follower_speed * (1 / SPEED_SCALE),
+            around.intention * (1 / PEDAL_SCALE),
             around.between * (1 / SLOTS),
         )
         road_columns = (
@@ -352,8 +364,8 @@ class EcoDriving(Task[Params, State]):
             light.to_amber * seconds,
             green * seconds,
             (cycle - green) * seconds,
-            line * (1 / DISTANCE),
-            params.limit * (1 / SPEED),
+            line * (1 / DISTANCE_SCALE),
+            params.limit * (1 / SPEED_SCALE),
             jnp.full_like(line, self.penetration),
         )
         columns = *(jnp.where(agent, column, 0) for column in ego_columns), *road_columns
@@ -363,7 +375,7 @@ class EcoDriving(Task[Params, State]):
         low, high = (bound.astype(self.dtype) for bound in bounds())
         return jnp.clip(observation.reshape(self.lanes * SLOTS, len(columns)), low, high)
 
-    def around(self, fleet: Traffic, params: Params) -> Around:
+    def surroundings(self, fleet: Traffic, params: Params) -> Around:
         """Return what is around every car."""
         ahead, intention = self.look_ahead(fleet, params)
         on = fleet.x >= 0
@@ -385,7 +397,7 @@ class EcoDriving(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car; see the table."""
-        speed, distance, time = f"{SPEED:g} m/s", f"{DISTANCE:g} m", f"{TIME:g} s"
+        speed, distance, time = f"{SPEED_SCALE:g} m/s", f"{DISTANCE_SCALE:g} m", f"{TIME_SCALE:g} s"
         return (
             Component(
                 "agent",
@@ -398,7 +410,7 @@ class EcoDriving(Task[Params, State]):
             Component("leader_controlled", "1 if the leader is controlled"),
             Component("gap_behind", "to the follower, 1 if larger or none", distance),
             Component("follower_speed", "speed of the follower, 0 without one", speed),
-            Component("driver", "acceleration that the driver chooses", f"{PEDAL:g} m/s^2"),
+            Component("driver", "acceleration that the driver chooses", f"{PEDAL_SCALE:g} m/s^2"),
             Component("between", "cars between it and the line, moving or not", f"{SLOTS} cars"),
             Component("light", "1 for green, amber, red", "1", (3,)),
             Component("to_green", "until the next green begins, 0 at green", time),
@@ -416,7 +428,7 @@ class EcoDriving(Task[Params, State]):
             Component(
                 "ease",
                 "acceleration less than the driver chooses; below 0 counts as 0",
-                f"{EASE:g} m/s^2",
+                f"{MAX_EASE:g} m/s^2",
             ),
         )
 
@@ -437,16 +449,16 @@ class EcoDriving(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether all cars have left."""
-        return all_left(state, params)
+        return have_all_left(state, params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         saving = percent_saved(state.co2, self.dtype)
         delay = state.delay.astype(self.dtype) / params.cars
         controlled = (params.controlled & (params.arrival < NEVER)).sum(dtype=jnp.int32)
-        saves = (controlled > 0) & (saving * params.cars >= SAVED * controlled)
+        saves = (controlled > 0) & (saving * params.cars >= MIN_SAVING * controlled)
         return {
-            "success": all_left(state, params) & saves & (delay <= DELAYED),
+            "success": have_all_left(state, params) & saves & (delay <= MAX_DELAY),
             "saving": saving,
             "fuel_saving": percent_saved(state.fuel, self.dtype),
             "co2_per_car": state.co2[1].astype(self.dtype) * GRAM / params.cars,
@@ -467,8 +479,8 @@ class EcoDriving(Task[Params, State]):
         """Tell a text player how to answer."""
         return (
             f"Answer with {LANES * SLOTS} numbers from 0 to 1, agent_0 first: how much less each "
-            f"accelerates than its driver would, 1 is {EASE:g} m/s^2. Numbers of cars that are not "
-            "listed do not matter."
+            f"accelerates than its driver would, 1 is {MAX_EASE:g} m/s^2. Numbers of cars that are "
+            "not listed do not matter."
         )
 
     def describe(self, state: State, params: Params) -> str:
@@ -480,21 +492,19 @@ class EcoDriving(Task[Params, State]):
                 f"Speed limit {float(params.limit):.1f} m/s; {float(params.approach):.0f} m from "
                 "entry to stop line. "
             )
-            + self.agents_in_words(x, params)
+            + self.describe_agents(x, params)
         ]
         for lane, name in enumerate(NAMES[: self.lanes]):
             p = lane // 2
-            colour = "green" if light.green[p] else "amber" if light.amber[p] else "red"
+            colour = light_name(light, p)
             lines.append(
                 f"{name}: {colour}, green begins in {TICK * int(light.to_green[p]):g} s and ends "
                 f"in {TICK * int(light.to_amber[p]):g} s"
             )
             for slot in range(SLOTS):
-                if 0 <= x[lane, slot] < float(params.approach) + EXIT:
+                if 0 <= x[lane, slot] < float(params.approach) + EXIT_DISTANCE:
                     who = (
-                        self.agent_in_words(lane, slot)
-                        if params.controlled[lane, slot]
-                        else "a human"
+                        self.name_agent(lane, slot) if params.controlled[lane, slot] else "a human"
                     )
                     to_line = float(params.approach) - x[lane, slot]
                     lines.append(
@@ -502,25 +512,26 @@ class EcoDriving(Task[Params, State]):
                     )
         return "\n".join(lines)
 
-    def agents_in_words(self, x: np.ndarray, params: Params) -> str:
+    def describe_agents(self, x: np.ndarray, params: Params) -> str:
         """Say how many agents have entered."""
         return (
             f"{int((np.asarray(params.controlled) & (x >= 0)).sum())} agents have entered so far."
         )
 
-    def agent_in_words(self, lane: int, slot: int) -> str:
+    def name_agent(self, lane: int, slot: int) -> str:
         """Name an agent."""
         return f"agent_{SLOTS * lane + slot}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw each lane from above, from left to right:
-        agents (green) and humans (blue), the twin below (grey).
+        """Draw each lane from above; cars drive from left to right.
+
+        Agents are green and humans blue. The twin is grey, below each lane.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
         line = float(params.approach)
-        scale = (width - 40) / (line + EXIT)
+        scale = (width - 40) / (line + EXIT_DISTANCE)
         light = lights(params.plan, state.tick)
         length = np.broadcast_to(np.asarray(self.lengths(params)), (self.lanes, SLOTS))
         for lane, name in enumerate(NAMES[: self.lanes]):
@@ -528,14 +539,13 @@ class EcoDriving(Task[Params, State]):
             canvas.text((6, top - 16), name, fill="black")
             canvas.rectangle((0, top, width, top + 24), fill="dimgray")
             canvas.rectangle((0, top + 32, width, top + 46), fill="gray")
-            green, amber = bool(light.green[lane // 2]), bool(light.amber[lane // 2])
-            light_colour = "lime" if green else "orange" if amber else "red"
+            light_colour = LIGHT_COLOURS[light_name(light, lane // 2)]
             line_x = 20 + scale * line
             canvas.rectangle((line_x, top, line_x + 3, top + 46), fill=light_colour)
             for world, y, half in ((1, top + 12, 8), (0, top + 39, 4)):
                 for slot in range(SLOTS):
                     x = float(state.traffic.x[world, lane, slot])
-                    if 0 <= x < line + EXIT:
+                    if 0 <= x < line + EXIT_DISTANCE:
                         colour = "lime" if params.controlled[lane, slot] else "deepskyblue"
                         right = 20 + scale * x
                         box = (right - scale * float(length[lane, slot]), y - half, right, y + half)
@@ -556,15 +566,16 @@ def bounds() -> tuple[np.ndarray, np.ndarray]:
 
 
 def arrivals(demand: jax.Array, u: jax.Array) -> jax.Array:
-    """Return ticks of arrival for a demand in vehicles per hour
-    and uniform numbers ``(lanes, slots)``.
+    """Return ticks of arrival for a demand, vehicles per hour, ``(lanes, slots)``.
+
+    ``u`` are uniform numbers of that shape.
     """
     mean = 3600 / demand
     headways = jnp.ceil((MIN_HEADWAY - (mean - MIN_HEADWAY) * jnp.log1p(-u)) / TICK).astype(
         jnp.int32
     )
     arrival = jnp.cumsum(headways, -1)
-    return jnp.where(arrival <= int(INFLOW / TICK), arrival, NEVER)
+    return jnp.where(arrival <= int(INFLOW_SECONDS / TICK), arrival, NEVER)
 
 
 def drivers(limit: jax.Array, u: jax.Array) -> Driver:
@@ -580,17 +591,18 @@ def drivers(limit: jax.Array, u: jax.Array) -> Driver:
 
 def has_left(state: State, params: Params) -> jax.Array:
     """Return who has left, ``(2, lanes, slots)``."""
-    return state.traffic.x >= params.approach + EXIT
+    return state.traffic.x >= params.approach + EXIT_DISTANCE
 
 
-def all_left(state: State, params: Params) -> jax.Array:
+def have_all_left(state: State, params: Params) -> jax.Array:
     """Return whether all cars have left."""
     return (has_left(state, params) | (params.arrival == NEVER)).all()
 
 
 def rounded_sums(amounts: jax.Array) -> jax.Array:
-    """Return the sums of both worlds, ``(2,)`` int32,
-    each amount rounded to a whole number first.
+    """Return the sums of both worlds, ``(2,)`` int32, of amounts rounded to whole numbers.
+
+    They are rounded first, so that a sum does not depend on the order of the amounts.
     """
     return jnp.round(amounts).astype(jnp.int32).sum((-2, -1), dtype=jnp.int32)
 

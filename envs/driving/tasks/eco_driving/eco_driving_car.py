@@ -42,9 +42,9 @@ from rlbench_suite.core.task_card import TaskCard
 from ...players.speed_advice import SpeedAdvice
 from ...roads.signal_plan import AMBER, TICK
 from .eco_driving import (
-    DELAYED,
-    EASE,
-    INFLOW,
+    INFLOW_SECONDS,
+    MAX_DELAY,
+    MAX_EASE,
     MAX_REWARD,
     NEVER,
     SLOTS,
@@ -52,16 +52,17 @@ from .eco_driving import (
     Entry,
     Params,
     State,
-    all_left,
     bounds,
+    have_all_left,
 )
 
-SAVED = 10.0  # % of the emission of a car: least saving of a success
-RED_LEFT = 10  # Ticks of red that a car at its desired speed finds left, at least
+MIN_SAVING = 10.0  # % of the emission of a car: least saving of a success
+MIN_RED_LEFT = 10  # Ticks of red that a car at its desired speed finds left, at least
 # Entries of an agent's observation that are about other agents.
-OF_OTHERS = "leader_controlled", "penetration"
-# Of 32 bits: JAX keeps an array of 64 bits as it first saw it, so indexing fails in float64 after a
-# run in float32. Entries of an agent's observation that are shown: all but those of OF_OTHERS.
+HIDDEN_COMPONENTS = "leader_controlled", "penetration"
+# Entries of an agent's observation that are shown: all but those of HIDDEN_COMPONENTS. They have 32
+# bits, because JAX keeps an array of 64 bits as it first saw it, so that indexing would fail in
+# float64 after a run in float32.
 OWN_ENTRIES = np.delete(
     np.arange(len(Entry), dtype=np.int32), [Entry.LEADER_CONTROLLED, Entry.PENETRATION]
 )
@@ -82,35 +83,37 @@ class EcoDrivingCar(EcoDriving):
         self.reward_space = self.box(-SLOTS * MAX_REWARD, SLOTS * MAX_REWARD, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a lane, one of its cars, and lights that are red for it."""
+        """Sample a lane, one of its cars, and lights that are red for it."""
         params = super().sample_params(key, split)
-        arrival = params.arrival.at[0, 0].min(int(INFLOW / TICK))  # at least one car comes
+        arrival = params.arrival.at[0, 0].min(int(INFLOW_SECONDS / TICK))  # at least one car comes
         cars = (arrival < NEVER).sum()
         u_car, u_wait = self.uniform(jax.random.fold_in(key, 1), 2)
-        driven = jnp.minimum(jnp.floor(u_car * cars).astype(jnp.int32), cars - 1)
+        driven_slot = jnp.minimum(jnp.floor(u_car * cars).astype(jnp.int32), cars - 1)
         plan = params.plan
-        max_wait = plan.cycle - plan.first - AMBER - RED_LEFT
-        to_green = RED_LEFT + jnp.minimum(
+        max_wait = plan.cycle - plan.first - AMBER - MIN_RED_LEFT
+        to_green = MIN_RED_LEFT + jnp.minimum(
             jnp.floor(u_wait * (max_wait + 1)).astype(jnp.int32), max_wait
         )
-        ticks_to_line = params.approach / (params.driver.desired_speed[0, driven] * TICK)
-        reaches = arrival[0, driven] + jnp.ceil(ticks_to_line).astype(jnp.int32)
+        ticks_to_line = params.approach / (params.driver.desired_speed[0, driven_slot] * TICK)
+        reaches = arrival[0, driven_slot] + jnp.ceil(ticks_to_line).astype(jnp.int32)
         return params._replace(
             plan=plan._replace(offset=-(reaches + to_green) % plan.cycle),
             arrival=arrival,
-            controlled=jnp.arange(SLOTS)[None] == driven,
+            controlled=jnp.arange(SLOTS)[None] == driven_slot,
             cars=cars.astype(self.dtype),
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Let humans drive until the driven car has entered."""
 
-        def outside(state: State) -> jax.Array:
+        def is_outside(state: State) -> jax.Array:
             return (params.controlled & (state.traffic.x[1] < 0)).any()
 
         nobody = jnp.zeros((1, SLOTS), self.dtype)
         empty = super().initial(key, params)
-        state = jax.lax.while_loop(outside, lambda state: self.drive(state, nobody, params), empty)
+        state = jax.lax.while_loop(
+            is_outside, lambda state: self.drive(state, nobody, params), empty
+        )
         return state._replace(co2=jnp.zeros_like(state.co2), fuel=jnp.zeros_like(state.fuel))
 
     def per_car(self, action: jax.Array) -> jax.Array:
@@ -126,7 +129,7 @@ class EcoDrivingCar(EcoDriving):
         return tuple(
             component
             for component in super().observation_components()
-            if component.name not in OF_OTHERS
+            if component.name not in HIDDEN_COMPONENTS
         )
 
     def reward(
@@ -138,8 +141,8 @@ class EcoDrivingCar(EcoDriving):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         info = super().info(state, params)
-        saves = (info["saving"] * params.cars >= SAVED) & (info["delay"] <= DELAYED)
-        return {**info, "success": all_left(state, params) & saves}
+        saves = (info["saving"] * params.cars >= MIN_SAVING) & (info["delay"] <= MAX_DELAY)
+        return {**info, "success": have_all_left(state, params) & saves}
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -147,23 +150,24 @@ class EcoDrivingCar(EcoDriving):
         """Tell a text player how to answer."""
         return (
             "Answer with a number from 0 to 1: how much less you accelerate than the driver would, "
-            f"1 is {EASE:g} m/s^2."
+            f"1 is {MAX_EASE:g} m/s^2."
         )
 
-    def agents_in_words(self, x: np.ndarray, params: Params) -> str:
+    def describe_agents(self, x: np.ndarray, params: Params) -> str:
         """Say how many cars are to come."""
         return (
             f"{int(((np.asarray(params.arrival) < NEVER) & (x < 0)).sum())} cars are still to come."
         )
 
-    def agent_in_words(self, lane: int, slot: int) -> str:
+    def name_agent(self, lane: int, slot: int) -> str:
         """Name the driven car."""
         return "you"
 
 
 class OwnSpeedAdvice(NamedTuple):
-    """The player of ``EcoDriving``, who drives one car,
-    with the best numbers of a random search for it.
+    """Player of ``EcoDrivingCar``: that of ``EcoDriving`` with numbers of its own.
+
+    Its numbers are the best of a random search for this task.
     """
 
     advice: SpeedAdvice = SpeedAdvice(

@@ -1,5 +1,6 @@
-"""Save CO2 at traffic lights of cities that no agent has seen:
-``EcoDriving`` with trucks, cold engines and cities.
+"""Save CO2 at traffic lights of cities that no agent has seen.
+
+The task is ``EcoDriving`` with trucks, cold engines and cities.
 
 The junction, the twin and the reward are those of ``eco_driving.py``. A junction belongs to one of
 16 synthetic cities. Agents train in those with even numbers, and are tested in the others. A city
@@ -75,7 +76,8 @@ CITIES = np.array(
         (260, 50, 60, 0.40, 260, 360, 0.15, 6),
     ]
 )
-GREENS, FIRST = 20, 6  # Ticks by which the sum of greens and the first green differ from the city's
+MAX_GREENS_SHIFT = 20  # Ticks by which the sum of greens differs from the city's
+MAX_FIRST_SHIFT = 6  # Ticks by which the first green differs from the city's share
 TRUCKS_BETWEEN = len(Entry) + 2  # Entry of the observation: trucks between a vehicle and the line
 TRUCK_LENGTH = 10.0  # m
 TEMPERATURE_SCALE = 40.0  # Degrees Celsius that are shown as 1
@@ -110,7 +112,7 @@ class EcoDrivingCity(EcoDriving):
         self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Any:
-        """Draw a city, a junction of it, and its traffic."""
+        """Sample a city, a junction of it, and its traffic."""
         u = self.uniform(key, 8 + LANES + 9 * LANES * SLOTS)
         u_cars = u[8 + LANES :].reshape(9, LANES, SLOTS)
         city = (
@@ -159,7 +161,7 @@ class EcoDrivingCity(EcoDriving):
             )
         )
 
-    def petrol(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
+    def petrol_consumption(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
         """Return the consumption of petrol, L/s; trucks burn none."""
         used = fuel(speed, acceleration) * jnp.where(params.cold, cold_ratio(params.temperature), 1)
         return jnp.where(params.truck, 0, used)
@@ -197,7 +199,7 @@ class EcoDrivingCity(EcoDriving):
             Component("trucks", "share of trucks"),
         )
 
-    def agents_in_words(self, x: np.ndarray, params: Any) -> str:
+    def describe_agents(self, x: np.ndarray, params: Any) -> str:
         """Tell temperature and trucks, and how many agents have entered."""
         trucks = [
             f"{SLOTS * lane + slot}"
@@ -208,7 +210,7 @@ class EcoDrivingCity(EcoDriving):
             for lane, slot in np.argwhere(np.asarray(params.cold) & (x >= 0))
         ]
         return (
-            f"{super().agents_in_words(x, params)} {float(params.temperature):.0f} degrees "
+            f"{super().describe_agents(x, params)} {float(params.temperature):.0f} degrees "
             f"Celsius, {100 * float(params.trucks):.0f} % of the vehicles are trucks. Numbers of "
             f"those that have entered: {', '.join(trucks) or 'none'}. Numbers of cars with cold "
             f"engines, which emit more: {', '.join(cold) or 'none'}."
@@ -217,11 +219,21 @@ class EcoDrivingCity(EcoDriving):
 
 def sample_plan(row: jax.Array, u: jax.Array) -> Plan:
     """Return a signal plan of a city for three uniform numbers."""
-    step = jnp.minimum(jnp.floor((2 * GREENS + 1) * u[0]), 2 * GREENS).astype(jnp.int32) - GREENS
+    step = (
+        jnp.minimum(jnp.floor((2 * MAX_GREENS_SHIFT + 1) * u[0]), 2 * MAX_GREENS_SHIFT).astype(
+            jnp.int32
+        )
+        - MAX_GREENS_SHIFT
+    )
     greens = jnp.round(2 * row[2]).astype(jnp.int32) - 2 * (AMBER + CLEARANCE) + step
-    shift = jnp.minimum(jnp.floor((2 * FIRST + 1) * u[1]), 2 * FIRST).astype(jnp.int32) - FIRST
+    shift = (
+        jnp.minimum(jnp.floor((2 * MAX_FIRST_SHIFT + 1) * u[1]), 2 * MAX_FIRST_SHIFT).astype(
+            jnp.int32
+        )
+        - MAX_FIRST_SHIFT
+    )
     first = jnp.round(greens * row[3]).astype(jnp.int32) + shift
-    return Plan(first, greens - first, jnp.int32(0)).starting_at(u[2])
+    return Plan(first, greens - first, jnp.int32(0)).start_at(u[2])
 
 
 class CityAdvice(NamedTuple):

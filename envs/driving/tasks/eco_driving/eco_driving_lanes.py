@@ -8,9 +8,9 @@ green together. Drivers change lanes for their turns, and because the other lane
 twin, too.
 
 A driver who reaches the solid line in the wrong lane goes straight on, and is charged a detour of
-DETOUR m at its desired speed, in the twin, too. Otherwise, whoever keeps others from turning could
-save the CO2 of their turns. Behind the line, what is between the approaches is time alone: 2 s of
-all red, as in ``EcoDriving``.
+DETOUR_LENGTH m at its desired speed, in the twin, too. Otherwise, whoever keeps others from turning
+could save the CO2 of their turns. Behind the line, what is between the approaches is time alone: 2
+s of all red, as in ``EcoDriving``.
 
 The twin, the reward, the cost, success, the end and what agents may do are those of
 ``eco_driving.py``. So is the context, with lanes as they are numbered here, and with these
@@ -53,37 +53,38 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ...arrays import Scalar
 from ...players.speed_advice import SpeedAdvice
-from ...roads.signal_plan import TICK, Plan, lights
+from ...roads.signal_plan import TICK, Plan, light_name, lights
 from ...traffic import approach_lanes
-from ...traffic.approach import EXIT, LENGTH, OUTSIDE, Ahead, holds
+from ...traffic.approach import EXIT_DISTANCE, LENGTH, OUTSIDE_PLACE, Ahead, holds
 from ...traffic.approach_lanes import (
     BENDS,
     LEFT,
     RIGHT,
-    SOLID,
+    SOLID_LINE_LENGTH,
     STRAIGHT,
     TURN_SPEEDS,
     LaneTraffic,
-    as_leader,
-    at,
-    by_way,
     count_ahead,
     expected_way,
+    find_nearest,
     intended_acceleration,
-    misses,
-    nearest,
+    is_in_wrong_lane,
+    neighbour_values,
     order_number,
-    relations,
+    order_numbers,
+    see_leaders,
+    way_value,
 )
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import co2
 from .eco_driving import (
-    DISTANCE,
+    DISTANCE_SCALE,
     FREE_GAP,
     LANES,
+    LIGHT_COLOURS,
     SLOTS,
-    SPEED,
-    TICKS,
+    SPEED_SCALE,
+    TICKS_PER_STEP,
     Around,
     EcoDriving,
     Entry,
@@ -94,8 +95,10 @@ from .eco_driving import (
 APPROACHES = 2
 NAMES = ("south", "west")
 WAYS = ("right", "straight on", "left")
-MIN_SHARE, MAX_SHARE = 0.05, 0.3  # Share of a turn
-DETOUR = 300.0  # m
+# Share of the cars that turn to one side.
+MIN_TURN_SHARE = 0.05
+MAX_TURN_SHARE = 0.3
+DETOUR_LENGTH = 300.0  # m that a car drives more if it cannot turn
 MAX_REWARD = 400.0  # g per car: no step emits more, and none saves more
 
 
@@ -135,16 +138,18 @@ class EcoDrivingLanes(EcoDriving):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        low, high = np.concatenate([bounds(), bounds_of_lane_entries()], 1)
+        low, high = np.concatenate([bounds(), lane_bounds()], 1)
         self.observation_space = self.box(low, high, (LANES * SLOTS, len(low)))
         self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Any:
-        """Draw the context of ``EcoDriving``, and where cars go."""
+        """Sample the context of ``EcoDriving``, and where cars go."""
         params: Params = super().sample_params(key, split)
         shape = APPROACHES, LANES * SLOTS // APPROACHES
         u = self.uniform(jax.random.fold_in(key, 1), 2 * APPROACHES + LANES * SLOTS)
-        shares = MIN_SHARE + (MAX_SHARE - MIN_SHARE) * u[: 2 * APPROACHES].reshape(2, APPROACHES, 1)
+        shares = MIN_TURN_SHARE + (MAX_TURN_SHARE - MIN_TURN_SHARE) * u[: 2 * APPROACHES].reshape(
+            2, APPROACHES, 1
+        )
         goes = u[2 * APPROACHES :].reshape(shape)
         return LanesParams(
             approach=params.approach,
@@ -165,24 +170,24 @@ class EcoDrivingLanes(EcoDriving):
         enters_left = np.broadcast_to(np.arange(shape[-1]) >= SLOTS, shape)
         still = jnp.zeros(shape, self.dtype)
         nobody = LaneTraffic(
-            still + OUTSIDE, still, jnp.zeros(shape, bool), jnp.asarray(enters_left)
+            still + OUTSIDE_PLACE, still, jnp.zeros(shape, bool), jnp.asarray(enters_left)
         )
         none = jnp.zeros(2, jnp.int32)
         return LanesState(nobody, jnp.int32(0), none, none, jnp.int32(0), none)
 
     def transition(self, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
         """Let drivers change lanes, and drive for a second."""
-        to_left = state.tick // TICKS % 2 == 0
+        to_left = state.tick // TICKS_PER_STEP % 2 == 0
         stops_at_light = holds(state.traffic, self.lights(params, state.tick), params.approach)
         traffic = state.traffic._replace(stops_at_light=stops_at_light)
         changes = approach_lanes.changes_lane(
             traffic, params.turn, params.driver, params.approach, to_left
         )
-        changed = state._replace(
+        changed_state = state._replace(
             traffic=state.traffic._replace(left=state.traffic.left ^ changes),
             changes=state.changes + changes.sum((-2, -1), dtype=jnp.int32),
         )
-        return super().transition(changed, action, key, params)
+        return super().transition(changed_state, action, key, params)
 
     def per_car(self, action: jax.Array) -> jax.Array:
         """Return the action for each car, ``(approaches, slots)``."""
@@ -193,9 +198,7 @@ class EcoDrivingLanes(EcoDriving):
         return values[:, None]
 
     def look_ahead(self, traffic: Any, params: Any) -> tuple[Ahead, jax.Array]:
-        """Return the room before each as a standing leader,
-        and the acceleration that its driver chooses.
-        """
+        """Return the room before each car as a standing leader, and the chosen acceleration."""
         return approach_lanes.look_ahead(traffic, params.turn, params.driver, params.approach)
 
     def admit_arrivals(self, state: Any, traffic: Any, params: Any) -> Any:
@@ -210,23 +213,25 @@ class EcoDrivingLanes(EcoDriving):
     def later_co2(self, traffic: Any, params: Any) -> jax.Array:
         """Return the CO2 that each will emit for its journey behind the exit, mg."""
         desired = params.driver.desired_speed
-        detour = DETOUR * co2(desired, 0) / desired
+        detour = DETOUR_LENGTH * co2(desired, 0) / desired
         return super().later_co2(traffic, params) + jnp.where(
-            misses(traffic, params.turn), detour, 0
+            is_in_wrong_lane(traffic, params.turn), detour, 0
         )
 
-    def around(self, fleet: Any, params: Any) -> Around:
+    def surroundings(self, fleet: Any, params: Any) -> Around:
         """Return what is around every car on its way."""
         turn, line = params.turn, params.approach
-        number, from_number = relations(fleet, turn, line)
-        ahead = nearest(number, from_number, ahead=True)
-        behind = nearest(number, number, ahead=False)
-        leaders = as_leader(fleet, ahead, fleet.x)
+        number, from_number = order_numbers(fleet, turn, line)
+        ahead = find_nearest(number, from_number, ahead=True)
+        behind = find_nearest(number, number, ahead=False)
+        leaders = see_leaders(fleet, ahead, fleet.x)
         gap, speed = leaders
-        gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
+        gap_behind = jnp.where(
+            behind.exists, fleet.x - LENGTH - neighbour_values(fleet.x, behind.slot), FREE_GAP
+        )
         first, last = gap[0] <= gap[1], gap_behind[0] <= gap_behind[1]
-        led = at(params.controlled, ahead.slot) & ahead.exists
-        follower_speed = jnp.where(behind.exists, at(fleet.v, behind.slot), 0)
+        led = neighbour_values(params.controlled, ahead.slot) & ahead.exists
+        follower_speed = jnp.where(behind.exists, neighbour_values(fleet.v, behind.slot), 0)
         approaching = (fleet.x >= 0) & (fleet.x < line)
         return Around(
             gap=gap.min(0),
@@ -244,37 +249,40 @@ class EcoDrivingLanes(EcoDriving):
         fleet = jax.tree.map(lambda value: value[1], state.traffic)
         line = params.approach
         approaching = (fleet.x >= 0) & (fleet.x < line)
-        number, from_number = relations(fleet, params.turn, line)
+        number, from_number = order_numbers(fleet, params.turn, line)
         turn = expected_way(fleet, params.turn, line)
         turning = approaching & (turn != STRAIGHT)
         beside = order_number(1 - fleet.left.astype(jnp.int32), fleet.x)
-        ahead, behind = (nearest(number[0], beside, ahead=on) for on in (True, False))
-        gap, speed = as_leader(fleet, ahead, fleet.x)
-        gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
+        ahead, behind = (find_nearest(number[0], beside, ahead=on) for on in (True, False))
+        gap, speed = see_leaders(fleet, ahead, fleet.x)
+        gap_behind = jnp.where(
+            behind.exists, fleet.x - LENGTH - neighbour_values(fleet.x, behind.slot), FREE_GAP
+        )
         columns = (
             fleet.left,
             turn == RIGHT,
             turn == STRAIGHT,
             turn == LEFT,
-            jnp.minimum(by_way(TURN_SPEEDS, turn), params.limit) * (1 / SPEED),
+            jnp.minimum(way_value(TURN_SPEEDS, turn), params.limit) * (1 / SPEED_SCALE),
             jnp.where(approaching, count_ahead(number[0], from_number[0], turning), 0)
             * (1 / SLOTS),
-            misses(fleet, params.turn),
-            jnp.where(approaching, jnp.minimum(gap * (1 / DISTANCE), 1), 1),
-            jnp.where(approaching, speed, 0) * (1 / SPEED),
-            jnp.where(approaching, jnp.minimum(gap_behind * (1 / DISTANCE), 1), 1),
-            jnp.where(approaching & behind.exists, at(fleet.v, behind.slot), 0) * (1 / SPEED),
+            is_in_wrong_lane(fleet, params.turn),
+            jnp.where(approaching, jnp.minimum(gap * (1 / DISTANCE_SCALE), 1), 1),
+            jnp.where(approaching, speed, 0) * (1 / SPEED_SCALE),
+            jnp.where(approaching, jnp.minimum(gap_behind * (1 / DISTANCE_SCALE), 1), 1),
+            jnp.where(approaching & behind.exists, neighbour_values(fleet.v, behind.slot), 0)
+            * (1 / SPEED_SCALE),
         )
         agent = shared_entries[:, Entry.AGENT, None] > 0
         lane_entries = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
-        low, high = (bound.astype(self.dtype) for bound in bounds_of_lane_entries())
+        low, high = (bound.astype(self.dtype) for bound in lane_bounds())
         return jnp.concatenate(
             [shared_entries, jnp.where(agent, jnp.clip(lane_entries, low, high), 0)], -1
         )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car."""
-        speed, distance = f"{SPEED:g} m/s", f"{DISTANCE:g} m"
+        speed, distance = f"{SPEED_SCALE:g} m/s", f"{DISTANCE_SCALE:g} m"
         return (
             *super().observation_components(),
             Component(
@@ -305,8 +313,8 @@ class EcoDrivingLanes(EcoDriving):
 
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        passed = state.traffic.x[1] >= params.approach
-        missed = (passed & misses(state.traffic, params.turn)[1]).sum(dtype=jnp.int32)
+        has_passed = state.traffic.x[1] >= params.approach
+        missed = (has_passed & is_in_wrong_lane(state.traffic, params.turn)[1]).sum(dtype=jnp.int32)
         return {
             **super().info(state, params),
             "changes": state.changes[1].astype(self.dtype) / params.cars,
@@ -323,22 +331,20 @@ class EcoDrivingLanes(EcoDriving):
         light = jax.tree.map(np.asarray, lights(params.plan, state.tick))
         lines = [
             f"Speed limit {float(params.limit):.1f} m/s; {line:.0f} m from entry to stop line, "
-            f"{SOLID:g} m of solid line before it. {self.agents_in_words(x, params)}"
+            f"{SOLID_LINE_LENGTH:g} m of solid line before it. {self.describe_agents(x, params)}"
         ]
         for approach, name in enumerate(NAMES):
-            colour = (
-                "green" if light.green[approach] else "amber" if light.amber[approach] else "red"
-            )
+            colour = light_name(light, approach)
             lines.append(
                 f"from the {name}: {colour}, green begins in "
                 f"{TICK * int(light.to_green[approach]):g} s and ends in "
                 f"{TICK * int(light.to_amber[approach]):g} s"
             )
             for slot in np.argsort(-x[approach], kind="stable"):
-                if 0 <= x[approach, slot] < line + EXIT:
+                if 0 <= x[approach, slot] < line + EXIT_DISTANCE:
                     controlled = params.controlled[approach, slot]
                     who = (
-                        self.agent_in_words(2 * approach + slot // SLOTS, slot % SLOTS)
+                        self.name_agent(2 * approach + slot // SLOTS, slot % SLOTS)
                         if controlled
                         else "a human"
                     )
@@ -351,8 +357,7 @@ class EcoDrivingLanes(EcoDriving):
         return "\n".join(lines)
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """Draw both roads from left to right: agents (green) and humans (blue),
-        with the lights of their blinkers.
+        """Draw both roads from left to right, agents green and humans blue, with their blinkers.
 
         Behind the line those who turned have lanes of their own, beside those of the others. The
         twin is below (grey).
@@ -361,7 +366,7 @@ class EcoDrivingLanes(EcoDriving):
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
         line = float(params.approach)
-        scale = (width - 40) / (line + EXIT)
+        scale = (width - 40) / (line + EXIT_DISTANCE)
         lane_width = 18
         light = lights(params.plan, state.tick)
         x, in_left = np.asarray(state.traffic.x), np.asarray(state.traffic.left)
@@ -375,19 +380,23 @@ class EcoDrivingLanes(EcoDriving):
                 road = "dimgray" if world else "gray"
                 canvas.rectangle((0, top + wide, at_line, top + 3 * wide), fill=road)
                 canvas.rectangle((at_line, top, width, top + 4 * wide), fill=road)
-                for begin in np.arange(0, line - SOLID, 10):
+                for begin in np.arange(0, line - SOLID_LINE_LENGTH, 10):
                     dash = 20 + scale * begin, 20 + scale * (begin + 4)
                     canvas.line((dash[0], top + 2 * wide, dash[1], top + 2 * wide), fill="white")
                 canvas.line(
-                    (20 + scale * (line - SOLID), top + 2 * wide, at_line, top + 2 * wide),
+                    (
+                        20 + scale * (line - SOLID_LINE_LENGTH),
+                        top + 2 * wide,
+                        at_line,
+                        top + 2 * wide,
+                    ),
                     fill="white",
                 )
-                green, amber = bool(light.green[approach]), bool(light.amber[approach])
-                colour = "lime" if green else "orange" if amber else "red"
+                colour = LIGHT_COLOURS[light_name(light, approach)]
                 canvas.rectangle((at_line, top + wide, at_line + 3, top + 3 * wide), fill=colour)
                 for slot in range(x.shape[-1]):
                     place = x[world, approach, slot]
-                    if not 0 <= place < line + EXIT:
+                    if not 0 <= place < line + EXIT_DISTANCE:
                         continue
                     lane = 1.5 if in_left[world, approach, slot] else 2.5
                     if place >= line:
@@ -410,10 +419,8 @@ class EcoDrivingLanes(EcoDriving):
         return np.asarray(image)
 
 
-def bounds_of_lane_entries() -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and largest values of the entries
-    that ``EcoDriving`` does not have, each ``(11,)``.
-    """
+def lane_bounds() -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and upper limits of what ``EcoDriving`` does not show, ``(11,)`` each."""
     low = np.array([0, 0, 0, 0, 0, 0, 0, -0.03, 0, -0.03, 0])
     return low, np.array([1, 1, 1, 1, 1.2, 1, 1, 1, 1.2, 1, 1.2])
 
