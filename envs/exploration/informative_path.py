@@ -1,5 +1,4 @@
-"""Choose a path along which measurements tell the most about a random field:
-informative path planning.
+"""Plan an informative path: measure where it tells the most about a random field.
 
 The field on an 8 x 8 grid is a Gaussian process with a known kernel, so that its posterior
 covariance P depends on where it was measured and not on what was measured. Each step enters a cell
@@ -346,8 +345,9 @@ class InformativePath(Task[Params, State]):
         return "the budget pays for no further step"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the standard deviation that is left (bright),
-        costs (dots), measurements (rings) and the agent.
+        """Draw the posterior standard deviation (bright), costs, measurements and the agent.
+
+        White dots count the cost of a cell, green rings its measurements.
         """
         scale = self.picture_shape[0] // SIDE
         deviation = (
@@ -377,8 +377,9 @@ class InformativePath(Task[Params, State]):
 
 
 def around(state: State) -> jax.Array:
-    """Return the cells to the east, north, west and south,
-    int32 ``(4,)``; at an edge the agent's own.
+    """Return the cells to the east, north, west and south, int32 ``(4,)``.
+
+    At an edge of the grid it is the agent's own cell.
     """
     return jnp.asarray(NEIGHBOURS)[state.x + SIDE * state.y]
 
@@ -482,8 +483,9 @@ def first_step(
 
 
 def extended(recent: Paths, costs: jax.Array) -> Paths:
-    """Return the best paths, best first,
-    that extend by a step those that spent 3, 2 or 1 less (in this order).
+    """Return the best paths that are one step longer than those of ``recent``, best first.
+
+    ``recent`` holds the paths that have spent 3, 2 and 1 units less, in this order.
     """
     to = jnp.asarray(NEIGHBOURS)[recent.cell]
     cost = DEAREST - np.arange(DEAREST)[:, None, None]

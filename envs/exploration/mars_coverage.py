@@ -71,8 +71,9 @@ class Params(NamedTuple):
     """The context."""
 
     ground: jax.Array
-    """uint32 ``(32,)``, see :mod:`.terrain`:
-    cells on which the rover can drive; all others are rock.
+    """Cells on which the rover can drive, uint32 ``(32,)``, see :mod:`.terrain`.
+
+    All other cells are rock.
     """
     size: jax.Array
     """int32: their number."""
@@ -183,9 +184,7 @@ class MarsCoverage(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return newly covered ground, the cost of a step,
-        and the prize of the goal; see the table.
-        """
+        """Return newly covered ground minus the cost of a step, plus the prize of the goal."""
         before, after = (
             grid_bits.count(cells & params.ground)
             for cells in (state.known_cells, next_state.known_cells)
@@ -259,24 +258,24 @@ class MarsCoverage(Task[Params, State]):
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: ground (sand), rock (brown),
-        frontier (light), unknown (dark), lidar, rover.
-        """
+        """Draw the known map from above, north up, with the rover and its lidar."""
         is_known, ground = as_grid(state.known_cells), as_grid(params.ground)
         rover = (int(state.x), int(state.y), "royalblue")
         return draw_map(is_known, ground, [rover], self.picture_shape[0] // SIDE)
 
 
 def frontier(known_ground: jax.Array, known_cells: jax.Array) -> jax.Array:
-    """Return known ground with an unknown cell beside
-    it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851).
+    """Return the known ground that has an unknown cell beside it.
+
+    Yamauchi 1997, doi:10.1109/CIRA.1997.613851.
     """
     return known_ground & grid_bits.grown(~known_cells)
 
 
 def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Count the cells of a set in each block of the map about (x, y),
-    int32 ``(BLOCKS, BLOCKS)``, rows from below.
+    """Count the cells of a set in each block of the map about (x, y).
+
+    The counts are int32 ``(BLOCKS, BLOCKS)``, with the lowest row first.
     """
     padding = jnp.zeros(SIDE, cells.dtype)
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (2 * SIDE,))
@@ -293,8 +292,9 @@ def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def beside(cells: jax.Array, state: State) -> jax.Array:
-    """Mark which of the four cells beside the rover are in the set,
-    bool ``(4,)`` in the order of the actions.
+    """Mark which of the four cells beside the rover are in the set.
+
+    The marks are bool ``(4,)``, in the order of the actions.
     """
     padded = jnp.concatenate([jnp.zeros(1, cells.dtype), cells, jnp.zeros(1, cells.dtype)])
     rows = lax.dynamic_slice(padded, (state.y,), (3,))
@@ -340,8 +340,10 @@ class FrontierUtility(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the first step of the best way: a wave over known ground, up to the rover, that
-        frontiers join one after another, those with the largest gain first.
+        """Return the first step of the best way.
+
+        A wave spreads over known ground until it reaches the rover. Frontiers join it one after
+        another, those with the largest gain first.
         """
         state: State = view.state
         known_ground = state.known_cells & view.params.ground

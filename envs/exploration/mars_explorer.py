@@ -80,8 +80,9 @@ FREE, ROCK, ROVER, PEER_ROVER = 0.3, 1.0, 0.6, 0.5
 FIRST_COUNTED = np.where(np.arange(SIDE) % 2 == 0, sum(1 << x for x in range(0, MAP, 4)), 0).astype(
     np.uint32
 )
-"""Cells whose number of rock decides between training and test;
-a boulder holds one at half of its places.
+"""Cells whose number of rock decides between training and test.
+
+A boulder holds one of them at half of its places.
 """
 
 
@@ -194,9 +195,7 @@ class MarsExplorer(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return the cells newly seen, the cost of a step,
-        the prize of the goal and the price of a crash.
-        """
+        """Return the newly seen cells, the cost of a step, the prize and the price of a crash."""
         before, after = grid_bits.count(state.known_cells), grid_bits.count(next_state.known_cells)
         prize = PRIZE * (_covered(after) & ~_covered(before)) - PRIZE * next_state.crashed
         new = (after - before).astype(self.dtype)
@@ -253,17 +252,16 @@ class MarsExplorer(Task[Params, State]):
         return "the rover drove into rock or off the map"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: free (sand), rock (brown),
-        frontier (light), not seen (dark), lidar, rover.
-        """
+        """Draw the seen part of the map from above, north up, with the rover and its lidar."""
         is_known, ground = as_grid(state.known_cells, MAP), as_grid(params.ground, MAP)
         rover = (int(state.x), int(state.y), "royalblue")
         return draw_map(is_known, ground, [rover], self.picture_shape[0] // MAP)
 
 
 def boulders(bits: jax.Array) -> jax.Array:
-    """Place boulders of 2 x 2 cells, two words of random bits each;
-    return the rock, uint32 ``(32,)``.
+    """Place boulders of 2 x 2 cells, and return the rock, uint32 ``(32,)``.
+
+    Each boulder takes two words of random bits.
     """
     column, row = 1 + ((bits >> 16) * CORNERS >> 16).reshape(2, -1)
     above = np.arange(SIDE, dtype=np.uint32) - row[:, None]
@@ -281,8 +279,9 @@ def _covered(count: jax.Array) -> jax.Array:
 
 @privileged_player
 class MapFrontier(NamedTuple):
-    """Frontier-based exploration as in ``MarsCoverage``:
-    towards the frontier that is worth its way.
+    """Frontier-based exploration as in ``MarsCoverage``, with weights for this map.
+
+    It drives towards the frontier that is worth its way.
 
     Frontiers by cost and by utility are MarsExplorer's own baselines;
     :class:`.mars_coverage.FrontierUtility` weighs both, here with the best of six pairs of numbers

@@ -139,9 +139,7 @@ class MarsFleet(Task[Params, State]):
         self.reward_space = self.box(np.full(n, -STEP_COST), 2)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw caves of the split, and hills;
-        the ground is the largest region that rovers can drive.
-        """
+        """Draw caves of the split and hills; the ground is the largest region open to rovers."""
         bits = self.bits(key, 4 * SIDE + sum(relief.NODES))
         cave = terrain.random_ground(bits[: 4 * SIDE].reshape(4, SIDE), DENSITY, split == 1)
         heights = relief.random_heights(bits[4 * SIDE :], self.relief)
@@ -269,8 +267,9 @@ class MarsFleet(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return newly covered ground, the cost of a step,
-        and the prize of the goal, for each rover the same.
+        """Return newly covered ground minus the cost of a step, plus the prize of the goal.
+
+        It is the same for each rover.
         """
         before, after = (
             grid_bits.count(cells & params.ground)
@@ -296,8 +295,10 @@ class MarsFleet(Task[Params, State]):
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Mark standing, and ways that are not too steep
-        and for which the battery suffices, bool ``(5 * rovers,)``.
+        """Mark what each rover can do, bool ``(5 * rovers,)``.
+
+        It can always stand. It can go ways that are not too steep and for which its battery
+        suffices.
         """
         masks = []
         for i in range(self.card.agents):
@@ -311,9 +312,7 @@ class MarsFleet(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Draw the known part of the map in letters,
-        and the heights in digits; tell of each rover.
-        """
+        """Draw the known map in letters and its heights in digits, and describe each rover."""
         is_known, free = as_grid(state.known_cells), as_grid(params.open)
         x, y, battery = (np.asarray(values).tolist() for values in state.rovers)
         covered = sum(
@@ -398,8 +397,9 @@ class MarsFleet(Task[Params, State]):
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: ground, the higher the lighter,
-        rock (brown), frontier, unknown (dark), rovers.
+        """Draw the known map from above, north up, with the rovers and their lidars.
+
+        The higher the ground, the lighter it is.
         """
         is_known, free = as_grid(state.known_cells), as_grid(params.open)
         x, y, _ = (np.asarray(values).tolist() for values in state.rovers)
@@ -433,15 +433,14 @@ def _covered(count: jax.Array, params: Params) -> jax.Array:
 UNREACHABLE = 2**14
 """Larger than eight times the energy of every way that matters; sums with it fit int16."""
 APART = 6
-"""Cells, along the longer axis, within which the frontier
-that a rover drives to makes others worth less.
-"""
+"""Cells, along the longer axis, within which an assigned frontier lowers the worth of others."""
 
 
 @privileged_player
 class CoordinatedFrontiers(NamedTuple):
-    """Coordinated exploration (Burgard et al. 2005, section III):
-    each rover drives to a frontier of its own.
+    """Coordinated exploration, in which each rover drives to a frontier of its own.
+
+    It is section III of Burgard et al. 2005.
 
     Every frontier cell has a utility and, for each rover, a cost: the energy of the cheapest way
     over known ground. The pair of rover and frontier with the best utility minus cost is assigned
@@ -497,8 +496,9 @@ class CoordinatedFrontiers(NamedTuple):
 def cheapest_ways(
     rovers: Rover, known_open: jax.Array, params: Params
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the energy of the cheapest way over some cells
-    from each rover to each cell, and the way's first action.
+    """Return the energy of the cheapest way from each rover to each cell, and its first action.
+
+    Ways lead over the cells of ``known_open``.
 
     Bellman and Ford's relaxation of all cells at once. Eight times the energy plus the first action
     is one number, so the least one holds both. Cells that cannot be reached cost ``UNREACHABLE /

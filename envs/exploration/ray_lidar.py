@@ -1,5 +1,4 @@
-"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells
-(:mod:`rlbench_suite.envs.shared.grid_bits`).
+"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells of ``shared/grid_bits``.
 
 There are 32 rays at equal angles, the first along x, each sampled at 200 points from the rover to 6
 cells away. A sample lies in the cell whose centre is nearest.
@@ -35,8 +34,9 @@ INSIDE = np.where(np.arange(32) < MAP, 2**MAP - 1, 0).astype(np.uint32)
 
 
 def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
-    """Return the cells, ground and rock, that the rays from (x, y) reach;
-    the outer ring of the map is ground.
+    """Return the cells, ground and rock, that the rays from (x, y) reach.
+
+    The outer ring of the map is ground.
     """
     rock = _in_pairs(window(~ground & INSIDE, x, y))
     ends, visible = (
@@ -63,8 +63,9 @@ def _in_pairs(rows: jax.Array) -> jax.Array:
 
 
 def _moved_inside(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Move the cells of a window about (x, y)
-    that lie outside the map to the nearest cell inside.
+    """Move the cells of a window that lie outside the map to the nearest cell inside.
+
+    The window is centred at (x, y).
     """
     first, last = (
         jnp.clip(edge + RANGE, 0, WINDOW - 1).astype(jnp.uint32) for edge in (-x, MAP - 1 - x)
@@ -89,9 +90,7 @@ def _samples(x: int, y: int, length: float) -> np.ndarray:
 
 
 def _packed(cells: np.ndarray) -> np.ndarray:
-    """Return the set of some cells about the rover,
-    ``(n, 2)``, as uint32 ``(7,)``, two rows a word.
-    """
+    """Pack cells about the rover, ``(n, 2)``, into a set, uint32 ``(7,)`` of two rows a word."""
     words = np.zeros((WINDOW + 1) // 2, np.uint32)
     columns, rows = cells.T + RANGE
     np.bitwise_or.at(
@@ -101,8 +100,9 @@ def _packed(cells: np.ndarray) -> np.ndarray:
 
 
 def _rays() -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each ray, the sets of one cell at which it may end,
-    and the sets that it shows if it ends there.
+    """Return for each ray the cells at which it may end, and what it shows if it ends there.
+
+    All of them are sets of cells about the rover; a set of ends holds one cell.
 
     Their shapes are ``(RAYS, places, 7)`` and ``(RAYS, places + 1, 7)``; the last set is that of a
     ray without rock.

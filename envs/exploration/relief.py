@@ -1,5 +1,4 @@
-"""Hills on a grid of cells: heights, ways between cells that are not too steep,
-and the energy that they cost.
+"""Hills on a grid of cells, the ways between cells that are not too steep, and their energy.
 
 All numbers are integers, so that terrain and energy are the same on every processor. Heights count
 in steps of 0.4 m, energy in what lifts a rover by one step. With cells of 4 m, a rover of 185 kg
@@ -33,8 +32,9 @@ NODES = (SIDE // COARSE + 1) ** 2, (SIDE // FINE + 1) ** 2
 
 
 def _weights(spacing: int) -> np.ndarray:
-    """Return the weights of the nodes of a lattice in each cell along an axis,
-    int32 ``(SIDE, nodes)``, sum spacing.
+    """Return the weights of a lattice's nodes in each cell along an axis.
+
+    They are int32 ``(SIDE, nodes)``, and those of a cell sum to ``spacing``.
     """
     cells, nodes = np.arange(SIDE)[:, None], spacing * np.arange(SIDE // spacing + 1)
     return np.maximum(spacing - abs(cells - nodes), 0).astype(np.int32)
@@ -60,9 +60,7 @@ def random_heights(bits: jax.Array, relief: int) -> jax.Array:
 
 
 def ways(ground: jax.Array, heights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the cells from which one can drive to the east,
-    and to the north, and back: sets of cells.
-    """
+    """Return the sets of cells from which one can drive to the east and back, and to the north."""
     flat_x = jnp.abs(heights[:, 1:] - heights[:, :-1]) <= STEEPEST
     flat_y = jnp.abs(heights[1:] - heights[:-1]) <= STEEPEST
     east = _as_set(jnp.pad(flat_x, ((0, 0), (0, 1))))

@@ -1,5 +1,4 @@
-"""The reference player of ``TemporalLogic``:
-goes from region to region by short simulations over maps of distances.
+"""The reference player of ``TemporalLogic``: short simulations over maps of distances to regions.
 
 At the start of an episode it plans the order of regions and the ways to them
 (``shared/temporal_logic/plan.py``). At each step it simulates some settings of pedals and wheel for

@@ -1,5 +1,6 @@
-"""Drive a car so that a specification in signal temporal logic holds:
-reach, avoid, order, stay, deadlines.
+"""Drive a car so that a specification in signal temporal logic holds.
+
+Specifications ask it to reach and to avoid regions, in an order, to stay, and to meet deadlines.
 
 The car is the kinematic bicycle with the reference point on the rear axle:
 

@@ -1,5 +1,4 @@
-"""Terrain of caves, counts of cells and sight, on sets of cells
-(:mod:`rlbench_suite.envs.shared.grid_bits`), y up.
+"""Terrain of caves, counts of cells and sight, on sets of cells of ``shared/grid_bits``, y up.
 
 Cells of the outer ring are rock in every terrain, so a shift that drops a bit at the edge never
 loses ground.
@@ -30,8 +29,9 @@ _RING[[0, -1]] = 2**32 - 1
 def largest_region(
     ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flooded
 ) -> jax.Array:
-    """Return the connected region with the most cells;
-    of equal ones the one that begins lowest, then leftmost.
+    """Return the connected region with the most cells.
+
+    Of equal ones it is the one that begins lowest, then leftmost.
 
     Args:
         ground: the cells.
@@ -54,8 +54,9 @@ def largest_region(
 
 
 def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
-    """Count the cells of a set in the square about each cell,
-    as planes of bits: ones, twos, fours and so on.
+    """Count the cells of a set in the square about each cell.
+
+    The counts are planes of bits: ones, twos, fours and so on.
     """
     row, max_count = [cells], 1
     for i in range(1, radius + 1):
@@ -70,8 +71,9 @@ def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
 
 
 def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
-    """Return the cells whose number, in planes of bits,
-    is at least ``number``, an integer that may be traced.
+    """Return the cells whose count is at least ``number``, an integer that may be traced.
+
+    Counts are planes of bits, as :func:`box_counts` returns them.
     """
     less, equal = jnp.zeros_like(planes[0]), ~jnp.zeros_like(planes[0])
     for bit in reversed(range(len(planes))):
@@ -125,8 +127,9 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
 
 
 def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits;
-    bit RANGE of word RANGE is (x, y) itself.
+    """Return the cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits.
+
+    Bit RANGE of word RANGE is (x, y) itself.
     """
     padding = jnp.zeros(RANGE, cells.dtype)
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (WINDOW,))
@@ -137,8 +140,9 @@ def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def from_window(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells of a window about (x, y) as a set:
-    the inverse of :func:`window`; cells outside are dropped.
+    """Return the cells of a window about (x, y) as a set; cells outside the map are dropped.
+
+    It is the inverse of :func:`window`.
     """
     shift = (x - RANGE).astype(jnp.int32)
     moved = jnp.where(shift >= 0, rows << jnp.maximum(shift, 0).astype(jnp.uint32),
@@ -150,8 +154,9 @@ def from_window(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def line(x: int, y: int) -> list[tuple[int, int]]:
-    """List the cells strictly between (0, 0) and (x, y):
-    one a column along the longer axis, the nearest to the line.
+    """List the cells strictly between (0, 0) and (x, y).
+
+    There is one a column along the longer axis, the nearest to the line.
 
     Bresenham 1965, doi:10.1147/sj.41.0025; a tie goes away from the axis.
     """
@@ -165,8 +170,9 @@ def line(x: int, y: int) -> list[tuple[int, int]]:
 
 
 def _sight_lines() -> tuple[np.ndarray, np.ndarray]:
-    """Return the cells that hide each cell of the window,
-    two rows of the window a word, and whether it is in range.
+    """Return the cells that hide each cell of the window, and whether it is in range.
+
+    The cells that hide one have two rows of the window a word.
     """
     between = np.zeros((WINDOW, WINDOW, (WINDOW + 1) // 2), np.uint32)
     in_range = np.zeros((WINDOW, WINDOW), bool)
@@ -183,8 +189,9 @@ _BETWEEN, _IN_RANGE = _sight_lines()
 
 
 def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells, ground and rock, that the lidar at (x, y) sees:
-    in range, with no rock on the line between.
+    """Return the cells, ground and rock, that the lidar at (x, y) sees.
+
+    They are in range, and no rock is on the line between.
     """
     rock = window(~ground, x, y)
     rock = jnp.concatenate([rock, jnp.zeros(1, rock.dtype)])

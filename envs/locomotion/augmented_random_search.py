@@ -23,8 +23,9 @@ import numpy as np
 DIRECTIONS, TOP, STEP, NOISE = 8, 4, 0.01, 0.025
 ITERATIONS, JUDGED_EVERY, JUDGED_EPISODES = 160, 10, 5
 SEED = 2
-"""Seed 0 stays at a return of 300, where the robot falls after one hop;
-1 and 2 find a gait of about 3000.
+"""Seed of the shipped policy, which finds a gait of about 3000, as seed 1 does.
+
+Seed 0 stays at a return of 300, where the robot falls after one hop.
 """
 
 
@@ -56,8 +57,9 @@ def rollout(
     bonus: float,
     moments: RunningMoments | None = None,
 ) -> float:
-    """Return the return of one episode under ``action = clip(gain (x - mean))``,
-    minus ``bonus`` a step.
+    """Play an episode with ``action = clip(gain (x - mean))``, and return its return.
+
+    ``bonus`` is subtracted at each step.
     """
     x, _ = env.reset(seed=seed)
     total, over = 0.0, False
@@ -74,8 +76,9 @@ def rollout(
 
 
 def search(env_id: str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return gain ``(actions, observations)``,
-    mean ``(observations,)`` and evaluated return of the best policy.
+    """Return gain, mean and evaluated return of the best policy.
+
+    The gain is ``(actions, observations)``, the mean ``(observations,)``.
     """
     env: Any = gymnasium.make(env_id)
     bonus = env.unwrapped._healthy_reward

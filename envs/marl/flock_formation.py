@@ -1,5 +1,6 @@
-"""Fly a formation: quadcopters gather from random places around a leader
-that moves and turns, and do not collide.
+"""Fly a formation of quadcopters around a leader that moves and turns.
+
+They gather from random places, and must not collide.
 
 Each vehicle has an attitude controller of its own, takes an acceleration as its command, and
 follows it with a lag:
@@ -124,8 +125,9 @@ class Params(NamedTuple):
 
 
 class Vehicles(NamedTuple):
-    """Position (m), velocity (m/s) and acceleration
-    by thrust (m/s^2) of every vehicle, each ``(n,)``.
+    """Position (m), velocity (m/s) and acceleration by thrust (m/s^2) of every vehicle.
+
+    Each field is ``(n,)``.
     """
 
     x: jax.Array
@@ -293,8 +295,9 @@ class FlockFormation(Task[Params, State]):
         return State(vehicles, leader, self._mean(distances(errors(vehicles, leader, params))))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the vehicles by one Runge-Kutta step under constant commands,
-        and the leader along its arc.
+        """Move the vehicles by one Runge-Kutta step, and the leader along its arc.
+
+        Commands are constant during the step.
         """
         command = accelerations(action, self.horizontal, self.vertical)
 
@@ -420,8 +423,9 @@ class FlockFormation(Task[Params, State]):
         }
 
     def _mean(self, values: jax.Array) -> jax.Array:
-        """Return the mean over vehicles, added one after another,
-        so that every program gives the same bits.
+        """Return the mean over vehicles, added one after another.
+
+        So every program gives the same bits.
         """
         return functools.reduce(operator.add, (values[i] for i in range(self.card.agents))) * (
             1 / self.card.agents
@@ -464,8 +468,9 @@ class FlockFormation(Task[Params, State]):
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above about the leader, 12 m wide, x right,
-        y up: leader (grey), slots (green), vehicles, velocities.
+        """Draw leader (grey), slots (green), vehicles and velocities from above, x right, y up.
+
+        The picture shows 12 m about the leader.
         """
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
@@ -505,8 +510,9 @@ class FlockFormation(Task[Params, State]):
 
 
 def formations(n: int) -> np.ndarray:
-    """Return wedge, ring and line abreast, ``(3, n, 2)``,
-    ahead and to the left of the leader, of unit spacing.
+    """Return wedge, ring and line abreast, ``(3, n, 2)``, of unit spacing.
+
+    The coordinates are ahead and to the left of the leader.
     """
     numbers = np.arange(n)
     rank, side = (numbers + 1) // 2, np.where(numbers % 2, 1, -1)
@@ -520,8 +526,9 @@ def formations(n: int) -> np.ndarray:
 def accelerations(
     action: jax.Array, horizontal: float = HORIZONTAL, vertical: float = VERTICAL
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return commanded accelerations, m/s^2, each ``(n,)``;
-    the horizontal part is no longer than ``horizontal``.
+    """Return commanded accelerations, m/s^2, each ``(n,)``.
+
+    The horizontal part is no longer than ``horizontal``.
     """
     x, y, z = action[:, 0], action[:, 1], action[:, 2]
     share = horizontal / jnp.maximum(1, jnp.hypot(x, y))

@@ -1,5 +1,6 @@
-"""The reference player of the formation: each vehicle tracks its slot,
-learns wind and lag, and evades neighbours.
+"""The reference player of the formation.
+
+Each vehicle tracks its slot, learns wind and lag, and evades neighbours.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ SEEN_ENOUGH = 0.01
 
 
 class Memory(NamedTuple):
-    """Memory of :class:`FormationControl`: the last step of each vehicle,
-    ``(n, 3)``, and what it has learned.
+    """Memory of :class:`FormationControl`: each vehicle's last step and what it has learned.
+
+    Arrays are ``(n, 3)`` where the field says nothing else.
     """
 
     velocity: jax.Array
@@ -53,8 +55,9 @@ class Memory(NamedTuple):
 
 
 class FormationControl(NamedTuple):
-    """Each vehicle by itself: a speed profile to its slot,
-    a disturbance observer, and evasion of neighbours.
+    """Control of each vehicle by itself, from what it observes.
+
+    It has a speed profile to its slot, a disturbance observer, and evasion of neighbours.
 
     The vehicle closes in on its slot at the speed from which it can brake in time, and near the
     slot in proportion to the distance; this asks for an acceleration. The slot's own acceleration
@@ -187,9 +190,7 @@ class FormationControl(NamedTuple):
         )
 
     def _evasion(self, offset: jax.Array, velocity: jax.Array) -> jax.Array:
-        """Return the acceleration away from a neighbour
-        at a place and velocity relative to one's own, ``(n, 3)``.
-        """
+        """Return the acceleration ``(n, 3)`` away from a neighbour, whose motion is relative."""
         distance = jnp.maximum(_length(offset), 0.05)
         push = jnp.where(
             distance < self.near,

@@ -150,8 +150,9 @@ class DeepSeaTreasure(Task[Params, State]):
     # -- what is known of the problem --------------------------------------------------------------
 
     def shortest_paths(self) -> np.ndarray:
-        """Return the least number of steps from the start to each cell,
-        int ``(rows, columns)``; -1 if there is no way.
+        """Return the least number of steps from the start to each cell, int ``(rows, columns)``.
+
+        It is -1 where there is no way.
         """
         steps = np.full((ROWS, COLUMNS), -1)
         steps[0, 0] = 0
@@ -165,8 +166,9 @@ class DeepSeaTreasure(Task[Params, State]):
         return steps
 
     def pareto_front(self, gamma: float = 1.0) -> np.ndarray:
-        """Return the exact front of the discounted returns
-        of deterministic policies, sorted by treasure.
+        """Return the exact front of the discounted returns of deterministic policies.
+
+        It is sorted by treasure.
 
         The best way to a treasure is the shortest: any longer one is worse in both objectives, as
         is finding none. A treasure found at step ``n`` returns ``(value * gamma**(n - 1), -(1 +
@@ -189,8 +191,9 @@ class DeepSeaTreasure(Task[Params, State]):
         return non_dominated(np.stack([self.value[columns] * gamma ** (steps - 1), time], 1))
 
     def best_moves(self, weights: tuple[float, ...]) -> tuple[np.ndarray, float]:
-        """Return optimal play for the weighted sum of the two undiscounted returns,
-        by value iteration on the map.
+        """Return optimal play for the weighted sum of the two undiscounted returns.
+
+        It is found by value iteration on the map.
 
         Args:
             weights: of treasure and of time; that of time is positive, because waiting must cost
@@ -228,9 +231,7 @@ class DeepSeaTreasure(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Draw the map in letters: ``S`` the submarine,
-        ``#`` rock, numbers treasures, ``.`` water.
-        """
+        """Draw the map: ``S`` the submarine, ``#`` rock, numbers treasures, ``.`` water."""
         lines = [f"The submarine S is in row {int(state.row)}, column {int(state.column)}."]
         for row in range(ROWS):
             cells = [self._symbol(row, column) for column in range(COLUMNS)]
@@ -286,8 +287,9 @@ class DeepSeaTreasure(Task[Params, State]):
 
 @privileged_player
 class ShortestPath(eqx.Module):
-    """The optimal player for the card's weights:
-    the shortest way to the treasure that is worth its time.
+    """The optimal player for the card's weights.
+
+    It goes the shortest way to the treasure that is worth its time.
     """
 
     task: DeepSeaTreasure = eqx.field(static=True)

@@ -239,8 +239,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         ).astype(self.dtype)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the map as seen from the submarine, its row,
-        the weights, air and dives left, ``(3 n + 5,)``.
+        """Return the map as seen from the submarine, and what is left, ``(3 n + 5,)``.
+
+        It has the submarine's row, the weights, and the air and dives that are left.
         """
         n = self.size
         chart = self.map_at(state.dive, params)
@@ -260,8 +261,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return jnp.clip(jnp.concatenate([sideways, down, value, scalars]), bounds.low, bounds.high)
 
     def read(self, observation: jax.Array) -> tuple[Position, Map]:
-        """Return the present cell and the map that an observation shows,
-        as if the dive began here.
+        """Return the present cell and the map that an observation shows.
+
+        The map is that of a dive that begins here.
         """
         n = self.size
         row = jnp.round(observation[3 * n] * n).astype(jnp.int32)
@@ -328,8 +330,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
     # -- what is known of the problem --------------------------------------------------------------
 
     def cruising_rows(self, position: Position, chart: Map) -> jax.Array:
-        """Return the lowest row in which the submarine can go sideways
-        to each column, int32 ``(n,)``.
+        """Return the lowest row in which the submarine can go to each column, int32 ``(n,)``.
 
         It is not below its present row. Going sideways ends above the floor of all columns on the
         way, and at most on the floor of the last one.
@@ -344,8 +345,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return jnp.minimum(jnp.minimum(above_rock, chart.floor), position.row)
 
     def steps_to_treasures(self, position: Position, chart: Map) -> jax.Array:
-        """Return the least number of steps from here
-        to the treasure of each column, int32 ``(n,)``.
+        """Return the number of steps from here to the treasure of each column, int32 ``(n,)``.
 
         The shortest way rises to the lowest row that is free on the way, goes sideways, and sinks.
         """
@@ -354,9 +354,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return (position.row - cruising) + sideways + (chart.floor - cruising)
 
     def returns_to_go(self, position: Position, chart: Map) -> jax.Array:
-        """Return the weighted return of the shortest way
-        from here to the treasure of each column, ``(n,)``.
-        """
+        """Return the weighted return of the shortest way to each column's treasure, ``(n,)``."""
         return chart.weight * chart.value - (1 - chart.weight) * self.steps_to_treasures(
             position, chart
         )
@@ -367,8 +365,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return (chart.weight * chart.value - (1 - chart.weight) * steps).max()
 
     def front_of_map(self, chart: Map) -> np.ndarray:
-        """Return the exact Pareto front of the plain,
-        unweighted returns of a dive, sorted by treasure.
+        """Return the exact Pareto front of the plain, unweighted returns of a dive.
+
+        It is sorted by treasure.
 
         Args:
             chart: a map; its weights do not count.
@@ -451,8 +450,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
 
 
 class BestTreasure(eqx.Module):
-    """The optimal player: in each dive it goes the shortest way
-    to the treasure with the best weighted return.
+    """The optimal player.
+
+    In each dive it goes the shortest way to the treasure with the best weighted return.
     """
 
     task: TreasureMaps = eqx.field(static=True)

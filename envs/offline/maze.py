@@ -70,8 +70,9 @@ class Maze:
 
     @cached_property
     def next_cell(self) -> np.ndarray:
-        """Return the number of the next cell, int32 ``(cells, cells)``,
-        by goal and current cell; itself at the goal.
+        """Return the number of the next cell by goal and current cell, int32 ``(cells, cells)``.
+
+        At the goal it is the goal itself.
 
         Ways are shortest paths over cells with a common side, by breadth-first search. A wall's
         next cell is itself.
@@ -80,8 +81,9 @@ class Maze:
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """Return the length of the shortest path by goal and current cell,
-        int32 ``(cells, cells)``; ``UNREACHED`` for walls.
+        """Return the length of the shortest path by goal and current cell.
+
+        It is int32 ``(cells, cells)``, and ``UNREACHED`` for walls.
         """
         return self._searches[1]
 
@@ -112,8 +114,9 @@ class Maze:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return start and goal cells for training and for testing,
-        int32 ``(n, 4)``: start column, row, goal column, row.
+        """Return start and goal cells for training and for testing, int32 ``(n, 4)`` each.
+
+        A row is the start's column and row, then the goal's column and row.
 
         They are the ordered pairs of free cells at least two steps apart, sorted by distance; every
         fourth is a test pair.

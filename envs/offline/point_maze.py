@@ -312,8 +312,9 @@ class PointMaze(Task[Params, State]):
         return jnp.exp(-distance) if self.dense else reached - self.step_cost
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at one place
-        when another is the goal; both x, y in m.
+        """Return the reward of a step that ends at one place when another is the goal.
+
+        Both places are x, y in m.
         """
         return self._pay(distance_between(achieved, desired))
 
@@ -373,8 +374,9 @@ class PointMaze(Task[Params, State]):
         ])  # fmt: skip
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, x to the right, y up: walls,
-        goal (green, with the circle that counts), ball, velocity.
+        """Draw walls, goal, ball and velocity from above, x to the right and y up.
+
+        The green circle about the goal is the region that counts.
         """
         height, width, _ = self.picture_shape
         scale = min(height // self.maze.height, width // self.maze.width)
@@ -417,14 +419,16 @@ def distance_between(achieved: jax.Array, desired: jax.Array) -> jax.Array:
 
 
 SWING = math.sqrt(10.0 * FORCE / MASS)
-"""rad/s at which the ball swings on the spring of the planner,
-15.4: full force at 0.1 m, with the shipped ball
+"""Angular frequency (rad/s) at which the shipped ball swings on the planner's spring, 15.4.
+
+The spring pulls with full force at 0.1 m.
 """
 
 
 class WaypointPD(NamedTuple):
-    """The planner: it follows the shortest path from cell to cell;
-    a PD controller leads it to each next centre.
+    """The planner, which follows the shortest path from cell to cell.
+
+    A PD controller leads it to the centre of each next cell.
 
     D4RL made its data with a planner and a PD controller as well. The planner knows the map, which
     is fixed, and the observation.
@@ -441,9 +445,7 @@ class WaypointPD(NamedTuple):
 
     @classmethod
     def for_task(cls, task: PointMaze) -> WaypointPD:
-        """Make the planner of the maze, with gains for its ball:
-        it swings as the shipped one does.
-        """
+        """Make the planner of the maze, with gains by which its ball swings as the shipped one."""
         towards, width = task.maze.next_cell, np.asarray(task.maze.width, np.int32)
         if task.ball == Ball():
             return cls(towards, width)
@@ -461,9 +463,7 @@ class WaypointPD(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the force towards the next waypoint;
-        in the goal's cell that is the goal itself.
-        """
+        """Return the force towards the next waypoint, which in the goal's cell is the goal."""
         if isinstance(view.observation, dict):
             x, y, vx, vy = view.observation["observation"]
             goal_x, goal_y = view.observation["desired_goal"]

@@ -115,8 +115,9 @@ def position(site: Site) -> Any:
 
 
 def quantile(ratio: Any, mean: Any, levels: Any = LEVELS) -> Any:
-    """Return the least number that a Poisson number
-    of that mean exceeds with probability 1 - ``ratio`` at most.
+    """Return the quantile ``ratio`` of the Poisson distribution with this mean.
+
+    It is the least number that is exceeded with probability 1 - ``ratio`` at most.
     """
     return (poisson.cdf(jnp.asarray(levels), mean) < ratio).sum().astype(jnp.int32)
 

@@ -77,8 +77,9 @@ MEANS, HOLDING, PENALTY = (2.5, 7.5), (0.7, 1.3), (6.3, 11.7)
 WAREHOUSE_HOLDING = 0.3
 SERVED, PERIODS_IN_STOCK = 0.9, 3.0
 LARGEST_DEMAND = 28
-"""Largest demand of the inverse transform:
-a Poisson number of mean 7.5 is greater once in 10^9 times.
+"""Largest demand of the inverse transform.
+
+A Poisson number of mean 7.5 is greater once in 10^9 times.
 """
 MOST_DEMAND = 60.0
 """Largest mean demand: exp(-mean) of the inverse transform is far from the smallest float32."""
@@ -523,8 +524,9 @@ class Inventory(Task[Params, State]):
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw a bar a place: stock (green; red below zero),
-        shipments beside it (blue, next to arrive first).
+        """Draw a bar a place: stock (green, red below zero), and shipments beside it (blue).
+
+        The next shipment to arrive comes first.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "white")
@@ -567,8 +569,9 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
 
 
 def poisson(unit: Scalar, mean: Scalar, largest: int = LARGEST_DEMAND) -> Scalar:
-    """Draw a Poisson number by inverse transform:
-    count the values of the distribution below a uniform number.
+    """Draw a Poisson number by inverse transform.
+
+    It counts the values of the distribution that are below a uniform number.
     """
     probability = jnp.exp(-mean)
     cumulated, number = probability, jnp.int32(0)

@@ -1,5 +1,6 @@
-"""MarsCoverage against plain Python line of sight,
-SciPy's components and filters, and breadth-first search.
+"""Check MarsCoverage against plain Python's line of sight, SciPy, and breadth-first search.
+
+SciPy's components and filters check the terrain.
 """
 
 from collections import deque
@@ -148,8 +149,9 @@ def test_harder_is_rockier() -> None:
 
 
 def sees(rock: np.ndarray, x: int, y: int, tx: int, ty: int) -> bool:
-    """Walk the line in exact fractions:
-    each column (or row) crossed at the nearest cell, ties away from the axis.
+    """Walk the line in exact fractions.
+
+    Each column (or row) is crossed at the nearest cell; ties go away from the axis.
     """
     dx, dy = tx - x, ty - y
     if dx * dx + dy * dy > RANGE**2:
@@ -317,8 +319,9 @@ def test_the_player_covers_every_terrain(tier: str) -> None:
 
 
 def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage) -> None:
-    """Breadth-first search from every frontier over the cells it knows,
-    at every step of a whole episode.
+    """Compare with breadth-first search from every frontier at every step of a whole episode.
+
+    The search leads over the cells that the player knows.
     """
     env = TaskEnv(task)
     env.reset(seed=8)

@@ -1,5 +1,4 @@
-"""MarsExplorer against episodes that its own program played,
-and its lidar against rays walked in plain NumPy.
+"""Check MarsExplorer against episodes of its own program, and its lidar against plain rays.
 
 The episodes were recorded with MarsExplorer's ``Explorer`` (commit 6533a9a) under NumPy 2, where
 ``np.int`` is ``int``.
@@ -129,8 +128,9 @@ def test_boulders_are_squares_of_four_at_uniform_corners() -> None:
 
 
 def test_every_map_can_be_covered_and_splits_are_apart() -> None:
-    """The free cells that can be reached from the corner,
-    and the cells beside them, are enough for the goal.
+    """The cells that can be reached from the corner suffice for the goal.
+
+    With them count the cells beside them.
     """
     keys = jax.random.split(jax.random.key(3), 300)
     for tier in ("medium", "hard"):
@@ -250,8 +250,9 @@ def test_the_player_reaches_the_goal_on_every_map(bugs: bool) -> None:
 
 
 def test_nothing_cheap_pays(task: MarsExplorer) -> None:
-    """Driving to and fro until time is up earns less than doing nothing,
-    which drives along the edge into its end.
+    """Driving to and fro until time is up earns less than doing nothing.
+
+    Doing nothing drives along the edge into its end.
     """
     scores = CARD.scores()
     env = TaskEnv(task)

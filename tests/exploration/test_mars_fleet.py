@@ -1,6 +1,4 @@
-"""MarsFleet against breadth-first search,
-sums of energy in plain Python, and cheapest ways by SciPy.
-"""
+"""Check MarsFleet against breadth-first search, sums of energy, and SciPy's cheapest ways."""
 
 from collections import deque
 from typing import Any
@@ -117,9 +115,7 @@ def test_heights_are_those_of_interpolated_lattices() -> None:
 
 
 def test_an_episode_by_plain_python(task: MarsFleet) -> None:
-    """Places, batteries, masks, the union of views,
-    rewards and energy, until batteries are empty.
-    """
+    """Replay places, batteries, masks, views, rewards and energy until batteries are empty."""
     look = jax.jit(terrain.seen_from)
     env = TaskEnv(task)
     rng = np.random.default_rng(2)

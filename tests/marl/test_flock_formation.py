@@ -1,5 +1,6 @@
-"""FlockFormation against the matrix exponential,
-rigid-body geometry, a plain observer, and Routh and Hurwitz.
+"""Check FlockFormation against matrix exponentials, geometry, a plain observer, and stability.
+
+Stability is by the criterion of Routh and Hurwitz.
 """
 
 import math
@@ -81,9 +82,10 @@ def on_device(tree: State | Params) -> State | Params:
 
 
 def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
-    """The equations are linear under a constant command. RK4's error a step is below (STEP / lag)^5
-    / 120 = 2.6e-4 of what the acceleration moves at the shortest lag, which STEP^2 / 2 turns into
-    micrometres.
+    """The equations are linear under a constant command, so the matrix exponential solves them.
+
+    RK4's error a step is below (STEP / lag)^5 / 120 = 2.6e-4 of what the acceleration moves at the
+    shortest lag, which STEP^2 / 2 turns into micrometres.
     """
     rng = np.random.default_rng(0)
     step = jax.jit(exact.transition)
@@ -110,8 +112,9 @@ def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
 
 
 def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
-    """300 steps against the closed form, straight flight included;
-    the heading stays within one turn.
+    """300 steps agree with the closed form, also in straight flight.
+
+    The heading stays within one turn.
     """
     for turn_rate in (0.5, -0.31, 0.0):
         params = some_params(
@@ -142,8 +145,9 @@ def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
 
 
 def test_slot_velocities_are_the_slots_motion(exact: FlockFormation) -> None:
-    """Against central differences of the slots' places over one step either way:
-    error STEP^2 / 6 jerk, < 1e-3.
+    """Velocities agree with central differences of the slots' places over one step either way.
+
+    Their error is STEP^2 / 6 times the jerk, below 1e-3.
     """
     rng = np.random.default_rng(2)
     params = some_params(rng)
@@ -266,9 +270,7 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
 
 
 def test_success_is_an_average_over_the_last_second(exact: FlockFormation) -> None:
-    """Vehicles that sit in their slots from now on:
-    the average decays by the factor 1 - STEP / MEMORY a step.
-    """
+    """The average decays by 1 - STEP / MEMORY a step when vehicles sit in their slots."""
     params = some_params(
         np.random.default_rng(5), speed=0, turn_rate=0, climb=0, wind_x=0, wind_y=0, heading=0
     )
@@ -289,8 +291,9 @@ def test_success_is_an_average_over_the_last_second(exact: FlockFormation) -> No
 
 
 def test_gains_are_stable_for_every_lag_and_drag(task: FlockFormation) -> None:
-    """Roots near the slot, with the lag as it is before it is measured:
-    that of one vehicle and its controller.
+    """The loop of one vehicle and its controller is stable near the slot, by its roots.
+
+    The lag is the one assumed before it is measured.
     """
     player = FormationControl.for_task(task)
     for lag in (0.1, 0.15, 0.2):

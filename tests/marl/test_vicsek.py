@@ -1,6 +1,4 @@
-"""The Vicsek task against an independent NumPy model,
-limits known in closed form, and its own symmetries.
-"""
+"""Check the Vicsek task against a NumPy model, closed-form limits, and its own symmetries."""
 
 from functools import cache
 from itertools import product
@@ -171,8 +169,9 @@ def reference(view: View, key: jax.Array) -> jax.Array:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-14), ("float32", 1e-6)])
 def test_speed_is_conserved(dtype: str, tolerance: float) -> None:
-    """Displacement modulo the box is the speed, whatever is done;
-    tolerance: rounding at coordinates up to 4.
+    """The displacement modulo the box is the speed, whatever is done.
+
+    The tolerance is the rounding at coordinates up to 4.
     """
     task, params = CARD.build(dtype=dtype), params_of(side=2.5, speed=0.3, noise=2.0)
     states = fly(task, random_state(np.random.default_rng(2), 2.5), params, anything, 200).states
@@ -199,8 +198,9 @@ def test_an_aligned_flock_stays_aligned(exact: Vicsek, policy: Any) -> None:
 
 
 def test_seeing_all_aligns_all(exact: Vicsek) -> None:
-    """With an endless radius every agent turns to the same direction;
-    the turn bound delays it by few steps.
+    """With an endless radius every agent turns to the same direction.
+
+    The turn bound delays it by a few steps.
     """
     rng = np.random.default_rng(4)
     for _ in range(5):
@@ -209,9 +209,7 @@ def test_seeing_all_aligns_all(exact: Vicsek) -> None:
 
 
 def test_random_headings_have_order_one_over_root_n(task: Vicsek) -> None:
-    """For independent uniform headings E[order**2] = 1 / n exactly;
-    tolerance five standard errors.
-    """
+    """For independent uniform headings E[order**2] = 1 / n exactly, within five standard errors."""
     count = 20_000
     keys = jax.random.split(jax.random.key(0), count)
     params = Params(*np.float32([3, 0.1, 1, 1]))
@@ -223,8 +221,9 @@ def test_random_headings_have_order_one_over_root_n(task: Vicsek) -> None:
 
 
 def test_noise_is_uniform_in_its_width(task: Vicsek) -> None:
-    """Eq. 2: bounds +-eta/2, variance eta**2 / 12,
-    independent between agents; five standard errors.
+    """Noise is as in equation 2: within +-eta/2, of variance eta**2 / 12, and independent.
+
+    It is independent between agents; the tolerance is five standard errors.
     """
     eta = 1.5
     state, params = State(*np.zeros((3, N), np.float32)), Params(*np.float32([3, 0.1, eta, 1]))
@@ -355,8 +354,9 @@ class Constant(NamedTuple):
 
 
 def test_order_falls_with_noise(exact: Vicsek) -> None:
-    """Noise drawn after perfect agreement leaves sin(eta/2) / (eta/2)
-    of order on average: the most there can be.
+    """Noise after perfect agreement leaves an order of sin(eta/2) / (eta/2) on average.
+
+    That is the most there can be.
     """
     rng, previous = np.random.default_rng(10), 1.0
     for eta in (0.3, 1.0, 2.0):

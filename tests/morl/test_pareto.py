@@ -1,5 +1,6 @@
-"""Hypervolume and non-domination against inclusion-exclusion
-and closed forms; against pymoo in ``peers/``.
+"""Check hypervolume and non-domination against inclusion-exclusion and closed forms.
+
+``peers/`` compares them with pymoo.
 """
 
 from itertools import combinations

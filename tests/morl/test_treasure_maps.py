@@ -1,5 +1,6 @@
-"""Treasure Maps against breadth-first search
-and exhaustive enumeration written apart from the task.
+"""Check Treasure Maps against breadth-first search and exhaustive enumeration.
+
+Both are written apart from the task.
 """
 
 from itertools import pairwise
@@ -192,9 +193,7 @@ def every_return(task: TreasureMaps, chart: Map) -> list[tuple[float, int]]:
 
 
 def test_front_and_best_return_by_exhaustive_enumeration(task: TreasureMaps) -> None:
-    """No sequence of actions of any length leaves the front,
-    and none earns more than the best return.
-    """
+    """No sequence of actions leaves the front, and none earns more than the best return."""
     for chart in sampled_maps(task, 20):
         returns = every_return(task, chart)
         np.testing.assert_allclose(
@@ -258,9 +257,7 @@ def test_reference_reads_every_cell(task: TreasureMaps) -> None:
 
 
 def test_success_is_the_best_return_in_every_dive(task: TreasureMaps) -> None:
-    """A treasure that is best for other weights does not count,
-    nor does the best one by a detour.
-    """
+    """A treasure that is best for other weights does not count, nor does the best by a detour."""
     step = jax.jit(lambda state, params: task.transition(state, np.int32(0), None, params))
     for params in sampled(task, 3):
         for dive in range(DIVES):
@@ -299,8 +296,9 @@ def test_observations_show_air_and_dives(task: TreasureMaps) -> None:
 
 
 def test_rewards_are_weighted_objectives(task: TreasureMaps) -> None:
-    """A reward divided by the weights that are shown is the plain objective;
-    measures have the sums.
+    """A reward divided by the weights that are shown is the plain objective.
+
+    Measures hold the sums.
     """
     env = TaskEnv(task, split="test")
     env.action_space.seed(0)
@@ -331,8 +329,9 @@ def test_an_episode_goes_on_from_a_copy_in_any_dive(task: TreasureMaps) -> None:
 
 
 def test_maps_of_the_splits_have_other_values(task: TreasureMaps) -> None:
-    """The value of a treasure over its largest one lies
-    in bands of .05 that alternate between the splits.
+    """The value of a treasure over its largest one lies in the bands of its split.
+
+    Bands are .05 wide and alternate between the splits.
     """
     for split in Split:
         shares = np.array(
@@ -357,8 +356,9 @@ def test_returns_vary_less_than_the_scale() -> None:
 
 
 def test_play_that_ignores_the_weights_or_the_map_is_worse(task: TreasureMaps) -> None:
-    """Both parts of the context count:
-    with fixed weights a perfect planner loses a quarter of the scale or more.
+    """Both parts of the context count.
+
+    With fixed weights a perfect planner loses a quarter of the scale or more.
     """
     score = CARD.scale("easy").score
 

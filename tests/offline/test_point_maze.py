@@ -1,6 +1,4 @@
-"""PointMaze against geometry at fine resolution,
-a brute-force contact model, SciPy's shortest paths, closed forms.
-"""
+"""Check PointMaze against fine geometry, brute-force contact, SciPy's paths and closed forms."""
 
 from functools import partial
 
@@ -43,9 +41,7 @@ every_maze = pytest.mark.parametrize("name", LAYOUTS)
 
 
 def test_mazes_are_those_of_d4rl() -> None:
-    """Rows of d4rl/pointmaze/maze_model.py,
-    with O and G as free cells, read as bits from the left.
-    """
+    """Rows of d4rl/pointmaze/maze_model.py as bits from the left; O and G are free cells."""
     published = {
         "umaze": ("#GOO#", "###O#", "#OOO#"),
         "medium": ("#OO##OO#", "#OO#OOO#", "##OOO###", "#OO#OOO#", "#O#OO#O#", "#OOO#OG#"),
@@ -133,8 +129,9 @@ def test_contexts_come_from_their_split(split: Split) -> None:
 
 
 def clearance(maze: Maze, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Distance of points from the nearest wall cell,
-    0 inside one; float64, over all wall cells, no grid tricks.
+    """Return the distance of points from the nearest wall cell, 0 inside one.
+
+    It is at float64 and over all wall cells, without tricks of the grid.
     """
     nearest = np.full(x.shape, np.inf)
     for row, column in np.argwhere(maze.wall):
@@ -223,8 +220,9 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
 def contact_by_force(
     maze: Maze, x: float, y: float, vx: float, vy: float
 ) -> tuple[float, float, float, float]:
-    """The same step by 1,000 small ones: move,
-    push out of the nearest wall, drop the velocity into it.
+    """Make the same step by 1,000 small ones.
+
+    Each moves, pushes out of the nearest wall, and drops the velocity into it.
     """
     radius, substeps = RADIUS + CLEARANCE, 1000
     walls = np.argwhere(maze.wall)
@@ -308,8 +306,9 @@ def test_contact_equals_a_brute_force_simulation() -> None:
 
 @pytest.mark.parametrize("angle", np.radians([100, 135, 170, 181, 200, 225, 250, 269]))
 def test_a_head_on_corner_stops_and_a_glancing_one_deflects(angle: float) -> None:
-    """One wall cell: from every direction the ball ends on the circle's tangent,
-    its tangential velocity kept.
+    """From every direction the ball ends on the tangent of a wall cell's circle.
+
+    Its tangential velocity is kept.
     """
     rows = np.array([0, 0b10, 0], np.uint32)  # the wall covers [1, 2] x [1, 2]; corner (1, 1)
     radius, normal = 0.1, np.array([np.cos(angle), np.sin(angle)])
@@ -329,8 +328,9 @@ def test_a_head_on_corner_stops_and_a_glancing_one_deflects(angle: float) -> Non
 
 
 def test_free_flight_is_the_closed_form() -> None:
-    """v_n = (F / b) (1 - q^n) with q = m / (m + b dt),
-    and its sum for the place, along a corridor.
+    """Velocity along a corridor is v_n = (F / b) (1 - q^n) with q = m / (m + b dt).
+
+    The place is its sum.
     """
     task: PointMaze = CARD.build(dtype="float64")
     with precision(task):

@@ -1,5 +1,6 @@
-"""Inventory against queueing closed forms, exact dynamic programmes,
-a plain-Python replica and published optima.
+"""Check Inventory against queueing theory, dynamic programmes, a replica and published optima.
+
+The queueing results are closed forms, the programmes are exact, the replica is plain Python.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ def empty(task: Inventory) -> State:
 def mean_costs(
     task: Inventory, params: Params, decide: Any, shops: int = 3000, periods: int = 200
 ) -> np.ndarray:
-    """Cost a period of each of many runs from nothing,
-    the first 50 periods not counted, ``(shops,)``.
+    """Return the cost a period of each of many runs from nothing, ``(shops,)``.
+
+    The first 50 periods are not counted.
     """
 
     def run(key: jax.Array) -> jax.Array:
@@ -124,8 +126,9 @@ def order_up_to(level: int) -> Any:
 
 
 def base_stock_cost(level: int, penalty: float, lead: int) -> float:
-    """E[h (S - D)+ + p (D - S)+], D Poisson over lead time
-    and one period (Zipkin 2000, section 9.4).
+    """Return E[h (S - D)+ + p (D - S)+], D Poisson over lead time and one period.
+
+    Zipkin 2000, section 9.4.
     """
     demand = np.arange(400)
     chance = stats.poisson.pmf(demand, MEAN * (lead + 1))
@@ -165,8 +168,9 @@ MAX_STOCK = 40
 
 @cache
 def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
-    """Least average cost and the best order
-    in every state (stock, shipments on the way), by value iteration.
+    """Return the least average cost and the best order in every state, by value iteration.
+
+    A state is the stock and the shipments on the way.
 
     Relative value iteration; Odoni's bounds enclose the optimal average cost to 1e-6.
     """
@@ -206,8 +210,9 @@ def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
 def test_dynamic_programme_gives_zipkin_s_optima(
     lead: int, penalty: float, published: float
 ) -> None:
-    """Zipkin 2008, Old and new methods for lost-sales inventory systems,
-    Poisson demand of mean 5, optimal costs.
+    """Optimal costs agree with Zipkin 2008, Old and new methods for lost-sales inventory systems.
+
+    Its demand is Poisson with mean 5.
     """
     assert lost_sales_optimum(lead, penalty)[0] == pytest.approx(published, abs=0.0051)
 
@@ -262,8 +267,9 @@ def test_short_stock_is_shared_in_proportion_in_whole_units() -> None:
 
 @pytest.mark.parametrize("difficulty", ["network", "network-backlog", "shop", "shop-backlog"])
 def test_a_season_equals_a_plain_python_replica(difficulty: str) -> None:
-    """The order of events of the file's head, written again with lists;
-    demands read off the served and lost units.
+    """Follow the order of events of the task's module, written again with lists.
+
+    Demands are read off the served and lost units.
     """
     task = card("Inventory-v0").build(difficulty=difficulty)
     params = task.sample_params(jax.random.key(3), 0)
