@@ -46,8 +46,9 @@ def flooded(seed: jax.Array, ground: jax.Array) -> jax.Array:
 
 
 def majority(rock: jax.Array) -> jax.Array:
-    """Make one step of the cellular automaton:
-    a cell becomes rock if at least 5 of its 3 x 3 cells are rock.
+    """Make one step of the cellular automaton.
+
+    A cell becomes rock if at least 5 of its 3 x 3 cells are rock.
 
     Source: Johnson, Yannakakis & Togelius 2010, Cellular automata for real-time generation of
     infinite cave levels. Full adders over whole rows add the nine bits of every cell.
@@ -65,8 +66,9 @@ def plus(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def nth(cells: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return column and row of the n-th cell of a set,
-    from 0, row by row from below, each from the left.
+    """Return column and row of the n-th cell of a set, counted from 0.
+
+    Cells are counted row by row from below, each row from the left.
     """
     sizes = lax.population_count(cells).astype(jnp.int32)
     ends = jnp.cumsum(sizes)

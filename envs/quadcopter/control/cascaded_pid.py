@@ -1,5 +1,4 @@
-"""The cascaded PID controller that most users of gym-pybullet-drones fly with,
-for Crazyflie 2.x vehicles.
+"""The cascaded PID controller that most users of gym-pybullet-drones fly Crazyflie 2.x with.
 
 A PID law on position gives a force. Its part along the body's z axis is the thrust; its direction
 is the desired attitude. A PID law on attitude gives torques in units of the firmware's pulse width,
@@ -63,8 +62,9 @@ def command(
     period: float,
     gravity: float,
 ) -> tuple[Four, Memory]:
-    """Return rotor speeds (rad/s) that bring the body to ``goal`` (m) at rest,
-    nose along x; called every ``period`` s.
+    """Return rotor speeds (rad/s) that bring the body to rest at ``goal`` (m), nose along x.
+
+    It is called every ``period`` s.
     """
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 

@@ -1,5 +1,6 @@
-"""A flight controller inside the vehicle: it turns commanded places,
-velocities or body rates into rotor commands.
+"""A flight controller inside the vehicle.
+
+It turns commanded places, velocities or body rates into rotor commands.
 
 The controller is a cascade of proportional laws, each of which sets the next one's goal::
 
@@ -70,8 +71,9 @@ class Velocity(NamedTuple):
 
 
 def towards_place(body: RigidBody, x: Scalar, y: Scalar, z: Scalar) -> Velocity:
-    """Return the velocity to a place ``(x, y, z)`` m away (world frame);
-    the nose turns to the world's x axis.
+    """Return the velocity to a place ``(x, y, z)`` m away (world frame).
+
+    The nose turns to the world's x axis.
     """
     rotation = rotation_matrix(body)
     yaw = jnp.arctan2(rotation[3], rotation[0])
@@ -101,15 +103,17 @@ def towards_velocity(
 
 
 def assumed_airframe(hover: Scalar) -> Airframe:
-    """Return the vehicle that the controller assumes:
-    the nominal one, hovering at this rotor speed (rad/s).
+    """Return the vehicle that the controller assumes: the nominal one with this hover speed.
+
+    The hover speed is that of a rotor (rad/s).
     """
     return NOMINAL._replace(thrust_coefficient=0.25 * dynamics.MASS * GRAVITY / (hover * hover))
 
 
 def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe) -> jax.Array:
-    """Return rotor commands ``(4,)`` in [-1, 1] that lead to body rates,
-    for a vehicle with these constants.
+    """Return rotor commands ``(4,)`` in [-1, 1] that lead to body rates.
+
+    They suit a vehicle with the constants of ``airframe``.
     """
     body, (mass, jx, jy, jz) = vehicle.body, airframe.inertia
     wx, wy, wz = body.wx, body.wy, body.wz
@@ -124,8 +128,7 @@ def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe)
 def prioritise_tilt(
     rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
 ) -> Rotors:
-    """Return rotor thrusts (N) that come as near to a thrust (N)
-    and torques (N m) as motors can in one step.
+    """Return the rotor thrusts (N) nearest to a thrust (N) and torques (N m) in one step.
 
     If rotors cannot give everything, thrust yields to roll and pitch, and yaw yields to all.
     ``rotors`` are their speeds now (rad/s).

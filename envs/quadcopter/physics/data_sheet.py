@@ -1,5 +1,6 @@
-"""The data sheet of a vehicle: constants that a context may set,
-what follows from them, and what cannot fly.
+"""The data sheet of a vehicle.
+
+It has the constants that a context may set and what follows from them, and refuses what cannot fly.
 
 A vehicle is an X of four equal rotors under a rigid body. Each constant has a middle and a relative
 spread, within which an episode draws its value; geometry, full rotor speed and air are fixed.
@@ -23,12 +24,14 @@ from .vehicles import CRAZYFLIE_AIR, Air
 BANDS = 40
 """Bands of the mass, train and test in turn"""
 LEAST_THRUST_TO_WEIGHT = 1.2
-"""Least thrust by weight of the heaviest,
-weakest vehicle of a data sheet; below, no margin is left to turn.
+"""Least thrust by weight of the heaviest and weakest vehicle of a data sheet.
+
+Below it no margin is left to turn.
 """
 QUICKEST = 60.0
-"""rad/s: largest change of angular velocity by full rotors in a step;
-the gyroscope measures 35 rad/s.
+"""Largest change of angular velocity by full rotors in a step, rad/s.
+
+The gyroscope measures 35 rad/s.
 """
 SLOWEST = 0.4
 """s: longest time in which full rotors may turn the vehicle by 90 degrees, lag included."""
@@ -51,8 +54,9 @@ class DataSheet(NamedTuple):
 
     @property
     def strongest(self) -> float:
-        """Largest acceleration by thrust and gravity (m/s^2),
-        of the lightest and strongest vehicle.
+        """Largest acceleration by thrust and gravity (m/s^2).
+
+        It is that of the lightest and strongest vehicle.
         """
         mass = self.nominal.inertia.mass * (1 - self.spread.inertia.mass)
         return self._full_thrust(1) / mass + GRAVITY
@@ -66,16 +70,17 @@ class DataSheet(NamedTuple):
 
     @property
     def sideways(self) -> float:
-        """Acceleration (m/s^2) along the ground, at constant height,
-        of the heaviest and weakest vehicle.
+        """Acceleration (m/s^2) along the ground of the heaviest and weakest vehicle.
+
+        Its height is constant.
         """
         return GRAVITY * math.sqrt(max(self.thrust_to_weight**2 - 1, 0.0))
 
     def turning(self, side: int = 0) -> float:
-        """Return the angular acceleration (rad/s^2) about x or y,
-        the lesser, by two rotors at full speed.
+        """Return the angular acceleration (rad/s^2) about x or y by two rotors at full speed.
 
-        Of the nominal vehicle; with ``side`` 1 or -1 of the quickest or the slowest one.
+        It is the lesser of the two, and that of the nominal vehicle. With ``side`` 1 or -1 it is
+        that of the quickest or the slowest one.
         """
         moments = [
             moment * (1 - side * spread)
@@ -86,8 +91,9 @@ class DataSheet(NamedTuple):
         return 0.5 * self._full_thrust(side) * self.arm / max(moments)
 
     def yawing(self) -> float:
-        """Return the angular acceleration (rad/s^2) of the nominal vehicle about z,
-        by two rotors at full speed.
+        """Return the angular acceleration (rad/s^2) about z by two rotors at full speed.
+
+        It is that of the nominal vehicle.
         """
         return (
             0.5 * self._full_thrust(0) * self.nominal.torque_coefficient / self.nominal.inertia.jz
@@ -95,8 +101,9 @@ class DataSheet(NamedTuple):
 
     @property
     def righting(self) -> float:
-        """Time (s) in which the slowest vehicle turns by 90 degrees and stops:
-        speed up, brake, and the rotors' lag.
+        """Time (s) in which the slowest vehicle turns by 90 degrees and stops.
+
+        It is the time to speed up and to brake, and the rotors' lag.
         """
         lag = self.nominal.motor_time_constant * (1 + self.spread.motor_time_constant)
         return lag + 2 * math.sqrt(0.5 * math.pi / self.turning(-1))

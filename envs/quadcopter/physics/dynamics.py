@@ -66,8 +66,9 @@ ROTOR_NAMES = ("front right", "rear right", "rear left", "front left")
 
 
 def rotor_places(arm: float) -> tuple[Four, Four]:
-    """Return x and y of the four rotors (m),
-    ``arm`` (m) away from the body's x axis and from its y axis.
+    """Return x and y of the four rotors (m).
+
+    Each is ``arm`` (m) away from the body's x axis and from its y axis.
     """
     return (arm, -arm, -arm, arm), (-arm, -arm, arm, arm)
 
@@ -176,8 +177,10 @@ def step(
 
 
 def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -> Rotors:
-    """Return rotor speeds (rad/s) after a time in which the distance
-    of a rising rotor from its command shrinks by ``decay``.
+    """Return rotor speeds (rad/s) after some time under a command.
+
+    In this time the distance of a rotor from its command shrinks by ``decay`` if it rises, and by
+    ``falling_decay`` if it falls.
     """
 
     def approach(speed: Scalar, goal: Scalar) -> Scalar:
@@ -195,8 +198,9 @@ def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:
 def thrust_and_torques(
     forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM
 ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the thrust along body z (N) and the torques about body x,
-    y, z (N m) of rotors with these forces (N).
+    """Return the thrust (N) and the torques (N m) of rotors with these forces (N).
+
+    The thrust is along body z, the torques are about body x, y and z.
 
     Rotors are ``arm`` (m) away from the body's x axis and from its y axis.
     """
@@ -237,8 +241,9 @@ def hovering_rotors(airframe: Airframe) -> Rotors:
 
 
 def rotor_speed(action: Scalar, limit: Scalar = ROTOR_SPEED_LIMIT) -> Scalar:
-    """Return the rotor speed (rad/s) that an action in [-1,
-    1] commands; ``limit`` (rad/s) is full speed.
+    """Return the rotor speed (rad/s) that an action in [-1, 1] commands.
+
+    ``limit`` (rad/s) is full speed.
     """
     return 0.5 * limit * (action + 1)
 

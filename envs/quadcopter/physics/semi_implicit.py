@@ -1,5 +1,6 @@
-"""Explicit physics of gym-pybullet-drones:
-semi-implicit Euler at 240 Hz with an exact attitude step, order one.
+"""Explicit physics of gym-pybullet-drones.
+
+It is semi-implicit Euler at 240 Hz with an exact attitude step, of order one.
 
 Accelerations at the start of a step change velocities; the new velocities move the body. The
 quaternion turns by the exact rotation of the new angular velocity held over the step, so it stays
@@ -44,9 +45,7 @@ PYB = Effects(bullet_damping=True)
 def step(
     body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effects: Effects = DYN
 ) -> RigidBody:
-    """Return the body one 240th of a second later,
-    with its rotors turning at ``speeds`` (rad/s).
-    """
+    """Return the body 1/240 s later, with its rotors turning at ``speeds`` (rad/s)."""
     forces = vehicles.thrusts(speeds, vehicle)
     if effects.ground:
         forces = aerodynamics.in_ground_effect(
@@ -65,8 +64,9 @@ def step(
 
 
 def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
-    """Add Bullet's damping of multibodies to accelerations:
-    -0.04 v (1 + |v|), and the same for angular velocity.
+    """Add Bullet's damping of multibodies to accelerations, -0.04 v (1 + |v|).
+
+    It is the same for angular velocity.
 
     The formula was found by experiment on the peer (and in Bullet's ``btMultiBody``). It is exact
     for motion along a line.

@@ -61,9 +61,7 @@ class Vehicle(NamedTuple):
     rotor_y: Four
     """m: places of the rotors, to the left of the centre of mass."""
     spin: Four
-    """+1 for a rotor whose reaction torque on the body is about +z,
-    so that it turns clockwise; else -1.
-    """
+    """Sign of each rotor's reaction torque on the body about z; a rotor with +1 turns clockwise."""
     thrust: tuple[Scalar, Scalar, Scalar]
     """N: thrust of a rotor, as coefficients of 1, speed and speed^2."""
     torque: Scalar
@@ -82,9 +80,7 @@ CRAZYFLIE_AIR = Air(11.36859, 2.31348e-2, 9.1785e-7, 10.311e-7, (2267.18, 0.16, 
 def _speed_limit(
     mass: float, thrust_coefficient: float, thrust_to_weight: float, gravity: float = 9.8
 ) -> float:
-    """Return the rotor speed of a thrust-to-weight ratio,
-    by which gym-pybullet-drones defines it.
-    """
+    """Return the rotor speed of a thrust-to-weight ratio, as gym-pybullet-drones defines it."""
     return math.sqrt(thrust_to_weight * mass * gravity / (4 * thrust_coefficient))
 
 
@@ -97,8 +93,9 @@ def _peer(
     km: float,
     thrust_to_weight: float,
 ) -> Vehicle:
-    """Return a vehicle of gym-pybullet-drones,
-    whose thrust and torque coefficients are by RPM^2.
+    """Return a vehicle of gym-pybullet-drones.
+
+    Its thrust and torque coefficients are by RPM^2.
     """
     kf, km = kf / RPM**2, km / RPM**2
     limit = _speed_limit(inertia.mass, kf, thrust_to_weight)
@@ -108,8 +105,9 @@ def _peer(
 
 
 def _x(arm: float) -> tuple[Four, Four]:
-    """Place rotors 1 to 4 at front right, rear right,
-    rear left, front left, ``arm`` (m) from the centre.
+    """Place rotors 1 to 4 at front right, rear right, rear left and front left.
+
+    They are ``arm`` (m) from the centre.
     """
     side = arm / math.sqrt(2)
     return (side, -side, -side, side), (-side, -side, side, side)
@@ -168,8 +166,9 @@ def thrusts(speeds: Four, vehicle: Vehicle) -> Four:
 
 
 def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the thrust along body z (N) and the torques about body x,
-    y, z (N m) of rotors with ``forces`` (N).
+    """Return the thrust (N) and the torques (N m) of rotors with ``forces`` (N).
+
+    The thrust is along body z, the torques are about body x, y and z.
     """
     f1, f2, f3, f4 = forces
     (x1, x2, x3, x4), (y1, y2, y3, y4), (s1, s2, s3, s4) = (
@@ -186,8 +185,9 @@ def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, 
 
 
 def lag(speeds: Four, command: Four, vehicle: Vehicle, duration: float) -> Four:
-    """Return rotor speeds ``duration`` seconds later under constant commands:
-    a first-order lag, slower downwards.
+    """Return rotor speeds ``duration`` seconds later under constant commands.
+
+    They follow with a first-order lag, which is slower downwards.
     """
 
     def approach(speed: Scalar, goal: Scalar) -> Scalar:

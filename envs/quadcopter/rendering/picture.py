@@ -1,5 +1,7 @@
-"""Pictures of quadcopters in flight: in perspective,
-and small from above (x right, y up) and from the side (x right, z up).
+"""Pictures of quadcopters in flight.
+
+The large one is in perspective. Small ones are from above (x right, y up) and from the side (x
+right, z up).
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ HEIGHT, WIDTH, INSET = 300, 420, 180
 SHAPE = (HEIGHT, WIDTH + INSET, 3)
 LENS = math.radians(34)
 AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
-"""Distance of the small views by reach, and their field of view:
-so far away that perspective hardly shows.
+"""Distance of the small views by reach, and their field of view, radians.
+
+They are so far away that perspective hardly shows.
 """
 COLOURS = (
     "royalblue",
@@ -80,8 +83,9 @@ class Shot(NamedTuple):
     """Image of a camera on the vehicle, shown instead of the side view; uint8"""
 
     def with_trails(self, positions: Sequence[np.ndarray]) -> Shot:
-        """Add trails of the vehicles through the last ``TRAIL``
-        of these places, ``(n, 3)`` m each.
+        """Add the vehicles' trails through the last ``TRAIL`` of ``positions``.
+
+        Each of them is ``(n, 3)`` m.
         """
         paths = np.swapaxes(positions[-TRAIL:], 0, 1)
         trails = [
@@ -111,8 +115,9 @@ class Pictured(abc.ABC):
 
 
 def draw(shot: Shot) -> np.ndarray:
-    """Draw vehicles with their rotors' thrusts and shadows,
-    and things, over a floor; uint8 of ``SHAPE``.
+    """Draw vehicles with their rotors' thrusts and shadows, and things, over a floor.
+
+    The picture is uint8 of ``SHAPE``.
     """
     vehicles, reach, things, lying, centre, colours, full, larger, below, on_board = shot
     larger = 1.6 + 1.3 * reach if larger is None else larger
@@ -191,7 +196,8 @@ def goal(position: Sequence[float] | np.ndarray, radius: float, now: bool = True
 
 
 def path(points: np.ndarray) -> list[Line]:
-    """Return lines through points ``(n, 3)`` (m), in pieces,
-    because each may be before or behind something else.
+    """Return lines through points ``(n, 3)`` (m), in pieces.
+
+    Each piece may be before or behind something else.
     """
     return [Line(np.stack(ends), PATH) for ends in itertools.pairwise(points)]

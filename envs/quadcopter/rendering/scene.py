@@ -158,8 +158,9 @@ def paint(canvas: ImageDraw.ImageDraw, shape: Shape, pixels: list[float], scale:
 
 
 def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
-    """Clip a polygon or line ``(n, 3)`` to the part ahead
-    of the camera (Sutherland & Hodgman 1974, one plane).
+    """Clip a polygon or line ``(n, 3)`` to the part ahead of the camera.
+
+    Sutherland & Hodgman 1974, for one plane.
     """
     clipped: list[np.ndarray] = []
     for i, (previous, point) in enumerate(zip(np.roll(points, 1, 0), points, strict=True)):
@@ -173,8 +174,9 @@ def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Image:
-    """Draw the floor and the sky by a ray a pixel,
-    ``FINER`` times as large; the same for every state of a task.
+    """Draw the floor and the sky by a ray a pixel, ``FINER`` times as large.
+
+    The picture is the same for every state of a task.
     """
     rays = camera.rays(FINER * width, FINER * height)
     x, y, z = camera.position
@@ -191,8 +193,9 @@ def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Ima
 
 
 def tile(reach: float) -> float:
-    """Return the round length (1, 2 or 5 times a power of ten, m)
-    next below a third of ``reach``.
+    """Return the largest round length (m) up to a third of ``reach``.
+
+    A round length is 1, 2 or 5 times a power of ten.
     """
     power = 10.0 ** math.floor(math.log10(reach / 3))
     return max(step * power for step in (1, 2, 5) if step * power <= reach / 3)

@@ -1,5 +1,6 @@
-"""The image of a camera on board, of a ball, pillars and the floor:
-one ray for each pixel, intersected in closed form.
+"""The image of a camera on board, of a ball, pillars and the floor.
+
+One ray for each pixel is intersected in closed form.
 
 The camera is at the vehicle's centre and looks along its x axis; its pixels are square. A ray
 through a pixel is ``(1, left, up)`` in the body frame, so its parameter is the depth (m). Each
@@ -120,8 +121,9 @@ def rays_of(body: RigidBody) -> tuple[jax.Array, jax.Array, jax.Array]:
 def sphere(
     rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar, Scalar], radius: float
 ) -> Hit:
-    """Intersect rays with a sphere whose centre is given relative
-    to the camera (m); the camera is outside.
+    """Intersect rays with a sphere whose centre is given relative to the camera (m).
+
+    The camera is outside.
     """
     (x, y, z), (cx, cy, cz) = rays, middle
     along = x * cx + y * cy + z * cz
@@ -134,8 +136,9 @@ def sphere(
 
 
 def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius: float) -> Hit:
-    """Intersect rays with an endless upright cylinder whose axis is given relative
-    to the camera (m), which is outside.
+    """Intersect rays with an endless upright cylinder; its axis is relative to the camera (m).
+
+    The camera is outside.
 
     ``facing`` uses the horizontal parts alone.
     """
@@ -151,8 +154,9 @@ def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius:
 
 
 def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.Array]:
-    """Return the depth of the floor (m; NEVER above the horizon),
-    and the brightness of the floor or the sky.
+    """Return the depth of the floor (m), and the brightness of the floor or the sky.
+
+    The depth is ``NEVER`` above the horizon.
 
     Tiles are light where the whole numbers below x and y are both even or both odd. Their edges are
     soft, or an edge would flicker.

@@ -33,8 +33,9 @@ TERMS = weights(
 
 
 def offset_to_point(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the vector from the vehicle to point ``number``
-    of a closed course (arrays ``x, y, z``, m).
+    """Return the vector from the vehicle to point ``number`` of a closed course.
+
+    The course has arrays ``x, y, z`` (m).
     """
     index, body = number % course.x.shape[0], vehicle.body
     return course.x[index] - body.x, course.y[index] - body.y, course.z[index] - body.z
@@ -46,7 +47,8 @@ def distance_to_point(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
 
 
 def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
-    """Return ``success`` and the measures of a tour of ``count`` points;
+    """Return ``success`` and the measures of a tour of ``count`` points.
+
     ``state.reached`` counts those reached.
     """
     body = state.vehicle.body
@@ -87,8 +89,9 @@ def weighted_reward(
 def reward_range(
     context_values: OwnConstants, *, nearer: float, lost: float
 ) -> tuple[float, float]:
-    """Return the least and the largest reward of a step on a course;
-    ``nearer``: largest progress (m).
+    """Return the least and the largest reward of a step on a course.
+
+    ``nearer`` is the largest progress (m).
     """
     moved = context_values.weight("progress") * nearer
     return -max(context_values.weight("loss") * lost, moved), context_values.weight("prize") + moved
@@ -105,8 +108,7 @@ def progress_reward(
     lost: float,
     context_values: OwnConstants | None = None,
 ) -> jax.Array:
-    """Return the metres by which a vehicle came nearer to point ``number``,
-    plus ``BONUS`` if the point is reached.
+    """Return the progress (m) towards point ``number``, plus ``BONUS`` if it is reached.
 
     A vehicle whose episode is over counts as ``lost`` m away from the point. ``own``: weights of a
     context.

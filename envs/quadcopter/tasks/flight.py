@@ -1,5 +1,6 @@
-"""Base classes of the tasks of one vehicle: its rotor commands,
-and the dynamics that other conditions may replace.
+"""Base classes of the tasks of one vehicle.
+
+They have its rotor commands, and the dynamics that other conditions may replace.
 
 Unless a task brings its own, the vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to
 Fly in Seconds, arXiv:2311.13081), with the constants of ``physics/dynamics.py``. A context
@@ -87,8 +88,9 @@ class Flight(Pictured, Task[Params, State]):
         )
 
     def make_pilot(self, make: Callable[[Any], Any]) -> Any:
-        """Return the pilot that ``make`` makes for a flight,
-        with what it needs under the task's conditions.
+        """Return the pilot that ``make`` makes for a flight.
+
+        Tasks with conditions of their own give it what it needs under them.
         """
         return make(self)
 
@@ -107,24 +109,27 @@ class Flight(Pictured, Task[Params, State]):
         return state._replace(vehicle=vehicle)
 
     def with_airframe(self, params: Any, airframe: Airframe) -> Any:
-        """Return the context as a pilot assumes it who knows the course
-        and takes this vehicle for its own.
+        """Return the context as a pilot assumes it.
+
+        It knows the course, and takes this vehicle for its own.
         """
         return params._replace(airframe=airframe)
 
     def observed_position(
         self, observation: jax.Array, state: Any, params: Any
     ) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the vehicle's place (m) that an observation shows;
-        ``state``: its goal's number or time.
+        """Return the vehicle's place (m) that an observation shows.
+
+        ``state`` has its goal's number or time.
         """
         return observation[0], observation[1], observation[2]
 
     def step_vehicle(
         self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe, **conditions: Any
     ) -> Quadcopter:
-        """Return the vehicle one step later under constant commands;
-        ``conditions``: those of ``dynamics.step``.
+        """Return the vehicle one step later under constant commands.
+
+        ``conditions`` are those of ``dynamics.step``.
         """
         command = dynamics.commanded_speeds(action, self.sheet.speed_limit)
         return dynamics.step(vehicle, command, airframe, STEP, **conditions, arm=self.sheet.arm)
@@ -147,8 +152,9 @@ class Flight(Pictured, Task[Params, State]):
 
 
 class FreeFlight(Flight[Params, State]):
-    """A flight whose vehicle moves by the dynamics alone,
-    so that other conditions can replace them.
+    """A flight whose vehicle moves by the dynamics alone.
+
+    So other conditions can replace them.
     """
 
     @abc.abstractmethod

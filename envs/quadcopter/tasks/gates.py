@@ -1,5 +1,6 @@
-"""Race through gates: a procedural ring of six square gates,
-lap after lap, as many gates as time allows.
+"""Race through a procedural ring of six square gates.
+
+It goes lap after lap, through as many gates as time allows.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
 episode. Nothing is random after the start. Source of the task and of progress as its reward: Song,
@@ -67,9 +68,7 @@ COUNT = 6
 OPENING, FRAME = 0.3, 0.5
 """m: half the width of the opening and of the frame around it."""
 RADIUS, UNEVEN, HEIGHT, TURNED = 2.0, 0.3, 0.4, 0.4
-"""m, m, m, rad: radius of the ring,
-and deviations of gates from it in radius, height and direction.
-"""
+"""m, m, m, rad: radius of the ring, and deviations of gates in radius, height and direction."""
 LOST = 5.0
 """m from the gate"""
 # The vehicle stays within 5 m of some gate, where 41 m/s^2 at most end below 29 m/s; a step is at
@@ -160,8 +159,9 @@ class QuadcopterGates(Flight[Track, State]):
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
-        """Make a Runge-Kutta step under constant commands,
-        then check where it crossed the gate's plane, if it did.
+        """Make a Runge-Kutta step under constant commands, then find crossings of the gate.
+
+        If the vehicle crossed the gate's plane, it is checked where.
         """
         vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
         previous, current = (
@@ -305,8 +305,9 @@ def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:
 
 
 TILT, FAST_TILT = 26.0, 21.0
-"""rad/s: gain of the reference player's attitude,
-if the vehicle allows it, and the least with which it flies at full speed
+"""rad/s: the reference player's attitude gain, and the least for flight at full speed.
+
+The vehicle may not allow the first.
 """
 
 

@@ -1,5 +1,6 @@
-"""Hover as in Learning to Fly in Seconds: its reward and curriculum,
-disturbances, noise, and past actions.
+"""Hover as in Learning to Fly in Seconds.
+
+It has the paper's reward and curriculum, disturbances, noise, and past actions.
 
 Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode, with a force
 and a torque that are constant over the episode: the context. The vehicle is always the paper's.
@@ -204,8 +205,9 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return *noisy, Component("past_actions", past, shape=(HISTORY, 4))
 
     def privileged(self, state: State, params: Wrench) -> jax.Array:
-        """Return motion without noise (18), rotor speeds by limit (4),
-        and the disturbance by its deviation (6).
+        """Return motion without noise (18), rotor speeds (4) and the disturbance (6).
+
+        Rotor speeds are by their limit, the disturbance by its deviation.
         """
         motion = self._motion(state)
         rotors = [speed / dynamics.ROTOR_SPEED_LIMIT for speed in state.vehicle.rotors]
@@ -271,8 +273,9 @@ class HoverLearningToFly(Flight[Wrench, State]):
 
 
 def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
-    """Return the angle (rad) of a rotation drawn uniformly
-    from those of SO(3) that turn by at most ``most``.
+    """Return the angle (rad) of a rotation that turns by at most ``max_angle``.
+
+    The rotation is drawn uniformly from those of SO(3).
 
     Its distribution is (a - sin a) / (most - sin most). That is Kepler's equation of eccentricity
     one; Newton's method solves it, starting from the root of its first term, the cube.
@@ -286,8 +289,7 @@ def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
 
 @privileged_player
 class LearningToFlyPilot(NamedTuple):
-    """The reference player: geometric control that knows its vehicle,
-    with its motors and rotor speeds.
+    """The reference player: geometric control that knows its vehicle, motors and rotor speeds.
 
     It does not know the disturbance, which pushes it aside as far as its stiffness allows. Gains
     are lower than in hover, whose motors are faster. Where rotors cannot give everything, it turns

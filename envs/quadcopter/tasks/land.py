@@ -1,5 +1,6 @@
-"""Land on a pad: touch down softly, level and near its middle,
-through the cushion of air near the ground.
+"""Land on a pad through the cushion of air near the ground.
+
+The vehicle should touch down softly, level and near the pad's middle.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag and the ground effect of each rotor, one
 Runge-Kutta step of 10 ms a step of the episode. Nothing is random after the start. The problem: Shi
@@ -207,9 +208,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
-        """Say whether it touches the ground,
-        left the arena or spins faster than its gyroscope measures.
-        """
+        """Say whether it is down, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return self.touches(body) | outside | motion.spins_too_fast(body)
@@ -273,8 +272,9 @@ def _tilt(body: RigidBody) -> Scalar:
 
 @privileged_player
 class LandingPilot(NamedTuple):
-    """The reference player: over the pad first, then down,
-    the slower the lower; geometric control holds the velocity.
+    """The reference player: it flies over the pad first, then down, the slower the lower.
+
+    Geometric control holds the velocity.
 
     It knows the ground effect and asks for that much less thrust; otherwise it would float on the
     air cushion.

@@ -1,5 +1,6 @@
-"""Flights as on a real vehicle: commands arrive late,
-sensors are noisy, the inertia is known within a factor.
+"""Flights as on a real vehicle.
+
+Commands arrive late, sensors are noisy, and the inertia is known within a factor.
 
 Each task is that of its calm file with three differences. Commands arrive 20 ms late (setting
 ``latency``: 0 to 30 ms), and the observation shows those under way. Sensors have the noise of

@@ -1,5 +1,6 @@
-"""Recover from a throw: get level and stop,
-from any attitude up to upside down, spinning, at speed.
+"""Recover from a throw: get level and stop.
+
+The start has any attitude up to upside down, and the vehicle spins and has speed.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
 episode. Nothing is random after the start. The problem: Faessler, Fontana, Forster & Scaramuzza
@@ -162,9 +163,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return jnp.exp(-cost)
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
-        """Say whether it hit the ground, left the arena
-        or spins faster than its gyroscope measures.
-        """
+        """Say whether it is down, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return (body.z < 0) | outside | motion.spins_too_fast(body)
@@ -211,8 +210,9 @@ make = with_latency(QuadcopterRecover)
 
 @privileged_player
 class RecoveryControl(eqx.Module):
-    """The reference player: it controls tilt first and yaw not at all;
-    its force follows from velocity alone.
+    """The reference player: it controls tilt first and yaw not at all.
+
+    Its force follows from velocity alone.
 
     A force that stops the vehicle in a moderate time gives the thrust and the direction of the
     body's z axis. The torque turns that axis there the short way, with the full gain beyond a right

@@ -1,5 +1,6 @@
-"""Lose a rotor in flight and stay: hold a place
-with the three rotors that are left, spinning about the thrust.
+"""Lose a rotor in flight and stay.
+
+The vehicle holds a place with the three rotors that are left, and spins about the thrust.
 
 Without one rotor nothing balances the reaction torque, so the vehicle spins up until air drag does.
 It can still fly: it spins about an axis fixed in the body that stays vertical, and over every turn
@@ -241,8 +242,9 @@ def distance(body: RigidBody) -> Scalar:
 
 
 def propeller_momentum(speeds: Rotors) -> Scalar:
-    """Return the angular momentum of the propellers about body z (N m s),
-    given their speeds, or its rate, given theirs.
+    """Return the angular momentum of the propellers about body z (N m s).
+
+    Given the rates of their speeds, it is the rate of the momentum.
 
     Propellers turn against their torque.
     """
@@ -253,9 +255,7 @@ def propeller_momentum(speeds: Rotors) -> Scalar:
 def step(
     vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Scalar, duration: float
 ) -> Quadcopter:
-    """Return the vehicle ``duration`` seconds later
-    under constant commanded rotor speeds (rad/s).
-    """
+    """Return the vehicle ``duration`` s later under constant commanded rotor speeds (rad/s)."""
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     middle = lag(vehicle.rotors, command, decay, decay)
     end = lag(middle, command, decay, decay)
@@ -285,8 +285,9 @@ def step(
 
 @privileged_player
 class SpinningControl(NamedTuple):
-    """The reference player: it points an axis of the body along the desired force,
-    and the body spins about it.
+    """The reference player: it points an axis of the body along the desired force.
+
+    The body spins about this axis.
 
     With all rotors the axis is body z. With three it leans away from the failed rotor, as in the
     periodic solution of the paper, where gyroscopic torque balances the thrust of the rotor

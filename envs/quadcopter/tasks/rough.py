@@ -1,5 +1,6 @@
-"""Hover, waypoints and trajectories under real conditions:
-wind and gusts, a payload, a battery that sags.
+"""Hover, waypoints and trajectories under real conditions.
+
+There are wind and gusts, a payload, and a battery that sags.
 
 Each task has the observation, reward, ends and success of its calm task. The differences are the
 air (``wind.py``), the body (``payload.py``) and the rotors' full speed (``battery.py``, all in
@@ -144,8 +145,9 @@ class Rough(Flight[Params, State]):
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the vehicle one step in wind, with its payload,
-        at the battery's voltage; then gusts and battery.
+        """Move the vehicle one step in wind, with its payload, at the battery's voltage.
+
+        Gusts and battery follow.
         """
         conditions, airframe = params.conditions, self.calm.airframe(params.calm)
         vehicle = self.calm.vehicle(state.calm)
@@ -236,8 +238,9 @@ class RoughHover(Rough):
 
 
 class SteadyWaypointPilot(WaypointPilot):
-    """The reference player of waypoints, slower and less tilted:
-    gusts would carry it past its waypoint.
+    """The reference player of waypoints, slower and less tilted.
+
+    Gusts would carry a faster one past its waypoint.
     """
 
     @classmethod

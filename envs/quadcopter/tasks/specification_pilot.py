@@ -1,5 +1,6 @@
-"""The reference player of ``TemporalLogicQuadcopter``:
-flies from region to region by maps of shortest ways.
+"""The reference player of ``TemporalLogicQuadcopter``.
+
+It flies from region to region by maps of shortest ways.
 
 At the start of an episode it plans the order of regions and the level ways to them
 (``shared/temporal_logic/plan.py``), round all hazards as if they were pillars. At each step it

@@ -1,5 +1,6 @@
-"""Fly a quadcopter so that a specification in signal temporal logic holds:
-reach, avoid, order, stay, deadlines.
+"""Fly a quadcopter so that a specification in signal temporal logic holds.
+
+Specifications ask it to reach and to avoid regions, in an order, to stay, and to meet deadlines.
 
 The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in
 ``shared/temporal_logic``; the values of A, B, C and ``free`` are distances in space. Samples are

@@ -1,5 +1,6 @@
-"""Track a moving reference: Lissajous figures,
-figures of eight and helices, with a preview of half a second.
+"""Track a moving reference with a preview of half a second.
+
+References are Lissajous figures, figures of eight and helices.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
 episode. Nothing is random after the start. Every path is a sum of sinusoids, ``a sin(w t + p)``
@@ -311,8 +312,9 @@ def velocity(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 
 @privileged_player
 class TrajectoryPilot(NamedTuple):
-    """The reference player: geometric tracking control
-    with the path's velocity and acceleration fed forward.
+    """The reference player: geometric tracking control.
+
+    The path's velocity and acceleration are fed forward.
 
     Acceleration is fed forward ``lead`` s early, because thrust lags behind motors and tilt. The
     rotors' drag is computed and added.
@@ -344,8 +346,9 @@ class TrajectoryPilot(NamedTuple):
         return self.control.command(vehicle, airframe, goal), memory
 
     def aim(self, state: State, params: Params) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """Return the vehicle, its constants, and the set point:
-        the reference, with its acceleration a little later.
+        """Return the vehicle, its constants, and the reference as set point.
+
+        Its acceleration is that a little later.
         """
         path, time = params.path, state.steps * STEP
         acceleration = [axis.acceleration(time + self.lead) for axis in path]

@@ -90,8 +90,10 @@ ANGULAR_VELOCITY_BOUND = 300.0
 HEIGHT_BOUND = CEILING + 1.5
 
 AUTOPILOT = GeometricControl(position=1.5, tilt=20.0, yaw=8.0, lean=0.4)
-"""Gentle gains: an autopilot that leans and turns harder sinks under erratic commands,
-and exploration ends on the floor.
+"""Control with gentle gains.
+
+An autopilot that leans and turns harder sinks under erratic commands, and exploration ends on the
+floor.
 """
 
 
@@ -171,9 +173,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return State(vehicle, heading, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Make four Runge-Kutta steps under the autopilot,
-        then check whether the ball is reached.
-        """
+        """Make four Runge-Kutta steps under the autopilot, then check the ball."""
         forward, left, upward, turn = (limit * action[i] for i, limit in enumerate(LIMITS))
 
         def fly(_: int, moving: tuple[Quadcopter, Scalar]) -> tuple[Quadcopter, Scalar]:
@@ -278,8 +278,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return f"crash: it is lost, more than {LOST:.0f} m from the middle or {CEILING:.0f} m high"
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe the picture in letters (R ball, B pillar, dots floor),
-        and the measurements, with units.
+        """Describe the picture in letters (R ball, B pillar, dots floor), and the measurements.
+
+        Measurements have units.
         """
         image = self.photograph(state, params)
         letters = np.where(is_like(image, RED), "R", np.where(is_like(image, BLUE), "B", "."))
@@ -357,8 +358,9 @@ def lost(body: RigidBody) -> Scalar:
 
 
 def is_like(image: Any, colour: tuple[float, float, float]) -> Any:
-    """Say whether pixels ``(..., 3)`` have a hue:
-    their ratios are those of the colour within a half.
+    """Say whether pixels ``(..., 3)`` have a hue.
+
+    Their ratios are those of the colour within a half.
     """
     strongest = int(np.argmax(colour))
     other_channels = (i for i in range(3) if i != strongest)
@@ -446,8 +448,9 @@ class VisionPilot(NamedTuple):
 
 
 def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
-    """Return the direction seen at these slopes in a level frame:
-    ahead, left, up; ``feels`` begins with up.
+    """Return the direction seen at these slopes in a level frame: ahead, left, up.
+
+    ``feels`` begins with up.
     """
     gx, gy, gz = feels[0], feels[1], feels[2]
     rise = gx + left * gy + up * gz
@@ -456,8 +459,9 @@ def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
 
 
 def centroid(mask: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the mean slopes to the left and upward
-    of the pixels in a mask ``(24, 32)``, and their number.
+    """Return the mean slopes of the pixels in a mask ``(24, 32)``, and their number.
+
+    The slopes are to the left and upward.
 
     The sums are in whole numbers, so that their order does not matter.
     """

@@ -138,9 +138,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
-        """Make one Runge-Kutta step under constant commands,
-        then check whether the waypoint is reached.
-        """
+        """Make one Runge-Kutta step under constant commands, then check the waypoint."""
         vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
         return self.next_state(state, vehicle, params)
 
@@ -242,15 +240,17 @@ class WaypointPilot(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Any) -> Any:
-        """Make geometric control that leans further
-        and brakes harder than in hover, at the task's pace.
+        """Make geometric control at the task's pace.
+
+        It leans further and brakes harder than in hover.
         """
         return make_pilot(task, lambda flight: cls.of(flight, flight.pace))
 
     @classmethod
     def of(cls, task: Any, pace: Pace, **gains: Any) -> WaypointPilot:
-        """Make the pilot of the task's vehicle,
-        whose pace is that of the shipped one unless its thrust is too low.
+        """Make the pilot of the task's vehicle.
+
+        Its pace is that of the shipped vehicle unless its thrust is too low.
 
         ``gains``: those of its control, where they are not the usual ones.
         """
@@ -270,8 +270,9 @@ class WaypointPilot(NamedTuple):
         return self.control.command(*self.aim(view.state, view.params)), memory
 
     def aim(self, state: State, tour: Tour) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """Return the vehicle, its constants, and the set point:
-        its own place, with the desired velocity.
+        """Return the vehicle, its constants, and the set point.
+
+        The set point is its own place, with the desired velocity.
         """
         x, y, z = offset_to_point(state.vehicle, state.reached, tour)
         distance = jnp.sqrt(squared_length(x, y, z))

@@ -114,8 +114,9 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         return jnp.stack(state.commands[0]) if self.delay else action
 
     def observation(self, state: Delayed, key: jax.Array, params: Any) -> jax.Array:
-        """Return the flight's observation,
-        with noise where sensors have it, and the commands under way.
+        """Return the flight's observation and the commands under way.
+
+        It is noisy where sensors are.
         """
         inner = self.measure(state.inner, key) if self.noisy else state.inner
         observation = self.inner.observation(inner, key, params)
@@ -166,8 +167,9 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         return self.inner.with_vehicle(inner, Quadcopter(measured_body, Rotors(*speeds)))
 
     def observed_vehicle(self, observation: jax.Array, inner: Any, params: Any) -> Quadcopter:
-        """Return the vehicle that an observation shows;
-        ``inner``: the flight's state, for its goal or time.
+        """Return the vehicle that an observation shows.
+
+        ``inner`` is the flight's state, which has its goal or time.
         """
         end = observation.shape[0] - 4 * self.delay
         entries = [observation[end - motion.SIZE + number] for number in range(motion.SIZE)]
@@ -217,9 +219,7 @@ class MakeFlight(Protocol):
 
 
 def with_latency(flight: type[Flight[Any, Any]]) -> MakeFlight:
-    """Return the function that makes a flight,
-    behind the latency that the card's settings ask for.
-    """
+    """Return the function that makes a flight behind the latency of the card's settings."""
 
     def make(card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:
         inner = flight(card, difficulty=difficulty, dtype=dtype)

@@ -1,5 +1,6 @@
-"""Seven specifications in signal temporal logic,
-their monitors, and the tasks that they make of any vehicle.
+"""Seven specifications in signal temporal logic, and their monitors.
+
+They make tasks of any vehicle.
 
 Each specification of :data:`SPECS` says G free & ..., where ``free`` is the distance to the nearest
 hazard or wall, and A, B, C are the distances within the edges of three regions, negative outside.
@@ -119,8 +120,9 @@ def step_monitor(
 
 
 def monitor_lead_in(values: Mapping[str, Scalar], specification: Scalar) -> tuple[Scalar, Memory]:
-    """Return robustness and memory after the samples
-    before the first action, all with the same values.
+    """Return robustness and memory after the samples before the first action.
+
+    All these samples have the same values.
     """
     zero = jnp.zeros_like(values["free"])
     memory: Memory = (jnp.full_like(zero, NEVER),) * MEMORY
@@ -171,8 +173,9 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
         }
 
     def monitored(self, state: Any, params: Any, scale: float) -> list[jax.Array]:
-        """Return the entries of :func:`monitored_components`;
-        values of predicates are divided by ``scale`` (m).
+        """Return the entries of :func:`monitored_components`.
+
+        Values of predicates are divided by ``scale`` (m).
         """
         one_hot = (params.specification == np.arange(len(MONITORS))).astype(self.dtype)
         return [
@@ -209,8 +212,9 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
 
 
 def monitored_components(unit: str) -> tuple[Component, ...]:
-    """List the entries that a monitor adds to an observation;
-    ``unit``: that of values of predicates.
+    """List the entries that a monitor adds to an observation.
+
+    ``unit`` is that of values of predicates.
     """
     return (
         Component(

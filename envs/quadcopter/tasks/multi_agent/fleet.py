@@ -92,8 +92,10 @@ class Fleet(Pictured, Task[Params, State]):
     """m from the middle to the edge of a picture"""
 
     def set_spaces(self, reach: float, to_goal: float, speed: float) -> None:
-        """Set the spaces, given the largest distance from the middle
-        and from the goals (m), and the highest speed (m/s).
+        """Set the spaces.
+
+        ``reach`` and ``to_goal`` are the largest distances from the middle and from the goals (m),
+        ``speed`` is the highest speed (m/s).
         """
         n = self.card.agents
         self.neighbour_count = min(NEIGHBOURS, n - 1)
@@ -127,8 +129,9 @@ class Fleet(Pictured, Task[Params, State]):
         return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Make one Runge-Kutta step of all vehicles under constant commands and wakes,
-        then find collisions.
+        """Make one Runge-Kutta step of all vehicles, then find collisions.
+
+        Commands and wakes are constant during the step.
         """
         wrecked = state.wrecked
         command = Rotors(*(dynamics.rotor_speed(action[:, rotor]) for rotor in range(4)))
@@ -242,8 +245,9 @@ class Fleet(Pictured, Task[Params, State]):
         return "\n".join(lines)
 
     def shot(self, state: State, params: Params) -> Shot:
-        """Show the vehicles (wrecks black),
-        their goals in the same colours, and lines between them.
+        """Show the vehicles (wrecks black), their goals, and lines between them.
+
+        A goal has its vehicle's colour.
         """
         goals, positions = (
             np.array(points, float).T for points in (params[1:], state.vehicles.body[:3])
@@ -276,9 +280,7 @@ def separations(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
-    """Return the force along world z (N) on each vehicle,
-    ``(n,)``, from the wakes of all that fly above it.
-    """
+    """Return the force along world z (N) on each vehicle, ``(n,)``, by wakes from above."""
     dx, dy, dz = separations(body)
     share = jnp.clip(dz * (1 / FORMED), 0, 1)
     force = share * downwash(dx, dy, jnp.maximum(dz, FORMED), CRAZYFLIE_AIR)
@@ -288,8 +290,9 @@ def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
 
 
 def nearest(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
-    """Find the least squared distances of each column of ``(n, n)`` and their rows,
-    ``(n, count)``, nearest first.
+    """Find the least squared distances of each column of ``(n, n)``, and their rows.
+
+    Both are ``(n, count)``, nearest first.
 
     ``jax.lax.top_k`` does the same, but sorts row by row on CPUs; here all columns are searched
     side by side.
@@ -306,8 +309,9 @@ def nearest(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Ar
 
 
 def nearest_approaches(start: RigidBody, end: RigidBody) -> jax.Array:
-    """Return the least squared distance (m^2) between every two vehicles
-    that move straight and evenly, ``(n, n)``.
+    """Return the least squared distance (m^2) between every two vehicles, ``(n, n)``.
+
+    Vehicles move straight and evenly.
 
     A vehicle's distance to itself is infinite.
     """
@@ -320,8 +324,9 @@ def nearest_approaches(start: RigidBody, end: RigidBody) -> jax.Array:
 
 
 def ordered_sum(values: jax.Array) -> jax.Array:
-    """Sum over the first axis in a fixed order, half onto half,
-    so that every program gives the same bits.
+    """Sum over the first axis in a fixed order, half onto half.
+
+    So every program gives the same bits.
     """
     while (n := values.shape[0]) > 1:
         half = n // 2

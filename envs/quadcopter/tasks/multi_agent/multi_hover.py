@@ -1,5 +1,6 @@
-"""Hover one above another: each vehicle holds its place,
-the lower ones in the wakes of the upper ones.
+"""Hover one above another.
+
+Each vehicle holds its place, the lower ones in the wakes of the upper ones.
 
 Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the
 start. Source of the task: ``MultiHoverAviary`` of gym-pybullet-drones, Panerati et al. 2021,
@@ -112,8 +113,9 @@ class QuadcopterMultiHover(Fleet):
 
 @privileged_player
 class MultiHoverPilot(NamedTuple):
-    """The reference player: geometric control of each vehicle;
-    it knows the wakes and balances them.
+    """The reference player: geometric control of each vehicle.
+
+    It knows the wakes and balances them.
     """
 
     control: GeometricControl

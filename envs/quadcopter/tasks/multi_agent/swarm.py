@@ -121,8 +121,9 @@ class QuadcopterSwarm(Fleet):
 
 
 def evenly_spread(n: int) -> np.ndarray:
-    """Return ``(n, 3)`` points on the unit sphere,
-    about equally far from their neighbours (a Fibonacci spiral).
+    """Return ``(n, 3)`` points on the unit sphere, about equally far from their neighbours.
+
+    They lie on a Fibonacci spiral.
     """
     height = 1 - (2 * np.arange(n) + 1) / n
     longitude = math.pi * (3 - math.sqrt(5)) * np.arange(n)
@@ -132,8 +133,7 @@ def evenly_spread(n: int) -> np.ndarray:
 
 @privileged_player
 class SwarmPilot(NamedTuple):
-    """The reference player: each vehicle flies towards its goal
-    and away from those that it would meet.
+    """The reference player: each vehicle flies to its goal and evades those that it would meet.
 
     If a neighbour would pass nearer than ``clear``, the vehicle evades it by a velocity away from
     the place of the closest approach, after the collision cones of Fiorini & Shiller 1998
