@@ -1,5 +1,6 @@
-"""Gates: passing, hitting and missing them are what a ruler says;
-the return is the sum of progress and passages.
+"""Check gates with a ruler.
+
+It says what is passed, hit and missed. The return is the sum of progress and passages.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ def test_a_gate_is_passed_hit_or_missed(
 
 
 def test_a_slanting_passage_counts_where_it_crossed_the_plane(task: Any, start: Any) -> None:
-    """Sideways at 20 m/s: out of the opening's width
-    before and after the step, in its middle at the plane.
+    """A vehicle at 20 m/s sideways passes by its place in the gate's plane, the middle.
+
+    It is outside of the opening's width before and after the step.
     """
     state = beside(start, 2, -0.1, 0.1, 0.0, 20.0)
     _, _, side = axes(start.params, 2)

@@ -206,8 +206,9 @@ def test_observation_is_what_the_table_says(task: Any) -> None:
 def test_single_batched_and_scanned_flights_are_equal_to_the_bit(
     task: Any, reference_flights: Any
 ) -> None:
-    """500 steps of the reference player's own commands,
-    by ``exact_vmap``: compiled otherwise, last bits may differ.
+    """500 steps of the reference player's own commands are equal by ``exact_vmap``.
+
+    Compiled otherwise, last bits may differ.
 
     In a wide batch; that of the tests of every id is narrow.
     """

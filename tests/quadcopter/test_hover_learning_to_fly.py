@@ -1,5 +1,6 @@
-"""Hover as in Learning to Fly in Seconds: the paper's numbers,
-its curriculum, starts and disturbances.
+"""Check hover as in Learning to Fly in Seconds against the paper's numbers.
+
+They are of its curriculum, starts and disturbances.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ def at(**fields: float) -> State:
 
 
 def test_curriculum_is_the_code_s_product_of_factors() -> None:
-    """Weights multiplied stage after stage and capped,
-    as training does; from stage 14 on all are at their caps.
+    """Weights are multiplied stage after stage and capped, as training does.
+
+    From stage 14 on all are at their caps.
     """
     place, motion = 5.0, 0.01
     for stage in range(17):
@@ -122,8 +124,9 @@ def test_starts_are_those_of_the_table(name: str) -> None:
 
 @the_id
 def test_disturbances_are_gaussian_and_split_by_the_vertical_force(name: str) -> None:
-    """Weight / 20 and weight / 10,000 m; the vertical force's quantiles in bands,
-    which leaves gaps, but no bias.
+    """Forces have a deviation of weight / 20, and torques of weight / 10,000 m.
+
+    The vertical force's quantiles lie in bands, which leaves gaps, but no bias.
     """
     task = card(name).build()
     sample = jax.jit(jax.vmap(task.sample_params, (0, None)))
@@ -147,8 +150,9 @@ def test_disturbances_are_gaussian_and_split_by_the_vertical_force(name: str) ->
 
 @the_id
 def test_disturbed_flight_by_scipy(name: str) -> None:
-    """A quarter of a second, level and straight:
-    motors of 0.15 s, a vertical force, a yaw torque.
+    """SciPy flies the same quarter of a second, level and straight.
+
+    Motors have 0.15 s; there is a vertical force and a yaw torque.
     """
     task = card(name).build(dtype="float64")
     push = Wrench(0.0, 0.0, -0.02, 0.0, 0.0, 3e-6)

@@ -1,6 +1,4 @@
-"""Bullet's hover: its physics against closed forms and Runge-Kutta,
-its episodes against those of the pure task.
-"""
+"""Check Bullet's hover against closed forms, Runge-Kutta, and episodes of the pure task."""
 
 from __future__ import annotations
 
@@ -66,8 +64,9 @@ def at_rest(**fields: float) -> RigidBody:
 
 
 def commands(seed: int, steps: int) -> np.ndarray:
-    """Random actions ``(steps, 4)``, all rotors together and a little apart,
-    so that it turns and does not tumble.
+    """Return random actions ``(steps, 4)``, all rotors together and a little apart.
+
+    So the vehicle turns and does not tumble.
     """
     rng = np.random.default_rng(seed)
     return 0.33 + rng.uniform(-0.2, 0.2, (steps, 1)) + rng.uniform(-0.02, 0.02, (steps, 4))
@@ -106,8 +105,9 @@ def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
 
 
 def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
-    """The impulse of rotors that approach a command exponentially has a closed form;
-    midpoints miss it by order two.
+    """The impulse of rotors that approach a command exponentially has a closed form.
+
+    Midpoints miss it by order two.
     """
     goal, t, lag, k = 2000.0, 0.1, dynamics.MOTOR_TIME_CONSTANT, dynamics.THRUST_COEFFICIENT
     start_error = 1000.0 - goal
@@ -125,8 +125,9 @@ def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
 
 
 def test_free_rotation_of_a_symmetric_top() -> None:
-    """Without torque it turns at a constant rate about its angular momentum,
-    and at another about its own axis.
+    """Without torque it turns at a constant rate about its angular momentum.
+
+    It turns at another constant rate about its own axis.
     """
     rates, t = np.array([10.0, 0.0, 20.0]), 0.1
     jx, _, jz = dynamics.INERTIA
@@ -150,8 +151,9 @@ def test_free_rotation_of_a_symmetric_top() -> None:
 
 
 def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_one() -> None:
-    """Positions lead by h/2 times the change of velocity,
-    as those of any semi-implicit Euler; we allow twice that.
+    """Positions lead by h/2 times the change of velocity, as with any semi-implicit Euler.
+
+    The test allows twice that.
     """
     count, length = 8, 50
     task, pure = card(HOST).build(dtype="float64"), card(PURE).build(dtype="float64")
@@ -282,8 +284,9 @@ def test_the_reference_flies_as_well_as_in_the_pure_task() -> None:
 
 
 def test_a_data_sheet_flies_alike_in_both_simulators() -> None:
-    """A vehicle 27 times as heavy, with arms six times as long;
-    the shipped arm or full speed would crash it.
+    """A vehicle 27 times as heavy, with arms six times as long, flies alike.
+
+    The shipped arm or full speed would crash it.
     """
     sheet = {
         "mass": [0.68, 0.75],

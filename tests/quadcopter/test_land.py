@@ -98,8 +98,9 @@ def test_the_end_costs_the_same_however_a_flight_fails(task: Any, start: Any) ->
 
 
 def test_the_ground_carries_a_part_of_the_weight(task: Any, start: Any) -> None:
-    """At hover speed near the ground,
-    the first step accelerates upwards by g times the closed form.
+    """At hover speed near the ground the first step accelerates upwards.
+
+    The acceleration is g times the closed form.
     """
     params = start.params
     hover = np.sqrt(params.airframe.inertia.mass * 9.81 / (4 * params.airframe.thrust_coefficient))

@@ -1,5 +1,6 @@
-"""Flights with latency: hand-shifted commands give the same bits;
-observations show what waits, and the noise.
+"""Check flights with latency against commands that are shifted by hand, to the bit.
+
+Observations show the commands that wait, and the noise.
 """
 
 from __future__ import annotations

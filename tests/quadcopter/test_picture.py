@@ -62,8 +62,9 @@ def test_a_level_camera_shows_points_where_similar_triangles_say(
 
 
 def test_an_oblique_camera_measures_angles_between_its_axis_and_points() -> None:
-    """The distance of a pixel from the middle is the focal length times the tangent
-    of the angle from the axis.
+    """A pixel's distance from the middle is the focal length times the angle's tangent.
+
+    The angle is that from the axis.
     """
     points = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     offsets = OBLIQUE.pixels(OBLIQUE.to_camera(points), 320, 200) - (160, 100)
@@ -77,8 +78,9 @@ def test_an_oblique_camera_measures_angles_between_its_axis_and_points() -> None
 
 @pytest.mark.parametrize("camera", [LEVEL, OBLIQUE, Camera((1.0, 2.0, 9.0), (1.0, 2.0, 0.0), 0.1)])
 def test_into_the_camera_and_back(camera: Camera) -> None:
-    """Axes are orthonormal, up is upward, the horizon level;
-    rays through pixels meet the points seen there.
+    """Axes are orthonormal, up is upward, and the horizon is level.
+
+    Rays through pixels meet the points seen there.
     """
     axes = camera.axes()
     np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-12)
@@ -146,8 +148,9 @@ def test_a_ball_covers_its_disc() -> None:
 
 
 def test_what_reaches_behind_the_camera_is_cut_off() -> None:
-    """A face and a line that pass under the camera:
-    the picture shows their part ahead, where it belongs.
+    """The picture shows the part ahead of a face and a line that pass under the camera.
+
+    The part is where it belongs.
     """
     ground = Face(np.array([(-50.0, -50, 0), (50, -50, 0), (50, 50, 0), (-50, 50, 0)]), "#ff0000")
     image = np.asarray(render([], [ground], FAR_BELOW, LEVEL, 100, 100))
@@ -195,8 +198,9 @@ def test_thrust_is_drawn_by_its_size() -> None:
 
 
 def test_a_trail_leads_through_the_places_of_the_vehicles() -> None:
-    """Two trails: level lines in their colours in the view from above,
-    no longer than ``TRAIL`` pictures.
+    """Two trails are level lines in their colours in the view from above.
+
+    They are no longer than ``TRAIL`` pictures.
     """
     vehicles = Quadcopter(
         RigidBody(*(np.stack([value, value]) for value in map(np.float64, vehicle().body))),

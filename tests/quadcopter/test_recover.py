@@ -86,8 +86,9 @@ def test_success_and_ends(task: Any, starts: Any) -> None:
 
 
 def test_from_exactly_upside_down_the_reference_turns_over(task: Any, starts: Any) -> None:
-    """An error on SO(3) vanishes at half a turn; start there,
-    with a thousandth of a degree to tell which way.
+    """An error on SO(3) vanishes at half a turn, where this test starts.
+
+    A thousandth of a degree tells which way.
     """
     from rlbench_suite.core.policy import View
 

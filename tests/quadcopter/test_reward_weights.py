@@ -1,5 +1,6 @@
-"""Own weights of the reward's terms: rewards are the sums of the page,
-written out with NumPy and SciPy's rotations.
+"""Check own weights of the reward's terms.
+
+Rewards are the sums of the page, written out with NumPy and SciPy's rotations.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Tasks under real conditions: nothing changes without them,
-physics by SciPy with them, and they can be solved.
+"""Check tasks under real conditions against the calm tasks and SciPy.
+
+Nothing changes without the conditions, and with them the tasks can be solved.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def test_conditions_choose_the_id(goal: str) -> None:
 @every_goal
 @pytest.mark.usefixtures("float64")
 def test_without_conditions_it_is_the_calm_task(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wind, no payload, and a source that never sags:
-    the calm task's states over two seconds, at float64.
+    """Without wind and payload the states are the calm task's over two seconds, at float64.
+
+    The source never sags.
     """
     if goal == "Hover":  # which has no rotor drag in calm
         monkeypatch.setattr(rough, "CRAZYFLIE_AIR", CRAZYFLIE_AIR._replace(drag_xy=0.0, drag_z=0.0))
@@ -91,8 +93,9 @@ def test_without_conditions_it_is_the_calm_task(goal: str, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("float64")
 def test_a_step_is_that_of_the_equations_as_matrices() -> None:
-    """Vehicle and payload as one rigid body, drag in the wind,
-    rotors below the battery's full speed: by DOP853.
+    """A step agrees with one rigid body of vehicle and payload, solved by DOP853.
+
+    It has drag in the wind, and rotors below the battery's full speed.
     """
     task = build("Hover", "float64")
     params = task.sample_params(jax.random.key(1), SPLITS[0])
@@ -217,8 +220,9 @@ def test_measures_tell_the_conditions() -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_the_observer_finds_a_force_and_a_torque() -> None:
-    """A constant push, wind, and a payload aside that turns:
-    to what Newton says, after some time constants.
+    """The observer finds what Newton says of a push, wind, and a payload aside that turns.
+
+    The push is constant; it is found after some time constants.
 
     Rotors give 1.21 of the weight, so that what the model expects counts too.
     """

@@ -1,5 +1,6 @@
-"""Vision: pictures are what solid geometry says,
-the pilot flies by them alone, the autopilot does as it is told.
+"""Check Vision against solid geometry, and its pilot and autopilot.
+
+The pilot flies by pictures alone, and the autopilot does as it is told.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ def blue(image: np.ndarray) -> np.ndarray:
 
 
 def directions() -> np.ndarray:
-    """Unit vectors through the middles of pixels, ``(24, 32, 3)``,
-    body frame; written out from the field of view.
+    """Return unit vectors through the middles of pixels, ``(24, 32, 3)``, body frame.
+
+    They are written out from the field of view.
     """
     rows, columns = np.indices((ROWS, COLUMNS))
     slope = 2 * math.tan(math.radians(45)) / COLUMNS
@@ -76,9 +78,7 @@ def directions() -> np.ndarray:
     "place", [(2.0, 0.0, 1.0), (1.2, 0.6, 1.3), (3.0, -1.5, 0.4), (0.9, 0.0, 1.0)]
 )
 def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float]) -> None:
-    """A ray meets a sphere of radius r at distance d
-    where it is within asin(r / d) of its middle.
-    """
+    """A ray meets a sphere of radius r at distance d within asin(r / d) of its middle."""
     radius = 0.3
     middle = np.array(place) - (0, 0, 1)
     away = np.linalg.norm(middle)
@@ -94,8 +94,9 @@ def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float
 
 @pytest.mark.parametrize("place", [(1.5, 0.0), (1.0, 0.5), (2.5, -1.0)])
 def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -> None:
-    """A level camera shows it in columns within asin(r / d) of its bearing,
-    above the floor it stands on.
+    """A level camera shows a pillar in columns within asin(r / d) of its bearing.
+
+    It is seen above the floor it stands on.
     """
     ways = directions()
     bearing = np.abs(np.arctan2(ways[..., 1], ways[..., 0]) - math.atan2(place[1], place[0]))
@@ -111,8 +112,9 @@ def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -
 
 
 def test_depths_lie_on_the_surfaces() -> None:
-    """Along each ray as far as it says: on the sphere,
-    on the cylinder, on the floor; nearer points are not.
+    """A point along each ray at its depth is on the sphere, the cylinder or the floor.
+
+    Nearer points are not.
     """
     of = body(0.3, -0.2, 1.4, about(1, 0.2))
     rays = onboard_camera.rays_of(of)
@@ -151,9 +153,7 @@ def test_the_nearer_hides_the_farther() -> None:
 
 
 def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> None:
-    """Brightness of floor points is light or dark
-    by the parity of their tiles, away from their edges.
-    """
+    """Floor points are light or dark by the parity of their tiles, away from their edges."""
     of = body(0.35, 0.2, 0.8)
     image, ways = look(of)[..., 0], directions()
     down = ways[..., 2] < 0
@@ -271,8 +271,9 @@ def test_progress_is_metres_nearer_and_every_crash_costs_the_same(task: Any, sta
 
 
 def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
-    """The same observation, another truth: the same action;
-    a ball on the left: a turn to the left; none: a search.
+    """The same observation of another state leads to the same action.
+
+    A ball on the left makes it turn left, and without a ball it searches.
     """
     pilot = reference_player(task)
     memory, key = pilot.initial(start.params), jax.random.key(0)
@@ -307,8 +308,9 @@ def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
 
 
 def test_the_reference_needs_its_camera(task: Any) -> None:
-    """With it nine in ten episodes succeed;
-    with the picture blacked out none does: nothing else tells the way.
+    """With its camera nine in ten episodes succeed, and with a black picture none does.
+
+    So nothing else tells the way.
     """
     pilot = reference_player(task)
     flights = play(task, pilot, range(32), split="test")

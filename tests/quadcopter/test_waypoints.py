@@ -40,8 +40,9 @@ def points(tour: Any) -> np.ndarray:
 
 
 def test_progress_is_metres_nearer_and_a_waypoint_is_worth_one(task: Any, start: Any) -> None:
-    """Along a straight line to the waypoint, rewards sum to the way,
-    whatever the steps; on reaching it, one more.
+    """Along a straight line to the waypoint rewards sum to the way, whatever the steps.
+
+    On reaching it there is one more.
     """
     goal, action = points(start.params)[0], np.zeros(4, np.float32)
     origin = goal + np.array([0.3, -0.4, 1.2])  # 1.3 m away
@@ -72,8 +73,9 @@ def test_every_crash_of_a_leg_costs_the_same_and_more_than_coming_nearer_brought
 
 
 def test_the_return_of_a_flight_is_the_sum_of_its_legs(task: Any) -> None:
-    """Telescoping: start to first waypoint,
-    between balls of 0.2 m around waypoints, and the last unfinished leg.
+    """The return telescopes over legs between balls of 0.2 m around waypoints.
+
+    The first leg begins at the start, and the last one is unfinished.
     """
     flights = play(task, reference_player(task), range(32), split="test")
     seeds = np.stack([seed_key(s) for s in range(32)])

@@ -25,8 +25,9 @@ NOMINAL = Airframe(
 
 
 def test_the_linear_model_is_the_derivative_of_the_flight() -> None:
-    """Forward-mode derivatives of one Runge-Kutta step
-    of the full vehicle, at hover, at float64.
+    """The model is the derivative of one Runge-Kutta step of the full vehicle, at hover.
+
+    It is taken in forward mode at float64.
     """
     with jax.enable_x64(True):
         hover = dynamics.hover_speed(jax.tree.map(np.float64, NOMINAL))
@@ -60,8 +61,9 @@ def test_the_gain_is_scipy_s() -> None:
 
 
 def test_it_hovers_from_every_start_of_the_task() -> None:
-    """Up to a right angle from level, far outside its linear model,
-    in vehicles other than the nominal one.
+    """It hovers from up to a right angle off level, far outside its linear model.
+
+    Vehicles are other than the nominal one.
     """
     task: Any = card("QuadcopterHover-v0").build()
     flights = play(task, lqr.LinearQuadraticControl.for_task(task), range(200), split="test")

@@ -1,5 +1,6 @@
-"""QuadcopterMultiHover: wakes by the published formula,
-starts, ends and rewards by plain Python, who can hold it.
+"""Check QuadcopterMultiHover's wakes, starts, ends, rewards, and who can hold it.
+
+Wakes follow the published formula; the rest is plain Python.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ def at_goals(task: QuadcopterMultiHover, gap: float) -> tuple[State, Params]:
 
 @every_size
 def test_who_hovers_as_if_alone_is_pushed_down_by_those_above(name: str) -> None:
-    """A step from rest under 2267.18 (r / 4 dz)^2 of each above,
-    and rotor drag: v = -a (1 - exp(-c t)) / c.
+    """A step from rest follows v = -a (1 - exp(-c t)) / c with rotor drag.
+
+    The push of each vehicle above is 2267.18 (r / 4 dz)^2.
     """
     task, gap = build(name, "float64"), 1.1
     state, params = at_goals(task, gap)
@@ -141,8 +143,9 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
 
 @every_size
 def test_the_reference_holds_it_and_needs_to_know_the_wakes(name: str) -> None:
-    """A pilot that takes the air for still sinks by push / (mass 64 / s^2):
-    centimetres, more below more vehicles.
+    """A pilot that takes the air for still sinks by push / (mass 64 / s^2).
+
+    That is centimetres, and more below more vehicles.
     """
     task = build(name)
     reference = reference_player(task)

@@ -1,5 +1,6 @@
-"""QuadcopterSwarm against itself with vehicles renumbered,
-single vehicles, the peer's downwash, and fine sampling.
+"""Check QuadcopterSwarm against single vehicles, the peer's downwash, and fine sampling.
+
+It also has to be the same with vehicles renumbered.
 """
 
 from __future__ import annotations
@@ -154,9 +155,7 @@ def test_near_wakes_are_bounded_and_fade_to_nothing_beside() -> None:
 
 
 def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
-    """At equal heights nobody is in a wake:
-    after a step each is a single vehicle's, to rounding.
-    """
+    """At equal heights nobody is in a wake, so a step is a single vehicle's to rounding."""
     rng = np.random.default_rng(1)
     state = some_state(rng)
     body = state.vehicles.body._replace(x=np.arange(N) - 3.5, z=np.zeros(N))
@@ -217,8 +216,9 @@ def test_nearest_approach_is_that_of_fine_sampling() -> None:
 def test_nobody_flies_through_another_between_two_looks(
     exact: QuadcopterSwarm, offset: float, hit: bool
 ) -> None:
-    """At 40 m/s towards each other they are 0.2 m apart
-    before and after the step, whatever they passed at.
+    """Vehicles that meet at 40 m/s are wrecked by what they passed at.
+
+    Before and after the step they are 0.2 m apart.
     """
     state = at_rest([(-0.2, 0, 0), (0.2, offset, 0), *((i, 3, 0) for i in range(-3, 3))])
     body = state.vehicles.body._replace(vx=np.array([20.0, -20] + [0] * (N - 2)))
@@ -234,8 +234,9 @@ def test_nobody_flies_through_another_between_two_looks(
 
 
 def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
-    """Whoever is wrecked by hit in a crowded flight is
-    so by plain Python over the same states, and nobody else.
+    """Plain Python over the same states finds the same vehicles wrecked by a hit.
+
+    The flight is crowded.
     """
     rng = np.random.default_rng(4)
     params, state = some_params(rng), some_state(rng, 0.8)

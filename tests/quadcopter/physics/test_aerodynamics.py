@@ -1,5 +1,6 @@
-"""Ground effect, rotor drag and downwash against closed forms
-and the equations of their sources, at float64.
+"""Check ground effect, rotor drag and downwash against closed forms and their sources.
+
+All checks are at float64.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def test_ground_effect_has_the_form_of_its_source_and_a_ceiling() -> None:
 
 
 def test_hover_in_ground_effect_settles_where_cushion_and_weight_agree() -> None:
-    """With 96 % of the hover thrust it floats
-    where the ground gives the rest, to the last digit.
+    """With 96 % of the hover thrust it floats where the ground gives the rest.
+
+    That holds to the last digit.
     """
     speed = float(vehicles.hover_speed(CF2X)) * np.sqrt(0.96)
     effects = Effects(bullet_damping=True, ground=True)

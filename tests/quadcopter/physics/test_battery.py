@@ -30,8 +30,9 @@ THRUST_STAND = np.array(
         (2.39, 3.65, 18179),
     ]
 )
-"""Current (A), voltage (V), mean RPM of a Crazyflie 2.0,
-duty cycles from 0 to 62.5 %, four seconds each.
+"""Current (A), voltage (V) and mean RPM of a Crazyflie 2.0.
+
+Duty cycles go from 0 to 62.5 %, for four seconds each.
 
 wiki.bitcraze.io/misc:investigations:thrust
 """
@@ -59,8 +60,9 @@ def chen(charge: float) -> float:
 
 
 def circuit(power: Callable[[float], float], start: Battery, duration: float) -> np.ndarray:
-    """Charge, polarisation, and charge and energy delivered so far,
-    by DOP853: Kirchhoff's laws written anew.
+    """Return charge, polarisation, and charge and energy delivered so far.
+
+    They are Kirchhoff's laws, written anew and solved by DOP853.
     """
 
     def rate(time: float, y: np.ndarray) -> list[float]:

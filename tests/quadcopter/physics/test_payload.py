@@ -1,5 +1,6 @@
-"""A loaded vehicle against clouds of points,
-two bodies with their constraint force, and conservation laws.
+"""Check a loaded vehicle against clouds of points, two bodies, and conservation laws.
+
+The two bodies are coupled by their constraint force.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ def test_mass_centre_and_tensor_are_those_of_the_points() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -> None:
-    """Newton's and Euler's laws of vehicle and payload apart,
-    with the force between them as an unknown.
+    """Newton's and Euler's laws of vehicle and payload apart give the same accelerations.
+
+    The force between the two is an unknown.
     """
     body, rng = tumbling(seed), np.random.default_rng(seed)
     force, torque = rng.normal(size=3), rng.normal(size=3) * 1e-3  # world, body
@@ -156,9 +158,7 @@ def test_a_lopsided_vehicle_hovers_on_the_thrusts_that_statics_asks_for() -> Non
 
 
 def test_a_payload_turns_a_vehicle_that_does_not_know_of_it() -> None:
-    """Equal rotors: the tilt grows as the moment
-    of the thrust about the common centre of mass says.
-    """
+    """With equal rotors the tilt grows by the thrust's moment about the common centre of mass."""
     payload = Payload(0.003, 0.01, 0.0, 0.0)
     rotors = Rotors(*jnp.full(4, float(dynamics.hover_speed(dynamics.NOMINAL))))
     vehicle = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors)

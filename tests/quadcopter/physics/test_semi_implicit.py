@@ -1,5 +1,4 @@
-"""The explicit physics against numbers measured on gym-pybullet-drones,
-closed forms and finite differences.
+"""Check the explicit physics against gym-pybullet-drones, closed forms and finite differences.
 
 The peer's numbers were printed by its own code (@90b178a, seed 0) under ``Physics.DYN``,
 ``Physics.PYB`` and ``Physics.PYB_GND_DRAG_DW``; its hover task pays max(0, 2 - |p - (0, 0, 1)|^4) a
@@ -72,8 +71,9 @@ def fly(
 
 
 def peer_state(body: RigidBody, before: RigidBody) -> np.ndarray:
-    """Position, quaternion (x, y, z, w), velocity,
-    and angular velocity in the world as the peer reports it.
+    """Return position, quaternion (x, y, z, w), velocity and angular velocity in the world.
+
+    They are as the peer reports them.
     """
     # The peer turns angular velocity into the world by the attitude before the last physics step.
     world = np.array(rotation_matrix(before)).reshape(3, 3) @ [body.wx, body.wy, body.wz]
@@ -111,8 +111,9 @@ BULLET_SEEN["turning"] = [1.756848, 0.051484, 0.517802]
 
 
 def test_ten_control_steps_stay_near_the_peer_s_bullet() -> None:
-    """Stated error of Bullet parity in three dimensions:
-    1.5 mm and 15 mm/s after a third of a second of tilting.
+    """The error of Bullet parity in three dimensions is at most 1.5 mm and 15 mm/s.
+
+    It is that after a third of a second of tilting.
     """
     speeds = HOVER * (1 + 0.05 * np.array([0.1, 0.2, 0.3, 0.4]))
     body = fly(still(), np.tile(speeds, (10, 1)), BULLET, PYB)
@@ -121,8 +122,9 @@ def test_ten_control_steps_stay_near_the_peer_s_bullet() -> None:
 
 
 def test_the_rest_of_the_distance_to_bullet_is_a_force_one_step_late() -> None:
-    """Bullet turns link forces by the attitude of the step before;
-    with that, 0.02 mm, 0.3 mm/s, 3 mrad/s are left.
+    """Bullet turns link forces by the attitude of the step before.
+
+    With that, 0.02 mm, 0.3 mm/s and 3 mrad/s are left.
     """
     speeds = tuple(HOVER * (1 + 0.05 * np.array([0.1, 0.2, 0.3, 0.4])))
 
@@ -229,8 +231,9 @@ def test_the_pid_flies_to_a_place_and_stays() -> None:
 
 
 def test_free_fall_is_the_method_s_own_parabola() -> None:
-    """Semi-implicit Euler falls by g h^2 n (n + 1) / 2 in n steps:
-    exact in velocity, first order in place.
+    """Semi-implicit Euler falls by g h^2 n (n + 1) / 2 in n steps.
+
+    It is exact in velocity, and of first order in place.
     """
     body = fly(still(10.0, vx=1.0), np.zeros((30, 4)))
     n, h = 240, semi_implicit.STEP
@@ -316,8 +319,9 @@ def test_attitude_under_a_constant_rate_is_exact_and_stays_at_length_one() -> No
 
 
 def test_float32_stays_near_float64() -> None:
-    """Over two seconds of open-loop flight with all axes turning,
-    single precision costs less than 0.1 mm.
+    """Single precision costs less than 0.1 mm over two seconds of open-loop flight.
+
+    All axes turn.
     """
     rng = np.random.default_rng(3)
     commands = HOVER * (1 + 0.01 * rng.uniform(-1, 1, (60, 4)))
@@ -331,8 +335,9 @@ def test_float32_stays_near_float64() -> None:
     "effects", [DYN, PYB, Effects(True, True, True)], ids=["DYN", "PYB", "all"]
 )
 def test_gradients_agree_with_finite_differences(effects: Effects) -> None:
-    """The gradient of a flight's end by its rotor speeds exists at rest,
-    where a root or a norm would have none.
+    """The gradient of a flight's end by its rotor speeds exists at rest.
+
+    A root or a norm would have none there.
     """
 
     def end(relative: jax.Array) -> jax.Array:

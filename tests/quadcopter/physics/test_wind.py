@@ -1,5 +1,6 @@
-"""Dryden turbulence against the specification's spectra,
-matrix exponentials (SciPy) and long seeded runs.
+"""Check Dryden turbulence against its spectra, matrix exponentials and long seeded runs.
+
+The spectra are those of the specification, the matrix exponentials SciPy's.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def _float64() -> Iterator[None]:
 
 
 def spectra(omega: np.ndarray) -> list[np.ndarray]:
-    """One-sided spectral densities (m^2/s by rad) along,
-    across, vertical: MIL-F-8785C in time instead of space.
+    """Return one-sided spectral densities (m^2/s by rad) along, across and vertical.
+
+    They are those of MIL-F-8785C, in time instead of space.
     """
     forms = []
     for i, (s, t) in enumerate(zip(DEVIATIONS, CONSTANTS, strict=True)):
@@ -62,8 +64,9 @@ def autocorrelation(times: np.ndarray) -> np.ndarray:
 
 
 def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a step as matrices: next state by state,
-    by noise, and the wind's fluctuation by state.
+    """Return a step as matrices.
+
+    They are the next state by state and by noise, and the wind's fluctuation by state.
     """
 
     steady = Wind(jnp.asarray(SPEED), jnp.asarray(0.0))  # arrays: of the precision that is set
@@ -78,8 +81,9 @@ def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def continuous() -> tuple[np.ndarray, np.ndarray]:
-    """Rates of the filters' states by state,
-    and the intensity of their noise, from the transfer functions.
+    """Return the rates of the filters' states by state, and the intensity of their noise.
+
+    Both follow from the transfer functions.
     """
     rates, noise = np.zeros((5, 5)), np.zeros((5, 5))
     rates[0, 0] = -1 / CONSTANTS[0]
@@ -143,8 +147,9 @@ def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
 
 
 def test_single_precision_keeps_the_law() -> None:
-    """A short step's noise is the difference of nearly equal numbers
-    in closed form; the series keeps its digits.
+    """A series keeps the digits of a short step's noise.
+
+    In closed form it is the difference of nearly equal numbers.
     """
     with jax.enable_x64(False):
         _, noise, _ = linear(STEP)
@@ -153,8 +158,9 @@ def test_single_precision_keeps_the_law() -> None:
 
 
 def test_long_seeded_runs_have_the_spectra() -> None:
-    """64 runs of 655 s, in the task's own step and precision:
-    variance, autocorrelation and Welch's spectrum.
+    """Variance, autocorrelation and Welch's spectrum of 64 runs of 655 s agree.
+
+    Runs have the task's own step and precision.
     """
     runs, steps = 64, 65_536
 
@@ -213,8 +219,9 @@ def test_without_wind_the_air_is_at_rest() -> None:
 
 
 def test_drag_is_of_the_velocity_relative_to_the_air() -> None:
-    """Carried by the wind a body feels nothing;
-    at rest it feels what it would feel moving against it (Galileo).
+    """A body that the wind carries feels nothing.
+
+    At rest it feels what it would feel moving against the wind (Galileo).
     """
     rng = np.random.default_rng(0)
     speeds = (1500.0,) * 4
